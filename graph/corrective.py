@@ -1,0 +1,44 @@
+"""Corrective RAG (CRAG, Fig. 2 and Algorithm 1)."""
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Checkpointer
+
+from crag.graph.routes import BRANCHES, by_action
+from crag.nodes.generate import Generate
+from crag.nodes.grade import Grade
+from crag.nodes.refine import Refine
+from crag.nodes.retrieve import Retrieve
+from crag.nodes.rewrite import Rewrite
+from crag.nodes.search import Search
+from crag.parts import Parts
+from crag.running import computing, waiting
+from crag.settings import Settings
+from crag.state import InputState, State
+
+
+def build_crag(
+    parts: Parts, *, checkpointer: Checkpointer = None
+) -> CompiledStateGraph[State, Settings, InputState, State]:
+    """Compile retrieve → grade → refine and/or rewrite → search → generate.
+
+    Ambiguous runs both branches at once; `generate` is deferred so that it joins them and runs
+    once, whichever were taken. There is one pass and no cycle, as in the paper.
+    """
+    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
+    graph.add_node("grade", computing(Grade(parts.evaluator)))
+    graph.add_node("refine", computing(Refine(parts.evaluator)))
+    rewrite = Rewrite(parts.model, searches=parts.searcher is not None)
+    graph.add_node("rewrite", waiting(rewrite))
+    graph.add_node("search", waiting(Search(parts.searcher, parts.evaluator)))
+    graph.add_node("generate", waiting(Generate(parts.model, parts.quoter)), defer=True)
+
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "grade")
+    graph.add_conditional_edges("grade", by_action, BRANCHES)
+    graph.add_edge("rewrite", "search")
+    graph.add_edge("refine", "generate")
+    graph.add_edge("search", "generate")
+    graph.add_edge("generate", END)
+    return graph.compile(checkpointer=checkpointer, name="crag")

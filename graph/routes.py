@@ -1,0 +1,19 @@
+"""Where a run goes next: pure functions of the state."""
+
+from typing import Literal
+
+from crag.state import State
+
+Branch = Literal["refine", "rewrite"]
+BRANCHES: list[Branch] = ["refine", "rewrite"]
+
+
+def by_action(state: State) -> list[Branch]:
+    """Choose the branches for the action; Ambiguous takes both, in parallel (CRAG, Alg. 1)."""
+    match state["action"]:
+        case "correct":
+            return ["refine"]
+        case "incorrect":
+            return ["rewrite"]
+        case "ambiguous":
+            return ["refine", "rewrite"]

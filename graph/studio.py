@@ -1,0 +1,15 @@
+"""The graphs that `langgraph.json` serves, built from the environment.
+
+Nothing is loaded here: the index opens and the encoder loads when the first question comes, and a
+missing index is an event of that run.
+"""
+
+from crag.compose import choose_parts
+from crag.environment import Environment
+from crag.graph.baseline import build_rag
+from crag.graph.corrective import build_crag
+
+_parts = choose_parts(Environment())
+
+crag = build_crag(_parts)
+rag = build_rag(_parts)

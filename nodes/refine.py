@@ -1,0 +1,40 @@
+"""Refine the retrieved documents into internal knowledge."""
+
+from crag.parts import Evaluator
+from crag.scoring import filter_strips, with_title
+from crag.settings import Settings
+from crag.sources import kept_whole, source_of, title_of, unscored
+from crag.state import InternalUpdate, State, Strip, Usage
+from crag.strips import decompose
+
+
+class Refine:
+    """Decompose all documents, score their strips in one evaluator call, keep the best.
+
+    CRAG, Sec. 4.4 and Algorithm 1: all of the documents are refined, not only the relevant ones,
+    and strips are scored against the original question.
+    """
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+
+    def run(self, state: State, settings: Settings) -> InternalUpdate:
+        """Write every strip with its score, whether it was kept, and why."""
+        if not settings.refine:
+            whole = kept_whole(state["documents"], "refinement is off")
+            return InternalUpdate(internal=whole, events=[], usage=Usage())
+        strips, events, usage = filter_strips(
+            self._evaluator, state["question"], _strips(state, settings), settings, node="refine"
+        )
+        return InternalUpdate(internal=strips, events=events, usage=usage)
+
+
+def _strips(state: State, settings: Settings) -> list[Strip]:
+    strips: list[Strip] = []
+    for index, document in enumerate(state["documents"]):
+        text = document.page_content
+        if settings.titles == "passage":
+            text = with_title(title_of(document), text)
+        source = source_of(document, index)
+        strips += [unscored(strip, source) for strip in decompose(text, settings.decomposition)]
+    return strips

@@ -1,0 +1,30 @@
+"""What the options of a command choose: the environment and the settings."""
+
+from collections.abc import Sequence
+
+from crag.environment import Environment
+from crag.errors import SettingsError
+from crag.settings import Settings, settings_from
+
+_NOTHING = {"", "none", "null"}
+
+
+def environment(location: str | None) -> Environment:
+    """Return the environment, with the index that was named on the command line."""
+    found = Environment()
+    return found.model_copy(update={"index": location}) if location else found
+
+
+def settings(assignments: Sequence[str]) -> Settings:
+    """Read ``name=value`` texts; an empty value or `none` leaves an optional setting open.
+
+    Raises:
+        SettingsError: a text without ``=``, an unknown name, or a value out of range.
+    """
+    values: dict[str, object] = {}
+    for assignment in assignments:
+        name, separator, value = assignment.partition("=")
+        if not separator:
+            raise SettingsError(assignment, "", "write it as name=value")
+        values[name.strip()] = None if value.strip().lower() in _NOTHING else value.strip()
+    return settings_from(values)

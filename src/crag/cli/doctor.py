@@ -1,0 +1,35 @@
+"""`crag doctor`: which parts are in use, what is missing, what to do."""
+
+import json
+import sys
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from crag.cli.choose import environment
+from crag.compose import Choice, examine
+
+_MARKS = {"ready": "[green]ready[/]", "missing": "[yellow]missing[/]", "broken": "[red]broken[/]"}
+_NEEDED = {"embeddings", "index", "evaluator", "answers"}
+
+
+def run(location: str | None, *, as_json: bool) -> int:
+    """Show every part; return 0 when `crag ask` would work, else 1."""
+    choices = examine(environment(location))
+    if as_json:
+        sys.stdout.write(json.dumps([c._asdict() for c in choices], ensure_ascii=False) + "\n")
+    else:
+        Console().print(_table(choices))
+    works = all(c.state == "ready" for c in choices if c.part in _NEEDED)
+    return 0 if works else 1
+
+
+def _table(choices: list[Choice]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("part", "state", "in use", "why", "what to do"):
+        table.add_column(heading, overflow="fold")
+    for choice in choices:
+        cells = (choice.in_use, choice.why, choice.todo)
+        table.add_row(choice.part, _MARKS[choice.state], *map(escape, cells))
+    return table

@@ -1,0 +1,59 @@
+"""`crag index`: documents into the index, with a progress bar and a report."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from crag.cli.choose import environment
+from crag.compose import choose_encoder
+from crag.retrieval import DocumentIndex, IndexReport, index_paths
+
+_SKIPPED_SHOWN = 20
+
+
+def run(paths: Sequence[Path], location: str | None, *, remove: bool, as_json: bool) -> None:
+    """Index `paths`, or take them out, and say what was done and what was skipped."""
+    chosen = environment(location)
+    target = DocumentIndex(chosen.index, choose_encoder(chosen))
+    console = Console(stderr=True, quiet=as_json)
+    with _progress(console) as progress:
+        bar = progress.add_task("indexing", total=None)
+
+        def advance(done: int, total: int | None, source: str) -> None:
+            progress.update(bar, completed=done, total=total, description=_short(source))
+
+        report = index_paths(paths, target, progress=advance, remove=remove)
+    if as_json:
+        sys.stdout.write(json.dumps(asdict(report), ensure_ascii=False) + "\n")
+    else:
+        _show(report, chosen.index, Console())
+
+
+def _progress(console: Console) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
+
+
+def _short(source: str) -> str:
+    return escape(Path(source).name[:40])
+
+
+def _show(report: IndexReport, location: str, console: Console) -> None:
+    console.print(
+        f"{location}: {report.added} added, {report.changed} changed, "
+        f"{report.unchanged} unchanged, {report.removed} removed "
+        f"({report.chunks} chunks in {report.seconds:.1f} s)",
+        highlight=False,
+    )
+    for source, reason in report.skipped[:_SKIPPED_SHOWN]:
+        console.print(f"  [yellow]skipped[/] {escape(source)}: {escape(reason)}", highlight=False)
+    if len(report.skipped) > _SKIPPED_SHOWN:
+        console.print(f"  … and {len(report.skipped) - _SKIPPED_SHOWN} more (--json shows all)")
+    if report.unsupported:
+        console.print(f"  [dim]{len(report.unsupported)} files of other kinds left alone[/]")

@@ -1,0 +1,143 @@
+"""Draw a run on the terminal, node by node."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from crag.state import Citation, Source, Strip, Thresholds
+
+_COLOURS = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
+_BAR = 20
+_TEXT = 100
+
+
+class Trace:
+    """Shows each update of the state as it arrives, and tokens as they are generated."""
+
+    def __init__(self, console: Console, *, verbose: bool = False) -> None:
+        self._console = console
+        self._verbose = verbose
+        self._documents: list[Any] = []
+        self._streamed = False
+        self._nodes: dict[str, Callable[[Mapping[str, Any]], None]] = {
+            "retrieve": self._retrieve,
+            "grade": self._grade,
+            "refine": self._refine,
+            "keep": self._refine,
+            "rewrite": self._rewrite,
+            "search": self._search,
+            "generate": self._generate,
+        }
+
+    def token(self, text: str) -> None:
+        """Print a piece of the answer as the model streams it."""
+        if text and not self._streamed:
+            self._console.print()
+            self._streamed = True
+        self._console.print(Text(text), end="", soft_wrap=True)
+
+    def update(self, node: str, update: Mapping[str, Any]) -> None:
+        """Print what `node` wrote, then the events it recorded."""
+        if self._streamed:
+            self._console.print()
+        self._nodes[node](update)
+        for entry in update.get("events", []):
+            fallback = f" → {entry['fallback']}" if entry["fallback"] else ""
+            self._line("event", f"[yellow]{entry['kind']}[/]: {escape(entry['detail'] + fallback)}")
+
+    def _line(self, label: str, text: str) -> None:
+        self._console.print(f"[bold]{label:<9}[/] {text}", soft_wrap=True)
+
+    def _retrieve(self, update: Mapping[str, Any]) -> None:
+        self._documents = update["documents"]
+        self._line("retrieve", f"{len(self._documents)} documents")
+
+    def _grade(self, update: Mapping[str, Any]) -> None:
+        action, limits = update["action"], update["thresholds"]
+        words = f"upper {limits['upper']:.2f}, lower {limits['lower']:.2f}"
+        self._line("grade", f"[bold {_COLOURS[action]}]{action}[/]   {words}")
+        for document, score in zip(self._documents, update["scores"], strict=True):
+            place = _place_of(document.metadata)
+            bar = f"[{_colour(score, limits)}]{_bar(score)}[/]"
+            self._console.print(f"  {score:+.2f} {bar} {escape(place)}", soft_wrap=True)
+
+    def _refine(self, update: Mapping[str, Any]) -> None:
+        self._strips("refine", update["internal"])
+
+    def _rewrite(self, update: Mapping[str, Any]) -> None:
+        self._line("rewrite", escape(update["query"]))
+
+    def _search(self, update: Mapping[str, Any]) -> None:
+        self._strips("search", update["external"])
+
+    def _strips(self, label: str, strips: Sequence[Strip]) -> None:
+        kept = [strip for strip in strips if strip["kept"]]
+        self._line(label, f"{len(kept)} of {len(strips)} strips kept")
+        for strip in strips if self._verbose else kept:
+            mark = "[green]+[/]" if strip["kept"] else "[dim]-[/]"
+            score = "     " if strip["score"] is None else f"{strip['score']:+.2f}"
+            reason = "" if strip["kept"] else f" [dim]({escape(strip['reason'])})[/]"
+            text = escape(_shortened(strip["text"]))
+            self._console.print(f"  {mark} {score} {text}{reason}", soft_wrap=True)
+        dropped = Counter(strip["reason"] for strip in strips if not strip["kept"])
+        for reason, count in dropped.items():
+            self._console.print(f"  [dim]- {count} dropped: {escape(reason)}[/]", soft_wrap=True)
+
+    def _generate(self, update: Mapping[str, Any]) -> None:
+        if self._streamed:  # The tokens were the draft; below stands what was validated.
+            self._console.print()
+        style = "yellow" if update["abstained"] else "bold"
+        self._console.print()
+        self._console.print(Text(update["answer"], style=style), soft_wrap=True)
+        self._console.print()
+        for citation in update["citations"]:
+            self._console.print(_reference(citation), soft_wrap=True)
+
+
+def _reference(citation: Citation) -> Text:
+    text = Text(f"  [{citation['number']}] ")
+    source = citation["source"]
+    place = _place(source) or source["id"]
+    link = source["url"]
+    if link and "://" not in link and Path(link).exists():
+        link = Path(link).resolve().as_uri()
+    text.append(place, style=f"link {link}" if "://" in link else "")
+    return text
+
+
+def _place(source: Source) -> str:
+    """Name the place as a user finds it: a path from here if it is below, and the position."""
+    here = _from_here(source["url"]) or source["title"]
+    return ", ".join(part for part in (here, source["position"]) if part)
+
+
+def _place_of(metadata: Mapping[str, Any]) -> str:
+    here = _from_here(str(metadata.get("url") or metadata.get("source") or ""))
+    position = str(metadata.get("position") or "")
+    return ", ".join(part for part in (here or str(metadata.get("title") or ""), position) if part)
+
+
+def _from_here(path: str) -> str:
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if path and Path(path).is_relative_to(here) else path
+
+
+def _bar(score: float) -> str:
+    filled = round((min(max(score, -1.0), 1.0) + 1) / 2 * _BAR)
+    return "█" * filled + "░" * (_BAR - filled)
+
+
+def _colour(score: float, limits: Thresholds) -> str:
+    if score >= limits["upper"]:
+        return _COLOURS["correct"]
+    return _COLOURS["ambiguous" if score >= limits["lower"] else "incorrect"]
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _TEXT else f"{text[: _TEXT - 1]}…"

@@ -1,0 +1,109 @@
+"""What can go wrong before a run, as one tree.
+
+    CragError (RuntimeError)
+    ├── QuestionError            no question, or one beyond the limit
+    ├── SettingsError            a setting with a value outside its range
+    ├── DocumentIndexError       the index of the user's documents
+    │   ├── IndexNotFoundError
+    │   ├── EmptyIndexError
+    │   └── EmbeddingMismatchError
+    ├── SourceError              one file that cannot be indexed
+    ├── EvaluatorError           scores of the wrong number or kind
+    ├── SearchError              the web searcher
+    ├── ModelError               the chat model
+    └── MissingPackageError      an optional package that a part needs
+
+The root is a `RuntimeError` because a LangGraph server passes only messages of well-known built-in
+types on to its clients. What goes wrong *during* a run is not raised but recorded: `crag.events`.
+"""
+
+from typing import Literal
+
+SearchProblem = Literal["key", "quota", "timeout", "server", "request"]
+ModelProblem = Literal["key", "unknown", "failed", "refused", "empty"]
+
+
+class CragError(RuntimeError):
+    """The root: every message says what is wrong and what to do about it."""
+
+
+class QuestionError(CragError):
+    """The input holds no usable question."""
+
+
+class SettingsError(CragError):
+    """A setting is unknown or its value is out of range."""
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        self.field, self.value, self.allowed = field, value, allowed
+        super().__init__(f"setting {field!r} cannot be {value!r}: {allowed}")
+
+
+class DocumentIndexError(CragError):
+    """The index of documents at `location` (a folder or a server's URL) cannot be used."""
+
+    def __init__(self, location: str, problem: str) -> None:
+        self.location = location
+        super().__init__(f"index {location}: {problem}")
+
+
+class IndexNotFoundError(DocumentIndexError):
+    """There is no index at that place."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(location, "there is none. Build it with: crag index PATH…")
+
+
+class EmptyIndexError(DocumentIndexError):
+    """The index exists and holds nothing."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(location, "it holds no document. Fill it with: crag index PATH…")
+
+
+class EmbeddingMismatchError(DocumentIndexError):
+    """The index was made with another embedding model than the one in use."""
+
+    def __init__(self, location: str, made_with: str, in_use: str) -> None:
+        self.made_with, self.in_use = made_with, in_use
+        super().__init__(
+            location,
+            f"it was made with the embedding model {made_with!r}, but {in_use!r} is in use. "
+            "Choose another folder with --index, or delete this one and index again",
+        )
+
+
+class SourceError(CragError):
+    """One source (a file, or one record of a file) cannot be indexed; the others can."""
+
+    def __init__(self, source: str, problem: str) -> None:
+        self.source, self.problem = source, problem
+        super().__init__(f"{source}: {problem}")
+
+
+class EvaluatorError(CragError):
+    """The evaluator cannot be loaded, or returned something that is not one score per text."""
+
+
+class SearchError(CragError):
+    """The web search failed; `problem` says in which way, `message` what to do."""
+
+    def __init__(self, provider: str, problem: SearchProblem, message: str) -> None:
+        self.provider, self.problem = provider, problem
+        super().__init__(f"{provider}: {message}")
+
+
+class ModelError(CragError):
+    """The chat model cannot be used, or its reply cannot."""
+
+    def __init__(self, model: str, problem: ModelProblem, message: str) -> None:
+        self.model, self.problem = model, problem
+        super().__init__(f"model {model}: {message}")
+
+
+class MissingPackageError(CragError):
+    """A part needs a package that is not installed."""
+
+    def __init__(self, package: str, purpose: str) -> None:
+        self.package = package
+        super().__init__(f"{purpose} needs the package {package!r}. Run: pip install {package}")

@@ -1,0 +1,61 @@
+"""What went wrong or was decided during a run, as data that every view of the trace shows."""
+
+import os
+import re
+from typing import Literal, TypedDict
+
+EventKind = Literal[
+    "nothing_retrieved",
+    "retrieval_failed",
+    "evaluator_failed",
+    "action_replaced",
+    "rewrite_failed",
+    "rewrite_skipped",
+    "search_unavailable",
+    "search_failed",
+    "search_empty",
+    "budget_exhausted",
+    "model_failed",
+    "model_refused",
+    "model_empty",
+    "citation_removed",
+    "uncited_answer",
+    "own_knowledge",
+    "abstained",
+]
+
+_LONGEST_DETAIL = 500
+_SECRET_NAME = re.compile(r"(_KEY|_TOKEN|_SECRET|PASSWORD)$", re.IGNORECASE)
+_SECRET_VALUE = re.compile(r"\b(sk-|tvly-|hf_|lsv2_)[\w*-]{6,}|(?<=Bearer )\S{8,}")
+
+
+class Event(TypedDict):
+    """One entry of the trace."""
+
+    kind: EventKind
+    node: str
+    """The node that recorded it."""
+    detail: str
+    """What happened and what to do about it, in a sentence a user understands."""
+    fallback: str
+    """What the run did instead; empty when nothing had to be replaced."""
+
+
+def event(kind: EventKind, node: str, detail: object, fallback: str = "") -> Event:
+    """Record `detail` (a sentence, or the exception that tells it) without any secret in it."""
+    return Event(kind=kind, node=node, detail=_describe(detail), fallback=fallback)
+
+
+def redact(text: str) -> str:
+    """Replace keys in `text`: values of secret environment variables, and well-known key shapes."""
+    for name, value in os.environ.items():
+        if _SECRET_NAME.search(name) and len(value) >= 8:  # noqa: PLR2004 - shorter ones are words
+            text = text.replace(value, "[secret]")
+    return _SECRET_VALUE.sub("[secret]", text)
+
+
+def _describe(detail: object) -> str:
+    if isinstance(detail, BaseException):
+        detail = f"{type(detail).__name__}: {detail}" if str(detail) else type(detail).__name__
+    text = " ".join(redact(str(detail)).split())
+    return text if len(text) <= _LONGEST_DETAIL else f"{text[: _LONGEST_DETAIL - 1]}…"

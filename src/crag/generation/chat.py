@@ -1,0 +1,71 @@
+"""A chat model from its name: OpenAI, or any server that speaks its protocol."""
+
+import os
+
+from langchain_core.language_models import BaseChatModel
+
+from crag.errors import MissingPackageError, ModelError
+
+DEFAULT_MODEL = "gpt-4o-mini"
+TIMEOUT = 60.0
+"""Seconds for one call of the model."""
+RETRIES = 2
+"""Repetitions after a rate limit, a server error or a timeout, with backoff (the client's own)."""
+
+
+def load_chat_model(
+    name: str = DEFAULT_MODEL,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    timeout: float = TIMEOUT,
+    retries: int = RETRIES,
+) -> BaseChatModel:
+    """Return the chat model `name`.
+
+    A plain name is served by OpenAI, or by the OpenAI-compatible server at `base_url` (vLLM,
+    Ollama, llama.cpp; these need no key). ``provider:name`` is any provider that LangChain's
+    `init_chat_model` knows. Without `api_key` it is taken from OPENAI_API_KEY.
+
+    Raises:
+        ModelError: the name is empty, or a key is needed and OPENAI_API_KEY is not set.
+        MissingPackageError: ``provider:name`` needs a package that is not installed.
+    """
+    if not name.strip():
+        raise ModelError("''", "unknown", "give it a name, such as gpt-4o-mini")
+    if ":" in name and base_url is None:
+        return _of_provider(name)
+    key = api_key or os.environ.get("OPENAI_API_KEY", "")
+    if not key and base_url is None:
+        message = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
+        raise ModelError(name, "key", message)
+    return _openai(name, base_url, key or "not-needed", timeout, retries)
+
+
+def _openai(
+    name: str, base_url: str | None, key: str, timeout: float, retries: int
+) -> BaseChatModel:
+    from langchain_openai import ChatOpenAI
+    from pydantic import SecretStr
+
+    return ChatOpenAI(
+        model=name,
+        base_url=base_url,
+        api_key=SecretStr(key),
+        temperature=0,
+        timeout=timeout,
+        max_retries=retries,
+    )
+
+
+def _of_provider(name: str) -> BaseChatModel:
+    try:
+        from langchain.chat_models import init_chat_model  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise MissingPackageError("langchain", f"the model {name!r}") from error
+    try:
+        return init_chat_model(name, temperature=0)  # type: ignore[no-any-return]
+    except ImportError as error:
+        raise MissingPackageError(error.name or "of the provider", f"the model {name!r}") from error
+    except ValueError as error:
+        raise ModelError(name, "unknown", str(error)) from error

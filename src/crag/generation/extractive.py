@@ -1,0 +1,50 @@
+"""Answer without a language model: quote the sentences that the evaluator supports best."""
+
+from collections.abc import Iterator, Sequence
+
+from crag.parts import Evaluator, Quotation
+from crag.scoring import with_title
+from crag.state import Strip
+from crag.strips import FEWEST_WORDS, sentences_of
+
+_MARKUP = ("#", "|", "```", "![")
+
+
+class ExtractiveAnswerer:
+    """Quote at most `most` sentences that score at least `threshold`, in the strips' order.
+
+    `threshold` is on the evaluator's scale; unset, it is the evaluator's own upper threshold, so
+    that what is quoted would by itself have made the action Correct. Headings, table rows and
+    fragments of under four words are not quoted, nor is the same sentence twice.
+    """
+
+    def __init__(
+        self, evaluator: Evaluator, *, most: int = 3, threshold: float | None = None
+    ) -> None:
+        self._evaluator = evaluator
+        self._most = most
+        self._threshold = evaluator.thresholds["upper"] if threshold is None else threshold
+
+    def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
+        """Score all sentences of `strips` in one evaluator call and return the best."""
+        sentences = list(_quotable(strips))
+        texts = [with_title(strips[i]["source"]["title"], text) for i, text in sentences]
+        scores = self._evaluator.score(question, texts) if texts else []
+        quotations = [
+            Quotation(text, index, score)
+            for (index, text), score in zip(sentences, scores, strict=True)
+            if score >= self._threshold
+        ]
+        best = sorted(quotations, key=lambda quotation: -quotation.score)[: self._most]
+        return [quotation for quotation in quotations if quotation in best]
+
+
+def _quotable(strips: Sequence[Strip]) -> Iterator[tuple[int, str]]:
+    seen: set[str] = set()
+    for index, strip in enumerate(strips):
+        for sentence in sentences_of(strip["text"]):
+            if len(sentence.split()) < FEWEST_WORDS or sentence.startswith(_MARKUP):
+                continue
+            if sentence not in seen:
+                seen.add(sentence)
+                yield index, sentence

@@ -1,0 +1,92 @@
+"""What a graph is built from: LangChain's interfaces, and Protocols where LangChain has none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
+
+from crag.errors import CragError
+from crag.state import Strip, Thresholds
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """Judge how well texts serve a question."""
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The upper and lower threshold it was calibrated with, on the scale of its scores."""
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return one finite score for each text, in the order of `texts`; higher is better.
+
+        An empty text scores -1.0. Called from several threads at once.
+        """
+
+
+class Hit(NamedTuple):
+    """One result of a web search."""
+
+    title: str
+    url: str
+    snippet: str
+
+
+@runtime_checkable
+class WebSearcher(Protocol):
+    """Search the web; raises `crag.errors.SearchError` when it cannot."""
+
+    def search(self, query: str, limit: int) -> list[Hit]:
+        """Return at most `limit` hits, best first."""
+
+    async def asearch(self, query: str, limit: int) -> list[Hit]:
+        """Do the same without blocking the event loop."""
+
+
+class Quotation(NamedTuple):
+    """A passage of a strip that answers the question."""
+
+    text: str
+    strip: int
+    """Index of the strip it was taken from, in the list that was given."""
+    score: float
+
+
+@runtime_checkable
+class Quoter(Protocol):
+    """Answer without a language model, by quoting."""
+
+    def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
+        """Return the best-supported passages, in the order of the strips; none if none serves."""
+
+
+ChatModel = Runnable[LanguageModelInput, Any]
+"""Any LangChain chat model, or a Runnable that takes messages and returns a message or text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The parts of one graph; each can be replaced by the user's own."""
+
+    retriever: BaseRetriever
+    """Finds documents for a question. A vector store's retriever is asked for `Settings.k`; of any
+    other one the first k documents are used."""
+    evaluator: Evaluator
+    """Scores documents and strips."""
+    model: ChatModel | None = None
+    """Rewrites queries and writes the answer."""
+    quoter: Quoter | None = None
+    """Answers when there is no model, and when the model fails."""
+    searcher: WebSearcher | None = None
+    """The second source of knowledge; without it the branch records an event and goes on."""
+
+    def __post_init__(self) -> None:
+        if self.model is None and self.quoter is None:
+            message = (
+                "Parts need a `model` (any LangChain chat model) or a `quoter` "
+                "(crag.generation.ExtractiveAnswerer works without a key)"
+            )
+            raise CragError(message)

@@ -1,0 +1,64 @@
+"""Run a node in LangGraph, with the settings of the run, from sync and async callers alike."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from langchain_core.runnables import Runnable, RunnableLambda
+from langgraph.runtime import get_runtime
+
+from crag.settings import Settings, settings_from
+
+State = Any
+Update = Any
+
+
+class Verb(Protocol):
+    """A node that computes: LangGraph runs it in a thread when the caller is async."""
+
+    def run(self, state: State, settings: Settings) -> Update:
+        """Return the update of the state."""
+
+
+class WaitingVerb(Verb, Protocol):
+    """A node that waits for something outside, and can do so without holding a thread."""
+
+    async def arun(self, state: State, settings: Settings) -> Update:
+        """Return the same update as `run`."""
+
+
+def computing(verb: Verb) -> Runnable[State, Update]:
+    """Make a graph node of a verb that computes."""
+    return RunnableLambda(_sync(verb.run), name=type(verb).__name__)
+
+
+def waiting(verb: WaitingVerb) -> Runnable[State, Update]:
+    """Make a graph node of a verb that waits."""
+    return RunnableLambda(_sync(verb.run), afunc=_async(verb.arun), name=type(verb).__name__)
+
+
+def current_settings() -> Settings:
+    """Return the settings of the run; the defaults when the caller passed none.
+
+    Raises:
+        SettingsError: the caller passed a mapping with a wrong name or value.
+    """
+    context: object = get_runtime(Settings).context
+    if context is None:
+        return Settings()
+    return context if isinstance(context, Settings) else settings_from(dict(context))  # type: ignore[call-overload]
+
+
+def _sync(run: Callable[[State, Settings], Update]) -> Callable[[State], Update]:
+    def node(state: State) -> Update:
+        return run(state, current_settings())
+
+    return node
+
+
+def _async(
+    arun: Callable[[State, Settings], Awaitable[Update]],
+) -> Callable[[State], Awaitable[Update]]:
+    async def node(state: State) -> Update:
+        return await arun(state, current_settings())
+
+    return node

@@ -1,0 +1,128 @@
+"""What can be changed for each run: numbers and switches, each with its bounds.
+
+This model is the graphs' `context_schema`: Studio shows it as a form, the server validates it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from crag.errors import SettingsError
+from crag.state import Action
+
+Task = Literal["default", "popqa", "pubhealth", "arc", "biography"]
+Decomposition = Literal["sentences", "selection", "excerption", "fixed_num"]
+
+_PAPER = {"max_answer_tokens": 100, "allow_own_knowledge": True}
+PRESETS: Mapping[Task, Mapping[str, object]] = {
+    "default": {},
+    "popqa": {**_PAPER, "upper": 0.592, "lower": -0.995, "titles": "none"},
+    "pubhealth": {**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage"},
+    "arc": {**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage"},
+    "biography": {**_PAPER, "upper": 0.95, "lower": -0.91, "titles": "passage"},
+}
+"""What a task changes, unless it is set explicitly. The thresholds are those of the official code
+where it has them, of the paper otherwise, and belong to its T5 evaluator."""
+
+
+def _fold_descriptions(schema: dict[str, Any]) -> None:
+    """Write each description on one line, as forms show it."""
+    for field in schema["properties"].values():
+        field["description"] = " ".join(field["description"].split())
+
+
+class Settings(BaseModel):
+    """Settings of one run; every switch that the paper ablates is one of them."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        json_schema_extra=_fold_descriptions,
+    )
+
+    task: Task = "default"
+    """Prompts and the paper's numbers for one of its four tasks; `default` answers with citations.
+    A task's thresholds belong to the paper's T5 evaluator."""
+    k: int = Field(default=10, ge=1, le=1000)
+    """Documents to retrieve and grade."""
+    max_question_characters: int = Field(default=8000, ge=1, le=1_000_000)
+    """A longer question is refused."""
+
+    upper: float | None = Field(default=None, ge=-100, le=100)
+    """Upper threshold: a document scoring at least this makes the action Correct. Empty: the
+    evaluator's own."""
+    lower: float | None = Field(default=None, ge=-100, le=100)
+    """Lower threshold: when every document scores below it the action is Incorrect. Empty: the
+    evaluator's own."""
+    without: Literal["nothing", "correct", "incorrect", "ambiguous"] = "nothing"
+    """Ablation: remove one action. Questions of a removed Correct or Incorrect get Ambiguous
+    knowledge; without Ambiguous a single threshold decides."""
+    single_threshold: float | None = Field(default=None, ge=-100, le=100)
+    """The threshold used without Ambiguous. Empty: the midpoint of upper and lower."""
+    only: Action | None = None
+    """Ablation: give every question this action."""
+
+    refine: bool = True
+    """Decompose, filter and recompose the documents. Off: they are used whole."""
+    decomposition: Decomposition = "sentences"
+    """How documents are cut into strips: units of up to three sentences, or one of the official
+    modes: whole passages (selection), excerption, windows of 50 words (fixed_num)."""
+    strip_threshold: float | None = Field(default=-0.5, ge=-100, le=100)
+    """Strips scoring below this are dropped. Empty: no threshold, as in the official code."""
+    strips_kept: int = Field(default=5, ge=1, le=1000)
+    """The most strips kept from the documents, and the most kept from the web."""
+    strip_order: Literal["original", "score"] = "original"
+    """Order of the kept strips: as in the documents (the paper), or best first (official code)."""
+    titles: Literal["every_strip", "passage", "none"] = "every_strip"
+    """Where a document's title takes part in scoring: before each strip, once before the passage
+    that is decomposed (official for three tasks), or nowhere (official for PopQA)."""
+
+    rewrite: bool = True
+    """Rewrite the question into search keywords. Off: the question is the query."""
+    web_results: int = Field(default=5, ge=1, le=50)
+    """Search hits to use."""
+    wikipedia_first: bool = True
+    """Put hits from Wikipedia before the others."""
+    select: bool = True
+    """Filter web text by the evaluator. Off: all of it is used."""
+
+    allow_own_knowledge: bool = False
+    """Let the model answer from what it knows when no knowledge is left. Off: abstain."""
+    max_answer_tokens: int | None = Field(default=None, ge=1, le=100_000)
+    """Longest answer, in tokens of the chat model. Empty: the model's own limit."""
+    max_llm_calls: int = Field(default=8, ge=0, le=1000)
+    """Budget of chat model calls for one question; the last one is kept for the answer."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, given: Any) -> Any:
+        task = given.get("task", "default") if isinstance(given, Mapping) else "default"
+        return {**PRESETS[task], **given} if task in PRESETS else given
+
+    @model_validator(mode="after")
+    def _order_thresholds(self) -> Self:
+        if self.upper is not None and self.lower is not None and self.lower > self.upper:
+            message = f"lower ({self.lower}) must not be above upper ({self.upper})"
+            raise ValueError(message)
+        return self
+
+
+def settings_from(values: Mapping[str, object]) -> Settings:
+    """Validate `values`, also those given as text on a command line.
+
+    Raises:
+        SettingsError: it names the field, the value and the allowed range or names.
+    """
+    try:
+        return Settings.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            allowed = f"unknown name; known are {', '.join(Settings.model_fields)}"
+        else:
+            allowed = first["msg"].removeprefix("Value error, ")
+        value = values.get(field, first["input"]) if field else dict(values)
+        raise SettingsError(field or "upper, lower", value, allowed) from None

@@ -1,0 +1,197 @@
+"""The state that flows through the graphs, and the part of it that each node writes.
+
+All values are plain JSON types, LangChain `Document`s or messages, so that a checkpoint, a remote
+client, Studio and a notebook all show the same thing.
+"""
+
+from typing import Annotated, Literal, TypedDict, cast
+
+from langchain_core.documents import Document
+from langchain_core.messages import AnyMessage
+from langgraph.graph.message import add_messages
+
+from crag.events import Event
+
+Action = Literal["correct", "incorrect", "ambiguous"]
+
+
+class Source(TypedDict):
+    """Where a strip comes from, precisely enough to open it there."""
+
+    id: str
+    title: str
+    url: str
+    """A path or URL; empty when the retriever gave none."""
+    position: str
+    """The place within the source, such as ``line 41`` or ``page 3``; may be empty."""
+
+
+class Strip(TypedDict):
+    """A knowledge strip: the unit that refinement keeps or drops (CRAG, Sec. 4.4)."""
+
+    text: str
+    source: Source
+    score: float | None
+    """The evaluator's score against the original question; None where none was asked for."""
+    kept: bool
+    reason: str
+    """Why it was kept or dropped."""
+
+
+class Citation(TypedDict):
+    """One numbered strip that the answer refers to as ``[number]``."""
+
+    number: int
+    text: str
+    source: Source
+
+
+class Thresholds(TypedDict):
+    """The limits in force; ``lower <= upper``, on the evaluator's own scale (CRAG, Sec. 4.3)."""
+
+    upper: float
+    lower: float
+
+
+class Usage(TypedDict, total=False):
+    """What a run has spent; the updates of all nodes are added up."""
+
+    llm_calls: int
+    evaluator_calls: int
+    evaluated_texts: int
+    searches: int
+    input_tokens: int
+    output_tokens: int
+
+
+class FreshEvents(list[Event]):
+    """Events that begin the record of a new question instead of continuing the last one's."""
+
+
+class FreshUsage(dict[str, int]):
+    """Counts that begin at zero for a new question on the same thread."""
+
+
+def extend_events(recorded: list[Event], new: list[Event]) -> list[Event]:
+    """Append `new` events, or begin anew with them when they are `FreshEvents`."""
+    return list(new) if isinstance(new, FreshEvents) else [*recorded, *new]
+
+
+def add_usage(spent: Usage, new: Usage) -> Usage:
+    """Add up counts name by name, or begin anew with `FreshUsage`."""
+    counts = {} if isinstance(new, FreshUsage) else dict(spent)
+    for name, count in new.items():
+        counts[name] = cast("int", counts.get(name, 0)) + cast("int", count)
+    return cast("Usage", counts)
+
+
+class InputState(TypedDict, total=False):
+    """What a caller gives: a question, or a chat whose last message is the question."""
+
+    question: str
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+class State(InputState, total=False):
+    """Everything a run knows; `question` is never overwritten by a rewrite."""
+
+    documents: list[Document]
+    """At most k documents, best first."""
+    scores: list[float]
+    """The evaluator's score of each document, in the order of `documents`."""
+    thresholds: Thresholds
+    action: Action
+    query: str
+    """What is searched for on the web."""
+    internal: list[Strip]
+    """All strips of the retrieved documents, kept or not, in document order."""
+    external: list[Strip]
+    """All strips from the web, kept or not, in the order of the hits."""
+    knowledge: str
+    """The kept strips as they were given to the model."""
+    answer: str
+    abstained: bool
+    citations: list[Citation]
+    events: Annotated[list[Event], extend_events]
+    usage: Annotated[Usage, add_usage]
+
+
+class OpeningUpdate(TypedDict):
+    """Written by the first node: the question, and nothing left of an earlier one on the thread."""
+
+    question: str
+    documents: list[Document]
+    scores: list[float]
+    query: str
+    internal: list[Strip]
+    external: list[Strip]
+    knowledge: str
+    answer: str
+    abstained: bool
+    citations: list[Citation]
+    events: list[Event]
+    usage: Usage
+
+
+def opening(question: str) -> OpeningUpdate:
+    """Return the state in which a run begins to work on `question`."""
+    return OpeningUpdate(
+        question=question,
+        documents=[],
+        scores=[],
+        query="",
+        internal=[],
+        external=[],
+        knowledge="",
+        answer="",
+        abstained=False,
+        citations=[],
+        events=FreshEvents(),
+        usage=cast("Usage", FreshUsage()),
+    )
+
+
+class GradeUpdate(TypedDict):
+    """Written by `grade`."""
+
+    scores: list[float]
+    thresholds: Thresholds
+    action: Action
+    events: list[Event]
+    usage: Usage
+
+
+class InternalUpdate(TypedDict):
+    """Written by `refine` and `keep`."""
+
+    internal: list[Strip]
+    events: list[Event]
+    usage: Usage
+
+
+class RewriteUpdate(TypedDict):
+    """Written by `rewrite`."""
+
+    query: str
+    events: list[Event]
+    usage: Usage
+
+
+class ExternalUpdate(TypedDict):
+    """Written by `search`."""
+
+    external: list[Strip]
+    events: list[Event]
+    usage: Usage
+
+
+class GenerateUpdate(TypedDict):
+    """Written by `generate`; `messages` stays empty unless the question came as one."""
+
+    knowledge: str
+    answer: str
+    abstained: bool
+    citations: list[Citation]
+    messages: list[AnyMessage]
+    events: list[Event]
+    usage: Usage

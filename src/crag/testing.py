@@ -1,0 +1,166 @@
+"""Fakes for every part, for the tests of those who build on these graphs; ours use them too.
+
+Each records its calls. None loads a model or leaves the machine.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.retrievers import BaseRetriever
+from pydantic import ConfigDict, Field
+
+from crag.parts import Hit, Quotation
+from crag.state import Strip, Thresholds
+
+__all__ = ["FakeChatModel", "FakeEvaluator", "FakeQuoter", "FakeRetriever", "FakeSearcher"]
+
+
+class FakeRetriever(BaseRetriever):
+    """Return the same documents for every question, or raise."""
+
+    documents: list[Document] = Field(default_factory=list)
+    error: Exception | None = None
+    questions: list[str] = Field(default_factory=list)
+    """What was asked, in order."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        del run_manager
+        self.questions.append(query)
+        if self.error is not None:
+            raise self.error
+        return list(self.documents)
+
+
+class FakeEvaluator:
+    """Score texts by a number for all, by what they contain, or by a function."""
+
+    def __init__(
+        self,
+        score: float | Mapping[str, float] | Callable[[str, str], float] = 1.0,
+        *,
+        upper: float = 0.5,
+        lower: float = -0.5,
+        otherwise: float = -1.0,
+        error: Exception | None = None,
+    ) -> None:
+        self._score, self._otherwise, self._error = score, otherwise, error
+        self._thresholds = Thresholds(upper=upper, lower=lower)
+        self.calls: list[tuple[str, list[str]]] = []
+        """Question and texts of each call."""
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The thresholds given."""
+        return self._thresholds
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return one score for each text, in order; raises the error given."""
+        self.calls.append((question, list(texts)))
+        if self._error is not None:
+            raise self._error
+        return [self._one(question, text) for text in texts]
+
+    def _one(self, question: str, text: str) -> float:
+        if callable(self._score):
+            return self._score(question, text)
+        if isinstance(self._score, Mapping):
+            found = (score for part, score in self._score.items() if part in text)
+            return next(found, self._otherwise)
+        return self._score
+
+
+class FakeSearcher:
+    """Return the same hits for every query, or raise."""
+
+    def __init__(self, hits: Sequence[Hit] = (), *, error: Exception | None = None) -> None:
+        self._hits, self._error = list(hits), error
+        self.queries: list[str] = []
+        """What was searched for, in order."""
+
+    def search(self, query: str, limit: int) -> list[Hit]:
+        """Return at most `limit` of the hits."""
+        self.queries.append(query)
+        if self._error is not None:
+            raise self._error
+        return self._hits[:limit]
+
+    async def asearch(self, query: str, limit: int) -> list[Hit]:
+        """Do the same."""
+        return self.search(query, limit)
+
+
+class FakeQuoter:
+    """Quote the first strip whole, or nothing."""
+
+    def __init__(self, *, finds: bool = True) -> None:
+        self._finds = finds
+
+    def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
+        """Return one quotation, or none."""
+        del question
+        return [Quotation(strips[0]["text"], 0, 1.0)] if self._finds and strips else []
+
+
+class FakeChatModel(BaseChatModel):
+    """Reply with the texts given, in turn and then the last one again; stream them word by word."""
+
+    replies: list[str] = Field(default_factory=lambda: ["A fact [1]."])
+    error: Exception | None = None
+    refusal: str = ""
+    """If set, the model refuses with these words, as OpenAI's do."""
+    prompts: list[list[BaseMessage]] = Field(default_factory=list)
+    """The messages of each call."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    @property
+    def _llm_type(self) -> str:
+        return "fake"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        del stop, run_manager, kwargs
+        text = self._reply(messages)
+        message = AIMessage(content=text, additional_kwargs=self._extra())
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        del stop, kwargs
+        words = self._reply(messages).split(" ")
+        for index, word in enumerate(words):
+            text = word if index == 0 else f" {word}"
+            extra = self._extra() if index == 0 else {}
+            chunk = AIMessageChunk(content=text, additional_kwargs=extra)
+            if run_manager is not None:
+                run_manager.on_llm_new_token(text, chunk=ChatGenerationChunk(message=chunk))
+            yield ChatGenerationChunk(message=chunk)
+
+    def _reply(self, messages: list[BaseMessage]) -> str:
+        turn = len(self.prompts)
+        self.prompts.append(messages)
+        if self.error is not None:
+            raise self.error
+        return "" if self.refusal else self.replies[min(turn, len(self.replies) - 1)]
+
+    def _extra(self) -> dict[str, Any]:
+        return {"refusal": self.refusal} if self.refusal else {}

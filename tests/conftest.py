@@ -1,0 +1,58 @@
+"""What the tests share: documents, hits and parts."""
+
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from crag.parts import Hit, Parts
+from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
+
+DOCUMENTS = [
+    Document(
+        "Ada Lovelace wrote the first published program. It was for the Analytical Engine.",
+        metadata={"title": "Ada Lovelace", "source": "ada.md", "position": "line 3"},
+    ),
+    Document(
+        "Charles Babbage designed the Analytical Engine. He never finished building it.",
+        metadata={"title": "Charles Babbage", "source": "babbage.md", "position": "line 9"},
+    ),
+]
+HITS = [
+    Hit("Programmers", "https://example.org/p", "Ada Lovelace is called the first programmer."),
+    Hit("Ada", "https://en.wikipedia.org/wiki/Ada", "Ada Lovelace published her notes in 1843."),
+]
+
+
+@pytest.fixture
+def documents() -> list[Document]:
+    return list(DOCUMENTS)
+
+
+@pytest.fixture
+def hits() -> list[Hit]:
+    return list(HITS)
+
+
+@pytest.fixture
+def make_parts() -> Any:
+    """Build parts of fakes; `score` decides the action (upper 0.5, lower -0.5)."""
+
+    def make(score: Any = 0.9, **replaced: Any) -> Parts:
+        parts: dict[str, Any] = {
+            "retriever": FakeRetriever(documents=list(DOCUMENTS)),
+            "evaluator": FakeEvaluator(score),
+            "model": FakeChatModel(replies=["Ada Lovelace did [1]."]),
+            "searcher": FakeSearcher(HITS),
+        }
+        return Parts(**parts | replaced)
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests do not depend on, and never use, the keys of whoever runs them."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "TAVILY_API_KEY", "CRAG_MODEL", "CRAG_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LANGSMITH_TRACING", "false")

@@ -1,0 +1,229 @@
+"""Which nodes run for each action, in which order, and what they cost."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from crag.graph import build_crag
+from crag.settings import Settings
+from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
+
+QUESTION = {"question": "Who wrote the first program?"}
+CORRECT, AMBIGUOUS, INCORRECT = 0.9, 0.0, -0.9
+
+
+def nodes_run(graph: Any, **options: Any) -> list[str]:
+    return [node for update in graph.stream(QUESTION, stream_mode="updates", **options) for node in update]
+
+
+@pytest.mark.parametrize(
+    ("score", "action", "order", "llm_calls"),
+    [
+        (CORRECT, "correct", ["retrieve", "grade", "refine", "generate"], 1),
+        (INCORRECT, "incorrect", ["retrieve", "grade", "rewrite", "search", "generate"], 2),
+    ],
+)
+def test_each_action_runs_its_nodes_in_order(
+    make_parts: Any, score: float, action: str, order: list[str], llm_calls: int
+) -> None:
+    parts = make_parts(score)
+    assert nodes_run(build_crag(parts)) == order
+    assert len(parts.model.prompts) == llm_calls
+    state = build_crag(parts).invoke(QUESTION)
+    assert state["action"] == action
+    assert state["usage"]["llm_calls"] == llm_calls
+
+
+def test_ambiguous_runs_both_branches_and_joins_once(make_parts: Any) -> None:
+    parts = make_parts(AMBIGUOUS)
+    order = nodes_run(build_crag(parts))
+    assert order[:2] == ["retrieve", "grade"]
+    assert order[-1] == "generate"
+    assert order.index("rewrite") < order.index("search")
+    assert Counter(order) == Counter(
+        ["retrieve", "grade", "refine", "rewrite", "search", "generate"]
+    )
+    assert len(parts.model.prompts) == 2
+    assert build_crag(parts).invoke(QUESTION)["action"] == "ambiguous"
+
+
+def test_branches_of_ambiguous_run_at_the_same_time(make_parts: Any) -> None:
+    """Refinement and search each wait for the other to have begun; in sequence they never would."""
+    import threading
+
+    barrier = threading.Barrier(2, timeout=20)
+
+    class Evaluator(FakeEvaluator):
+        def score(self, question: str, texts: Any) -> list[float]:
+            if len(self.calls) == 1:  # The strips; documents were the first call.
+                barrier.wait()
+            return super().score(question, texts)
+
+    class Model(FakeChatModel):
+        def _reply(self, messages: Any) -> str:
+            if not self.prompts:  # The rewrite; the answer comes after the join.
+                barrier.wait()
+            return super()._reply(messages)
+
+    state = build_crag(make_parts(0.0, evaluator=Evaluator(0.0), model=Model())).invoke(QUESTION)
+    assert state["internal"]
+    assert state["external"]
+    assert not barrier.broken
+
+
+def test_one_evaluator_call_for_all_documents_and_one_for_all_strips(make_parts: Any) -> None:
+    parts = make_parts(CORRECT)
+    state = build_crag(parts).invoke(QUESTION)
+    assert [len(texts) for _, texts in parts.evaluator.calls] == [2, len(state["internal"])]
+    assert parts.evaluator.calls[0][1][0].startswith("Ada Lovelace // Ada Lovelace wrote")
+
+
+def test_the_question_is_answered_and_only_the_query_is_rewritten(make_parts: Any) -> None:
+    model = FakeChatModel(replies=["Ada, first program", "Ada [1]."])
+    parts = make_parts(INCORRECT, model=model)
+    state = build_crag(parts).invoke(QUESTION)
+    assert state["question"] == QUESTION["question"]
+    assert state["query"] == "Ada, first program"
+    assert parts.searcher.queries == ["Ada, first program"]
+    assert all(question == QUESTION["question"] for question, _ in parts.evaluator.calls)
+    assert QUESTION["question"] in str(model.prompts[-1])
+
+
+def test_incorrect_discards_the_documents(make_parts: Any) -> None:
+    state = build_crag(make_parts(INCORRECT)).invoke(QUESTION)
+    assert state["internal"] == []
+    assert "Babbage" not in state["knowledge"]
+    assert "published her notes in 1843" in state["knowledge"]
+
+
+def test_ambiguous_puts_internal_knowledge_first(make_parts: Any) -> None:
+    knowledge = build_crag(make_parts(AMBIGUOUS)).invoke(QUESTION)["knowledge"]
+    assert knowledge.index("Babbage designed") < knowledge.index("1843")
+
+
+async def test_all_ways_to_call_give_the_same_result(make_parts: Any) -> None:
+    graph = build_crag(make_parts(AMBIGUOUS, model=FakeChatModel(replies=["query"] + ["Ada [1]."])))
+
+    def fresh() -> Any:
+        return build_crag(make_parts(AMBIGUOUS, model=FakeChatModel(replies=["query", "Ada [1]."])))
+
+    invoked = await asyncio.to_thread(graph.invoke, QUESTION)
+    assert await fresh().ainvoke(QUESTION) == invoked
+    assert list(fresh().stream(QUESTION, stream_mode="values"))[-1] == invoked
+    streamed = [state async for state in fresh().astream(QUESTION, stream_mode="values")]
+    assert streamed[-1] == invoked
+
+
+async def test_invoke_works_where_an_event_loop_is_running(make_parts: Any) -> None:
+    assert asyncio.get_running_loop().is_running()
+    state = build_crag(make_parts(AMBIGUOUS)).invoke(QUESTION)
+    assert state["answer"] == "Ada Lovelace did [1]."
+
+
+def tokens(chunks: list[tuple[Any, dict[str, Any]]], node: str) -> list[str]:
+    return [message.text for message, about in chunks if about["langgraph_node"] == node]
+
+
+async def test_tokens_stream_in_messages_mode(make_parts: Any) -> None:
+    expected = ["Ada", " Lovelace", " did", " [1]."]
+    sync = list(build_crag(make_parts()).stream(QUESTION, stream_mode="messages"))
+    assert [text for text in tokens(sync, "generate") if text] == expected
+    graph = build_crag(make_parts())
+    awaited = [chunk async for chunk in graph.astream(QUESTION, stream_mode="messages")]
+    assert [text for text in tokens(awaited, "generate") if text] == expected
+
+
+def test_thresholds_of_the_run_win_over_the_evaluators(make_parts: Any) -> None:
+    graph = build_crag(make_parts(0.4))
+    assert graph.invoke(QUESTION)["action"] == "ambiguous"
+    assert graph.invoke(QUESTION, context=Settings(upper=0.3))["action"] == "correct"
+    assert graph.invoke(QUESTION, context={"lower": 0.45})["action"] == "incorrect"
+
+
+@pytest.mark.parametrize(
+    ("score", "settings", "action"),
+    [
+        (CORRECT, Settings(without="correct"), "ambiguous"),
+        (INCORRECT, Settings(without="incorrect"), "ambiguous"),
+        (0.1, Settings(without="ambiguous"), "correct"),
+        (-0.1, Settings(without="ambiguous"), "incorrect"),
+        (0.1, Settings(without="ambiguous", single_threshold=0.2), "incorrect"),
+        (CORRECT, Settings(only="incorrect"), "incorrect"),
+    ],
+)
+def test_ablations_of_actions(
+    make_parts: Any, score: float, settings: Settings, action: str
+) -> None:
+    assert build_crag(make_parts(score)).invoke(QUESTION, context=settings)["action"] == action
+
+
+def test_ablations_of_operations(make_parts: Any, documents: list[Document]) -> None:
+    graph = build_crag(make_parts(AMBIGUOUS, evaluator=FakeEvaluator({"wrote": 0.1, "1843": 0.1})))
+    settings = Settings(refine=False, rewrite=False, select=False)
+    state = graph.invoke(QUESTION, context=settings)
+    assert [strip["text"] for strip in state["internal"]] == [d.page_content for d in documents]
+    assert all(strip["kept"] and strip["score"] is None for strip in state["internal"])
+    assert state["query"] == QUESTION["question"]
+    assert state["usage"]["llm_calls"] == 1
+    assert [strip["kept"] for strip in state["external"]] == [True, True]
+
+
+def test_nothing_of_an_earlier_question_is_left_on_a_thread(make_parts: Any) -> None:
+    evaluator = FakeEvaluator(lambda question, _: 0.0 if "first" in question else 0.9)
+    graph = build_crag(make_parts(evaluator=evaluator), checkpointer=InMemorySaver())
+    thread = {"configurable": {"thread_id": "1"}}
+    first = graph.invoke(QUESTION, thread)
+    assert first["external"]
+    second = graph.invoke({"question": "Who designed the engine?"}, thread)
+    assert second["action"] == "correct"
+    assert second["external"] == []
+    assert second["query"] == ""
+    assert second["usage"]["llm_calls"] == 1
+    assert len(second["events"]) < 2
+
+
+def test_a_chat_is_answered_with_a_message(make_parts: Any) -> None:
+    graph = build_crag(make_parts(), checkpointer=InMemorySaver())
+    thread = {"configurable": {"thread_id": "1"}}
+    state = graph.invoke({"messages": [HumanMessage("Who wrote it?")]}, thread)
+    assert state["question"] == "Who wrote it?"
+    assert isinstance(state["messages"][-1], AIMessage)
+    assert state["messages"][-1].text == state["answer"]
+    state = graph.invoke({"messages": [HumanMessage("And who designed it?")]}, thread)
+    assert state["question"] == "And who designed it?"
+    assert len(state["messages"]) == 4
+
+
+def test_a_streamed_chat_answer_is_not_sent_twice(make_parts: Any) -> None:
+    asked = {"messages": [HumanMessage("Who wrote it?")]}
+    chunks = list(build_crag(make_parts()).stream(asked, stream_mode="messages"))
+    assert "".join(tokens(chunks, "generate")) == "Ada Lovelace did [1]."
+
+
+def test_without_a_searcher_incorrect_abstains_and_spends_no_call(make_parts: Any) -> None:
+    parts = make_parts(INCORRECT, searcher=None)
+    state = build_crag(parts).invoke(QUESTION)
+    assert state["abstained"]
+    assert state["answer"] == "I could not find this in the documents."
+    assert [entry["kind"] for entry in state["events"]] == ["search_unavailable", "abstained"]
+    assert parts.model.prompts == []
+
+
+def test_an_empty_retrieval_is_incorrect(make_parts: Any) -> None:
+    state = build_crag(make_parts(retriever=FakeRetriever())).invoke(QUESTION)
+    assert state["action"] == "incorrect"
+    assert state["events"][0]["kind"] == "nothing_retrieved"
+    assert state["answer"]
+
+
+def test_a_failing_searcher_leaves_internal_knowledge(make_parts: Any) -> None:
+    searcher = FakeSearcher(error=TimeoutError("no answer in 20 s"))
+    state = build_crag(make_parts(AMBIGUOUS, searcher=searcher)).invoke(QUESTION)
+    assert state["external"] == []
+    assert not state["abstained"]
+    assert "search_failed" in [entry["kind"] for entry in state["events"]]

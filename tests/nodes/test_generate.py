@@ -1,0 +1,128 @@
+"""Answers, citations, and every way in which a model can fail."""
+
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+
+from crag.answers import NOT_FOUND
+from crag.nodes.generate import Generate
+from crag.settings import Settings
+from crag.state import Source, State, Strip
+from crag.testing import FakeChatModel, FakeQuoter
+
+QUESTION = "Who wrote it?"
+
+
+def strip(text: str) -> Strip:
+    source = Source(id="a", title="Ada", url="ada.md", position="line 3")
+    return Strip(text=text, source=source, score=0.9, kept=True, reason="")
+
+
+def state(*texts: str, **more: Any) -> State:
+    return State(question=QUESTION, internal=[strip(text) for text in texts], **more)
+
+
+def kinds(update: Any) -> list[str]:
+    return [entry["kind"] for entry in update["events"]]
+
+
+def test_the_model_reads_numbered_strips_and_its_citations_point_at_them() -> None:
+    model = FakeChatModel(replies=["Ada did [2]."])
+    update = Generate(model, None).run(state("First strip.", "Ada did."), Settings())
+    assert update["answer"] == "Ada did [2]."
+    assert update["citations"] == [
+        {"number": 2, "text": "Ada did.", "source": strip("")["source"]},
+    ]
+    assert '<passage number="2" title="Ada">' in str(model.prompts[0][-1].content)
+    assert update["events"] == []
+
+
+def test_a_citation_to_nothing_is_removed_and_recorded() -> None:
+    update = Generate(FakeChatModel(replies=["Ada [1][5]."]), None).run(state("Ada."), Settings())
+    assert update["answer"] == "Ada [1]."
+    assert kinds(update) == ["citation_removed"]
+    assert "[5]" in update["events"][0]["detail"]
+
+
+def test_an_answer_without_citation_is_marked() -> None:
+    update = Generate(FakeChatModel(replies=["Ada."]), None).run(state("Ada."), Settings())
+    assert kinds(update) == ["uncited_answer"]
+
+
+def test_a_model_that_finds_nothing_abstains() -> None:
+    model = FakeChatModel(replies=["I could not find this in the documents"])
+    update = Generate(model, None).run(state("Other."), Settings())
+    assert update["abstained"]
+    assert update["answer"] == NOT_FOUND
+    assert update["usage"]["llm_calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "detail"),
+    [
+        (FakeChatModel(error=TimeoutError("60 s")), "model_failed", "TimeoutError: 60 s"),
+        (FakeChatModel(error=ValueError("bad key sk-abcdef12345")), "model_failed", "[secret]"),
+        (FakeChatModel(refusal="I will not"), "model_refused", "I will not"),
+        (FakeChatModel(replies=[""]), "model_empty", "nothing"),
+        (FakeChatModel(replies=[" \n"]), "model_empty", "nothing"),
+    ],
+)
+@pytest.mark.parametrize("way", ["run", "arun"])
+async def test_a_failing_model_gives_way_to_quotation(
+    model: FakeChatModel, kind: str, detail: str, way: str
+) -> None:
+    node = Generate(model, FakeQuoter())
+    given = state("Ada wrote the first program.")
+    update = node.run(given, Settings()) if way == "run" else await node.arun(given, Settings())
+    assert kinds(update) == [kind]
+    assert detail in update["events"][0]["detail"]
+    assert update["events"][0]["fallback"] == "quote the strips"
+    assert update["answer"] == "“Ada wrote the first program.” [1]"
+    assert [citation["number"] for citation in update["citations"]] == [1]
+
+
+def test_without_model_and_quotation_the_run_abstains() -> None:
+    failing = FakeChatModel(error=TimeoutError())
+    for node in (Generate(failing, None), Generate(None, FakeQuoter(finds=False))):
+        update = node.run(state("Something else."), Settings())
+        assert update["abstained"]
+        assert update["citations"] == []
+        assert kinds(update)[-1] == "abstained"
+
+
+def test_no_knowledge_means_no_call_unless_own_knowledge_is_allowed() -> None:
+    model = FakeChatModel(replies=["Ada, I think."])
+    update = Generate(model, None).run(state(action="incorrect"), Settings())
+    assert update["abstained"]
+    assert "after the action incorrect" in update["events"][0]["detail"]
+    assert model.prompts == []
+    update = Generate(model, None).run(state(), Settings(allow_own_knowledge=True))
+    assert update["answer"] == "Ada, I think."
+    assert kinds(update) == ["own_knowledge"]
+
+
+def test_a_spent_budget_is_an_event_and_quotation_takes_over() -> None:
+    model = FakeChatModel()
+    node = Generate(model, FakeQuoter())
+    update = node.run(state("Ada wrote it."), Settings(max_llm_calls=0))
+    assert model.prompts == []
+    assert kinds(update) == ["budget_exhausted"]
+    assert update["answer"].startswith("“Ada")
+
+
+def test_any_runnable_serves_as_model() -> None:
+    node = Generate(RunnableLambda(lambda _: "Ada [1]."), None)
+    assert node.run(state("Ada."), Settings())["answer"] == "Ada [1]."
+
+
+@pytest.mark.parametrize("task", ["popqa", "pubhealth", "arc", "biography"])
+def test_the_papers_tasks_use_their_prompts_and_keep_the_reply_as_it_is(task: Any) -> None:
+    model = FakeChatModel(replies=["true [9]"])
+    update = Generate(model, None).run(state("a", "b"), Settings(task=task))
+    prompt = model.prompts[0]
+    assert len(prompt) == 1
+    assert "Documents: a; b" in str(prompt[0].content)
+    assert QUESTION in str(prompt[0].content)
+    assert update["answer"] == "true [9]"
+    assert update["events"] == []

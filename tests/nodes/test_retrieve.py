@@ -1,0 +1,54 @@
+"""Retrieval, and retrievers that fail."""
+
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from crag.errors import QuestionError
+from crag.nodes.retrieve import Retrieve
+from crag.settings import Settings
+from crag.testing import FakeRetriever
+
+ASKED: Any = {"question": " Who wrote it? "}
+
+
+def test_k_documents_and_the_question_without_white_space(documents: list[Document]) -> None:
+    retriever = FakeRetriever(documents=documents * 9)
+    update = Retrieve(retriever).run(ASKED, Settings(k=3))
+    assert len(update["documents"]) == 3
+    assert retriever.questions == ["Who wrote it?"]
+
+
+def test_a_vector_store_is_asked_for_k(documents: list[Document]) -> None:
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(documents * 9)
+    update = Retrieve(store.as_retriever(search_kwargs={"k": 2})).run(ASKED, Settings(k=7))
+    assert len(update["documents"]) == 7
+
+
+@pytest.mark.parametrize("way", ["run", "arun"])
+@pytest.mark.parametrize(
+    ("retriever", "kind"),
+    [
+        (FakeRetriever(), "nothing_retrieved"),
+        (FakeRetriever(error=ConnectionError("refused")), "retrieval_failed"),
+        (FakeRetriever(error=KeyError("field")), "retrieval_failed"),
+    ],
+)
+async def test_nothing_and_failure_are_events(
+    retriever: FakeRetriever, kind: str, way: str
+) -> None:
+    node = Retrieve(retriever)
+    update = node.run(ASKED, Settings()) if way == "run" else await node.arun(ASKED, Settings())
+    assert update["documents"] == []
+    assert [entry["kind"] for entry in update["events"]] == [kind]
+
+
+def test_no_question_is_refused_before_anything_is_retrieved() -> None:
+    retriever = FakeRetriever()
+    with pytest.raises(QuestionError):
+        Retrieve(retriever).run({"question": " "}, Settings())
+    assert retriever.questions == []

@@ -1,0 +1,59 @@
+"""The query, and what replaces it."""
+
+from typing import Any
+
+import pytest
+
+from crag.nodes.rewrite import Rewrite
+from crag.settings import Settings
+from crag.state import State
+from crag.testing import FakeChatModel
+
+STATE = State(question="Who is Ada Lovelace?")
+
+
+def test_the_reply_is_the_query_on_one_line() -> None:
+    model = FakeChatModel(replies=['"Ada Lovelace,\n first program"'])
+    update = Rewrite(model).run(STATE, Settings())
+    assert update["query"] == "Ada Lovelace, first program"
+    assert update["usage"]["llm_calls"] == 1
+    assert str(model.prompts[0][0].content).endswith("question: Who is Ada Lovelace?\nquery:")
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "kind", "calls"),
+    [
+        (None, Settings(), "rewrite_skipped", 0),
+        (FakeChatModel(error=TimeoutError()), Settings(), "rewrite_failed", 1),
+        (FakeChatModel(replies=[""]), Settings(), "rewrite_failed", 1),
+        (FakeChatModel(refusal="no"), Settings(), "rewrite_failed", 1),
+        (FakeChatModel(), Settings(max_llm_calls=1), "budget_exhausted", 0),
+    ],
+)
+@pytest.mark.parametrize("way", ["run", "arun"])
+async def test_the_question_is_the_query_when_there_is_no_reply(
+    model: Any, settings: Settings, kind: str, calls: int, way: str
+) -> None:
+    node = Rewrite(model)
+    update = node.run(STATE, settings) if way == "run" else await node.arun(STATE, settings)
+    assert update["query"] == STATE["question"]
+    assert [entry["kind"] for entry in update["events"]] == [kind]
+    assert update["events"][0]["fallback"] == "search for the question itself"
+    assert update["usage"].get("llm_calls", 0) == calls
+
+
+def test_switched_off_or_nothing_to_search_costs_nothing() -> None:
+    model = FakeChatModel()
+    off = Rewrite(model).run(STATE, Settings(rewrite=False))
+    assert off == {"query": STATE["question"], "events": [], "usage": {}}
+    assert Rewrite(model, searches=False).run(STATE, Settings()) == off
+    assert model.prompts == []
+
+
+def test_biography_questions_are_reduced_to_the_name() -> None:
+    assert Rewrite(None).run(STATE, Settings(task="biography"))["query"] == "Ada Lovelace"
+
+
+def test_a_very_long_question_makes_a_query_that_services_accept() -> None:
+    asked = State(question="why " * 2000)
+    assert len(Rewrite(None).run(asked, Settings())["query"]) <= 400

@@ -1,0 +1,66 @@
+"""Settings refuse what is out of range, and tasks fill in the paper's numbers."""
+
+import pytest
+from pydantic import ValidationError
+
+from crag.errors import SettingsError
+from crag.settings import PRESETS, Settings, settings_from
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "hint"),
+    [
+        ({"k": 0}, "k", "greater than or equal to 1"),
+        ({"k": "many"}, "k", "integer"),
+        ({"uper": 0.5}, "uper", "known are task, k"),
+        ({"upper": 0.1, "lower": 0.2}, "upper, lower", "must not be above"),
+        ({"decomposition": "words"}, "decomposition", "'sentences'"),
+        ({"task": "trivia"}, "task", "'popqa'"),
+        ({"strips_kept": 0}, "strips_kept", "1"),
+        ({"upper": float("nan")}, "upper", "100"),
+    ],
+)
+def test_a_wrong_setting_names_field_value_and_range(
+    values: dict[str, object], field: str, hint: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings_from(values)
+    assert caught.value.field == field
+    assert field in str(caught.value)
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "upper", "lower"),
+    [
+        ("popqa", 0.592, -0.995),
+        ("pubhealth", 0.5, -0.915),
+        ("arc", 0.5, -0.915),
+        ("biography", 0.95, -0.91),
+    ],
+)
+def test_a_task_brings_the_papers_numbers(task: str, upper: float, lower: float) -> None:
+    settings = settings_from({"task": task})
+    assert (settings.upper, settings.lower) == (upper, lower)
+    assert settings.max_answer_tokens == 100
+    assert settings_from({"task": task, "upper": 0.9}).upper == 0.9
+
+
+def test_every_preset_is_valid_and_the_default_leaves_thresholds_to_the_evaluator() -> None:
+    for task in PRESETS:
+        assert Settings(task=task).task == task
+    assert Settings().upper is None
+    assert Settings().strip_threshold == -0.5
+    assert Settings().strips_kept == 5
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValidationError):
+        Settings().k = 3  # type: ignore[misc]
+
+
+def test_every_field_is_described_on_one_line() -> None:
+    for name, field in Settings.model_json_schema()["properties"].items():
+        assert field["description"], name
+        assert "\n" not in field["description"]
+        assert "default" in field, name
