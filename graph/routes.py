@@ -1,11 +1,13 @@
 """Where a run goes next: pure functions of the state."""
 
+from collections.abc import Hashable
 from typing import Literal
 
 from crag.state import State
 
 Branch = Literal["refine", "rewrite"]
-BRANCHES: list[Branch] = ["refine", "rewrite"]
+BRANCHES: dict[Hashable, str] = {"refine": "refine", "rewrite": "rewrite"}
+"""The path map, without which a drawing would lose the conditional edges."""
 
 
 def by_action(state: State) -> list[Branch]:

@@ -22,9 +22,7 @@ class Grade:
     def run(self, state: State, settings: Settings) -> GradeUpdate:
         """Write scores in the order of the documents, the thresholds in force and the action."""
         texts = [_passage(document, settings) for document in state["documents"]]
-        scores, events, usage = score_texts(
-            self._evaluator, state["question"], texts, node="grade"
-        )
+        scores, events, usage = score_texts(self._evaluator, state["question"], texts, node="grade")
         own = self._evaluator.thresholds
         upper, lower = limits(own["upper"], own["lower"], settings)
         judged = decide(scores, upper, lower)

@@ -25,6 +25,7 @@ class Retrieve:
 
     def __init__(self, retriever: BaseRetriever) -> None:
         self._retriever = retriever
+        self._takes_k = isinstance(retriever, VectorStoreRetriever)
 
     def run(self, state: InputState, settings: Settings) -> OpeningUpdate:
         """Retrieve in the calling thread."""
@@ -43,8 +44,7 @@ class Retrieve:
         return _update(question, found, attempt, settings)
 
     def _options(self, settings: Settings) -> dict[str, Any]:
-        takes_k = isinstance(self._retriever, VectorStoreRetriever)
-        return {"k": settings.k} if takes_k else {}
+        return {"k": settings.k} if self._takes_k else {}
 
 
 def _update(
@@ -57,6 +57,8 @@ def _update(
         failed = event("retrieval_failed", "retrieve", attempt.error, fallback)
         update["events"] = FreshEvents([failed])
     elif not found:
-        nothing = event("nothing_retrieved", "retrieve", "the retriever found no document", fallback)
+        nothing = event(
+            "nothing_retrieved", "retrieve", "the retriever found no document", fallback
+        )
         update["events"] = FreshEvents([nothing])
     return update

@@ -15,9 +15,7 @@ _ROLES = {"system": SystemMessage, "user": HumanMessage}
 
 def render(name: str, **values: str) -> list[AnyMessage]:
     """Fill in the prompt `name` and return its messages; a missing value raises `KeyError`."""
-    return [
-        _ROLES[role](Template(text).substitute(values)) for role, text in _sections(name)
-    ]
+    return [_ROLES[role](Template(text).substitute(values)) for role, text in _sections(name)]
 
 
 @cache

@@ -19,7 +19,9 @@ def test_a_long_detail_is_cut() -> None:
     assert len(event("model_failed", "generate", "x" * 10_000)["detail"]) == 500
 
 
-@pytest.mark.parametrize("key", ["sk-proj-abcdef123456", "tvly-dev-abcdef123456", "hf_abcdef123456"])
+@pytest.mark.parametrize(
+    "key", ["sk-proj-abcdef123456", "tvly-dev-abcdef123456", "hf_abcdef123456"]
+)
 def test_keys_are_redacted_by_their_shape(key: str) -> None:
     assert key not in redact(f"Incorrect API key provided: {key}.")
 

@@ -24,7 +24,11 @@ def test_the_default_mode_loses_no_text(text: str) -> None:
     assert squeezed("".join(decompose(text))) == squeezed(text)
 
 
-@given(st.lists(st.sampled_from(["word", "Dr.", "end.", "Why?", "3.5", "\n\n", "- item"]), max_size=500))
+@given(
+    st.lists(
+        st.sampled_from(["word", "Dr.", "end.", "Why?", "3.5", "\n\n", "- item"]), max_size=500
+    )
+)
 def test_prose_loses_no_text_either(pieces: list[str]) -> None:
     text = " ".join(pieces)
     for mode in ("sentences", "fixed_num", "selection"):
@@ -36,6 +40,15 @@ def test_two_sentences_are_one_strip_and_more_are_units_of_three() -> None:
     assert decompose(TEXT) == [
         "Dr. Smith was born in 1950. He studied in Paris! Did he like it?",
         "Nobody knows that today. He died in 2001.",
+    ]
+
+
+def test_a_heading_opens_a_strip_and_line_breaks_stay() -> None:
+    text = "Before it.\n\n## Care\n\nUse vinegar. Do it often.\n\n### Last\n"
+    assert decompose(text) == [
+        "Before it.",
+        "## Care\n\nUse vinegar. Do it often.",
+        "### Last",
     ]
 
 
@@ -57,12 +70,12 @@ def test_excerption_follows_the_official_rules() -> None:
         "A third long sentence comes after the others? "
         "And a fourth long sentence closes this text"
     )
-    assert decompose(text, "excerption") == [
-        "The first sentence has quite some wordsShort one "
-        "The second long sentence has also enough words "
-        "A third long sentence comes after the others",
-        "And a fourth long sentence closes this text",
-    ]
+    first = (
+        "The first sentence has quite some wordsShort one The second long sentence has also "
+        "enough words A third long sentence comes after the others"
+    )
+    second = "And a fourth long sentence closes this text"
+    assert decompose(text, "excerption") == [first, second]
 
 
 @pytest.mark.parametrize(

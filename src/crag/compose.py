@@ -9,7 +9,8 @@ from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
 from crag.parts import ChatModel, Parts, WebSearcher
-from crag.retrieval import DocumentIndex, IndexRetriever
+from crag.retrieval import DocumentIndex
+from crag.retrieval.retriever import IndexRetriever
 from crag.web import TavilySearcher
 
 State = Literal["ready", "missing", "broken"]
@@ -53,16 +54,19 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
     return TavilySearcher(key.get_secret_value()) if key else None
 
 
-def choose_parts(environment: Environment) -> Parts:
-    """Return all parts; the index is opened by the retriever's first use.
+def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:
+    """Return all parts; the index is opened by the retriever's first use, or now if it must exist.
 
     Raises:
-        CragError: a part is named that cannot be used.
+        CragError: a part is named that cannot be used, or the index is missing or empty.
     """
     encoder = choose_encoder(environment)
+    index = DocumentIndex(environment.index, encoder)
+    if index_must_exist:
+        index.count()
     evaluator = load_evaluator(environment.evaluator, encoder)
     return Parts(
-        retriever=IndexRetriever(index=DocumentIndex(environment.index, encoder)),
+        retriever=IndexRetriever(index),
         evaluator=evaluator,
         model=choose_model(environment),
         quoter=ExtractiveAnswerer(evaluator),
@@ -94,7 +98,7 @@ def _encoder(environment: Environment) -> Choice:
 def _index(environment: Environment) -> Choice:
     try:
         index = DocumentIndex(environment.index, choose_encoder(environment))
-        size = index.open().count()
+        size = index.count()
     except CragError as error:
         return Choice("index", "missing", environment.index, "CRAG_INDEX or default", str(error))
     return Choice("index", "ready", environment.index, f"{size:,} chunks", "")

@@ -8,6 +8,7 @@
     │   ├── EmptyIndexError
     │   └── EmbeddingMismatchError
     ├── SourceError              one file that cannot be indexed
+    ├── EncoderError             the sentence encoder
     ├── EvaluatorError           scores of the wrong number or kind
     ├── SearchError              the web searcher
     ├── ModelError               the chat model
@@ -107,3 +108,11 @@ class MissingPackageError(CragError):
     def __init__(self, package: str, purpose: str) -> None:
         self.package = package
         super().__init__(f"{purpose} needs the package {package!r}. Run: pip install {package}")
+
+
+class EncoderError(CragError):
+    """The sentence encoder `model` cannot be loaded."""
+
+    def __init__(self, model: str, problem: str) -> None:
+        self.model = model
+        super().__init__(f"sentence encoder {model}: {problem}")

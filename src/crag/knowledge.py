@@ -43,8 +43,8 @@ def paper_format(state: State, settings: Settings) -> str:
     form of the official knowledge files.
     """
     internal, external = (
-        "; ".join(as_data(strip["text"]) for strip in recompose(state.get(kind, []), settings))
-        for kind in ("internal", "external")
+        "; ".join(as_data(" ".join(strip["text"].split())) for strip in recompose(strips, settings))
+        for strips in (state.get("internal", []), state.get("external", []))
     )
     if internal and external:
         return f"Knowledge1: {internal} [sep] Knowledge2: {external}"

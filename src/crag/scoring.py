@@ -30,9 +30,7 @@ def with_title(title: str, text: str) -> str:
     return f"{title} // {text}" if title and text.strip() else text
 
 
-def score_texts(
-    evaluator: Evaluator, question: str, texts: Sequence[str], *, node: str
-) -> Scored:
+def score_texts(evaluator: Evaluator, question: str, texts: Sequence[str], *, node: str) -> Scored:
     """Score `texts` against `question` in one call of the evaluator.
 
     Empty texts score -1.0 without it. An evaluator that fails or breaks its contract gives -1.0

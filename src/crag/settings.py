@@ -98,8 +98,10 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _fill_from_preset(cls, given: Any) -> Any:
-        task = given.get("task", "default") if isinstance(given, Mapping) else "default"
-        return {**PRESETS[task], **given} if task in PRESETS else given
+        if not isinstance(given, Mapping):
+            return given
+        preset = next((PRESETS[task] for task in PRESETS if task == given.get("task")), {})
+        return {**preset, **given}
 
     @model_validator(mode="after")
     def _order_thresholds(self) -> Self:

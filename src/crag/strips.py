@@ -62,20 +62,38 @@ def recompose(strips: Sequence[Strip], settings: Settings) -> list[Strip]:
 
 def sentences_of(text: str) -> list[str]:
     """Cut `text` at sentence ends, blank pieces left out; white space is folded."""
+    return [" ".join(piece.split()) for piece in _pieces(text) if piece.strip()]
+
+
+def _pieces(text: str) -> list[str]:
+    """Cut `text` at sentence ends; joined, the pieces are the text."""
     pieces = list(sentencex.segment("en", text))
-    if "".join("".join(pieces).split()) != "".join(text.split()):
-        pieces = [text]  # A segmenter that lost characters must not lose them for our users.
-    return [" ".join(piece.split()) for piece in pieces if piece.strip()]
+    # A segmenter that lost characters must not lose them for our users.
+    return pieces if "".join(pieces) == text else [text]
 
 
 def _units_of_sentences(text: str) -> list[str]:
-    pieces = [part for sentence in sentences_of(text) for part in _cut_long(sentence)]
-    return [" ".join(group) for group in _groups(pieces, SENTENCES_PER_STRIP)]
+    """Join up to three sentences, with the line breaks between them; a heading opens a unit."""
+    units: list[list[str]] = [[]]
+    for piece in (part for sentence in _pieces(text) for part in _cut_long(sentence)):
+        heading = piece.lstrip().startswith("#")
+        full = sum(map(_is_sentence, units[-1])) == SENTENCES_PER_STRIP
+        if piece.strip() and (full or (heading and any(map(_is_sentence, units[-1])))):
+            units.append([])
+        units[-1].append(piece)
+    return ["".join(unit).strip() for unit in units if "".join(unit).strip()]
 
 
-def _cut_long(sentence: str) -> Iterator[str]:
+def _is_sentence(piece: str) -> bool:
+    return bool(piece.strip()) and not piece.lstrip().startswith("#")
+
+
+def _cut_long(sentence: str) -> list[str]:
+    """Leave a sentence as it is, or cut a very long one into windows of words."""
     words = sentence.split()
-    return (" ".join(group) for group in _groups(words, LONGEST_SENTENCE))
+    if len(words) <= LONGEST_SENTENCE:
+        return [sentence]
+    return [" ".join(group) + " " for group in _groups(words, LONGEST_SENTENCE)]
 
 
 def _groups(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:

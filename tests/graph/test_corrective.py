@@ -18,7 +18,11 @@ CORRECT, AMBIGUOUS, INCORRECT = 0.9, 0.0, -0.9
 
 
 def nodes_run(graph: Any, **options: Any) -> list[str]:
-    return [node for update in graph.stream(QUESTION, stream_mode="updates", **options) for node in update]
+    return [
+        node
+        for update in graph.stream(QUESTION, stream_mode="updates", **options)
+        for node in update
+    ]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +111,7 @@ def test_ambiguous_puts_internal_knowledge_first(make_parts: Any) -> None:
 
 
 async def test_all_ways_to_call_give_the_same_result(make_parts: Any) -> None:
-    graph = build_crag(make_parts(AMBIGUOUS, model=FakeChatModel(replies=["query"] + ["Ada [1]."])))
+    graph = build_crag(make_parts(AMBIGUOUS, model=FakeChatModel(replies=["query", "Ada [1]."])))
 
     def fresh() -> Any:
         return build_crag(make_parts(AMBIGUOUS, model=FakeChatModel(replies=["query", "Ada [1]."])))

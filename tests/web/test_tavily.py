@@ -1,9 +1,6 @@
 """Tavily's client against a server on loopback that answers as Tavily does."""
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -11,6 +8,7 @@ import pytest
 from crag.errors import SearchError
 from crag.parts import WebSearcher
 from crag.web import TavilySearcher
+from tests.loopback import Loopback, serving
 
 RESULTS = {
     "results": [
@@ -21,58 +19,17 @@ RESULTS = {
 }
 
 
-class Server(ThreadingHTTPServer):
-    """Answers the scripted statuses in turn, then 200; keeps what it was asked."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.statuses: list[int] = []
-        self.body: Any = RESULTS
-        self.delay = threading.Event()
-        self.seconds = 0.0
-        self.requests: list[dict[str, Any]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        key = self.headers["Authorization"]
-        self.server.requests.append(json.loads(body) | {"key": key})
-        self.server.delay.wait(self.server.seconds)
-        status = self.server.statuses.pop(0) if self.server.statuses else 200
-        failed = {"detail": {"error": "the server's words"}}
-        reply = self.server.body if status == 200 else failed
-        text = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_: Any) -> None: ...
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
+def server() -> Iterator[Loopback]:
+    with serving(RESULTS) as running:
         yield running
-        running.delay.set()
-        running.shutdown()
-        thread.join()
 
 
-def searcher(server: Server, timeout: float = 5) -> TavilySearcher:
+def searcher(server: Loopback, timeout: float = 5) -> TavilySearcher:
     return TavilySearcher("tvly-secret", base_url=server.url, timeout=timeout, longest_wait=0.01)
 
 
-async def search(server: Server, way: str, **options: Any) -> list[Any]:
+async def search(server: Loopback, way: str, **options: Any) -> list[Any]:
     made = searcher(server, **options)
     return made.search("ada", 5) if way == "search" else await made.asearch("ada", 5)
 
@@ -81,18 +38,18 @@ WAYS = pytest.mark.parametrize("way", ["search", "asearch"])
 
 
 @WAYS
-async def test_hits_have_title_url_and_snippet(server: Server, way: str) -> None:
+async def test_hits_have_title_url_and_snippet(server: Loopback, way: str) -> None:
     assert await search(server, way) == [
         ("Ada", "https://example.org/ada", "Ada wrote it."),
         ("", "https://example.org/2", ""),
     ]
     assert server.requests[0]["max_results"] == 5
-    assert server.requests[0]["key"] == "Bearer tvly-secret"
+    assert server.requests[0]["authorization"] == "Bearer tvly-secret"
 
 
 @WAYS
 @pytest.mark.parametrize("status", [429, 500, 503])
-async def test_what_can_heal_is_tried_again(server: Server, way: str, status: int) -> None:
+async def test_what_can_heal_is_tried_again(server: Loopback, way: str, status: int) -> None:
     server.statuses = [status, status]
     assert len(await search(server, way)) == 2
     assert len(server.requests) == 3
@@ -111,7 +68,7 @@ async def test_what_can_heal_is_tried_again(server: Server, way: str, status: in
     ],
 )
 async def test_failures_say_what_is_wrong(
-    server: Server, way: str, statuses: list[int], problem: str, requests: int
+    server: Loopback, way: str, statuses: list[int], problem: str, requests: int
 ) -> None:
     server.statuses = list(statuses)
     with pytest.raises(SearchError) as caught:
@@ -122,7 +79,7 @@ async def test_failures_say_what_is_wrong(
 
 
 @WAYS
-async def test_no_answer_in_time(server: Server, way: str) -> None:
+async def test_no_answer_in_time(server: Loopback, way: str) -> None:
     server.seconds = 5
     with pytest.raises(SearchError) as caught:
         await search(server, way, timeout=0.05)
@@ -130,7 +87,7 @@ async def test_no_answer_in_time(server: Server, way: str) -> None:
 
 
 @WAYS
-async def test_a_reply_that_is_not_json(server: Server, way: str) -> None:
+async def test_a_reply_that_is_not_json(server: Loopback, way: str) -> None:
     server.body = b"<html>maintenance</html>"
     with pytest.raises(SearchError) as caught:
         await search(server, way)
@@ -138,7 +95,7 @@ async def test_a_reply_that_is_not_json(server: Server, way: str) -> None:
 
 
 @WAYS
-async def test_no_results_at_all(server: Server, way: str) -> None:
+async def test_no_results_at_all(server: Loopback, way: str) -> None:
     server.body = {"results": None}
     assert await search(server, way) == []
 

@@ -52,7 +52,7 @@ def index(
 
 
 @app.command()
-def ask(
+def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     location: IndexOption = None,
     method: Annotated[

@@ -12,7 +12,6 @@ from crag.cli.choose import environment, settings
 from crag.cli.show import Trace
 from crag.compose import choose_parts
 from crag.graph import build_crag, build_rag
-from crag.parts import Parts
 from crag.settings import Settings
 
 _BUILDERS = {"crag": build_crag, "rag": build_rag}
@@ -33,7 +32,7 @@ def run(  # noqa: PLR0913 - the options of the command
 ) -> None:
     """Answer `question`; what can be wrong before the run raises a `CragError`."""
     chosen = settings(assignments)
-    parts = _opened(choose_parts(environment(location)))
+    parts = choose_parts(environment(location), index_must_exist=True)
     graph = _BUILDERS[method](parts)
     if as_json:
         state = graph.invoke({"question": question}, context=chosen)
@@ -41,12 +40,6 @@ def run(  # noqa: PLR0913 - the options of the command
         sys.stdout.write(json.dumps(report, ensure_ascii=False) + "\n")
     else:
         _stream(graph, question, chosen, Trace(Console(highlight=False), verbose=verbose))
-
-
-def _opened(parts: Parts) -> Parts:
-    """Open the index now, so that a missing one is an error with its fix and not an event."""
-    parts.retriever.index.open()  # type: ignore[attr-defined]
-    return parts
 
 
 def _stream(graph: Runnable[Any, Any], question: str, chosen: Settings, trace: Trace) -> None:

@@ -26,10 +26,10 @@ def run(location: str | None, *, as_json: bool) -> int:
 
 
 def _table(choices: list[Choice]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("part", "state", "in use", "why", "what to do"):
-        table.add_column(heading, overflow="fold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     for choice in choices:
-        cells = (choice.in_use, choice.why, choice.todo)
-        table.add_row(choice.part, _MARKS[choice.state], *map(escape, cells))
+        why = f"{choice.in_use} ({choice.why})" if choice.why else choice.in_use
+        table.add_row(choice.part, _MARKS[choice.state], escape(why))
+        if choice.todo:
+            table.add_row("", "", f"[dim]→ {escape(choice.todo)}[/]")
     return table

@@ -60,7 +60,9 @@ class CosineEvaluator:
     def _cosines(self, question: str, texts: Sequence[str], asked: Sequence[int]) -> list[float]:
         import numpy as np
 
-        vectors = np.asarray(self._embeddings.embed_documents([question, *(texts[i] for i in asked)]))
+        vectors = np.asarray(
+            self._embeddings.embed_documents([question, *(texts[i] for i in asked)])
+        )
         lengths = np.linalg.norm(vectors, axis=1)
         vectors /= np.where(lengths > 0, lengths, 1.0)[:, None]
         return [float(cosine) for cosine in vectors[1:] @ vectors[0]]

@@ -33,6 +33,7 @@ def load_chat_model(
     """
     if not name.strip():
         raise ModelError("''", "unknown", "give it a name, such as gpt-4o-mini")
+    name = name.removeprefix("openai:")
     if ":" in name and base_url is None:
         return _of_provider(name)
     key = api_key or os.environ.get("OPENAI_API_KEY", "")

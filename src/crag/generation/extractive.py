@@ -8,14 +8,17 @@ from crag.state import Strip
 from crag.strips import FEWEST_WORDS, sentences_of
 
 _MARKUP = ("#", "|", "```", "![")
+"""What a line begins with that is no prose: headings, table rows, code fences, pictures."""
 
 
 class ExtractiveAnswerer:
     """Quote at most `most` sentences that score at least `threshold`, in the strips' order.
 
     `threshold` is on the evaluator's scale; unset, it is the evaluator's own upper threshold, so
-    that what is quoted would by itself have made the action Correct. Headings, table rows and
-    fragments of under four words are not quoted, nor is the same sentence twice.
+    that what is quoted would by itself have made the action Correct. A sentence is scored with its
+    title and without, and the better score counts: a title helps a sentence that only says "he",
+    and dilutes one that names its subject. Headings, table rows and fragments of under four words
+    are not quoted, nor is the same sentence twice.
     """
 
     def __init__(
@@ -28,12 +31,15 @@ class ExtractiveAnswerer:
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
         """Score all sentences of `strips` in one evaluator call and return the best."""
         sentences = list(_quotable(strips))
-        texts = [with_title(strips[i]["source"]["title"], text) for i, text in sentences]
-        scores = self._evaluator.score(question, texts) if texts else []
+        texts = [text for _, text in sentences]
+        titled = [with_title(strips[i]["source"]["title"], text) for i, text in sentences]
+        scores = self._evaluator.score(question, texts + titled) if texts else []
         quotations = [
-            Quotation(text, index, score)
-            for (index, text), score in zip(sentences, scores, strict=True)
-            if score >= self._threshold
+            Quotation(text, index, max(pair))
+            for (index, text), *pair in zip(
+                sentences, scores[: len(texts)], scores[len(texts) :], strict=True
+            )
+            if max(pair) >= self._threshold
         ]
         best = sorted(quotations, key=lambda quotation: -quotation.score)[: self._most]
         return [quotation for quotation in quotations if quotation in best]
@@ -42,9 +48,13 @@ class ExtractiveAnswerer:
 def _quotable(strips: Sequence[Strip]) -> Iterator[tuple[int, str]]:
     seen: set[str] = set()
     for index, strip in enumerate(strips):
-        for sentence in sentences_of(strip["text"]):
-            if len(sentence.split()) < FEWEST_WORDS or sentence.startswith(_MARKUP):
-                continue
-            if sentence not in seen:
+        for sentence in sentences_of(_prose(strip["text"])):
+            if len(sentence.split()) >= FEWEST_WORDS and sentence not in seen:
                 seen.add(sentence)
                 yield index, sentence
+
+
+def _prose(text: str) -> str:
+    lines = text.splitlines()
+    plain = (line for line in lines if not line.lstrip().startswith(_MARKUP) | line.endswith("|"))
+    return "\n".join(plain)

@@ -1,0 +1,70 @@
+# Every target builds .venv when it is missing or stale; `make` alone lists the targets.
+.DEFAULT_GOAL := help
+.PHONY: help ask test check format docs bench bench-index bench-popqa serve clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA ?= ../shared/data
+SOURCES := src graph nodes prompts
+
+# The strict editable install links files one by one, so it is renewed when one comes or goes.
+FINGERPRINT := $(shell (cat pyproject.toml constraints.txt; find $(SOURCES) -type f -not -name '*.pyc' | sort) | cksum | tr -d ' ')
+DEV := $(VENV)/dev-$(FINGERPRINT)
+RUN := $(or $(wildcard $(DEV)),$(VENV)/run-$(FINGERPRINT))
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --config-settings editable_mode=strict --editable
+
+export Q
+
+help:  ## List the targets
+	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 14
+
+ask: $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge strip?"
+	@test -n "$$Q" || { echo 'Say what to ask: make ask Q="What is a knowledge strip?"' >&2; exit 2; }
+	@$(BIN)/crag index docs --index .crag/docs
+	@$(BIN)/crag ask "$$Q" --index .crag/docs
+
+test: $(DEV)  ## Run the tests
+	$(BIN)/python -m pytest
+
+check: $(DEV)  ## Lint, check types and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: $(DEV)  ## Format the code and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(DEV)  ## Write the generated parts of README and docs
+	$(BIN)/python -m tests.generated
+
+serve: $(DEV)  ## Serve the graphs on loopback for LangGraph Studio
+	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --no-browser --n-jobs-per-worker 8
+
+bench: bench-popqa bench-index  ## Run the benchmarks on the data in DATA
+
+bench-popqa: $(DEV)  ## What correction does to the knowledge, on PopQA questions
+	$(BIN)/python benchmarks/popqa.py $(DATA)/qa/popqa_dev.jsonl
+
+bench-index: $(DEV)  ## Indexing, side by side with the bare encoder
+	$(BIN)/python benchmarks/index_corpus.py $(DATA)/corpus/wikipedia.jsonl
+
+clean:  ## Remove the environment and everything that was built
+	rm -rf $(VENV) build dist .crag .langgraph_api
+
+$(VENV)/dev-%:
+	$(PYTHON) -m venv $(VENV)
+	@echo "Installing crag and its development tools into $(VENV) (a few minutes the first time)"
+	$(INSTALL) '.[dev]'
+	@rm -f $(VENV)/dev-* $(VENV)/run-*
+	@touch $@
+
+$(VENV)/run-%:
+	$(PYTHON) -m venv $(VENV)
+	@echo "Installing crag into $(VENV) (a few minutes the first time)"
+	$(INSTALL) .
+	@rm -f $(VENV)/dev-* $(VENV)/run-*
+	@touch $@

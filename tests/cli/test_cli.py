@@ -1,0 +1,116 @@
+"""The command line, with the embedded default and real documents."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from crag.cli.app import app
+from crag.errors import CragError
+
+runner = CliRunner()
+GUIDE = (
+    "# Kettles\n\nA kettle boils water in three minutes. The lid of the kettle must be closed.\n\n"
+    "## Care\n\nRemove limescale from the kettle with vinegar once a month.\n"
+)
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "kettle.md").write_text(GUIDE)
+    assert call("index", "docs", "--index", "made").startswith("made: 1 added")
+    return "made"
+
+
+def call(*arguments: str) -> str:
+    result = runner.invoke(app, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_question_the_documents_answer(index: str) -> None:
+    shown = call("ask", "How do I remove limescale from the kettle?", "--index", index)
+    assert "grade     correct" in shown
+    assert "vinegar once a month.” [1]" in shown
+    assert "docs/kettle.md, line" in shown
+
+
+def test_a_question_they_do_not_answer_abstains_and_names_the_event(index: str) -> None:
+    shown = call("ask", "Who won the chess championship of 1972?", "--index", index)
+    assert "grade     incorrect" in shown
+    assert "search_unavailable" in shown
+    assert "I could not find this in the documents." in shown
+
+
+def test_json_is_one_object_with_the_whole_trace(index: str) -> None:
+    shown = call("ask", "How long does a kettle need?", "--index", index, "--json")
+    trace = json.loads(shown)
+    assert shown.count("\n") == 1
+    assert set(trace) >= {
+        "question", "action", "scores", "query", "internal", "external", "answer", "citations",
+        "abstained", "events", "usage",
+    }  # fmt: skip
+    assert trace["citations"][0]["source"]["url"].endswith("docs/kettle.md")
+
+
+def test_settings_and_method_change_the_run(index: str) -> None:
+    asked = ("ask", "How long does a kettle need?", "--index", index, "--json")
+    assert json.loads(call(*asked, "--set", "only=incorrect"))["action"] == "incorrect"
+    plain = json.loads(call(*asked, "--method", "rag"))
+    assert plain["action"] is None
+    assert plain["answer"]
+
+
+def test_verbose_shows_dropped_strips_with_reasons(index: str) -> None:
+    asked = ("ask", "How long does a kettle need?", "--index", index, "--set", "strips_kept=1")
+    assert "(below the strip threshold -0.5)" in call(*asked, "-v")
+    assert "(not among the best 1)" in call(*asked, "--set", "strip_threshold=none", "-v")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ask", " "], "question is empty"),
+        (["ask", "x" * 100_000], "the limit is 8,000"),
+        (["ask", "Why?", "--set", "k=0"], "'k'"),
+        (["ask", "Why?", "--set", "colour=red"], "unknown name"),
+        (["ask", "Why?", "--set", "upper"], "name=value"),
+        (["ask", "Why?", "--set", "upper=0.1", "--set", "lower=0.5"], "must not be above"),
+    ],
+)
+def test_bad_input_is_an_error_with_the_fix(index: str, arguments: list[str], message: str) -> None:
+    with pytest.raises(CragError, match=message):
+        runner.invoke(app, [*arguments, "--index", index], catch_exceptions=False)
+
+
+def test_a_missing_index_is_an_error_and_creates_nothing(tmp_path: Path) -> None:
+    missing = tmp_path / "none"
+    with pytest.raises(CragError, match="crag index PATH"):
+        runner.invoke(app, ["ask", "Why?", "--index", str(missing)], catch_exceptions=False)
+    assert not missing.exists()
+
+
+def test_doctor_says_what_is_in_use_and_what_to_do(index: str) -> None:
+    shown = call("doctor", "--index", index)
+    assert "all-MiniLM-L6-v2 (packaged" in " ".join(shown.split())
+    assert "quotations" in shown
+    assert "TAVILY_API_KEY" in shown
+
+
+def test_doctor_fails_without_an_index_and_speaks_json(tmp_path: Path) -> None:
+    result = runner.invoke(app, ["doctor", "--index", str(tmp_path / "none"), "--json"])
+    assert result.exit_code == 1
+    parts: dict[str, Any] = {part["part"]: part for part in json.loads(result.stdout)}
+    assert parts["index"]["state"] == "missing"
+    assert "crag index" in parts["index"]["todo"]
+
+
+def test_doctor_reports_a_model_without_key(index: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRAG_MODEL", "gpt-4o-mini")
+    result = runner.invoke(app, ["doctor", "--index", index])
+    assert result.exit_code == 1
+    assert "OPENAI_API_KEY" in result.stdout

@@ -1,0 +1,106 @@
+"""Chat models by name, against an OpenAI-compatible server on loopback."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from crag.errors import MissingPackageError, ModelError
+from crag.generation import load_chat_model
+from crag.replies import aask, ask
+from tests.loopback import Loopback, serving
+
+
+def completion(text: str | None, **message: Any) -> dict[str, Any]:
+    return {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "local",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {"role": "assistant", "content": text, **message},
+            }
+        ],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+    }
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serving(completion("Ada [1].")) as running:
+        running.failure = {"error": {"message": "Incorrect API key provided: sk-secret-12345"}}
+        yield running
+
+
+def model(server: Loopback, **options: Any) -> Any:
+    return load_chat_model("local", base_url=f"{server.url}/v1", **({"retries": 0} | options))
+
+
+async def reply(server: Loopback, way: str, **options: Any) -> Any:
+    made = model(server, **options)
+    return ask(made, []) if way == "ask" else await aask(made, [])
+
+
+WAYS = pytest.mark.parametrize("way", ["ask", "aask"])
+
+
+@WAYS
+async def test_a_server_of_ones_own_needs_no_key(server: Loopback, way: str) -> None:
+    said = await reply(server, way)
+    assert (said.text, said.problem) == ("Ada [1].", None)
+    assert said.usage == {"llm_calls": 1, "input_tokens": 7, "output_tokens": 3}
+    assert server.requests[0]["path"] == "/v1/chat/completions"
+    assert server.requests[0]["temperature"] == 0
+
+
+@WAYS
+async def test_an_invalid_key_is_not_tried_again(server: Loopback, way: str) -> None:
+    server.statuses = [401, 401]
+    said = await reply(server, way, retries=2)
+    assert said.problem == "failed"
+    assert len(server.requests) == 1
+
+
+@WAYS
+async def test_a_server_error_is_tried_again(server: Loopback, way: str) -> None:
+    server.statuses = [500]
+    assert (await reply(server, way, retries=1)).text == "Ada [1]."
+    assert len(server.requests) == 2
+
+
+@WAYS
+async def test_no_answer_in_time(server: Loopback, way: str) -> None:
+    server.seconds = 5
+    said = await reply(server, way, timeout=0.05)
+    assert said.problem == "failed"
+    assert "Timeout" in type(said.detail).__name__
+
+
+@WAYS
+async def test_a_refusal_and_silence_are_no_answers(server: Loopback, way: str) -> None:
+    server.body = completion(None, refusal="I cannot help with that")
+    said = await reply(server, way)
+    assert said.problem == "refused"
+    assert "I cannot help" in said.detail
+    server.body = completion("")
+    assert (await reply(server, way)).problem == "empty"
+
+
+def test_a_key_or_a_server_is_needed() -> None:
+    with pytest.raises(ModelError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL"):
+        load_chat_model("gpt-4o-mini")
+    with pytest.raises(ModelError, match="give it a name"):
+        load_chat_model(" ")
+
+
+def test_the_key_is_not_shown() -> None:
+    made = load_chat_model("gpt-4o-mini", api_key="sk-very-secret-key")
+    assert "very-secret" not in repr(made) + str(made)
+
+
+def test_another_provider_names_the_package_to_install() -> None:
+    with pytest.raises(MissingPackageError, match="pip install langchain"):
+        load_chat_model("anthropic:claude")

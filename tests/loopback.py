@@ -1,0 +1,65 @@
+"""A scripted HTTP server on loopback, in the place of a service."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class Loopback(ThreadingHTTPServer):
+    """Answers `statuses` in turn, then 200 with `body`; keeps what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self, body: Any) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.body = body
+        """What a request with status 200 gets: bytes as they are, anything else as JSON."""
+        self.failure: Any = {"detail": {"error": "the server's words"}}
+        self.statuses: list[int] = []
+        self.seconds = 0.0
+        """How long each answer takes."""
+        self.stopping = threading.Event()
+        self.requests: list[dict[str, Any]] = []
+        """The JSON of each request, with its `path` and `authorization`."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Loopback
+
+    def do_POST(self) -> None:
+        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        about = {"path": self.path, "authorization": self.headers["Authorization"]}
+        self.server.requests.append(sent | about)
+        self.server.stopping.wait(self.server.seconds)
+        status = self.server.statuses.pop(0) if self.server.statuses else 200
+        reply = self.server.body if status == 200 else self.server.failure
+        text = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+        with suppress(ConnectionError):  # A client that timed out has gone.
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+@contextmanager
+def serving(body: Any) -> Iterator[Loopback]:
+    """Start a server on a free port, and stop it."""
+    with Loopback(body) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.stopping.set()
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,54 @@
+"""Model libraries load only when they are used."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = [
+    "torch", "transformers", "sentence_transformers", "chromadb", "langchain_chroma",
+    "langchain_community", "langchain_openai", "openai", "tavily",
+]  # fmt: skip
+
+
+def loaded_by(statement: str) -> list[str]:
+    code = (
+        "import contextlib, io, json, sys\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        f"    {statement}\n"
+        f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import crag",
+        "import crag.graph",
+        "import crag.retrieval",
+        "import crag.evaluators",
+        "import crag.testing",
+        "import crag.compose",
+        "import crag.graph.studio",
+        "sys.argv = ['crag', '--help']; from crag.cli import main; main()",
+    ],
+)
+def test_nothing_heavy_is_loaded(statement: str) -> None:
+    assert loaded_by(statement) == []
+
+
+def test_help_does_not_even_load_langgraph() -> None:
+    code = (
+        "import sys\n"
+        "sys.argv = ['crag', '--help']\n"
+        "from crag.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "assert 'langgraph' not in sys.modules and 'langchain_core' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "doctor" in done.stdout

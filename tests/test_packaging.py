@@ -1,0 +1,102 @@
+"""The folders, the installed package and the wheel hold the same files."""
+
+import subprocess
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = {"": "src/crag", "graph": "graph", "nodes": "nodes", "prompts": "prompts"}
+SHIPPED = {".py", ".md", ".json", ".typed", ".safetensors"}
+
+
+def files_of_folders() -> set[str]:
+    return {
+        str(Path("crag", package, path.relative_to(ROOT / folder)))
+        for package, folder in FOLDERS.items()
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and (path.suffix in SHIPPED or path.name == "py.typed")
+    }
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(out), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    return next(out.glob("*.whl"))
+
+
+def test_the_installed_package_has_the_files_of_the_folders() -> None:
+    spec = find_spec("crag")
+    assert spec is not None
+    assert spec.origin is not None
+    installed = Path(spec.origin).parent
+    found = {
+        str(Path("crag", path.relative_to(installed)))
+        for path in installed.rglob("*")
+        if path.is_file() and (path.suffix in SHIPPED or path.name == "py.typed")
+    }
+    missing = files_of_folders() - found
+    assert not missing, f"installed package lacks {sorted(missing)}: run `make test` to reinstall"
+
+
+@pytest.mark.slow
+def test_the_wheel_has_them_too_and_nothing_at_the_top_level(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert names == files_of_folders()
+
+
+@pytest.mark.slow
+def test_a_host_project_with_its_own_graph_and_nodes_embeds_the_wheel(
+    wheel: Path, tmp_path: Path
+) -> None:
+    """A fresh environment, the host's own `graph.py` and `nodes/`, its own retriever and model."""
+    environment = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    python = environment / "bin" / "python"
+    constraints = ROOT / "constraints.txt"
+    install = [python, "-m", "pip", "install", "--quiet", "-c", constraints, wheel]
+    subprocess.run(install, check=True, capture_output=True)
+    host = tmp_path / "host"
+    (host / "nodes").mkdir(parents=True)
+    (host / "nodes" / "__init__.py").write_text("NAME = 'the host nodes'\n")
+    (host / "graph.py").write_text("NAME = 'the host graph'\n")
+    (host / "main.py").write_text(HOST)
+    done = subprocess.run([python, "main.py"], cwd=host, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "the host graph",
+        "the host nodes",
+        "correct",
+        "Ada Lovelace did [1].",
+    ]
+
+
+HOST = """
+import graph
+import nodes
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+from crag.graph import build_crag
+from crag.parts import Parts
+from crag.testing import FakeChatModel, FakeEvaluator
+
+
+class Shelf(BaseRetriever):
+    def _get_relevant_documents(self, query, *, run_manager):
+        return [Document("Ada Lovelace wrote the first program.")]
+
+
+parts = Parts(
+    retriever=Shelf(),
+    evaluator=FakeEvaluator(0.9),
+    model=FakeChatModel(replies=["Ada Lovelace did [1]."]),
+)
+state = build_crag(parts).invoke({"question": "Who wrote the first program?"})
+print(graph.NAME, nodes.NAME, state["action"], state["answer"], sep="\\n")
+"""
