@@ -3,9 +3,10 @@
     python benchmarks/fit_cosine.py PAIRS.jsonl… [--write src/crag/evaluators/cosine.json]
 
 Each line of a file holds question, title, text and label (1: relevant). Files weigh the same.
-Slope and intercept come from a logistic regression on the cosine. The upper threshold is the lowest
-at which the best document of a question judged Correct is relevant in at least 92 % of them; the
-lower is the highest that discards at most 2 % of the questions that have a relevant document.
+Slope and intercept come from a logistic regression on the best cosine of a text. The upper
+threshold is the lowest at which the best document of a question judged Correct is relevant in at
+least 92 % of them; the lower is the highest that discards at most 2 % of the questions that have a
+relevant document.
 """
 
 import argparse
@@ -13,12 +14,14 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from crag.encoder import packaged_encoder
+from crag.evaluators import CosineEvaluator
 from crag.scoring import with_title
 
 PRECISION_OF_CORRECT = 0.92
@@ -42,15 +45,20 @@ def main() -> None:
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """Read the pairs of one file and embed both sides."""
+    """Read the pairs of one file and compute the best cosine of each."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-    encoder = packaged_encoder()
-    questions = sorted({row["question"] for row in rows})
-    vectors = dict(zip(questions, np.array(encoder.embed_documents(questions)), strict=True))
-    texts = np.array(encoder.embed_documents([with_title(r["title"], r["text"]) for r in rows]))
+    by_question: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_question[row["question"]].append(row)
+    evaluator = CosineEvaluator.fitted(packaged_encoder())
     return [
-        (row["question"], int(row["label"]), float(vectors[row["question"]] @ vector))
-        for row, vector in zip(rows, texts, strict=True)
+        (question, int(row["label"]), cosine or 0.0)
+        for question, group in by_question.items()
+        for row, cosine in zip(
+            group,
+            evaluator.cosines(question, [with_title(r["title"], r["text"]) for r in group]),
+            strict=True,
+        )
     ]
 
 

@@ -17,14 +17,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 
-from crag.encoder import packaged_encoder
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag, build_rag
 from crag.knowledge import kept_strips
-from crag.parts import Parts
+from crag.parts import Evaluator, Parts
 from crag.settings import Settings
 from crag.testing import FakeRetriever
 
@@ -68,43 +66,26 @@ def main() -> None:
     arguments = parser.parse_args()
     lines = arguments.questions.read_text(encoding="utf-8").splitlines()[: arguments.limit]
     rows = [json.loads(line) for line in lines if line.strip()]
-    encoder = Remembering()
+    evaluator = load_evaluator()  # One for all, because it remembers what it has embedded.
     names = VARIANTS if arguments.variants else ["crag"]
-    outcomes = {"rag": run(rows, "rag", Settings(), encoder)}
-    outcomes |= {name: run(rows, "crag", VARIANTS[name], encoder) for name in names}
+    outcomes = {"rag": run(rows, "rag", Settings(), evaluator)}
+    outcomes |= {name: run(rows, "crag", VARIANTS[name], evaluator) for name in names}
     print(table(outcomes, rows))
 
 
-class Remembering(Embeddings):
-    """The packaged encoder, embedding each text once in all variants."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, list[float]] = {}
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed what is new; return all."""
-        new = list(dict.fromkeys(text for text in texts if text not in self._known))
-        self._known.update(zip(new, packaged_encoder().embed_documents(new), strict=True))
-        return [self._known[text] for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        """Embed one text."""
-        return self.embed_documents([text])[0]
-
-
 def run(
-    rows: Sequence[Mapping[str, Any]], method: str, settings: Settings, encoder: Embeddings
+    rows: Sequence[Mapping[str, Any]], method: str, settings: Settings, evaluator: Evaluator
 ) -> list[Outcome]:
     """Answer every question with one graph."""
-    return [one(row, method, settings, encoder) for row in rows]
+    return [one(row, method, settings, evaluator) for row in rows]
 
 
-def one(row: Mapping[str, Any], method: str, settings: Settings, encoder: Embeddings) -> Outcome:
+def one(row: Mapping[str, Any], method: str, settings: Settings, evaluator: Evaluator) -> Outcome:
     """Answer one question over its own documents."""
     documents = [
         Document(found["text"], metadata={"title": found["title"]}) for found in row["documents"]
     ]
-    evaluator = load_evaluator("default", encoder)
+    evaluator = load_evaluator("default", evaluator)
     parts = Parts(
         retriever=FakeRetriever(documents=documents),
         evaluator=evaluator,

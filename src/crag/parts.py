@@ -19,12 +19,14 @@ class Evaluator(Protocol):
     @property
     def thresholds(self) -> Thresholds:
         """The upper and lower threshold it was calibrated with, on the scale of its scores."""
+        ...
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one finite score for each text, in the order of `texts`; higher is better.
 
         An empty text scores -1.0. Called from several threads at once.
         """
+        ...
 
 
 class Hit(NamedTuple):
@@ -41,9 +43,11 @@ class WebSearcher(Protocol):
 
     def search(self, query: str, limit: int) -> list[Hit]:
         """Return at most `limit` hits, best first."""
+        ...
 
     async def asearch(self, query: str, limit: int) -> list[Hit]:
         """Do the same without blocking the event loop."""
+        ...
 
 
 class Quotation(NamedTuple):
@@ -61,6 +65,7 @@ class Quoter(Protocol):
 
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
         """Return the best-supported passages, in the order of the strips; none if none serves."""
+        ...
 
 
 ChatModel = Runnable[LanguageModelInput, Any]

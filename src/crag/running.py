@@ -17,6 +17,7 @@ class Verb(Protocol):
 
     def run(self, state: State, settings: Settings) -> Update:
         """Return the update of the state."""
+        ...
 
 
 class WaitingVerb(Verb, Protocol):
@@ -24,6 +25,7 @@ class WaitingVerb(Verb, Protocol):
 
     async def arun(self, state: State, settings: Settings) -> Update:
         """Return the same update as `run`."""
+        ...
 
 
 def computing(verb: Verb) -> Runnable[State, Update]:

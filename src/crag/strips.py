@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-import sentencex
+from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
@@ -67,7 +67,7 @@ def sentences_of(text: str) -> list[str]:
 
 def _pieces(text: str) -> list[str]:
     """Cut `text` at sentence ends; joined, the pieces are the text."""
-    pieces = list(sentencex.segment("en", text))
+    pieces: list[str] = list(segment("en", text))
     # A segmenter that lost characters must not lose them for our users.
     return pieces if "".join(pieces) == text else [text]
 

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from crag.cli.app import app
 from crag.errors import CragError
+from tests.loopback import serving
 
 runner = CliRunner()
 GUIDE = (
@@ -92,6 +93,42 @@ def test_a_missing_index_is_an_error_and_creates_nothing(tmp_path: Path) -> None
     with pytest.raises(CragError, match="crag index PATH"):
         runner.invoke(app, ["ask", "Why?", "--index", str(missing)], catch_exceptions=False)
     assert not missing.exists()
+
+
+def streamed(*pieces: str) -> bytes:
+    """Return the pieces as an OpenAI-compatible server streams them."""
+    chunks = [
+        {
+            "id": "1",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "local",
+            "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}],
+        }
+        for piece in pieces
+    ]
+    lines = [json.dumps(chunk) for chunk in chunks] + ["[DONE]"]
+    return "".join(f"data: {line}\n\n" for line in lines).encode()
+
+
+def test_a_chat_model_streams_its_answer_once(index: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(streamed("Use ", "vinegar ", "[1].")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("CRAG_MODEL", "local")
+        shown = call("ask", "How do I remove limescale from the kettle?", "--index", index)
+    assert shown.count("Use vinegar [1].") == 1
+    assert "  [1] docs/kettle.md" in shown
+
+
+def test_a_citation_to_nothing_is_corrected_below_the_stream(
+    index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(streamed("Use vinegar ", "[1][8].")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("CRAG_MODEL", "local")
+        shown = call("ask", "How do I remove limescale from the kettle?", "--index", index)
+    assert "\nUse vinegar [1].\n" in shown
+    assert "citation_removed" in shown
 
 
 def test_doctor_says_what_is_in_use_and_what_to_do(index: str) -> None:

@@ -23,7 +23,7 @@ class Trace:
         self._console = console
         self._verbose = verbose
         self._documents: list[Any] = []
-        self._streamed = False
+        self._draft = ""
         self._nodes: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "retrieve": self._retrieve,
             "grade": self._grade,
@@ -36,14 +36,14 @@ class Trace:
 
     def token(self, text: str) -> None:
         """Print a piece of the answer as the model streams it."""
-        if text and not self._streamed:
+        if text and not self._draft:
             self._console.print()
-            self._streamed = True
+        self._draft += text
         self._console.print(Text(text), end="", soft_wrap=True)
 
     def update(self, node: str, update: Mapping[str, Any]) -> None:
         """Print what `node` wrote, then the events it recorded."""
-        if self._streamed:
+        if self._draft:
             self._console.print()
         self._nodes[node](update)
         for entry in update.get("events", []):
@@ -89,11 +89,10 @@ class Trace:
             self._console.print(f"  [dim]- {count} dropped: {escape(reason)}[/]", soft_wrap=True)
 
     def _generate(self, update: Mapping[str, Any]) -> None:
-        if self._streamed:  # The tokens were the draft; below stands what was validated.
+        if update["answer"] != self._draft.strip():  # What was streamed had to be corrected.
             self._console.print()
-        style = "yellow" if update["abstained"] else "bold"
-        self._console.print()
-        self._console.print(Text(update["answer"], style=style), soft_wrap=True)
+            style = "yellow" if update["abstained"] else "bold"
+            self._console.print(Text(update["answer"], style=style), soft_wrap=True)
         self._console.print()
         for citation in update["citations"]:
             self._console.print(_reference(citation), soft_wrap=True)

@@ -1,30 +1,39 @@
-"""The first embedded evaluator: cosine similarity of a sentence encoder, calibrated."""
+"""The first embedded evaluator: the cosine of the best passage within a text, calibrated."""
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import Self
 
+import numpy as np
 from langchain_core.embeddings import Embeddings
 
+from crag.evaluators.remembered import RememberedVectors
+from crag.scoring import with_title
 from crag.state import Thresholds
+from crag.strips import sentences_of
 
 EMPTY = -1.0
+MOST_SENTENCES = 64
+"""Sentences of one text that are looked at one by one; beyond them the text counts as a whole."""
 
 
 class CosineEvaluator:
-    """Score by the calibrated cosine of question and text: ``2σ(slope · cosine + intercept) - 1``.
+    """Score by the calibrated best cosine of question and text: ``2σ(slope · c + intercept) - 1``.
 
-    Scores lie in [-1, 1] and read as probabilities of relevance: 0 is even odds, -0.5 (the strip
-    threshold of CRAG, Sec. 4.4) a probability of a quarter. Slope, intercept and thresholds are
-    those fitted for the encoder; another encoder needs its own.
+    c is the largest cosine of the question with the whole text, with one of its sentences, and
+    with one of its sentences after the text's title (``title // sentence``): a short question
+    resembles the sentence that answers it more than the passage around it. Scores lie in [-1, 1]
+    and read as probabilities of relevance: 0 is even odds, -0.5 (the strip threshold of CRAG,
+    Sec. 4.4) a probability of a quarter. Slope, intercept and thresholds are those fitted for the
+    encoder; another encoder needs its own.
     """
 
     def __init__(
         self, embeddings: Embeddings, *, slope: float, intercept: float, thresholds: Thresholds
     ) -> None:
-        self._embeddings = embeddings
+        self._vectors = RememberedVectors(embeddings)
         self._slope, self._intercept = slope, intercept
         self._thresholds = thresholds
 
@@ -45,24 +54,30 @@ class CosineEvaluator:
         return self._thresholds
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return one score in [-1, 1] for each text, in order; an empty text scores -1.0.
+        """Return one score in [-1, 1] for each text, in order; an empty text scores -1.0."""
+        return [
+            EMPTY if cosine is None else math.tanh((self._slope * cosine + self._intercept) / 2)
+            for cosine in self.cosines(question, texts)
+        ]
 
-        Question and texts are embedded in one batch.
+    def cosines(self, question: str, texts: Sequence[str]) -> list[float | None]:
+        """Return the best cosine of each text before calibration; None for an empty one.
+
+        What was not embedded before is embedded in one batch.
         """
-        asked = [index for index, text in enumerate(texts) if text.strip()]
-        scores = [EMPTY] * len(texts)
-        if not asked:
-            return scores
-        for index, cosine in zip(asked, self._cosines(question, texts, asked), strict=True):
-            scores[index] = math.tanh((self._slope * cosine + self._intercept) / 2)
-        return scores
+        views = [list(_views(text)) for text in texts]
+        flat = [view for group in views for view in group]
+        asked, *vectors = self._vectors.of([question, *flat])
+        cosines = iter(np.asarray(vectors) @ asked if vectors else ())
+        return [max((float(next(cosines)) for _ in group), default=None) for group in views]
 
-    def _cosines(self, question: str, texts: Sequence[str], asked: Sequence[int]) -> list[float]:
-        import numpy as np
 
-        vectors = np.asarray(
-            self._embeddings.embed_documents([question, *(texts[i] for i in asked)])
-        )
-        lengths = np.linalg.norm(vectors, axis=1)
-        vectors /= np.where(lengths > 0, lengths, 1.0)[:, None]
-        return [float(cosine) for cosine in vectors[1:] @ vectors[0]]
+def _views(text: str) -> Iterator[str]:
+    """Yield what of a text is compared with the question, each once."""
+    if not text.strip():
+        return
+    title, separator, body = text.partition(" // ")
+    title, body = (title, body) if separator else ("", text)
+    sentences = sentences_of(body)[:MOST_SENTENCES]
+    titled = (with_title(title, sentence) for sentence in sentences)
+    yield from dict.fromkeys([text, *sentences, *titled])

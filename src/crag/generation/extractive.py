@@ -15,10 +15,8 @@ class ExtractiveAnswerer:
     """Quote at most `most` sentences that score at least `threshold`, in the strips' order.
 
     `threshold` is on the evaluator's scale; unset, it is the evaluator's own upper threshold, so
-    that what is quoted would by itself have made the action Correct. A sentence is scored with its
-    title and without, and the better score counts: a title helps a sentence that only says "he",
-    and dilutes one that names its subject. Headings, table rows and fragments of under four words
-    are not quoted, nor is the same sentence twice.
+    that what is quoted would by itself have made the action Correct. Headings, table
+    rows and fragments of under four words are not quoted, nor is the same sentence twice.
     """
 
     def __init__(
@@ -31,15 +29,12 @@ class ExtractiveAnswerer:
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
         """Score all sentences of `strips` in one evaluator call and return the best."""
         sentences = list(_quotable(strips))
-        texts = [text for _, text in sentences]
-        titled = [with_title(strips[i]["source"]["title"], text) for i, text in sentences]
-        scores = self._evaluator.score(question, texts + titled) if texts else []
+        texts = [with_title(strips[i]["source"]["title"], text) for i, text in sentences]
+        scores = self._evaluator.score(question, texts) if texts else []
         quotations = [
-            Quotation(text, index, max(pair))
-            for (index, text), *pair in zip(
-                sentences, scores[: len(texts)], scores[len(texts) :], strict=True
-            )
-            if max(pair) >= self._threshold
+            Quotation(text, index, score)
+            for (index, text), score in zip(sentences, scores, strict=True)
+            if score >= self._threshold
         ]
         best = sorted(quotations, key=lambda quotation: -quotation.score)[: self._most]
         return [quotation for quotation in quotations if quotation in best]
