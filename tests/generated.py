@@ -1,10 +1,16 @@
 """Write the generated parts of the documents: `make docs`.
 
-The diagram in README.md comes from the compiled graph, the table in docs/guide/settings.md from the
-schema of the settings; a test fails when either is stale.
+The diagram in README.md comes from the compiled graph, its two examples from the program, and the
+table in docs/guide/settings.md from the schema of the settings. A test fails when any is stale.
 """
 
+import os
 import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,17 +59,51 @@ def _allowed(field: dict[str, Any]) -> str:
     return f"{kind['minimum']:,} to {kind['maximum']:,}"
 
 
-PARTS = {
-    ROOT / "README.md": ("diagram", diagram),
-    ROOT / "docs" / "guide" / "settings.md": ("settings", settings_table),
+def example(number: int) -> str:
+    """Return what the example with that number in README.md prints, run here and now."""
+    questions = _QUESTION.findall((ROOT / "README.md").read_text("utf-8"))
+    return f"```text\n{_asked(questions[number])}```\n"
+
+
+_QUESTION = re.compile(r'^\$ make ask Q="(.+)"$', re.MULTILINE)
+
+
+@cache
+def _asked(question: str) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        crag("index", "docs", "--index", folder)
+        return crag("ask", question, "--index", folder)
+
+
+def crag(*arguments: str) -> str:
+    """Run the command as a user without keys does, and return what it prints."""
+    keys = ("OPENAI", "TAVILY", "CRAG")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(keys)}
+    command = [Path(sys.executable).with_name("crag"), *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+PARTS: dict[Path, dict[str, Callable[[], str]]] = {
+    ROOT / "README.md": {
+        "diagram": diagram,
+        "first example": lambda: example(0),
+        "second example": lambda: example(1),
+    },
+    ROOT / "docs" / "guide" / "settings.md": {"settings": settings_table},
 }
 
 
 def renewed(path: Path) -> str:
-    """Return the text of `path` with its generated part as it should be now."""
-    name, write = PARTS[path]
-    between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
-    return between.sub(lambda match: match[1] + write() + match[2], path.read_text("utf-8"))
+    """Return the text of `path` with its generated parts as they should be now."""
+    text = path.read_text("utf-8")
+    for name, write in PARTS[path].items():
+        before, begin, rest = text.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition(f"<!-- end of {name} -->")
+        text = before + begin + write() + end + after
+    return text
 
 
 if __name__ == "__main__":

@@ -15,9 +15,14 @@ WITH_CODE = [
 ]
 
 
+SCORE = re.compile(r"[+-]\d\.\d\d( [█░]+)?")
+"""Scores may differ in the last digit between processors."""
+
+
 @pytest.mark.parametrize("path", PARTS, ids=lambda path: path.name)
 def test_generated_parts_are_up_to_date(path: Path) -> None:
-    assert path.read_text("utf-8") == renewed(path), "run `make docs`"
+    written, now = (SCORE.sub("", text) for text in (path.read_text("utf-8"), renewed(path)))
+    assert written == now, "run `make docs`"
 
 
 @pytest.mark.parametrize("path", WITH_CODE, ids=lambda path: path.name)

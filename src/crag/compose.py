@@ -9,8 +9,7 @@ from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
 from crag.parts import ChatModel, Parts, WebSearcher
-from crag.retrieval import DocumentIndex
-from crag.retrieval.retriever import IndexRetriever
+from crag.retrieval import DocumentIndex, IndexRetriever
 from crag.web import TavilySearcher
 
 State = Literal["ready", "missing", "broken"]

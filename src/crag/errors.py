@@ -12,6 +12,7 @@
     ├── EvaluatorError           scores of the wrong number or kind
     ├── SearchError              the web searcher
     ├── ModelError               the chat model
+    ├── EncoderError             the sentence encoder cannot be loaded
     └── MissingPackageError      an optional package that a part needs
 
 The root is a `RuntimeError` because a LangGraph server passes only messages of well-known built-in
@@ -102,17 +103,17 @@ class ModelError(CragError):
         super().__init__(f"model {model}: {message}")
 
 
-class MissingPackageError(CragError):
-    """A part needs a package that is not installed."""
-
-    def __init__(self, package: str, purpose: str) -> None:
-        self.package = package
-        super().__init__(f"{purpose} needs the package {package!r}. Run: pip install {package}")
-
-
 class EncoderError(CragError):
     """The sentence encoder `model` cannot be loaded."""
 
     def __init__(self, model: str, problem: str) -> None:
         self.model = model
         super().__init__(f"sentence encoder {model}: {problem}")
+
+
+class MissingPackageError(CragError):
+    """A part needs a package that is not installed."""
+
+    def __init__(self, package: str, purpose: str) -> None:
+        self.package = package
+        super().__init__(f"{purpose} needs the package {package!r}. Run: pip install {package}")

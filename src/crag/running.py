@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.runtime import get_runtime
 
-from crag.settings import Settings, settings_from
+from crag.settings import Settings
 
 State = Any
 Update = Any
@@ -41,13 +41,10 @@ def waiting(verb: WaitingVerb) -> Runnable[State, Update]:
 def current_settings() -> Settings:
     """Return the settings of the run; the defaults when the caller passed none.
 
-    Raises:
-        SettingsError: the caller passed a mapping with a wrong name or value.
+    LangGraph has validated a mapping against the schema before the run begins.
     """
-    context: object = get_runtime(Settings).context
-    if context is None:
-        return Settings()
-    return context if isinstance(context, Settings) else settings_from(dict(context))  # type: ignore[call-overload]
+    context: Settings | None = get_runtime(Settings).context
+    return Settings() if context is None else context
 
 
 def _sync(run: Callable[[State, Settings], Update]) -> Callable[[State], Update]:

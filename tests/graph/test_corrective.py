@@ -8,6 +8,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import ValidationError
 
 from crag.graph import build_crag
 from crag.settings import Settings
@@ -147,6 +148,15 @@ def test_thresholds_of_the_run_win_over_the_evaluators(make_parts: Any) -> None:
     assert graph.invoke(QUESTION)["action"] == "ambiguous"
     assert graph.invoke(QUESTION, context=Settings(upper=0.3))["action"] == "correct"
     assert graph.invoke(QUESTION, context={"lower": 0.45})["action"] == "incorrect"
+
+
+def test_a_wrong_setting_is_refused_before_the_run(make_parts: Any) -> None:
+    parts = make_parts()
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        build_crag(parts).invoke(QUESTION, context={"k": 0})
+    with pytest.raises(ValidationError, match="colour"):
+        build_crag(parts).invoke(QUESTION, context={"colour": "red"})
+    assert parts.retriever.questions == []
 
 
 @pytest.mark.parametrize(

@@ -43,5 +43,5 @@ class RememberedVectors:
 def _unit(vectors: Sequence[Sequence[float]]) -> Vector:
     matrix = np.asarray(vectors, dtype=np.float32)
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    unit: Vector = matrix / np.where(lengths > 0, lengths, 1)
+    unit: Vector = np.divide(matrix, lengths, out=matrix, where=lengths > 0)
     return unit

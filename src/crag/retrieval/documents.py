@@ -1,0 +1,81 @@
+"""What a loader makes of a file: documents with a title, a text, and places to cite."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+Unit = Literal["line", "paragraph", "page", "row", "record"]
+
+_FORMAT = "crag-1"
+_SEPARATOR = "\0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceText:
+    """One document: a file, or one record of a file."""
+
+    source: str
+    """Absolute path, followed by ``#`` and the id or number for a record of a file."""
+    title: str
+    """May be empty for a record."""
+    text: str
+    url: str = ""
+    unit: Unit
+    """What a position counts, from 1."""
+    number: int = 0
+    """Of a row or record: its place in the file."""
+    pages: Sequence[int] = ()
+    """Where each page starts, as offsets into `text`, ascending; for the unit `page`."""
+    markdown: bool = False
+    """Whether lines that start with ``#`` are headings."""
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Hash of everything that is stored of the document, except where it stands."""
+        shape = (_FORMAT, self.unit, str(self.markdown), *map(str, self.pages))
+        return digest(*shape, self.url, self.title, self.text)
+
+    @cached_property
+    def same_as(self) -> str:
+        """Hash that two documents share when both titles and both texts are the same."""
+        return digest(self.title, self.text)
+
+
+class Skipped(NamedTuple):
+    """A source that was not indexed, and why."""
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """What a loader gives in place of a document."""
+
+    source: str
+    reason: str
+    empty: bool = False
+    """Whether it can be read and holds nothing, so that what was indexed of it has to go."""
+
+
+Loaded = SourceText | Unusable
+Loader = Callable[[Path], Iterator[Loaded]]
+"""Reads one file; raises `crag.errors.SourceError` when the file as a whole cannot be read."""
+
+
+def digest(*parts: str) -> str:
+    """Hash texts in order, as 32 hexadecimal digits."""
+    return hashlib.sha256(_SEPARATOR.join(parts).encode()).hexdigest()[:32]
+
+
+def record_source(path: Path, key: str) -> str:
+    """Name a record of a file by its id or number."""
+    return f"{path}#{key.replace('#', '%23')}"
+
+
+def file_of(source: str, unit: str) -> str:
+    """Return the path of the file that `source` is, or that it is a record of."""
+    return source.rpartition("#")[0] if unit in {"row", "record"} else source

@@ -1,0 +1,55 @@
+"""Bring the index up to date with files and folders."""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from crag.errors import IndexNotFoundError
+from crag.retrieval.documents import file_of
+from crag.retrieval.loaders import find_files
+from crag.retrieval.report import IndexReport, Progress, quiet
+from crag.retrieval.store import DocumentIndex
+from crag.retrieval.update import Update
+
+
+def index_paths(
+    paths: Iterable[str | Path],
+    index: DocumentIndex,
+    *,
+    progress: Progress | None = None,
+    remove: bool = False,
+) -> IndexReport:
+    """Index files and folders, writing only what is new or has changed.
+
+    What was indexed from these paths and is no longer there is removed; a source that cannot be
+    read any more keeps what was indexed of it. Every document is replaced as a whole, and a run
+    that is killed is completed by the next one. With `remove`, everything that was indexed under
+    `paths` is removed instead, whether it still exists or not.
+
+    Raises:
+        DocumentIndexError: a path does not exist, a folder holds no supported file, or the index
+            cannot be written.
+    """
+    started = time.monotonic()
+    targets = list(dict.fromkeys(Path(path).expanduser().resolve() for path in paths))
+    if remove:
+        return _remove(targets, index, started)
+    found = find_files(targets)
+    if not found.files:
+        return IndexReport(skipped=tuple(found.refused)).finished(started)
+    with index.writing() as writer:
+        report = Update(writer, found, targets, progress or quiet).run()
+    return report.finished(started)
+
+
+def _remove(targets: list[Path], index: DocumentIndex, started: float) -> IndexReport:
+    if not index.exists():
+        raise IndexNotFoundError(index.location)
+    with index.writing() as writer:
+        going = [
+            entry
+            for source, entry in writer.entries().items()
+            if any(Path(file_of(source, entry.unit)).is_relative_to(path) for path in targets)
+        ]
+        writer.delete([identifier for entry in going for identifier in entry.ids()])
+    return IndexReport(removed=len(going)).finished(started)

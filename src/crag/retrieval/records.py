@@ -1,0 +1,129 @@
+"""Loaders of files that hold many documents: JSONL and CSV, read row by row."""
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from crag.errors import SourceError
+from crag.retrieval.documents import Loaded, SourceText, Unit, Unusable, record_source
+from crag.retrieval.texts import encoding_of, reason_of
+
+TEXT_FIELDS = ("text", "content", "page_content")
+_ID = re.compile(rb'"id"\s*:\s*(?:"([^"\\]+)"|(\d+))')
+_DELIMITERS = ",;\t|"
+_BLOCK = 1 << 20
+
+
+def load_jsonl(path: Path) -> Iterator[Loaded]:
+    """Load one document per line: `text` (or `content`, `page_content`), `title`, `url`, `id`.
+
+    A line that is no such record is skipped with its number.
+
+    Raises:
+        SourceError: the file cannot be read.
+    """
+    names = _Names(path, "record")
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield _json_record(line, number, names)
+    except OSError as error:
+        raise SourceError(str(path), reason_of(error)) from error
+
+
+def load_csv(path: Path) -> Iterator[Loaded]:
+    """Load one document per row under a header row; row 2 is the first below it.
+
+    With a column for the text (`text`, `content` or `page_content`), the columns `title`, `url`
+    and `id` are used as well; otherwise the text of a row is one ``column: value`` line for each
+    column. Comma, semicolon, tab and bar are known as delimiters.
+
+    Raises:
+        SourceError: the file cannot be read or parsed.
+    """
+    names = _Names(path, "row")
+    try:
+        with path.open(encoding=encoding_of(path), errors="replace", newline="") as file:
+            header = file.readline()
+            file.seek(0)
+            delimiter = max(_DELIMITERS, key=header.count)
+            for number, row in enumerate(csv.DictReader(file, delimiter=delimiter), start=2):
+                yield _csv_record(row, number, names)
+    except OSError as error:
+        raise SourceError(str(path), reason_of(error)) from error
+    except csv.Error as error:
+        raise SourceError(str(path), f"not a CSV file: {error}") from error
+
+
+def count_lines(path: Path) -> int:
+    """Count lines: about the number of documents in a file of records."""
+    try:
+        with path.open("rb") as file:
+            return sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK), b""))
+    except OSError:
+        return 1
+
+
+class _Names:
+    """Name the records of one file: by id, by number where there is none or it is taken."""
+
+    def __init__(self, path: Path, unit: Unit) -> None:
+        self._path = path
+        self.unit: Unit = unit
+        self._taken: set[str] = set()
+
+    def of(self, key: object, number: int) -> str:
+        wanted = str(key).strip() if isinstance(key, str | int) else ""
+        key = wanted if wanted and wanted not in self._taken else f"{wanted}@{number}".lstrip("@")
+        self._taken.add(key)
+        return record_source(self._path, key)
+
+
+def _json_record(line: bytes, number: int, names: _Names) -> Loaded:
+    try:
+        record = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        match = _ID.search(line)
+        key = (match[1] or match[2]).decode(errors="replace") if match else ""
+        return Unusable(names.of(key, number), f"line {number}: not JSON in UTF-8")
+    if not isinstance(record, dict):
+        return Unusable(names.of("", number), f"line {number}: not a JSON object")
+    source = names.of(record.get("id"), number)
+    text = next((record[name] for name in TEXT_FIELDS if record.get(name) is not None), None)
+    if not isinstance(text, str):
+        wanted = ", ".join(f"{name!r}" for name in TEXT_FIELDS)
+        return Unusable(source, f"line {number}: no text in it (fields {wanted})")
+    if not text.strip():
+        return Unusable(source, f"line {number}: empty", empty=True)
+    return _record(record, text, source, number, names.unit)
+
+
+def _csv_record(row: Mapping[str | None, Any], number: int, names: _Names) -> Loaded:
+    cells = {
+        name.strip().lower(): value or ""
+        for name, value in row.items()
+        if name is not None and not isinstance(value, list)
+    }
+    field = next((name for name in TEXT_FIELDS if name in cells), None)
+    if field is None:
+        source = names.of("", number)
+        shown = {name.strip(): row[name] for name in row if name and row[name]}
+        text = "\n".join(f"{name}: {value}" for name, value in shown.items())
+        cells = {}
+    else:
+        source = names.of(cells.get("id"), number)
+        text = cells[field]
+    if not text.strip():
+        return Unusable(source, f"row {number}: empty", empty=True)
+    return _record(cells, text, source, number, names.unit)
+
+
+def _record(
+    fields: Mapping[str, object], text: str, source: str, number: int, unit: Unit
+) -> SourceText:
+    title, url = (" ".join(str(fields.get(name) or "").split()) for name in ("title", "url"))
+    return SourceText(source=source, title=title, text=text, url=url, unit=unit, number=number)

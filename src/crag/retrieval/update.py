@@ -1,0 +1,155 @@
+"""One run over the files: compare with the index, write the difference, remove what is gone."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from langchain_core.documents import Document
+
+from crag.retrieval.documents import Loaded, Skipped, SourceText, file_of
+from crag.retrieval.loaders import Found, load
+from crag.retrieval.report import IndexReport, Progress
+from crag.retrieval.splitting import split
+from crag.retrieval.writer import Entry, IndexWriter
+
+WINDOW = 1024
+"""Chunks that are embedded and written together; sorted by length, they need little padding."""
+
+
+class Update:
+    """The run that brings an index up to date with the files found under `roots`.
+
+    The index itself is the only record of what it holds, so there is none that could disagree.
+    """
+
+    def __init__(
+        self, writer: IndexWriter, found: Found, roots: Sequence[Path], progress: Progress
+    ) -> None:
+        self._writer, self._found, self._roots = writer, found, roots
+        self._progress, self._total = progress, found.documents()
+        self._entries = writer.entries()
+        self._waiting = _Waiting()
+        self._skipped = list(found.refused)
+        self._kept = {source for source, _ in found.refused}
+        self._present: set[str] = set()
+        self._first_with: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
+
+    def run(self) -> IndexReport:
+        """Do it, and say what was done."""
+        for file, root in self._found.files.items():
+            for loaded in load(file):
+                self._take(loaded, str(root))
+                self._show(loaded.source)
+                if self._waiting.size >= WINDOW:
+                    self._flush()
+        self._flush()
+        self._remove_absent()
+        done = self._counts["done"]
+        self._progress(done, done, "")
+        numbers = {name: self._counts[name] for name in ("added", "changed", "unchanged")}
+        return IndexReport(
+            **numbers,
+            removed=self._counts["removed"],
+            chunks=self._counts["chunks"],
+            skipped=tuple(self._skipped),
+            unsupported=tuple(map(str, self._found.unsupported)),
+        )
+
+    def _take(self, loaded: Loaded, root: str) -> None:
+        if not isinstance(loaded, SourceText):
+            self._skip(loaded.source, loaded.reason)
+            if not loaded.empty:
+                self._kept.add(loaded.source)
+            return
+        first = self._first_with.setdefault(loaded.same_as, loaded.source)
+        if first != loaded.source:
+            self._skip(loaded.source, f"same content as {first}")
+            return
+        self._present.add(loaded.source)
+        entry = self._entries.get(loaded.source)
+        if entry is not None and entry.holds(loaded.content_hash):
+            self._confirm(loaded, entry)
+        else:
+            self._waiting.add(split(loaded, root), entry.ids(loaded.content_hash) if entry else [])
+            self._counts["changed" if entry else "added"] += 1
+
+    def _confirm(self, document: SourceText, entry: Entry) -> None:
+        """Keep what is there; remove other versions, and correct the number of a record."""
+        stale = entry.ids(document.content_hash)
+        self._waiting.stale += stale
+        self._counts["changed" if stale else "unchanged"] += 1
+        self._counts["done"] += 1
+        position = f"{document.unit} {document.number}"
+        if document.number and entry.position != position:
+            ids = entry.versions[document.content_hash]
+            self._waiting.moved += [(identifier, position) for identifier in ids]
+
+    def _skip(self, source: str, reason: str) -> None:
+        self._skipped.append(Skipped(source, reason))
+        self._counts["done"] += 1
+
+    def _flush(self) -> None:
+        """Write the new before the old is deleted: a run killed between leaves both."""
+        waiting, self._waiting = self._waiting, _Waiting()
+        if waiting.documents:
+            embedded = 0
+
+            def show(chunks: int) -> None:
+                nonlocal embedded
+                embedded += chunks
+                share = embedded / waiting.size
+                self._show(waiting.last_source, ahead=int(len(waiting.documents) * share))
+
+            self._writer.write(waiting.documents, show)
+            self._counts["chunks"] += waiting.size
+            self._counts["done"] += len(waiting.documents)
+        self._writer.delete(waiting.stale)
+        self._writer.move(waiting.moved)
+
+    def _remove_absent(self) -> None:
+        absent = [
+            entry
+            for source, entry in self._entries.items()
+            if source not in self._present and self._is_gone(source, entry)
+        ]
+        self._writer.delete([identifier for entry in absent for identifier in entry.ids()])
+        self._counts["removed"] += len(absent)
+
+    def _is_gone(self, source: str, entry: Entry) -> bool:
+        """Tell whether a source was looked for by this run, and not just unreadable.
+
+        One that was indexed under another root counts if its file is gone, or has been read.
+        """
+        file = Path(file_of(source, entry.unit))
+        if source in self._kept or _within(file, self._kept):
+            return False
+        if entry.root in map(str, self._roots) or file in self._found.files:
+            return True
+        return _within(file, self._roots) and not file.exists()
+
+    def _show(self, source: str, ahead: int = 0) -> None:
+        self._progress(self._counts["done"] + ahead, self._total, source)
+
+
+class _Waiting:
+    """Changes that are written together."""
+
+    def __init__(self) -> None:
+        self.documents: list[list[Document]] = []
+        self.stale: list[str] = []
+        self.moved: list[tuple[str, str]] = []
+        self.size = 0
+
+    def add(self, chunks: list[Document], stale: list[str]) -> None:
+        self.documents.append(chunks)
+        self.stale += stale
+        self.size += len(chunks)
+
+    @property
+    def last_source(self) -> str:
+        return str(self.documents[-1][0].metadata["source"])
+
+
+def _within(file: Path, paths: Collection[Path | str]) -> bool:
+    return any(path in paths for path in (file, str(file), *file.parents, *map(str, file.parents)))

@@ -1,0 +1,171 @@
+"""Killed runs: the index opens, holds whole documents, and the next run completes it."""
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+
+from crag.retrieval import DocumentIndex, index_paths
+from crag.retrieval.checkpoint import _backed_up, files_locked, save, unsaved
+from crag.retrieval.documents import SourceText
+from crag.retrieval.splitting import split
+
+FAKE = """
+import sys
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from crag.retrieval import DocumentIndex, index_paths
+
+class Fake(DeterministicFakeEmbedding):
+    name: str = "fake"
+index = DocumentIndex(sys.argv[1], Fake(size=8))
+"""
+INDEX = FAKE + (
+    "index_paths([sys.argv[2]], index, progress=lambda *call: print(call[0], flush=True))\n"
+)
+CHECKPOINTS = (
+    FAKE
+    + """
+from crag.retrieval.documents import SourceText
+from crag.retrieval.splitting import split
+with index.writing() as writer:
+    number = len(writer.entries())
+    while True:
+        sources = range(number, number + 50)
+        texts = (SourceText(source=str(n), title="", text=str(n), unit="line") for n in sources)
+        writer.write([split(text, "/") for text in texts])
+        writer.checkpoint(1)
+        number += 50
+        print(number, flush=True)
+"""
+)
+
+
+def start(code: str, *arguments: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def kill(process: "subprocess.Popen[str]") -> None:
+    process.kill()
+    process.communicate()
+
+
+def everything(index: DocumentIndex) -> dict[str, Any]:
+    got = index.chroma().get(include=["documents", "metadatas", "embeddings"])
+    rows = zip(got["documents"], got["metadatas"], got["embeddings"], strict=True)
+    return {
+        identifier: (text, metadata, np.asarray(vector).tolist())
+        for identifier, (text, metadata, vector) in zip(got["ids"], rows, strict=True)
+    }
+
+
+def chunks(numbers: range) -> list[list[Document]]:
+    return [
+        split(SourceText(source=str(number), title="", text=str(number), unit="line"), "/")
+        for number in numbers
+    ]
+
+
+def assert_all_found(index: DocumentIndex, numbers: range) -> None:
+    """Check that each text is found by its own vector, so that no vector is missing or wrong."""
+    found = [index.chroma().similarity_search(str(n), k=1)[0].page_content for n in numbers]
+    assert found == [str(number) for number in numbers]
+
+
+def test_a_killed_run_leaves_whole_documents_and_is_completed(
+    folder: Path, tmp_path: Path, index: DocumentIndex, embeddings: Any
+) -> None:
+    text = " ".join(f"Sentence {number}." for number in range(120))
+    records = [{"id": n, "text": f"{n} {text if n % 3 else ''}"} for n in range(2500)]
+    (folder / "a.jsonl").write_text("\n".join(map(json.dumps, records)))
+    process = start(INDEX, Path(index.location), folder)
+    assert process.stdout is not None
+    while int(process.stdout.readline()) < 700:
+        pass
+    kill(process)
+    part = everything(index)
+    assert 1000 < len(part) < 5833
+    written = Counter(metadata["source"] for _, metadata, _ in part.values())
+    assert all(
+        written[metadata["source"]] == metadata["chunks"] for _, metadata, _ in part.values()
+    )
+    report = index_paths([folder], index)
+    assert report.unchanged > 0
+    assert report.added + report.unchanged == 2500
+    other = DocumentIndex(tmp_path / "other", embeddings)
+    index_paths([folder], other)
+    assert everything(index) == everything(other)
+    other.close()
+
+
+@pytest.mark.slow
+def test_runs_killed_while_saving(index: DocumentIndex) -> None:
+    """Chroma's own way of saving leaves files that crash the next process that opens them."""
+    generator = random.Random(0)  # noqa: S311 - any moments will do
+    for _ in range(4):
+        process = start(CHECKPOINTS, Path(index.location))
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(generator.uniform(0.1, 1.0))
+        kill(process)
+        size = index.count()
+        assert size % 50 == 0
+        assert_all_found(index, range(size))
+        index.close()
+
+
+def test_small_changes_are_not_saved_and_many_are(index: DocumentIndex) -> None:
+    place = Path(index.location)
+    with index.writing() as writer:
+        writer.write(chunks(range(100)))
+    assert unsaved(place) == 100
+    with index.writing() as writer:
+        writer.write(chunks(range(100, 1200)))
+    assert unsaved(place) == 0
+    assert_all_found(index, range(0, 1200, 50))
+    assert not (place / "checkpoint").exists()
+
+
+def test_torn_files_are_replaced_by_their_copy(index: DocumentIndex) -> None:
+    place = Path(index.location)
+    with index.writing() as writer:
+        writer.write(chunks(range(100)))
+        writer.checkpoint(1)
+        writer.write(chunks(range(100, 150)))
+    with files_locked(place):
+        _backed_up(place).__enter__()  # The process dies before the end of the block.
+    for file in place.glob("*-*/*"):
+        file.write_bytes(b"\xff" * 100)
+    assert_all_found(index, range(150))
+    assert not (place / "checkpoint").exists()
+
+
+def test_a_copy_that_is_older_than_the_files_is_dropped(index: DocumentIndex) -> None:
+    place = Path(index.location)
+    with index.writing() as writer:
+        writer.write(chunks(range(100)))
+    with files_locked(place):
+        _backed_up(place).__enter__()
+    (place / "checkpoint").rename(place / "kept")
+    save(place)
+    (place / "kept").rename(place / "checkpoint")  # As if killed right after saving.
+    assert_all_found(index, range(100))
+    assert not (place / "checkpoint").exists()
+
+
+def test_half_a_copy_is_none(index: DocumentIndex) -> None:
+    place = Path(index.location)
+    with index.writing() as writer:
+        writer.write(chunks(range(10)))
+    (place / "checkpoint.unfinished" / "half").mkdir(parents=True)
+    save(place)
+    assert_all_found(index, range(10))
+    assert sorted(path.name for path in place.iterdir() if "check" in path.name) == []

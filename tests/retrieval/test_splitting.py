@@ -1,0 +1,116 @@
+"""Chunks: nothing lost, headings with their text, places that can be cited."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+
+from crag.encoder import packaged_model
+from crag.retrieval.documents import SourceText, Unit
+from crag.retrieval.markdown import headings, section_paths
+from crag.retrieval.splitting import CHUNK_SIZE, split, text_to_embed
+
+PIECES = ["word ", "A sentence. ", "\n", "\n\n", "\n# Title\n", "\n## Sub\n\n", "句子。", "x" * 300]
+
+
+def document(text: str, **fields: Any) -> SourceText:
+    return SourceText(**{"source": "/a", "title": "T", "unit": "line", "text": text} | fields)
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=50)).map("".join), st.booleans())
+def test_splitting_loses_no_text(text: str, markdown: bool) -> None:
+    chunks = split(document(text, markdown=markdown), "/")
+    assert "".join("".join(chunk.page_content for chunk in chunks).split()) == "".join(text.split())
+    for chunk in chunks:
+        start = chunk.metadata["start"]
+        assert text[start : start + len(chunk.page_content)] == chunk.page_content
+    assert [chunk.metadata["chunk"] for chunk in chunks] == list(range(len(chunks)))
+    assert all(chunk.metadata["chunks"] == len(chunks) for chunk in chunks)
+
+
+@given(st.lists(st.sampled_from(["word ", "One sentence. ", "\n\n"]), max_size=900).map("".join))
+def test_chunks_keep_to_their_size(text: str) -> None:
+    assert all(len(chunk.page_content) <= CHUNK_SIZE for chunk in split(document(text), "/"))
+
+
+def test_a_chunk_fits_the_encoder() -> None:
+    from tokenizers import Tokenizer
+
+    folder = packaged_model()
+    assert folder is not None
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_truncation()
+    english = Path(__file__).parents[2].joinpath("LICENSE").read_text()
+    for text in (english, "这是一个关于检索的说明。" * 200, "def f(x): return {x[0]: -x}\n" * 100):
+        for chunk in split(document(text), "/"):
+            assert len(tokenizer.encode(text_to_embed(chunk)).ids) <= 256
+
+
+def test_a_heading_stays_with_the_text_below_it() -> None:
+    text = "# T\n\n" + "Some text. " * 80 + "\n\n## Use\n\n### Install\n\n" + "More text. " * 120
+    first, second, *_ = split(document(text, markdown=True), "/")
+    assert first.page_content.endswith("Some text.")
+    assert second.page_content.startswith("## Use\n\n### Install\n\nMore text.")
+    assert second.metadata["section"] == "Use"
+
+
+def test_metadata_of_a_chunk() -> None:
+    text = "Intro.\n\n## Use\n\n" + " ".join(f"Sentence {n}." for n in range(120))
+    chunk = split(document(text, markdown=True, url="https://example.org"), "/root")[-1]
+    assert chunk.metadata | {"content_hash": ""} == {
+        "source": "/a",
+        "title": "T",
+        "url": "https://example.org",
+        "position": "line 5",
+        "section": "Use",
+        "start": text.index(chunk.page_content),
+        "content_hash": "",
+        "chunk": 2,
+        "chunks": 3,
+        "root": "/root",
+    }
+    assert chunk.id is not None
+
+
+@pytest.mark.parametrize(
+    ("unit", "fields", "expected"),
+    [
+        ("line", {}, ["line 1", "line 3"]),
+        ("paragraph", {}, ["paragraph 1", "paragraph 2"]),
+        ("page", {"pages": [0, 902]}, ["page 1", "page 2"]),
+        ("row", {"number": 12}, ["row 12", "row 12"]),
+        ("record", {"number": 12}, ["record 12", "record 12"]),
+    ],
+)
+def test_positions(unit: Unit, fields: dict[str, Any], expected: list[str]) -> None:
+    text = "a" * 900 + "\n\n" + "b" * 900
+    chunks = split(document(text, unit=unit, **fields), "/")
+    assert [chunk.metadata["position"] for chunk in chunks] == expected
+
+
+def test_ids_name_the_version_of_the_document() -> None:
+    ids = {
+        split(document(text, source=source, title=title), "/")[0].id
+        for text, source, title in [
+            ("a", "/a", "T"), ("b", "/a", "T"), ("a", "/b", "T"), ("a", "/a", "U"),
+        ]
+    }  # fmt: skip
+    assert len(ids) == 4
+    assert split(document("a"), "/")[0].id == split(document("a"), "/other")[0].id
+
+
+def test_sections_are_paths() -> None:
+    text = "# T\n# Other\n## Use\n#### Deep ##\n## Next\n~~~\n# code\n~~~\n"
+    found = headings(text)
+    assert section_paths(found, "T") == [
+        "", "Other", "Other > Use", "Other > Use > Deep", "Other > Next",
+    ]  # fmt: skip
+    assert all(text[heading.start] == "#" for heading in found)
+
+
+def test_the_title_is_embedded_with_the_text() -> None:
+    assert text_to_embed(Document("Text.", metadata={"title": "T"})) == "T // Text."
+    assert text_to_embed(Document("Text.", metadata={"title": ""})) == "Text."
