@@ -31,6 +31,7 @@ check: $(DEV)  ## Lint, check types and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --scripts-are-modules benchmarks/*.py
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from langchain_core.documents import Document
 
@@ -24,6 +24,7 @@ from crag.graph import build_crag, build_rag
 from crag.knowledge import kept_strips
 from crag.parts import Evaluator, Parts
 from crag.settings import Settings
+from crag.state import State
 from crag.testing import FakeRetriever
 
 VARIANTS = {
@@ -85,7 +86,6 @@ def one(row: Mapping[str, Any], method: str, settings: Settings, evaluator: Eval
     documents = [
         Document(found["text"], metadata={"title": found["title"]}) for found in row["documents"]
     ]
-    evaluator = load_evaluator("default", evaluator)
     parts = Parts(
         retriever=FakeRetriever(documents=documents),
         evaluator=evaluator,
@@ -93,7 +93,7 @@ def one(row: Mapping[str, Any], method: str, settings: Settings, evaluator: Eval
     )
     build = build_crag if method == "crag" else build_rag
     state = build(parts).invoke({"question": row["question"]}, context=settings)
-    knowledge = " ".join(strip["text"] for strip in kept_strips(state, settings))
+    knowledge = " ".join(strip["text"] for strip in kept_strips(cast("State", state), settings))
     return Outcome(
         action=state.get("action", "-"),
         words=len(knowledge.split()),
