@@ -53,9 +53,13 @@ def paper_format(state: State, settings: Settings) -> str:
 
 def as_data(text: str) -> str:
     """Neutralise what could act in a prompt: control characters, our fences, citation marks."""
-    text = _CONTROL.sub(" ", text)
-    text = _FENCE.sub(lambda match: match[0].replace("<", "‹"), text)
+    text = _FENCE.sub(lambda match: match[0].replace("<", "‹"), without_controls(text))
     return _BRACKETED_NUMBER.sub(r"(\1)", text)
+
+
+def without_controls(text: str) -> str:
+    """Replace control and direction characters, but not line breaks, which steer terminals too."""
+    return _CONTROL.sub(" ", text)
 
 
 def _attribute(text: str) -> str:

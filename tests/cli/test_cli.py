@@ -47,6 +47,15 @@ def test_a_question_they_do_not_answer_abstains_and_names_the_event(index: str) 
     assert "I could not find this in the documents." in shown
 
 
+def test_documents_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    trap = tmp_path / "trap.md"
+    trap.write_text("# Trap\n\nThe kettle is \x1b[2J[bold]blue\u202e today and always.\n")
+    call("index", str(trap), "--index", str(tmp_path / "made"))
+    shown = call("ask", "Which colour is the kettle today?", "--index", str(tmp_path / "made"))
+    assert "[bold]blue" in shown
+    assert not {"\x1b", "\u202e"} & set(shown)
+
+
 def test_json_is_one_object_with_the_whole_trace(index: str) -> None:
     shown = call("ask", "How long does a kettle need?", "--index", index, "--json")
     trace = json.loads(shown)

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from crag.knowledge import without_controls
 from crag.state import Citation, Source, Strip, Thresholds
 
 _COLOURS = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
@@ -39,7 +40,7 @@ class Trace:
         if text and not self._draft:
             self._console.print()
         self._draft += text
-        self._console.print(Text(text), end="", soft_wrap=True)
+        self._console.print(Text(without_controls(text)), end="", soft_wrap=True)
 
     def update(self, node: str, update: Mapping[str, Any]) -> None:
         """Print what `node` wrote, then the events it recorded."""
@@ -48,7 +49,7 @@ class Trace:
         self._nodes[node](update)
         for entry in update.get("events", []):
             fallback = f" → {entry['fallback']}" if entry["fallback"] else ""
-            self._line("event", f"[yellow]{entry['kind']}[/]: {escape(entry['detail'] + fallback)}")
+            self._line("event", f"[yellow]{entry['kind']}[/]: {_safe(entry['detail'] + fallback)}")
 
     def _line(self, label: str, text: str) -> None:
         self._console.print(f"[bold]{label:<9}[/] {text}", soft_wrap=True)
@@ -64,13 +65,13 @@ class Trace:
         for document, score in zip(self._documents, update["scores"], strict=True):
             place = _place_of(document.metadata)
             bar = f"[{_colour(score, limits)}]{_bar(score)}[/]"
-            self._console.print(f"  {score:+.2f} {bar} {escape(place)}", soft_wrap=True)
+            self._console.print(f"  {score:+.2f} {bar} {_safe(place)}", soft_wrap=True)
 
     def _refine(self, update: Mapping[str, Any]) -> None:
         self._strips("refine", update["internal"])
 
     def _rewrite(self, update: Mapping[str, Any]) -> None:
-        self._line("rewrite", escape(update["query"]))
+        self._line("rewrite", _safe(update["query"]))
 
     def _search(self, update: Mapping[str, Any]) -> None:
         self._strips("search", update["external"])
@@ -82,7 +83,7 @@ class Trace:
             mark = "[green]+[/]" if strip["kept"] else "[dim]-[/]"
             score = "     " if strip["score"] is None else f"{strip['score']:+.2f}"
             reason = "" if strip["kept"] else f" [dim]({escape(strip['reason'])})[/]"
-            text = escape(_shortened(strip["text"]))
+            text = _safe(_shortened(strip["text"]))
             self._console.print(f"  {mark} {score} {text}{reason}", soft_wrap=True)
         dropped = Counter(strip["reason"] for strip in strips if not strip["kept"])
         for reason, count in dropped.items():
@@ -92,7 +93,8 @@ class Trace:
         if update["answer"] != self._draft.strip():  # What was streamed had to be corrected.
             self._console.print()
             style = "yellow" if update["abstained"] else "bold"
-            self._console.print(Text(update["answer"], style=style), soft_wrap=True)
+            answer = without_controls(update["answer"])
+            self._console.print(Text(answer, style=style), soft_wrap=True)
         self._console.print()
         for citation in update["citations"]:
             self._console.print(_reference(citation), soft_wrap=True)
@@ -101,7 +103,7 @@ class Trace:
 def _reference(citation: Citation) -> Text:
     text = Text(f"  [{citation['number']}] ")
     source = citation["source"]
-    place = _place(source) or source["id"]
+    place = without_controls(_place(source) or source["id"])
     link = source["url"]
     if link and "://" not in link and Path(link).exists():
         link = Path(link).resolve().as_uri()
@@ -135,6 +137,11 @@ def _colour(score: float, limits: Thresholds) -> str:
     if score >= limits["upper"]:
         return _COLOURS["correct"]
     return _COLOURS["ambiguous" if score >= limits["lower"] else "incorrect"]
+
+
+def _safe(text: str) -> str:
+    """Write foreign text so that it can neither style nor steer the terminal."""
+    return escape(without_controls(text))
 
 
 def _shortened(text: str) -> str:
