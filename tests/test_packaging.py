@@ -60,7 +60,7 @@ def test_a_host_project_with_its_own_graph_and_nodes_embeds_the_wheel(
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     python = environment / "bin" / "python"
     constraints = ROOT / "constraints.txt"
-    install = [python, "-m", "pip", "install", "--quiet", "-c", constraints, wheel]
+    install = [python, "-m", "pip", "install", "--quiet", "--no-compile", "-c", constraints, wheel]
     subprocess.run(install, check=True, capture_output=True)
     host = tmp_path / "host"
     (host / "nodes").mkdir(parents=True)

@@ -1,6 +1,7 @@
 """`crag index`: documents into the index, with a progress bar and a report."""
 
 import json
+import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -19,6 +20,7 @@ _SKIPPED_SHOWN = 20
 
 def run(paths: Sequence[Path], location: str | None, *, remove: bool, as_json: bool) -> None:
     """Index `paths`, or take them out, and say what was done and what was skipped."""
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # What matters stands in the report.
     chosen = environment(location)
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
     console = Console(stderr=True, quiet=as_json)
