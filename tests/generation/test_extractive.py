@@ -5,9 +5,9 @@ from crag.state import Source, Strip
 from crag.testing import FakeEvaluator
 
 
-def strip(text: str, title: str = "") -> Strip:
+def strip(text: str, title: str = "", score: float = 0.3) -> Strip:
     source = Source(id="1", title=title, url="", position="")
-    return Strip(text=text, source=source, score=0.9, kept=True, reason="")
+    return Strip(text=text, source=source, score=score, kept=True, reason="")
 
 
 STRIPS = [
@@ -31,6 +31,16 @@ def test_a_sentence_is_scored_with_the_title_of_its_source() -> None:
     said = [strip("He was born in the year 1912.", "Alan Turing")]
     assert len(ExtractiveAnswerer(evaluator).quote("When was he born?", said)) == 1
     assert evaluator.calls[0][1] == ["Alan Turing // He was born in the year 1912."]
+
+
+def test_a_strip_that_serves_only_as_a_whole_is_quoted_by_its_best_sentence() -> None:
+    evaluator = FakeEvaluator({"queen": 0.4, "daughter": 0.1}, upper=0.5)
+    served = strip("She was a queen of old. She was a daughter too.", score=0.9)
+    assert [q.text for q in ExtractiveAnswerer(evaluator).quote("Who?", [served])] == [
+        "She was a queen of old."
+    ]
+    unserved: Strip = {**served, "score": 0.3}
+    assert ExtractiveAnswerer(evaluator).quote("Who?", [unserved]) == []
 
 
 def test_nothing_below_the_threshold_is_quoted() -> None:

@@ -14,6 +14,8 @@ _MARKUP = ("#", "|", "```", "![")
 class ExtractiveAnswerer:
     """Quote at most `most` sentences that score at least `threshold`, in the strips' order.
 
+    Where a strip as a whole reaches the threshold but none of its sentences does, its best sentence
+    stands for it.
     `threshold` is on the evaluator's scale; unset, it is the evaluator's own upper threshold, so
     that what is quoted would by itself have made the action Correct. Headings, table
     rows and fragments of under four words are not quoted, nor is the same sentence twice.
@@ -34,10 +36,19 @@ class ExtractiveAnswerer:
         quotations = [
             Quotation(text, index, score)
             for (index, text), score in zip(sentences, scores, strict=True)
-            if score >= self._threshold
         ]
-        best = sorted(quotations, key=lambda quotation: -quotation.score)[: self._most]
-        return [quotation for quotation in quotations if quotation in best]
+        serving = [quoted for quoted in quotations if self._serves(quoted, quotations, strips)]
+        best = sorted(serving, key=lambda quotation: -quotation.score)[: self._most]
+        return [quotation for quotation in serving if quotation in best]
+
+    def _serves(
+        self, quoted: Quotation, quotations: Sequence[Quotation], strips: Sequence[Strip]
+    ) -> bool:
+        if quoted.score >= self._threshold:
+            return True
+        whole = strips[quoted.strip]["score"]
+        rivals = (other.score for other in quotations if other.strip == quoted.strip)
+        return whole is not None and whole >= self._threshold and quoted.score == max(rivals)
 
 
 def _quotable(strips: Sequence[Strip]) -> Iterator[tuple[int, str]]:
