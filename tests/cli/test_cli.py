@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from crag.cli import main
 from crag.cli.app import app
 from crag.errors import CragError
 from tests.loopback import serving
@@ -138,6 +139,23 @@ def test_a_citation_to_nothing_is_corrected_below_the_stream(
         shown = call("ask", "How do I remove limescale from the kettle?", "--index", index)
     assert "\nUse vinegar [1].\n" in shown
     assert "citation_removed" in shown
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_an_error_leaves_with_2_and_without_a_stack_trace(
+    as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["crag", "ask", "Why?", "--set", "k=0", *(["--json"] if as_json else [])]
+    monkeypatch.setattr("sys.argv", arguments)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    shown = capsys.readouterr()
+    if as_json:
+        assert json.loads(shown.out)["error"]["type"] == "SettingsError"
+    else:
+        assert shown.out == ""
+        assert "setting 'k' cannot be '0'" in shown.err
 
 
 def test_doctor_says_what_is_in_use_and_what_to_do(index: str) -> None:

@@ -14,11 +14,10 @@ _MARKUP = ("#", "|", "```", "![")
 class ExtractiveAnswerer:
     """Quote at most `most` sentences that score at least `threshold`, in the strips' order.
 
-    Where a strip as a whole reaches the threshold but none of its sentences does, its best sentence
-    stands for it.
-    `threshold` is on the evaluator's scale; unset, it is the evaluator's own upper threshold, so
-    that what is quoted would by itself have made the action Correct. Headings, table
-    rows and fragments of under four words are not quoted, nor is the same sentence twice.
+    `threshold` is on the evaluator's scale; unset, it is the evaluator's own upper threshold. Where
+    a strip reaches it as a whole but none of its sentences does, its best sentence stands for it.
+    Headings, table rows and fragments of under four words are not quoted, nor is the same sentence
+    twice.
     """
 
     def __init__(
