@@ -8,17 +8,19 @@
     │   ├── EmptyIndexError
     │   └── EmbeddingMismatchError
     ├── SourceError              one file that cannot be indexed
-    ├── EncoderError             the sentence encoder
-    ├── EvaluatorError           scores of the wrong number or kind
+    ├── EncoderError             the sentence encoder cannot be loaded
+    ├── EvaluatorError           the evaluator cannot be loaded, or its scores are no scores
+    ├── DataError                labelled data that cannot be used
+    ├── TrainingError            training or calibration that cannot go on
     ├── SearchError              the web searcher
     ├── ModelError               the chat model
-    ├── EncoderError             the sentence encoder cannot be loaded
     └── MissingPackageError      an optional package that a part needs
 
 The root is a `RuntimeError` because a LangGraph server passes only messages of well-known built-in
 types on to its clients. What goes wrong *during* a run is not raised but recorded: `crag.events`.
 """
 
+from pathlib import Path
 from typing import Literal
 
 SearchProblem = Literal["key", "quota", "timeout", "server", "request"]
@@ -85,6 +87,18 @@ class SourceError(CragError):
 
 class EvaluatorError(CragError):
     """The evaluator cannot be loaded, or returned something that is not one score per text."""
+
+
+class DataError(CragError):
+    """A file of labelled data cannot be used; `line` says where, if it is one line's fault."""
+
+    def __init__(self, path: Path, problem: str, line: int | None = None) -> None:
+        self.path, self.problem, self.line = path, problem, line
+        super().__init__(f"{path}{f', line {line}' if line else ''}: {problem}")
+
+
+class TrainingError(CragError):
+    """An evaluator cannot be trained or calibrated this way; the message says what to change."""
 
 
 class SearchError(CragError):

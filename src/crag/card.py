@@ -1,0 +1,115 @@
+"""The evaluator card: what an evaluator was made from, how good it is, where its thresholds lie."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from crag.errors import EvaluatorError
+from crag.state import Thresholds
+
+CARD = "card.json"
+Kind = Literal["cross_encoder", "t5"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataFile(_Part):
+    """One file an evaluator was trained or calibrated on."""
+
+    name: str
+    sha256: str
+    pairs: int = Field(ge=0)
+    positives: int = Field(ge=0)
+    """Pairs with a label of at least one half."""
+    licence: str | None = None
+
+
+class Calibration(_Part):
+    """How the thresholds were found, and on which scores."""
+
+    upper: float
+    lower: float
+    aim: str
+    """What the thresholds were fitted for, in one sentence."""
+    questions: int = Field(ge=1)
+    data: list[DataFile]
+    quantiles: list[float]
+    """The 0th, 5th, 10th … 100th percentile of the scores of all pairs: 21 ascending numbers that
+    tell whether a user's scores are distributed alike."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.lower > self.upper:
+            message = f"lower {self.lower} lies above upper {self.upper}"
+            raise ValueError(message)
+        return self
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The pair that a run uses when its settings leave them open."""
+        return Thresholds(upper=self.upper, lower=self.lower)
+
+
+class EvaluatorCard(_Part):
+    """What stands beside the weights of an evaluator, as ``card.json``."""
+
+    kind: Kind
+    base: str
+    """The model that was fine-tuned: a path or an id on the Hugging Face hub."""
+    base_sha256: str | None = None
+    """SHA-256 of the base's weights, where the artefact is a difference from them."""
+    max_length: int = Field(default=512, ge=8)
+    """Tokens of question and text together; longer texts are cut."""
+    data: list[DataFile] = []
+    recipe: dict[str, object] = {}
+    """The settings of the training run, seed included."""
+    metrics: dict[str, dict[str, float]] = {}
+    """Quality on each development set, by name."""
+    calibration: Calibration | None = None
+    limits: list[str] = []
+    """What the evaluator is known not to do well."""
+
+
+def read_card(folder: Path) -> EvaluatorCard | None:
+    """Return the card in `folder`, or None if there is none.
+
+    Raises:
+        EvaluatorError: the card cannot be read or is not a card.
+    """
+    path = folder / CARD
+    try:
+        return EvaluatorCard.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        first = str(error).splitlines()[0] if isinstance(error, OSError) else _first(error)
+        message = f"the evaluator card {path} cannot be used: {first}"
+        raise EvaluatorError(message) from error
+
+
+def write_card(folder: Path, card: EvaluatorCard) -> None:
+    """Write the card into `folder`, whole or not at all."""
+    text = json.dumps(card.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".card-", suffix=".json")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(folder / CARD)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    place = ".".join(str(part) for part in problem["loc"]) or "the file"
+    return f"{place}: {problem['msg']}"

@@ -1,0 +1,1 @@
+"""Training and calibration of evaluators, for anyone's data."""
