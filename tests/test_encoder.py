@@ -9,14 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crag.encoder import (
-    DEFAULT_MODEL,
-    SentenceEncoder,
-    _check_weights,
-    packaged_encoder,
-    packaged_model,
-)
+from crag.encoder import DEFAULT_MODEL, SentenceEncoder, packaged_encoder
 from crag.errors import EncoderError
+from crag.minilm import check_weights, packaged_model
 
 TEXTS = ["An engine computes.", "", "Cats sleep. " * 200, "A machine calculates."]
 
@@ -42,6 +37,20 @@ def test_it_is_named_and_verified() -> None:
     packaged_encoder().verify()
 
 
+def test_it_embeds_as_sentence_transformers_does() -> None:
+    texts = [*TEXTS, "naïve 東京 🙂", "word " * 3000]
+    vectors = SentenceEncoder(device="cpu").embed_documents(texts)  # A device asks for torch.
+    assert packaged_encoder().embed_documents(texts) == pytest.approx(np.asarray(vectors), abs=2e-6)
+
+
+def test_the_default_needs_no_torch() -> None:
+    code = (
+        "import sys; from crag.encoder import packaged_encoder; packaged_encoder().embed_query('a')"
+        "; print([name for name in ('torch', 'transformers') if name in sys.modules])"
+    )
+    assert run(code, {}).strip() == "[]"
+
+
 def test_threads_share_it() -> None:
     encoder = SentenceEncoder()
     with ThreadPoolExecutor(8) as pool:
@@ -60,9 +69,9 @@ def test_a_folder_with_the_model() -> None:
 def test_other_weights_are_refused(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"other")
     with pytest.raises(EncoderError, match=r"not the official weights.*pip install"):
-        _check_weights(tmp_path / "model.safetensors")
+        check_weights(tmp_path / "model.safetensors")
     with pytest.raises(EncoderError, match="No such file"):
-        _check_weights(tmp_path / "missing.safetensors")
+        check_weights(tmp_path / "missing.safetensors")
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:

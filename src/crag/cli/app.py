@@ -33,6 +33,30 @@ class Method(StrEnum):
     rag = "rag"
 
 
+class Labels(StrEnum):
+    """The rules of labelling: see `crag.training.pairs.label_of`."""
+
+    AUTO = "auto"
+    TITLE = "title"
+    ANSWER = "answer"
+    GRADED = "graded"
+
+
+class Leaks(StrEnum):
+    """What to do about questions and titles that stand on both sides of a split."""
+
+    refuse = "refuse"
+    drop = "drop"
+    allow = "allow"
+
+
+class RecipePreset(StrEnum):
+    """Where a training run takes its numbers from."""
+
+    default = "default"
+    paper = "paper"
+
+
 @app.command()
 def index(
     paths: Annotated[
@@ -81,3 +105,110 @@ def doctor(location: IndexOption = None, as_json: JsonOption = False) -> None:
     from crag.cli.doctor import run
 
     raise typer.Exit(run(location, as_json=as_json))
+
+
+@app.command()
+def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="Labelled pairs (jsonl, csv) or QA sets with documents (jsonl)."),
+    ],
+    evaluator: Annotated[
+        str, typer.Option(help="Name of an evaluator, or the folder of one.")
+    ] = "default",
+    labels: Annotated[
+        Labels, typer.Option(help="What makes a document of a QA set relevant.")
+    ] = Labels.AUTO,
+    precision: Annotated[
+        float | None,
+        typer.Option(help="Of the questions judged Correct, this share is right. Default: 0.92."),
+    ] = None,
+    discarded: Annotated[
+        float | None,
+        typer.Option(help="At most this share of the usable sets is discarded. Default: 0.02."),
+    ] = None,
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WRONG,NEEDLESS,DISCARDED",
+            help="Minimise these costs instead: of a wrong Correct, a needless Ambiguous, and a "
+            "discarded usable set.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 0,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the thresholds into the evaluator's card.")
+    ] = False,
+    pictures: Annotated[
+        Path | None, typer.Option(help="Folder to draw pictures into.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit the thresholds of an evaluator to your labelled data."""
+    from crag.cli.calibrate import aim_of, run
+
+    aim = aim_of(precision, discarded, costs)
+    run(
+        data, evaluator, labels.value, aim,
+        seed=seed, write=write, pictures=pictures, as_json=as_json,
+    )  # fmt: skip
+
+
+@app.command()
+def train(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="Labelled pairs (jsonl, csv) or QA sets with documents (jsonl)."),
+    ],
+    output: Annotated[
+        Path, typer.Option(help="Folder to write the evaluator to.", show_default=False)
+    ],
+    development: Annotated[
+        list[Path] | None, typer.Option("--dev", help="Development data; may be repeated.")
+    ] = None,
+    share: Annotated[
+        float,
+        typer.Option(
+            "--held-out", min=0, max=0.5, help="Without --dev, hold out this share of questions."
+        ),
+    ] = 0.1,
+    preset: Annotated[
+        RecipePreset, typer.Option(help="default: as the shipped one; paper: T5-large, as CRAG.")
+    ] = RecipePreset.default,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A number of the recipe, such as epochs=3."
+        ),
+    ] = None,
+    labels: Annotated[
+        Labels, typer.Option(help="What makes a document of a QA set relevant.")
+    ] = Labels.AUTO,
+    licence: Annotated[
+        str | None, typer.Option(help="Licence of the data, for the card.", show_default=False)
+    ] = None,
+    leaks: Annotated[
+        Leaks, typer.Option(help="Questions and titles in training and development data alike.")
+    ] = Leaks.refuse,
+    pictures: Annotated[
+        Path | None, typer.Option(help="Folder to draw curves into.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train an evaluator on your labelled data; start again to go on after an interruption."""
+    from crag.cli.choose import assigned
+    from crag.cli.train import Options, run
+    from crag.training.recipe import recipe_from
+
+    options = Options(
+        data=data,
+        development=development or [],
+        output=output,
+        recipe=recipe_from(preset.value, assigned(settings or [])),
+        labels=labels.value,
+        held_out=share,
+        licence=licence,
+        leaks=leaks.value,
+        pictures=pictures,
+    )
+    run(options, as_json=as_json)

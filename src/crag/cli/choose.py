@@ -16,10 +16,19 @@ def environment(location: str | None) -> Environment:
 
 
 def settings(assignments: Sequence[str]) -> Settings:
-    """Read ``name=value`` texts; an empty value or `none` leaves an optional setting open.
+    """Read the settings of a run from ``name=value`` texts.
 
     Raises:
         SettingsError: a text without ``=``, an unknown name, or a value out of range.
+    """
+    return settings_from(assigned(assignments))
+
+
+def assigned(assignments: Sequence[str]) -> dict[str, object]:
+    """Read ``name=value`` texts; an empty value or `none` leaves an optional setting open.
+
+    Raises:
+        SettingsError: a text without ``=``.
     """
     values: dict[str, object] = {}
     for assignment in assignments:
@@ -27,4 +36,4 @@ def settings(assignments: Sequence[str]) -> Settings:
         if not separator:
             raise SettingsError(assignment, "", "write it as name=value")
         values[name.strip()] = None if value.strip().lower() in _NOTHING else value.strip()
-    return settings_from(values)
+    return values

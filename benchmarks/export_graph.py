@@ -1,0 +1,87 @@
+"""Export the graph of all-MiniLM-L6-v2 without its weights, as src/crag/minilm.onnx.
+
+    pip install onnx && python benchmarks/export_graph.py src/crag/minilm.onnx
+
+The graph takes input_ids, attention_mask and token_type_ids of shape (batch, length), 64-bit whole
+numbers, and returns the last hidden states (batch, length, 384). Its initializers carry names and
+shapes only; `crag.minilm` fills them from the packaged encoder's safetensors, so that the graph
+takes a hundred kilobytes and serves every model fine-tuned from that encoder.
+"""
+
+import argparse
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import onnx
+import torch
+from transformers import BertModel
+
+from crag.minilm import packaged_model
+
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
+class HiddenStates(torch.nn.Module):
+    """The encoder with the inputs in the graph's order."""
+
+    def __init__(self, model: BertModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        """Return the last hidden states."""
+        named = dict(zip(INPUTS, inputs, strict=True))
+        return self.model(**named).last_hidden_state  # type: ignore[no-any-return]
+
+
+def main() -> None:
+    """Export, strip the weights, write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("output", type=Path)
+    arguments = parser.parse_args()
+    with TemporaryDirectory() as folder:
+        graph = exported(Path(folder) / "graph.onnx")
+    strip(graph)
+    arguments.output.write_bytes(graph.SerializeToString())
+    print(f"{arguments.output}: {arguments.output.stat().st_size:,} bytes")
+
+
+def exported(path: Path) -> onnx.ModelProto:
+    """Export the packaged encoder with free batch and length."""
+    model = BertModel.from_pretrained(
+        str(packaged_model()), add_pooling_layer=False, attn_implementation="eager"
+    ).eval()
+    example = torch.ones((2, 8), dtype=torch.int64)
+    torch.onnx.export(
+        HiddenStates(model),
+        (example,) * len(INPUTS),
+        path,
+        input_names=list(INPUTS),
+        output_names=["hidden"],
+        dynamic_axes={name: {0: "batch", 1: "length"} for name in (*INPUTS, "hidden")},
+        opset_version=17,
+        do_constant_folding=False,  # Folding would rename the weights.
+        dynamo=False,
+    )
+    return onnx.load(path)
+
+
+def strip(graph: onnx.ModelProto) -> None:
+    """Take the numbers out of the weights, and leave names and shapes."""
+    for tensor in graph.graph.initializer:
+        if not tensor.name.startswith("model."):
+            continue
+        tensor.name, old = tensor.name.removeprefix("model."), tensor.name
+        length = len(tensor.raw_data)
+        tensor.ClearField("raw_data")
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        for key, value in (("location", "given-at-load"), ("offset", "0"), ("length", str(length))):
+            tensor.external_data.add(key=key, value=value)
+        for node in graph.graph.node:
+            for index, name in enumerate(node.input):
+                if name == old:
+                    node.input[index] = tensor.name
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""`crag calibrate`: fit thresholds to labelled data and show what they will do."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from crag.card import CARD, read_card, write_card
+from crag.errors import TrainingError
+from crag.evaluators import load_evaluator
+from crag.training.calibrate import Report, Share, calibrate
+from crag.training.metrics import ACTIONS
+from crag.training.pairs import LabelRule
+from crag.training.pictures import draw_report, require_matplotlib
+from crag.training.thresholds import Aim, Costs
+
+_COSTS = 3
+
+
+def run(  # noqa: PLR0913 - the options of the command
+    files: Sequence[Path],
+    evaluator: str,
+    labels: LabelRule,
+    aim: Aim,
+    *,
+    seed: int,
+    write: bool,
+    pictures: Path | None,
+    as_json: bool,
+) -> None:
+    """Calibrate, show the report, and write the card and the pictures that were asked for."""
+    if pictures is not None:
+        require_matplotlib()
+    if write:
+        _require_card(evaluator)
+    report = _calibrated(files, evaluator, labels, aim, seed=seed, quiet=as_json)
+    written = write_thresholds(evaluator, report) if write else None
+    drawn = draw_report(report, pictures) if pictures is not None else []
+    if as_json:
+        places = {"card": written, "pictures": [str(path) for path in drawn]}
+        sys.stdout.write(json.dumps(_plain(report) | places, ensure_ascii=False) + "\n")
+        return
+    console = Console(highlight=False)
+    _show(report, console)
+    _show_use(report, evaluator, written, drawn, console)
+
+
+def aim_of(precision: float | None, discarded: float | None, costs: str | None) -> Aim:
+    """Return the aim that the options state; what is not given keeps its default.
+
+    Raises:
+        TrainingError: a number out of range, or shares and costs at once.
+    """
+    shares = {"precision": precision, "discarded": discarded}
+    given = {name: value for name, value in shares.items() if value is not None}
+    if costs is None:
+        return replace(Aim(), **given)  # type: ignore[arg-type]
+    if given:
+        message = "--costs takes the place of --precision and --discarded: give one or the other"
+        raise TrainingError(message)
+    try:
+        wrong, needless, lost = (float(cost) for cost in costs.split(","))
+    except ValueError as error:
+        message = f"--costs {costs!r} is not {_COSTS} numbers: write WRONG,NEEDLESS,DISCARDED"
+        raise TrainingError(message) from error
+    return Aim(costs=Costs(wrong=wrong, needless=needless, discarded=lost))
+
+
+def _calibrated(  # noqa: PLR0913 - the options that matter here
+    files: Sequence[Path], name: str, labels: LabelRule, aim: Aim, *, seed: int, quiet: bool
+) -> Report:
+    evaluator = load_evaluator(name)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True, quiet=quiet)
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+        bar = progress.add_task("scoring", total=None)
+
+        def advance(done: int, total: int, question: str) -> None:
+            progress.update(bar, completed=done, total=total, description=escape(question[:40]))
+
+        return calibrate(evaluator, files, aim=aim, labels=labels, seed=seed, progress=advance)
+
+
+def _require_card(evaluator: str) -> None:
+    """Refuse before the work to write into a folder that is no evaluator's."""
+    if Path(evaluator).is_dir() and read_card(Path(evaluator)) is None:
+        message = f"{evaluator} has no {CARD} to write the thresholds into; leave out --write"
+        raise TrainingError(message)
+
+
+def write_thresholds(evaluator: str, report: Report) -> str | None:
+    """Write the calibration into the card of an evaluator that is a folder, and say where."""
+    folder = Path(evaluator)
+    if not folder.is_dir() or (card := read_card(folder)) is None:
+        return None
+    write_card(folder, card.model_copy(update={"calibration": report.calibration}))
+    return str(folder / CARD)
+
+
+def _plain(report: Report) -> dict[str, Any]:
+    """Return the report without the texts it rests on."""
+    plain: dict[str, Any] = {
+        field.name: getattr(report, field.name)
+        for field in fields(report)
+        if field.name != "evidence"
+    }
+    plain["precision"] = report.precision._asdict()
+    plain["discarded"] = report.discarded._asdict()
+    plain["trade_off"] = [row._asdict() for row in report.trade_off]
+    plain["calibration"] = report.calibration.model_dump(mode="json")
+    return plain
+
+
+def _show(report: Report, console: Console) -> None:
+    texts = sum(file.pairs for file in report.calibration.data)
+    relevant = sum(file.positives for file in report.calibration.data)
+    console.print(f"{report.calibration.questions} questions, {texts} texts, {relevant} relevant")
+    console.print(f"aim: {report.calibration.aim}\n", soft_wrap=True)
+    console.print(_thresholds(report), _confusion(report), _trade_off(report), sep="\n")
+    metrics = ", ".join(f"{name} {value:.3f}" for name, value in report.metrics.items())
+    console.print(f"texts: {metrics}", soft_wrap=True)
+    for note in report.notes:
+        console.print(f"[yellow]note[/] {escape(note)}", soft_wrap=True)
+
+
+def _table(title: str, *columns: str) -> Table:
+    style = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0), "title_justify": "left"}
+    table = Table(title=title, title_style="bold", **style)  # type: ignore[arg-type]
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    return table
+
+
+def _thresholds(report: Report) -> Table:
+    table = _table("Thresholds", "", "value", "95 % interval", "here")
+    table.columns[-1].justify = "left"
+    (low, high), (lowest, highest) = report.upper_interval, report.lower_interval
+    right = f"of those judged Correct {_percent(report.precision)} are right"
+    lost = f"of the usable sets {_percent(report.discarded)} are discarded"
+    upper, lower = report.thresholds["upper"], report.thresholds["lower"]
+    table.add_row("upper", f"{upper:g}", f"{low:.3f} to {high:.3f}", right)
+    table.add_row("lower", f"{lower:g}", f"{lowest:.3f} to {highest:.3f}", lost)
+    return table
+
+
+def _percent(share: Share) -> str:
+    return f"{share.value:.1%} ({share.low:.0%} to {share.high:.0%})"
+
+
+def _confusion(report: Report) -> Table:
+    table = _table("\nQuestions by ideal action", "ideal", *(f"judged {name}" for name in ACTIONS))
+    for ideal, row in report.confusion.items():
+        table.add_row(ideal, *(str(row[name]) for name in ACTIONS))
+    table.add_row("share", *(f"{report.actions[name]:.0%}" for name in ACTIONS))
+    return table
+
+
+def _trade_off(report: Report) -> Table:
+    columns = ("Correct", "of these right", "Incorrect", "usable discarded")
+    table = _table("\nWhat other thresholds would do", "threshold", *columns)
+    for threshold, *shares in report.trade_off:
+        table.add_row(f"{threshold:g}", *(f"{share:.1%}" for share in shares))
+    return table
+
+
+def _show_use(
+    report: Report, evaluator: str, written: str | None, drawn: Sequence[Path], console: Console
+) -> None:
+    upper, lower = report.thresholds["upper"], report.thresholds["lower"]
+    if written:
+        console.print(f"written to {escape(written)}", soft_wrap=True)
+    else:
+        console.print(f"use them: crag ask --set upper={upper} --set lower={lower} …")
+        if Path(evaluator).is_dir():
+            console.print("or write them into its card with --write")
+    for path in drawn:
+        console.print(f"drawn: {escape(str(path))}", soft_wrap=True)

@@ -1,0 +1,132 @@
+"""`crag train`: labelled pairs to an evaluator with its card."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from crag.card import DataFile, EvaluatorCard, write_card
+from crag.evaluators import load_evaluator
+from crag.minilm import WEIGHTS_SHA256
+from crag.scoring import with_title
+from crag.training.blending import fit_blend
+from crag.training.metrics import quality
+from crag.training.models import is_packaged
+from crag.training.pairs import LabelRule, Pair, by_question, describe, read_pairs
+from crag.training.recipe import Recipe
+from crag.training.saving import save
+from crag.training.splits import check_apart, check_classes, check_large_enough, held_out, without_leaks
+from crag.training.trainer import finish, train
+
+Leaks = Literal["refuse", "drop", "allow"]
+LIMITS = [
+    "A score says how well a text fits the question, not whether what the text says is true.",
+    "The thresholds belong to this evaluator and to data like those it was calibrated on.",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the command was asked to do."""
+
+    data: Sequence[Path]
+    development: Sequence[Path]
+    output: Path
+    recipe: Recipe
+    labels: LabelRule
+    held_out: float
+    licence: str | None
+    leaks: Leaks
+    pictures: Path | None
+
+
+def run(options: Options, *, as_json: bool) -> None:
+    """Train, save, measure the saved evaluator on every development file, and show the card."""
+    console = Console(stderr=True, quiet=as_json)
+    read = {path: read_pairs(path, options.labels) for path in options.data}
+    pairs = [pair for part in read.values() for pair in part]
+    sets = {path.stem: read_pairs(path) for path in options.development}
+    if not sets and options.held_out > 0:
+        pairs, sets["held out"] = held_out(pairs, options.held_out, options.recipe.seed)
+    development = [pair for part in sets.values() for pair in part]
+    if options.leaks == "drop":
+        pairs = without_leaks(pairs, development)
+    _check(pairs, development, options)
+    console.print(f"{len(pairs):,} pairs, {sum(p.positive for p in pairs):,} of them relevant")
+    trained_on, kept = held_out(pairs, options.recipe.blend, options.recipe.seed)
+    trained = train(options.recipe, trained_on, development, options.output, quiet=as_json)
+    blend = fit_blend(trained.trainee, options.recipe, trained_on, kept) if kept else None
+    files = [describe(path, part, options.licence) for path, part in read.items()]
+    card = _card(options.recipe, trained.trainee.kind, files)
+    save(trained.trainee, blend, options.recipe, options.output, card)
+    measured = card.model_copy(update={"metrics": _measured(options.output, sets)})
+    write_card(options.output, measured)
+    finish(options.output)
+    if options.pictures:
+        from crag.training.pictures import training_curves
+
+        options.pictures.mkdir(parents=True, exist_ok=True)
+        training_curves(trained.history, options.pictures / "training.png")
+    _show(measured, options.output, as_json=as_json)
+
+
+def _check(pairs: Sequence[Pair], development: Sequence[Pair], options: Options) -> None:
+    check_classes(pairs, "the training data")
+    check_large_enough(development, options.recipe.early_stopping)
+    if options.leaks == "refuse":
+        check_apart(pairs, development)
+
+
+def _card(recipe: Recipe, kind: str, files: list[DataFile]) -> EvaluatorCard:
+    return EvaluatorCard.model_validate(
+        {
+            "kind": kind,
+            "base": recipe.base,
+            "base_sha256": WEIGHTS_SHA256 if is_packaged(recipe) else None,
+            "max_length": recipe.max_length,
+            "data": files,
+            "recipe": recipe.model_dump(mode="json"),
+            "limits": LIMITS,
+        }
+    )
+
+
+def _measured(folder: Path, sets: Mapping[str, Sequence[Pair]]) -> dict[str, dict[str, float]]:
+    """Return the quality of the saved evaluator, loaded as a user loads it."""
+    evaluator = load_evaluator(str(folder.resolve()))
+    metrics = {}
+    for name, pairs in sets.items():
+        if not pairs:
+            continue
+        grouped = by_question(pairs)
+        scores = [
+            score
+            for question, group in grouped.items()
+            for score in evaluator.score(question, [with_title(p.title, p.text) for p in group])
+        ]
+        ordered = [pair for group in grouped.values() for pair in group]
+        metrics[name] = {key: round(value, 4) for key, value in quality(ordered, scores).items()}
+    return metrics
+
+
+def _show(card: EvaluatorCard, output: Path, *, as_json: bool) -> None:
+    if as_json:
+        text = json.dumps({"output": str(output), "card": card.model_dump(mode="json")})
+        sys.stdout.write(text + "\n")
+        return
+    console = Console()
+    table = Table("development set", "AUC", "accuracy at 0", "top-1", box=None)
+    for name, metrics in card.metrics.items():
+        keys = ("auc", "accuracy", "top1")
+        table.add_row(name, *(f"{metrics[k]:.3f}" if k in metrics else "-" for k in keys))
+    if card.metrics:
+        console.print(table)
+    console.print(f"Written to {escape(str(output))}. Next, fit its thresholds:", highlight=False)
+    command = f"  crag calibrate DATA --evaluator {output} --write"
+    console.print(escape(command), highlight=False, soft_wrap=True)

@@ -1,0 +1,99 @@
+"""A chat model that says yes or no to each text: the LLM evaluators CRAG is compared with."""
+
+import re
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from langgraph.constants import TAG_NOSTREAM
+
+from crag.errors import SettingsError
+from crag.evaluators.prompted import PromptedEvaluator, failure, shown
+from crag.parts import ChatModel
+from crag.prompts import render
+from crag.replies import ask
+from crag.state import Thresholds
+
+Style = Literal["direct", "chain_of_thought", "few_shot"]
+YES, NO = 1.0, -1.0
+DEFAULT_CONCURRENCY = 8
+
+_THOUGHTS = re.compile(r"\A.*</think>|<think>.*", re.DOTALL | re.IGNORECASE)
+"""Some servers leave the opening tag out; a reply cut short lacks the closing one."""
+_MARKUP = re.compile(r"[*_`]")
+_ALTERNATIVE = re.compile(r"\b(?:yes\s*(?:or|/)\s*no|no\s*(?:or|/)\s*yes)\b", re.IGNORECASE)
+_LEADING = re.compile(r"\W*(?:(?:the |my |final )*answer(?: is)?\W+)?(yes|no)\b", re.IGNORECASE)
+_WORD = re.compile(r"\b(?:yes|no(?!-\w|[ \t]+\w|\.?[ \t]*\d))\b", re.IGNORECASE)
+"""A verdict, as against the "no" of "no mention", "no-one" and "No. 5"."""
+
+
+class ChatEvaluator(PromptedEvaluator):
+    """Ask a chat model about each text in a call of its own whether it answers the question.
+
+    Yes is +1, no is -1. The paper's baselines (Table 4) do the same with GPT-3.5 Turbo: `direct`
+    asks for the verdict alone, `chain_of_thought` for steps that end in it, `few_shot` after four
+    examples. With the default thresholds, both 0, one yes makes the set Correct and nothing but no
+    makes it Incorrect. With two values only, Ambiguous never happens unless `thresholds` are set
+    for it (a `lower` of -1 gives it the place of Incorrect).
+
+    Each text costs one call: a run pays for each document and again for each strip. These calls are
+    not part of a run's count of LLM calls nor of its budget.
+
+    Raises:
+        SettingsError: `style`, `concurrency` or `thresholds` is out of range.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        style: Style = "direct",
+        concurrency: int = DEFAULT_CONCURRENCY,
+        thresholds: Thresholds | None = None,
+    ) -> None:
+        super().__init__(thresholds or Thresholds(upper=0.0, lower=0.0), concurrency)
+        if style not in get_args(Style):
+            raise SettingsError("style", style, f"one of {', '.join(get_args(Style))}")
+        # Verdicts must not show up among the tokens of the answer that a graph streams.
+        self._model: ChatModel = model.with_config(tags=[TAG_NOSTREAM])
+        self._style: Style = style
+
+    def groups(self, texts: Sequence[str]) -> list[list[str]]:
+        """Give each text a call of its own."""
+        return [[text] for text in texts]
+
+    def judge(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Ask about the one text of the group."""
+        messages = render(
+            f"grade_{self._style}", question=shown(question), knowledge=shown(texts[0])
+        )
+        reply = ask(self._model, messages)
+        if reply.problem is not None:
+            raise failure(reply.detail)
+        return [YES if verdict(reply.text, self._style) else NO]
+
+
+def verdict(reply: str, style: Style = "direct") -> bool:
+    """Read the verdict of a reply, whatever its case, punctuation and markup.
+
+    With a chain of thought it is the last yes or no. Otherwise it is the one that the reply begins
+    with, or the only one it holds. What stands between ``<think>`` tags is passed over.
+
+    Raises:
+        EvaluatorError: the reply holds neither, or both without beginning with one of them.
+    """
+    text = _ALTERNATIVE.sub("", _MARKUP.sub("", without_thoughts(reply)))
+    said = [word.casefold() for word in _WORD.findall(text)]
+    if style == "chain_of_thought":
+        decisive = said[-1:]
+    elif leading := _LEADING.match(text):
+        decisive = [leading[1].casefold()]
+    else:
+        decisive = list(set(said))
+    if len(decisive) != 1:
+        raise failure(f"the reply is neither yes nor no: {reply[:80]!r}")
+    return decisive == ["yes"]
+
+
+def without_thoughts(reply: str) -> str:
+    """Drop what a reasoning model wrote before its reply, between ``<think>`` tags."""
+    return _THOUGHTS.sub("", reply)

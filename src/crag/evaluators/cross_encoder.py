@@ -1,0 +1,145 @@
+"""The embedded evaluator: a small encoder that reads question and text together."""
+
+import threading
+from collections.abc import Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crag.card import EvaluatorCard, read_card
+from crag.delta import DELTA, restored
+from crag.errors import EvaluatorError
+from crag.lexical import LEXICAL, Blend, title_of
+from crag.batches import length_sorted_batches
+from crag.minilm import WEIGHTS_SHA256, MiniLM, Weights, packaged_weights
+from crag.state import Thresholds
+from crag.tensors import read_tensors
+
+EMPTY = -1.0
+_UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
+"""Of an evaluator whose card has none: a probability of three quarters, and of one."""
+
+
+class PairModel(Protocol):
+    """A model that reads a question and a text together."""
+
+    def logits(self, pairs: Sequence[tuple[str, str]], batch_size: int) -> NDArray[np.float64]:
+        """Return one number for each pair, in order; thread-safe."""
+        ...
+
+
+class CrossEncoderEvaluator:
+    """Score by ``2σ(x) - 1`` of the model's output x, so that scores lie in [-1, 1].
+
+    A score reads as a probability p of relevance by p = (score + 1) / 2: the strip threshold of
+    -0.5 (CRAG, Sec. 4.4) is a probability of a quarter. An empty text scores -1.0 without the
+    model. Texts are scored in batches of like length; a score does not depend on its batch.
+    """
+
+    def __init__(
+        self,
+        model: PairModel,
+        *,
+        card: EvaluatorCard | None = None,
+        thresholds: Thresholds | None = None,
+        batch_size: int = 32,
+    ) -> None:
+        self.card = card
+        calibration = card.calibration if card else None
+        fitted = calibration.thresholds if calibration else _UNCALIBRATED
+        self._thresholds = thresholds or fitted
+        self._model = model
+        self._batch_size = batch_size
+
+    @classmethod
+    def packaged(cls) -> Self:
+        """Return the evaluator that ships with this package; its weights load on first use."""
+        with as_file(files("crag.evaluators").joinpath("default")) as folder:
+            return cls.changed(folder)
+
+    @classmethod
+    def changed(cls, folder: Path) -> Self:
+        """Return an evaluator stored as its difference from the packaged encoder.
+
+        Raises:
+            EvaluatorError: the folder has no card, or it belongs to another base.
+        """
+        card = read_card(folder)
+        if card is None:
+            message = f"{folder} has no card.json, so nothing says which base its weights change"
+            raise EvaluatorError(message)
+        if card.base_sha256 != WEIGHTS_SHA256:
+            message = (
+                f"{folder} changes a base with SHA-256 {card.base_sha256}; the packaged encoder "
+                f"has {WEIGHTS_SHA256}. Train it again from the packaged one: crag train"
+            )
+            raise EvaluatorError(message)
+        return cls(ChangedMiniLM(folder, card.max_length), card=card)
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The thresholds on the card; 0.5 and -0.5 as long as it has none."""
+        return self._thresholds
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return one score in [-1, 1] for each text."""
+        asked = [index for index, text in enumerate(texts) if text.strip()]
+        scores = [EMPTY] * len(texts)
+        if asked:
+            pairs = [(question, texts[index]) for index in asked]
+            logits = self._model.logits(pairs, self._batch_size)
+            for index, score in zip(asked, np.tanh(logits / 2).tolist(), strict=True):
+                scores[index] = score
+        return scores
+
+
+class _Loaded(NamedTuple):
+    model: MiniLM
+    weights: Weights
+    blend: Blend | None
+
+
+class ChangedMiniLM:
+    """The packaged encoder with a difference added: first position, tanh layer, one output.
+
+    Where the folder holds a blend, its output is that of the logistic regression on the model's
+    output and lexical features.
+    """
+
+    def __init__(self, folder: Path, max_length: int) -> None:
+        self._folder = folder
+        self._max_length = max_length
+        self._lock = threading.Lock()
+        self._loaded: _Loaded | None = None
+
+    def logits(self, pairs: Sequence[tuple[str, str]], batch_size: int) -> NDArray[np.float64]:
+        """Return the output for each pair."""
+        with self._lock:
+            model, weights, blend = self._loaded = self._loaded or self._load()
+        logits = np.empty(len(pairs))
+        order = length_sorted_batches([len(text) for _, text in pairs], batch_size)
+        for batch in order:
+            encodings = model.encode([pairs[index] for index in batch])
+            states, _ = model.hidden(encodings)
+            outputs = _head(states[:, 0], weights).astype(np.float64)
+            if blend is not None:
+                titles = [title_of(pairs[index][1]) for index in batch]
+                outputs = blend.logits(outputs, blend.features(encodings, titles))
+            logits[batch] = outputs
+        return logits
+
+    def _load(self) -> _Loaded:
+        changes = read_tensors(self._folder / DELTA)
+        weights = restored(packaged_weights(), changes)
+        blended = (self._folder / LEXICAL).is_file()
+        blend = Blend.read(self._folder / LEXICAL) if blended else None
+        return _Loaded(MiniLM(weights, max_length=self._max_length), weights, blend)
+
+
+def _head(first: NDArray[np.float32], weights: Weights) -> NDArray[np.float32]:
+    pooled = np.tanh(first @ weights["pooler.dense.weight"].T + weights["pooler.dense.bias"])
+    output: NDArray[np.float32] = pooled @ weights["classifier.weight"].T
+    return (output + weights["classifier.bias"])[:, 0]

@@ -1,0 +1,89 @@
+"""A cross-encoder stored whole, as transformers stores it: any encoder with one output."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crag.batches import length_sorted_batches
+from crag.evaluators.checkpoint import find_device, refusal
+from crag.lexical import LEXICAL, Blend, title_of
+
+_LONGEST_TOKEN = 100
+"""Characters: no word that a tokenizer keeps whole is longer."""
+
+
+class TorchPairs:
+    """Question and text as two segments of one input; thread-safe, loads on first use.
+
+    `folder` holds config.json, safetensors and a tokenizer. Inputs are cut at `max_length` tokens,
+    the longer of the two first. The device is CUDA where there is one, else the CPU.
+
+    Raises:
+        EvaluatorError: on first use, if this is no model with one output.
+    """
+
+    def __init__(self, folder: Path, *, max_length: int, device: str | None = None) -> None:
+        self._folder = folder
+        self._max_length = max_length
+        self._device = device
+        self._lock = threading.Lock()
+        self._loaded: tuple[Any, Any] | None = None
+        self._blend: Blend | None = None
+
+    def logits(self, pairs: Sequence[tuple[str, str]], batch_size: int) -> NDArray[np.float64]:
+        """Return the model's output for each pair."""
+        logits = np.empty(len(pairs))
+        most = self._max_length * _LONGEST_TOKEN
+        short = [(question[:most], text[:most]) for question, text in pairs]
+        lengths = [len(question) + len(text) for question, text in short]
+        with self._lock:  # Fast tokenizers are not thread-safe.
+            model, tokenizer = self._loaded = self._loaded or self._load()
+            for batch in length_sorted_batches(lengths, batch_size):
+                logits[batch] = self._forward(model, tokenizer, [short[i] for i in batch])
+        return logits
+
+    def _forward(
+        self, model: Any, tokenizer: Any, pairs: Sequence[tuple[str, str]]
+    ) -> NDArray[np.float64]:
+        import torch
+
+        encoded = tokenizer(
+            [question for question, _ in pairs],
+            [text for _, text in pairs],
+            truncation="longest_first",
+            max_length=self._max_length,
+            padding=True,
+            return_tensors="pt",
+        )
+        with torch.inference_mode():
+            outputs = model(**encoded.to(model.device)).logits[:, 0].double().cpu().numpy()
+        if not (self._folder / LEXICAL).is_file():
+            return np.asarray(outputs)
+        self._blend = self._blend or Blend.read(self._folder / LEXICAL)
+        titles = [title_of(text) for _, text in pairs]
+        return self._blend.logits(outputs, self._blend.features(encoded.encodings, titles))
+
+    def _load(self) -> tuple[Any, Any]:
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        device = find_device(self._device)
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(self._folder, local_files_only=True)
+            model, report = AutoModelForSequenceClassification.from_pretrained(
+                self._folder, local_files_only=True, use_safetensors=True, output_loading_info=True
+            )
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            first = str(error).strip().partition("\n")[0]
+            problem = f"it cannot be loaded. Copy it again, whole, with its tokenizer ({first})"
+            raise refusal(self._folder, problem) from error
+        if report["missing_keys"] or model.config.num_labels != 1:
+            problem = (
+                f"it has {model.config.num_labels} outputs and lacks {len(report['missing_keys'])} "
+                "weights; an evaluator has one output, with all its weights. Train one: crag train"
+            )
+            raise refusal(self._folder, problem)
+        return model.to(device).eval(), tokenizer

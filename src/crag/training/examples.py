@@ -1,0 +1,97 @@
+"""Pairs as a model reads them, in an order that one seed fixes for the whole run."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from crag.scoring import joined, with_title
+from crag.training.pairs import Pair
+from crag.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_WINDOW = 50
+"""Batches among which pairs are sorted by length: wide enough to save padding, narrow enough to
+keep the order random."""
+
+
+class Visit(NamedTuple):
+    """One time that a pair is seen."""
+
+    pair: int
+    titled: bool
+
+
+def visits(pairs: Sequence[Pair], recipe: Recipe) -> list[Visit]:
+    """Return all visits of a run, in batches of like length; the same for the same seed.
+
+    The order of all epochs is fixed beforehand, so that a run that was interrupted goes on with
+    exactly the batches that an uninterrupted one would have seen. Every pair is visited once in
+    each epoch; those left over when an epoch is cut into batches come at the end of the run.
+    """
+    order: list[Visit] = []
+    left_over: list[Visit] = []
+    size = recipe.batch_size
+    for epoch in range(recipe.epochs):
+        draw = random.Random(f"{recipe.seed}-{epoch}")  # noqa: S311 - an order, no secret
+        seen = [Visit(i, _keeps_title(pair, recipe, draw)) for i, pair in enumerate(pairs)]
+        draw.shuffle(seen)
+        whole = len(seen) - len(seen) % size
+        batches = list(_batches(seen[:whole], pairs, size))
+        draw.shuffle(batches)
+        order += [visit for batch in batches for visit in batch]
+        left_over += seen[whole:]
+    return order + left_over
+
+
+def _batches(
+    seen: Sequence[Visit], pairs: Sequence[Pair], size: int
+) -> Iterator[Sequence[Visit]]:
+    for start in range(0, len(seen), size * _WINDOW):
+        window = sorted(seen[start : start + size * _WINDOW], key=lambda v: len(pairs[v.pair].text))
+        yield from (window[i : i + size] for i in range(0, len(window), size))
+
+
+def _keeps_title(pair: Pair, recipe: Recipe, draw: random.Random) -> bool:
+    """Draw whether a title stays; where the text does not name it, nothing else says what it is."""
+    drops = draw.random() < recipe.drop_titles
+    name = pair.title.partition(" (")[0].lower()
+    return not drops or (recipe.drop_titles < 1 and name not in pair.text.lower())
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A map-style data set of tokenised pairs with the labels that the loss expects."""
+
+    pairs: Sequence[Pair]
+    order: Sequence[Visit]
+    recipe: Recipe
+    tokenizer: "PreTrainedTokenizerBase"
+    paired: bool
+    """Question and text as two segments (encoders), or as one text with ``[SEP]`` (T5)."""
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        visit = self.order[index]
+        pair = self.pairs[visit.pair]
+        text = with_title(pair.title, pair.text) if visit.titled else pair.text
+        encoded = dict(self._encode(pair.question, text))
+        squared = self.recipe.loss == "squared"
+        encoded["labels"] = (pair.label - 0.5) * 2 if squared else pair.label
+        return encoded
+
+    def _encode(self, question: str, text: str) -> Any:
+        length = self.recipe.max_length
+        if self.paired:
+            # A question that fills the input alone is cut too; then there is nothing of the text.
+            return self.tokenizer(question, text, truncation="longest_first", max_length=length)
+        return self.tokenizer(joined(question, text), truncation=True, max_length=length)
+
+
+def in_order(pairs: Sequence[Pair]) -> list[Visit]:
+    """Return one visit of each pair with its title, as a development set is evaluated."""
+    return [Visit(index, titled=True) for index in range(len(pairs))]

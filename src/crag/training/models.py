@@ -1,0 +1,99 @@
+"""The model that is fine-tuned: any encoder, or a T5, with one output."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from crag.card import Kind
+from crag.minilm import MODEL, packaged_model
+from crag.errors import MissingPackageError, TrainingError
+from crag.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+class Trainee(NamedTuple):
+    """A model about to be trained, its tokenizer and what kind of evaluator it becomes."""
+
+    model: "PreTrainedModel"
+    tokenizer: "PreTrainedTokenizerBase"
+    kind: Kind
+
+
+def place_of(base: str) -> str:
+    """Return the folder or hub id of `base`; that of the packaged encoder is on this machine."""
+    packaged = packaged_model() if base == MODEL else None
+    return str(packaged or base)
+
+
+def load_trainee(recipe: Recipe) -> Trainee:
+    """Load the base with a new head of one output, ready to be trained by `recipe`.
+
+    Raises:
+        TrainingError: the base cannot be loaded, or has no form with one output.
+        MissingPackageError: LoRA is asked for without peft.
+    """
+    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, set_seed
+
+    place = place_of(recipe.base)
+    set_seed(recipe.seed)  # The head is new, and so drawn.
+    try:
+        config = AutoConfig.from_pretrained(place, num_labels=1)
+        _set_dropout(config, recipe.dropout)
+        tokenizer = AutoTokenizer.from_pretrained(place)
+        model = AutoModelForSequenceClassification.from_pretrained(
+            place, config=config, use_safetensors=True
+        )
+    except (OSError, ValueError, KeyError) as error:
+        first = str(error).strip().partition("\n")[0]
+        message = (
+            f"the base model {recipe.base!r} cannot be loaded: {first}. Give a folder with "
+            "config.json, *.safetensors and a tokenizer, or an id on the Hugging Face hub"
+        )
+        raise TrainingError(message) from error
+    kind: Kind = "t5" if config.model_type == "t5" else "cross_encoder"
+    if kind == "t5" and recipe.blend > 0:
+        message = "a T5 evaluator is not blended with lexical features: set blend=0"
+        raise TrainingError(message)
+    if recipe.freeze_embeddings:
+        model.get_input_embeddings().requires_grad_(False)
+        if kind == "cross_encoder":
+            getattr(model, model.base_model_prefix).embeddings.requires_grad_(False)
+    return Trainee(_with_adapters(model, recipe), tokenizer, kind)
+
+
+def merged(model: Any) -> Any:
+    """Return the model without adapters: what they learned is added to its weights."""
+    return model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
+
+
+def is_packaged(recipe: Recipe) -> bool:
+    """Whether the base is the packaged encoder, so that only a difference need be stored."""
+    packaged = packaged_model()
+    return packaged is not None and Path(place_of(recipe.base)) == packaged
+
+
+def _with_adapters(model: Any, recipe: Recipe) -> Any:
+    if recipe.method == "full":
+        return model
+    try:
+        from peft import LoraConfig, TaskType, get_peft_model
+    except ImportError as error:
+        raise MissingPackageError("corrective-rag[train]", "training with LoRA") from error
+    return get_peft_model(
+        model,
+        LoraConfig(
+            task_type=TaskType.SEQ_CLS,
+            r=recipe.lora_rank,
+            lora_alpha=recipe.lora_rank,
+            target_modules="all-linear",
+        ),
+    )
+
+
+def _set_dropout(config: Any, dropout: float | None) -> None:
+    if dropout is None:
+        return
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout_rate", "dropout"):
+        if hasattr(config, name):
+            setattr(config, name, dropout)

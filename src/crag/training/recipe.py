@@ -1,0 +1,100 @@
+"""How an evaluator is trained: every number of a run, and the presets."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from crag.minilm import MODEL
+from crag.errors import SettingsError
+
+Preset = Literal["default", "paper"]
+
+
+class Recipe(BaseModel):
+    """The settings of one training run; the defaults are those of the shipped evaluator."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    base: str = MODEL
+    """Model to fine-tune: a folder or an id on the Hugging Face hub; any encoder, or a T5."""
+    method: Literal["full", "lora"] = "full"
+    """Train all weights, or low-rank adapters beside them (LoRA)."""
+    lora_rank: int = Field(default=32, ge=1, le=1024)
+    """Rank of the adapters; used with `method=lora`."""
+    freeze_embeddings: bool = True
+    """Leave the embeddings as they are: fewer weights to train, and a smaller artefact."""
+    loss: Literal["cross_entropy", "squared"] = "cross_entropy"
+    """Binary cross-entropy on labels from 0 to 1; or, as the paper, the squared error on labels
+    from -1 to 1."""
+    epochs: int = Field(default=1, ge=1, le=1000)
+    """Times that every pair is seen."""
+    batch_size: int = Field(default=32, ge=1, le=4096)
+    """Pairs in one forward pass."""
+    accumulation: int = Field(default=1, ge=1, le=4096)
+    """Batches in one step of the optimiser."""
+    learning_rate: float = Field(default=2e-4, gt=0, le=1)
+    """The highest learning rate; it falls linearly to zero."""
+    warmup: float = Field(default=0.06, ge=0, le=1)
+    """Share of the steps in which the learning rate rises."""
+    weight_decay: float = Field(default=0.01, ge=0, le=1)
+    """Weight decay of AdamW."""
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    """Gradients are clipped to this norm."""
+    max_length: int = Field(default=256, ge=8, le=4096)
+    """Tokens of question and text together; longer texts are cut."""
+    dropout: float | None = Field(default=0.0, ge=0, lt=1)
+    """Dropout of all layers; empty: as in the base."""
+    drop_titles: float = Field(default=0.4, ge=0, le=1)
+    """Share of the pairs that lose their title, drawn anew for each epoch: users' texts often have
+    none. Only a title whose words stand in the text too is dropped; 1 drops all."""
+    blend: float = Field(default=0.1, ge=0, le=0.5)
+    """Share of the questions that are not trained on but used to blend the model's output with
+    lexical features; 0: no blend."""
+    balance: bool = False
+    """Weigh the two classes alike."""
+    bf16: bool = False
+    """Compute in bfloat16 where it is exact enough."""
+    early_stopping: int = Field(default=0, ge=0)
+    """Stop when the development set has not become better for so many evaluations; 0: never."""
+    evaluations: int = Field(default=1, ge=0, le=100)
+    """Evaluations on the development set in each epoch, for the curves and for early stopping."""
+    save_steps: int = Field(default=200, ge=1)
+    """Steps between two points from which an interrupted run can go on."""
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Order of the pairs, dropped titles, dropout and new weights."""
+
+
+PRESETS: Mapping[Preset, Mapping[str, object]] = {
+    "default": {},
+    "paper": {
+        "base": "t5-large",
+        "freeze_embeddings": False,
+        "loss": "squared",
+        "epochs": 8,
+        "batch_size": 12,
+        "learning_rate": 1e-4,
+        "warmup": 0.0,
+        "max_length": 512,
+        "dropout": None,
+        "drop_titles": 1.0,
+        "blend": 0.0,
+    },
+}
+"""`paper` is the recipe of the official code for PopQA, where passages are scored without title:
+AdamW with weight decay 0.01, linear decay without warm-up, gradients clipped to 1.0."""
+
+
+def recipe_from(preset: Preset, changes: Mapping[str, object]) -> Recipe:
+    """Return the preset with `changes`.
+
+    Raises:
+        SettingsError: a name is unknown or a value out of range.
+    """
+    values = {**PRESETS[preset], **changes}
+    try:
+        return Recipe.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = str(problem["loc"][0])
+        raise SettingsError(field, values.get(field), problem["msg"]) from error

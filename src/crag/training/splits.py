@@ -1,0 +1,102 @@
+"""Training and development data apart from each other."""
+
+import random
+from collections.abc import Sequence
+
+from crag.errors import TrainingError
+from crag.training.pairs import Pair
+
+FEWEST = 20
+"""Fewer pairs than this in a development set say nothing that could steer a run."""
+_SHOWN = 3
+
+
+def check_classes(pairs: Sequence[Pair], name: str) -> None:
+    """Refuse data in which every pair has the same class.
+
+    Raises:
+        TrainingError: there are only relevant or only irrelevant texts.
+    """
+    positives = sum(pair.positive for pair in pairs)
+    if positives in {0, len(pairs)}:
+        kind = "relevant" if positives else "irrelevant"
+        message = (
+            f"all {len(pairs)} pairs of {name} are {kind}; an evaluator learns from both. Add "
+            f"{'irrelevant' if positives else 'relevant'} texts, such as other texts that were "
+            "retrieved for the same questions"
+        )
+        raise TrainingError(message)
+
+
+def check_apart(train: Sequence[Pair], development: Sequence[Pair]) -> None:
+    """Refuse data that leak: a question, or a title of a relevant text, in both sets.
+
+    Raises:
+        TrainingError: the sets share one, named in the message.
+    """
+    questions = _questions(train) & _questions(development)
+    titles = _titles(train) & _titles(development)
+    for shared, what in ((questions, "question"), (titles, "title of a relevant text")):
+        if shared:
+            some = ", ".join(repr(text) for text in sorted(shared)[:_SHOWN])
+            message = (
+                f"{len(shared)} times the same {what} stands in training and development data "
+                f"({some}…): figures would look better than they are. Leave them out of the "
+                "training data with --leaks drop, or allow it with --leaks allow"
+            )
+            raise TrainingError(message)
+
+
+def without_leaks(train: Sequence[Pair], development: Sequence[Pair]) -> list[Pair]:
+    """Leave out of `train` every question that leaks: see `check_apart`."""
+    titles = _titles(development)
+    leaky = _questions(development)
+    leaky |= {_question(pair) for pair in train if pair.positive and _title(pair) in titles}
+    return [pair for pair in train if _question(pair) not in leaky]
+
+
+def check_large_enough(development: Sequence[Pair], early_stopping: int) -> None:
+    """Refuse to stop early by a development set that is too small to tell better from worse.
+
+    Raises:
+        TrainingError: it holds fewer than 20 pairs.
+    """
+    if early_stopping and len(development) < FEWEST:
+        message = (
+            f"early stopping needs a development set of at least {FEWEST} pairs; this one holds "
+            f"{len(development)}. Add pairs, or set early_stopping=0"
+        )
+        raise TrainingError(message)
+
+
+def held_out(
+    pairs: Sequence[Pair], share: float, seed: int
+) -> tuple[list[Pair], list[Pair]]:
+    """Split off a development set by question, so that no question stands on both sides.
+
+    Titles of relevant texts that would stand on both sides stay in the training set.
+    """
+    questions = sorted(_questions(pairs))
+    random.Random(seed).shuffle(questions)  # noqa: S311 - a split, no secret
+    chosen = set(questions[: round(len(questions) * share)])
+    rest = [pair for pair in pairs if _question(pair) not in chosen]
+    known = _titles(rest)
+    leaky = {_question(pair) for pair in pairs if pair.positive and _title(pair) in known}
+    development = [pair for pair in pairs if _question(pair) in chosen - leaky]
+    return [pair for pair in pairs if _question(pair) not in chosen - leaky], development
+
+
+def _question(pair: Pair) -> str:
+    return " ".join(pair.question.lower().split())
+
+
+def _title(pair: Pair) -> str:
+    return " ".join(pair.title.lower().split())
+
+
+def _questions(pairs: Sequence[Pair]) -> set[str]:
+    return {_question(pair) for pair in pairs}
+
+
+def _titles(pairs: Sequence[Pair]) -> set[str]:
+    return {_title(pair) for pair in pairs if pair.positive and pair.title}

@@ -1,0 +1,232 @@
+"""One training run: Trainer of transformers, from labelled pairs to weights and a card."""
+
+import hashlib
+import json
+import math
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crag.errors import MissingPackageError, TrainingError
+from crag.training.examples import Examples, in_order, visits
+from crag.training.metrics import quality
+from crag.training.models import Trainee, load_trainee
+from crag.training.pairs import Pair
+from crag.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from transformers import EvalPrediction, Trainer, TrainingArguments
+
+WORK = ".training"
+"""Folder within the output where an interrupted run finds what it had done."""
+_RUN = "run.json"
+_LOG_STEPS = 10
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run: the model in memory, and how loss and metrics went."""
+
+    trainee: Trainee
+    history: list[dict[str, float]]
+    """Entries of Trainer's log: step, and loss or metrics."""
+
+
+def train(
+    recipe: Recipe,
+    pairs: Sequence[Pair],
+    development: Sequence[Pair],
+    output: Path,
+    *,
+    quiet: bool = False,
+) -> Trained:
+    """Train by `recipe`, or go on where an interrupted run of the same recipe and data stopped.
+
+    Points to go on from are kept in ``output/.training``; `finish` removes them.
+
+    Raises:
+        TrainingError: the base cannot be loaded, the loss is not finite, the disk is full, or an
+            interrupted run in `output` had another recipe or other data.
+        MissingPackageError: accelerate is not installed.
+    """
+    work = output / WORK
+    trainee = load_trainee(recipe)
+    order = visits(pairs, recipe)
+    paired = trainee.kind == "cross_encoder"
+    with _outside_faults(output):
+        last = _last_point(work, recipe, pairs)
+        trainer = _trainer(
+            trainee,
+            Examples(pairs, order, recipe, trainee.tokenizer, paired),
+            Examples(development, in_order(development), recipe, trainee.tokenizer, paired),
+            _arguments(recipe, len(order), work, evaluates=bool(development), quiet=quiet),
+            positives=sum(pair.label for pair in pairs) / len(pairs),
+        )
+        trainer.train(resume_from_checkpoint=last)
+    return Trained(trainee, trainer.state.log_history)
+
+
+def finish(output: Path) -> None:
+    """Remove what an interrupted run would have needed."""
+    shutil.rmtree(output / WORK, ignore_errors=True)
+
+
+def _arguments(
+    recipe: Recipe, visits_: int, work: Path, *, evaluates: bool, quiet: bool
+) -> "TrainingArguments":
+    try:
+        import accelerate  # noqa: F401
+    except ImportError as error:
+        raise MissingPackageError("corrective-rag[train]", "training") from error
+    import torch
+    from transformers import TrainingArguments
+
+    steps = math.ceil(visits_ / (recipe.batch_size * recipe.accumulation))
+    each = max(1, steps // (recipe.epochs * max(1, recipe.evaluations)))
+    stops_early = recipe.early_stopping > 0
+    return TrainingArguments(
+        output_dir=str(work),
+        max_steps=steps,  # All epochs are one pass over the fixed order.
+        train_sampling_strategy="sequential",
+        per_device_train_batch_size=recipe.batch_size,
+        per_device_eval_batch_size=recipe.batch_size,
+        gradient_accumulation_steps=recipe.accumulation,
+        learning_rate=recipe.learning_rate,
+        warmup_steps=round(recipe.warmup * steps),
+        lr_scheduler_type="linear",
+        weight_decay=recipe.weight_decay,
+        max_grad_norm=recipe.max_grad_norm,
+        bf16=recipe.bf16,
+        seed=recipe.seed,
+        eval_strategy="steps" if evaluates and recipe.evaluations else "no",
+        eval_steps=each,
+        save_strategy="steps",
+        save_steps=each if stops_early else recipe.save_steps,
+        save_total_limit=2,
+        load_best_model_at_end=stops_early,
+        metric_for_best_model="auc" if stops_early else None,
+        logging_steps=_LOG_STEPS,
+        logging_nan_inf_filter=False,  # A loss that is not a number must be seen.
+        use_cpu=not torch.cuda.is_available(),
+        dataloader_pin_memory=torch.cuda.is_available(),
+        remove_unused_columns=False,
+        report_to=[],
+        disable_tqdm=quiet,
+    )
+
+
+def _trainer(
+    trainee: Trainee,
+    examples: Examples,
+    development: Examples,
+    arguments: "TrainingArguments",
+    *,
+    positives: float,
+) -> "Trainer":
+    from transformers import DataCollatorWithPadding, EarlyStoppingCallback, Trainer
+
+    recipe = examples.recipe
+    callbacks: list[Any] = [_stop_at_nan()]
+    if recipe.early_stopping:
+        callbacks.append(EarlyStoppingCallback(recipe.early_stopping))
+    return Trainer(
+        model=trainee.model,
+        args=arguments,
+        train_dataset=examples,  # type: ignore[arg-type]
+        eval_dataset=development if len(development) else None,  # type: ignore[arg-type]
+        data_collator=DataCollatorWithPadding(trainee.tokenizer),
+        compute_loss_func=_loss(recipe, positives),
+        compute_metrics=_metrics(development.pairs),
+        callbacks=callbacks,
+    )
+
+
+def _loss(recipe: Recipe, positives: float) -> Any:
+    """Return the loss of a batch; with `balance` both classes weigh one half in the whole data."""
+    from torch import Tensor
+    from torch.nn import functional
+
+    def loss(outputs: Any, labels: "Tensor", num_items_in_batch: object = None) -> "Tensor":
+        del num_items_in_batch
+        logits = outputs["logits"].reshape(-1).float()
+        labels = labels.to(logits)
+        if recipe.loss == "squared":
+            each, share = functional.mse_loss(logits, labels, reduction="none"), (labels + 1) / 2
+        else:
+            each = functional.binary_cross_entropy_with_logits(logits, labels, reduction="none")
+            share = labels
+        if recipe.balance:
+            each = each * (share / positives + (1 - share) / (1 - positives)) / 2
+        return each.mean()
+
+    return loss
+
+
+def _metrics(development: Sequence[Pair]) -> Any:
+    def metrics(prediction: "EvalPrediction") -> dict[str, float]:
+        scores = prediction.predictions
+        scores = scores[0] if isinstance(scores, tuple) else scores
+        return quality(development, [float(score) for score in scores.reshape(-1)])
+
+    return metrics
+
+
+def _stop_at_nan() -> Any:
+    from transformers import TrainerCallback
+
+    class StopAtNan(TrainerCallback):
+        def on_log(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+            del args, control
+            loss = (others.get("logs") or {}).get("loss")
+            if loss is not None and not math.isfinite(loss):
+                message = (
+                    f"the loss is {loss} at step {state.global_step}: choose a lower learning_rate"
+                    " (or bf16=false)"
+                )
+                raise TrainingError(message)
+
+    return StopAtNan()
+
+
+def _last_point(work: Path, recipe: Recipe, pairs: Sequence[Pair]) -> str | None:
+    """Return the point to go on from, after a check that the run is the same."""
+    digest = hashlib.sha256(json.dumps([*pairs]).encode()).hexdigest()
+    run = {"recipe": recipe.model_dump(mode="json"), "pairs": digest}
+    record = work / _RUN
+    if not record.exists():
+        work.mkdir(parents=True, exist_ok=True)
+        record.write_text(json.dumps(run, indent=2), encoding="utf-8")
+        return None
+    if json.loads(record.read_text(encoding="utf-8")) != run:
+        message = (
+            f"{work} holds an interrupted run with another recipe or other data. Go on with "
+            "those, choose another --output, or delete that folder"
+        )
+        raise TrainingError(message)
+    whole = [path for path in work.glob("checkpoint-*") if _is_whole(path)]
+    newest = max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    return str(newest) if newest else None
+
+
+def _is_whole(point: Path) -> bool:
+    """Say whether a point was written to its end: Trainer writes its state last."""
+    try:
+        json.loads((point / "trainer_state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+@contextmanager
+def _outside_faults(output: Path) -> Iterator[None]:
+    """Tell faults of the disk as such; what was saved before stays usable."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        message = f"writing to {output} failed: {error}. Make room and start again: it goes on"
+        raise TrainingError(message) from error
