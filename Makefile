@@ -1,11 +1,12 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test check format docs bench bench-index bench-popqa serve clean
+.PHONY: help ask test check format docs bench bench-evaluator bench-index bench-popqa serve train-evaluator clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
+EVALUATOR ?= build/evaluator
 SOURCES := src graph nodes prompts
 
 # The strict editable install links files one by one, so it is renewed when one comes or goes.
@@ -17,7 +18,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 export Q
 
 help:  ## List the targets
-	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 18
 
 ask: $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge strip?"
 	@test -n "$$Q" || { echo 'Say what to ask: make ask Q="What is a knowledge strip?"' >&2; exit 2; }
@@ -45,13 +46,27 @@ docs: $(DEV)  ## Write the generated parts of README and docs
 serve: $(DEV)  ## Serve the graphs on loopback for LangGraph Studio
 	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --no-browser --n-jobs-per-worker 8
 
-bench: bench-popqa bench-index  ## Run the benchmarks on the data in DATA
+bench: bench-popqa bench-index bench-evaluator  ## Run the benchmarks on the data in DATA
 
 bench-popqa: $(DEV)  ## What correction does to the knowledge, on PopQA questions
 	$(BIN)/python benchmarks/popqa.py $(DATA)/qa/popqa_dev.jsonl
 
 bench-index: $(DEV)  ## Indexing, side by side with the bare encoder
 	$(BIN)/python benchmarks/index_corpus.py $(DATA)/corpus/wikipedia.jsonl
+
+DEVELOPMENT := evaluator/dev_popqa_retr evaluator/dev_popqa_web evaluator/dev_bio evaluator/dev_nq qa/popqa_dev qa/covidqa_dev
+CALIBRATION := evaluator/dev_bio evaluator/dev_nq qa/popqa_dev qa/covidqa_dev
+LICENCES := PopQA, Psi-RAG, NeuroPath: MIT; NQ, QED: CC BY-SA 3.0; SelQA, 2WikiMultiHopQA: Apache-2.0; Wikipedia text: CC BY-SA
+
+train-evaluator: $(DEV)  ## Train and calibrate the shipped evaluator again, into EVALUATOR (half an hour)
+	mkdir -p $(EVALUATOR)
+	$(BIN)/python benchmarks/default_evaluator.py $(DATA) $(EVALUATOR).jsonl
+	$(BIN)/crag train $(EVALUATOR).jsonl --output $(EVALUATOR) --leaks drop --licence '$(LICENCES)' --set bf16=true --set evaluations=0 $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
+	$(BIN)/crag calibrate $(CALIBRATION:%=$(DATA)/%.jsonl) --evaluator $(EVALUATOR) --write --pictures $(EVALUATOR)/pictures
+
+bench-evaluator: $(DEV)  ## How good and how fast the evaluators are: make bench-evaluator T5=folder
+	$(BIN)/python benchmarks/evaluator_quality.py $(DATA) $(if $(T5),--t5 '$(T5)')
+	$(BIN)/python benchmarks/evaluator_speed.py $(DATA)
 
 clean:  ## Remove the environment and everything that was built
 	rm -rf $(VENV) build dist .crag .langgraph_api

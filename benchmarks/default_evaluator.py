@@ -70,10 +70,8 @@ def popqa(row: Row, answers: Sequence[str], draw: random.Random) -> Iterator[Pai
     """Yield one retrieved passage with its graded label, without its title, and in parts."""
     question, title, text = row["question"], row["title"], row["text"]
     held = holds(text, answers)
-    if row["label"]:
-        label = 1.0 if held else RIGHT_PAGE
-    else:
-        label = WRONG_PAGE if held else 0.0
+    right_page, another = (1.0, WRONG_PAGE) if held else (RIGHT_PAGE, 0.0)
+    label = right_page if row["label"] else another
     yield Pair(question, title, text, label)
     if title.partition(" (")[0].lower() in text.lower():
         yield Pair(question, "", text, label)

@@ -50,7 +50,8 @@ def exported(path: Path) -> onnx.ModelProto:
     """Export the packaged encoder with free batch and length."""
     model = BertModel.from_pretrained(
         str(packaged_model()), add_pooling_layer=False, attn_implementation="eager"
-    ).eval()
+    )
+    model.train(mode=False)
     example = torch.ones((2, 8), dtype=torch.int64)
     torch.onnx.export(
         HiddenStates(model),

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"": "src/crag", "graph": "graph", "nodes": "nodes", "prompts": "prompts"}
-SHIPPED = {".py", ".md", ".json", ".typed", ".safetensors"}
+SHIPPED = {".py", ".md", ".json", ".typed", ".safetensors", ".onnx"}
 
 
 def files_of_folders() -> set[str]:

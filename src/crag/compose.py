@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from crag.encoder import SentenceEncoder, packaged_encoder
 from crag.environment import Environment
 from crag.errors import CragError
-from crag.evaluators import load_evaluator
+from crag.evaluators import CrossEncoderEvaluator, T5Evaluator, load_evaluator
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
 from crag.parts import ChatModel, Parts, WebSearcher
@@ -63,11 +63,12 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
     index = DocumentIndex(environment.index, encoder)
     if index_must_exist:
         index.count()
-    evaluator = load_evaluator(environment.evaluator, encoder)
+    model = choose_model(environment)
+    evaluator = load_evaluator(environment.evaluator, encoder, model=model)
     return Parts(
         retriever=IndexRetriever(index),
         evaluator=evaluator,
-        model=choose_model(environment),
+        model=model,
         quoter=ExtractiveAnswerer(evaluator),
         searcher=choose_searcher(environment),
     )
@@ -106,11 +107,15 @@ def _index(environment: Environment) -> Choice:
 def _evaluator(environment: Environment) -> Choice:
     name = environment.evaluator
     try:
-        thresholds = load_evaluator(name, choose_encoder(environment)).thresholds
+        encoder, model = choose_encoder(environment), choose_model(environment)
+        evaluator = load_evaluator(name, encoder, model=model)
+        if isinstance(evaluator, T5Evaluator | CrossEncoderEvaluator):
+            evaluator.verify()
+        thresholds = evaluator.thresholds
     except CragError as error:
         return Choice("evaluator", "broken", name, "CRAG_EVALUATOR", str(error))
     why = f"upper {thresholds['upper']:g}, lower {thresholds['lower']:g}"
-    return Choice("evaluator", "ready", f"{name} (cosine, calibrated)", why, "")
+    return Choice("evaluator", "ready", f"{name} ({type(evaluator).__name__})", why, "")
 
 
 def _model(environment: Environment) -> Choice:

@@ -1,6 +1,7 @@
 """A fine-tuned model as its small difference from a base that is installed anyway."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +13,14 @@ _SMALL = 4096
 """Tensors of at most so many numbers are kept whole."""
 
 
-def difference(base: Mapping[str, NDArray[np.float32]], tuned: Weights) -> dict[str, NDArray]:
+def difference(base: Mapping[str, NDArray[np.float32]], tuned: Weights) -> dict[str, NDArray[Any]]:
     """Return what has to be stored to make `tuned` from `base`.
 
     The difference of a matrix is stored as 8-bit whole numbers with one scale for each row: what
     fine-tuning changes is small, and the rounding error is at most 1/254 of the largest change in
     that row. Vectors and tensors that the base lacks are stored whole; equal ones not at all.
     """
-    stored: dict[str, NDArray] = {}
+    stored: dict[str, NDArray[Any]] = {}
     for name, values in tuned.items():
         known = base.get(name)
         if known is not None and np.array_equal(known, values):
@@ -30,12 +31,15 @@ def difference(base: Mapping[str, NDArray[np.float32]], tuned: Weights) -> dict[
         change = values - known
         scale = np.abs(change).max(axis=1, keepdims=True) / _STEPS
         scale[scale == 0] = 1.0
-        stored[f"{name}.change"] = np.rint(change / scale).astype(np.int8)
+        steps = np.rint(change / scale).clip(-_STEPS, _STEPS)  # Scales near zero are inexact.
+        stored[f"{name}.change"] = steps.astype(np.int8)
         stored[f"{name}.scale"] = scale.astype(np.float32)
     return stored
 
 
-def restored(base: Mapping[str, NDArray[np.float32]], stored: Mapping[str, NDArray]) -> Weights:
+def restored(
+    base: Mapping[str, NDArray[np.float32]], stored: Mapping[str, NDArray[Any]]
+) -> Weights:
     """Return the weights that `difference` was made from, up to its rounding."""
     weights = dict(base)
     for key, values in stored.items():

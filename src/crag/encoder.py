@@ -134,9 +134,7 @@ class _PackagedSentences:
     def __init__(self, model: MiniLM) -> None:
         self._model = model
 
-    def vectors(
-        self, texts: Sequence[str], batch_size: int, *, query: bool
-    ) -> NDArray[np.float32]:
+    def vectors(self, texts: Sequence[str], batch_size: int, *, query: bool) -> NDArray[np.float32]:
         del query  # Questions and passages are embedded alike.
         encodings = self._model.encode(texts)
         batches = length_sorted_batches([len(encoding) for encoding in encodings], batch_size)
@@ -159,9 +157,7 @@ class _TorchSentences:
         self._model = model
         self._lock = threading.Lock()
 
-    def vectors(
-        self, texts: Sequence[str], batch_size: int, *, query: bool
-    ) -> NDArray[np.float32]:
+    def vectors(self, texts: Sequence[str], batch_size: int, *, query: bool) -> NDArray[np.float32]:
         encode: Any = self._model.encode_query if query else self._model.encode_document
         with self._lock:  # Fast tokenizers are not thread-safe.
             vectors: NDArray[np.float32] = encode(

@@ -16,7 +16,7 @@ class Environment(BaseSettings):
     index: str = DEFAULT_INDEX
     """CRAG_INDEX: folder of the index, or URL of a Chroma server."""
     evaluator: str = "default"
-    """CRAG_EVALUATOR: name of the evaluator."""
+    """CRAG_EVALUATOR: name of the evaluator, or the folder of one."""
     embedding_model: str | None = None
     """CRAG_EMBEDDING_MODEL: path or hub id of a sentence encoder; unset, the packaged one."""
     model: str | None = None

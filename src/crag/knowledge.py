@@ -8,7 +8,7 @@ from crag.state import Citation, State, Strip
 from crag.strips import recompose
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-_FENCE = re.compile(r"</?\s*(passages?|question)\b", re.IGNORECASE)
+_FENCE = re.compile(r"<\s*/?\s*(passages?|question)\b", re.IGNORECASE)
 _BRACKETED_NUMBER = re.compile(r"\[(\d+(?:\s*[,–-]\s*\d+)*)\]")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from crag.errors import EvaluatorError
 from crag.tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -28,10 +29,15 @@ FEATURES = (
     "run_in_title",
     "question_in_window",
     "length",
+    "title_stands_in_question",
 )
-"""Shares by weight, in [0, 1], but `length`: the logarithm of the number of tokens. A token weighs
-its inverse document frequency. A run is the longest common sequence without a gap; a window is
-thirty tokens of the text."""
+"""Shares by weight, in [0, 1], but `length`, the logarithm of the number of tokens, and the last,
+which is 1 if the whole title is a run within the question, else 0. A token weighs its inverse
+document frequency. A run is the longest common sequence without a gap; a window is thirty tokens of
+the text."""
+_MORE = 2
+"""Numbers of a blend besides the features' weights: that of the output, and the intercept."""
+_NEAR = 1e-6
 _WINDOW, _STRIDE = 30, 15
 Floats = NDArray[np.float64]
 
@@ -47,12 +53,12 @@ class Blend:
     intercept: float
 
     def logits(self, outputs: Floats, features: Floats) -> Floats:
-        """Return the blend of `outputs` (n,) and `features` (n, 8)."""
+        """Return the blend of `outputs` (n,) and `features` (n, 9)."""
         blended: Floats = np.c_[outputs, features] @ self.weights + self.intercept
         return blended
 
     def features(self, encodings: "Sequence[Encoding]", titles: Sequence[str]) -> Floats:
-        """Return the features (n, 8) of encoded pairs whose texts begin with these titles."""
+        """Return the features (n, 9) of encoded pairs whose texts begin with these titles."""
         rows = [
             features(*_parts(encoding, title), self.rarity)
             for encoding, title in zip(encodings, titles, strict=True)
@@ -66,9 +72,19 @@ class Blend:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read what `write` wrote."""
+        """Read what `write` wrote.
+
+        Raises:
+            EvaluatorError: it cannot be read, or belongs to other features.
+        """
         stored = read_tensors(path)
-        numbers = stored["blend"].astype(np.float64)
+        numbers = stored.get("blend", np.zeros(0)).astype(np.float64)
+        if "rarity" not in stored or len(numbers) != len(FEATURES) + _MORE:
+            message = (
+                f"{path} holds no blend of the {len(FEATURES)} lexical features of this version; "
+                "train the evaluator again: crag train"
+            )
+            raise EvaluatorError(message)
         return cls(stored["rarity"].astype(np.float32), numbers[:-1], float(numbers[-1]))
 
 
@@ -92,16 +108,18 @@ def features(
     weight = rarity[question]
     whole = float(weight.sum()) or 1.0
     in_text, in_title = np.isin(question, text), np.isin(question, title)
-    title_weight = float(rarity[title].sum()) or 1.0
+    title_weight = float(rarity[title].astype(np.float64).sum())
+    run_in_title = _longest_run(question, title, rarity)
     return [
         float(weight[in_text].sum()) / whole,
         float(weight[in_text | in_title].sum()) / whole,
-        float(rarity[title[np.isin(title, question)]].sum()) / title_weight,
+        float(rarity[title[np.isin(title, question)]].sum()) / (title_weight or 1.0),
         float(weight[in_title].sum()) / whole,
         _longest_run(question, text, rarity) / whole,
-        _longest_run(question, title, rarity) / whole,
+        run_in_title / whole,
         _best_window(question, text, rarity) / whole,
         float(np.log1p(len(text))),
+        float(title_weight > 0 and run_in_title > title_weight - _NEAR),
     ]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from crag.errors import EncoderError
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
+    from onnxruntime import InferenceSession  # type: ignore[import-untyped]
     from tokenizers import Encoding, Tokenizer
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -97,7 +97,7 @@ class MiniLM:
         assert self._tokenizer is not None  # noqa: S101 - for type checkers
         return list(self._tokenizer.encode_batch([self._shortened(text) for text in inputs]))
 
-    def hidden(self, encodings: "Sequence[Encoding]") -> tuple[NDArray[np.float32], NDArray]:
+    def hidden(self, encodings: "Sequence[Encoding]") -> tuple[NDArray[np.float32], NDArray[Any]]:
         """Return the last hidden states (batch, longest, 384) and the mask (batch, longest)."""
         self._load()
         assert self._session is not None  # noqa: S101 - for type checkers

@@ -22,9 +22,10 @@ class Evaluator(Protocol):
         ...
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return one finite score for each text, in the order of `texts`; higher is better.
+        """Return one score for each text, in the order of `texts`; higher is better.
 
-        An empty text scores -1.0. Called from several threads at once.
+        An empty text scores -1.0; a score that is not a number says that the text could not be
+        judged, which is recorded. Called from several threads at once.
         """
         ...
 

@@ -4,13 +4,15 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from crag.errors import EvaluatorError
 
 
-def read_tensors(path: Path) -> dict[str, NDArray]:
+def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
     """Read a file of tensors.
 
     Raises:
@@ -26,14 +28,15 @@ def read_tensors(path: Path) -> dict[str, NDArray]:
         raise EvaluatorError(message) from error
 
 
-def write_tensors(path: Path, tensors: Mapping[str, NDArray]) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
     """Write a file of tensors beside its place, then move it there."""
     from safetensors.numpy import save_file
 
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     os.close(handle)
     try:
-        save_file(dict(tensors), temporary)
+        # It writes memory as it lies, so that a transposed array would come back as another one.
+        save_file({name: np.asarray(part, order="C") for name, part in tensors.items()}, temporary)
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
     finally:

@@ -42,6 +42,12 @@ class Labels(StrEnum):
     GRADED = "graded"
 
 
+class Compat(StrEnum):
+    """Ways of computing that others published."""
+
+    official = "official"
+
+
 class Leaks(StrEnum):
     """What to do about questions and titles that stand on both sides of a split."""
 
@@ -136,6 +142,10 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 0,
+    compat: Annotated[
+        Compat | None,
+        typer.Option(help="Score a T5 as the official code does: one by one, padded to 512."),
+    ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write the thresholds into the evaluator's card.")
     ] = False,
@@ -150,7 +160,8 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     aim = aim_of(precision, discarded, costs)
     run(
         data, evaluator, labels.value, aim,
-        seed=seed, write=write, pictures=pictures, as_json=as_json,
+        seed=seed, compat=compat.value if compat else None, write=write, pictures=pictures,
+        as_json=as_json,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,8 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from crag.card import CARD, read_card, write_card
+from crag.compose import choose_model
+from crag.environment import Environment
 from crag.errors import TrainingError
 from crag.evaluators import load_evaluator
+from crag.parts import Evaluator
 from crag.training.calibrate import Report, Share, calibrate
 from crag.training.metrics import ACTIONS
 from crag.training.pairs import LabelRule
@@ -31,6 +34,7 @@ def run(  # noqa: PLR0913 - the options of the command
     aim: Aim,
     *,
     seed: int,
+    compat: Literal["official"] | None,
     write: bool,
     pictures: Path | None,
     as_json: bool,
@@ -40,7 +44,8 @@ def run(  # noqa: PLR0913 - the options of the command
         require_matplotlib()
     if write:
         _require_card(evaluator)
-    report = _calibrated(files, evaluator, labels, aim, seed=seed, quiet=as_json)
+    judge = load_evaluator(evaluator, model=choose_model(Environment()), compat=compat)
+    report = _calibrated(files, judge, labels, aim, seed=seed, quiet=as_json)
     written = write_thresholds(evaluator, report) if write else None
     drawn = draw_report(report, pictures) if pictures is not None else []
     if as_json:
@@ -74,9 +79,14 @@ def aim_of(precision: float | None, discarded: float | None, costs: str | None) 
 
 
 def _calibrated(  # noqa: PLR0913 - the options that matter here
-    files: Sequence[Path], name: str, labels: LabelRule, aim: Aim, *, seed: int, quiet: bool
+    files: Sequence[Path],
+    evaluator: Evaluator,
+    labels: LabelRule,
+    aim: Aim,
+    *,
+    seed: int,
+    quiet: bool,
 ) -> Report:
-    evaluator = load_evaluator(name)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     console = Console(stderr=True, quiet=quiet)
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:

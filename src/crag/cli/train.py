@@ -19,9 +19,16 @@ from crag.training.blending import fit_blend
 from crag.training.metrics import quality
 from crag.training.models import is_packaged
 from crag.training.pairs import LabelRule, Pair, by_question, describe, read_pairs
+from crag.training.pictures import require_matplotlib, training_curves
 from crag.training.recipe import Recipe
 from crag.training.saving import save
-from crag.training.splits import check_apart, check_classes, check_large_enough, held_out, without_leaks
+from crag.training.splits import (
+    check_apart,
+    check_classes,
+    check_large_enough,
+    held_out,
+    without_leaks,
+)
 from crag.training.trainer import finish, train
 
 Leaks = Literal["refuse", "drop", "allow"]
@@ -49,9 +56,11 @@ class Options:
 def run(options: Options, *, as_json: bool) -> None:
     """Train, save, measure the saved evaluator on every development file, and show the card."""
     console = Console(stderr=True, quiet=as_json)
+    if options.pictures:
+        require_matplotlib()
     read = {path: read_pairs(path, options.labels) for path in options.data}
     pairs = [pair for part in read.values() for pair in part]
-    sets = {path.stem: read_pairs(path) for path in options.development}
+    sets = {_name(path, options): read_pairs(path, options.labels) for path in options.development}
     if not sets and options.held_out > 0:
         pairs, sets["held out"] = held_out(pairs, options.held_out, options.recipe.seed)
     development = [pair for part in sets.values() for pair in part]
@@ -60,6 +69,9 @@ def run(options: Options, *, as_json: bool) -> None:
     _check(pairs, development, options)
     console.print(f"{len(pairs):,} pairs, {sum(p.positive for p in pairs):,} of them relevant")
     trained_on, kept = held_out(pairs, options.recipe.blend, options.recipe.seed)
+    check_classes(trained_on, "the training data")
+    if kept:
+        check_classes(kept, "the questions set aside for the blend (blend=0 needs none)")
     trained = train(options.recipe, trained_on, development, options.output, quiet=as_json)
     blend = fit_blend(trained.trainee, options.recipe, trained_on, kept) if kept else None
     files = [describe(path, part, options.licence) for path, part in read.items()]
@@ -69,11 +81,15 @@ def run(options: Options, *, as_json: bool) -> None:
     write_card(options.output, measured)
     finish(options.output)
     if options.pictures:
-        from crag.training.pictures import training_curves
-
         options.pictures.mkdir(parents=True, exist_ok=True)
         training_curves(trained.history, options.pictures / "training.png")
     _show(measured, options.output, as_json=as_json)
+
+
+def _name(path: Path, options: Options) -> str:
+    """Return what the card calls a development file: its path where two have the same name."""
+    alike = [other for other in options.development if other.stem == path.stem]
+    return path.stem if len(alike) == 1 else path.as_posix()
 
 
 def _check(pairs: Sequence[Pair], development: Sequence[Pair], options: Options) -> None:

@@ -9,11 +9,11 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from crag.batches import length_sorted_batches
 from crag.card import EvaluatorCard, read_card
 from crag.delta import DELTA, restored
 from crag.errors import EvaluatorError
 from crag.lexical import LEXICAL, Blend, title_of
-from crag.batches import length_sorted_batches
 from crag.minilm import WEIGHTS_SHA256, MiniLM, Weights, packaged_weights
 from crag.state import Thresholds
 from crag.tensors import read_tensors
@@ -84,6 +84,14 @@ class CrossEncoderEvaluator:
         """The thresholds on the card; 0.5 and -0.5 as long as it has none."""
         return self._thresholds
 
+    def verify(self) -> None:
+        """Load the model now rather than on first use.
+
+        Raises:
+            CragError: it cannot be loaded.
+        """
+        self._model.logits([("Does it load?", "It does.")], 1)
+
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score in [-1, 1] for each text."""
         asked = [index for index, text in enumerate(texts) if text.strip()]
@@ -110,7 +118,7 @@ class ChangedMiniLM:
     """
 
     def __init__(self, folder: Path, max_length: int) -> None:
-        self._folder = folder
+        self._folder = folder.resolve()
         self._max_length = max_length
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None

@@ -92,7 +92,7 @@ class T5Evaluator:
         """
         if self._given is not None:
             return self._given
-        calibration = self._card.calibration if self._card else None
+        calibration = self.card.calibration if self.card else None
         return PAPER if calibration is None else calibration.thresholds
 
     def verify(self) -> None:
@@ -105,7 +105,7 @@ class T5Evaluator:
             find_device(self._device)
         if not names_hub(self._place):
             check(self._folder)
-            self._card  # noqa: B018 - reading it is the check
+            self.card  # noqa: B018 - reading it is the check
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return the raw output for each text, in order; an empty text scores -1.0 without it.
@@ -158,7 +158,8 @@ class T5Evaluator:
         return locate(self._place, self._revision)
 
     @cached_property
-    def _card(self) -> EvaluatorCard | None:
+    def card(self) -> EvaluatorCard | None:
+        """The card in the folder, if there is one."""
         card = read_card(self._folder)
         if card is not None and card.kind != "t5":
             problem = f"its card says that it is a {card.kind}. Load it as one"
@@ -167,7 +168,7 @@ class T5Evaluator:
 
     @property
     def _max_length(self) -> int:
-        return self._card.max_length if self._card else MAX_LENGTH
+        return self.card.max_length if self.card else MAX_LENGTH
 
 
 class _Loaded(NamedTuple):

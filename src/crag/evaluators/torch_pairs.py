@@ -14,6 +14,7 @@ from crag.lexical import LEXICAL, Blend, title_of
 
 _LONGEST_TOKEN = 100
 """Characters: no word that a tokenizer keeps whole is longer."""
+_FEWEST_TOKENS = 32
 
 
 class TorchPairs:
@@ -27,7 +28,7 @@ class TorchPairs:
     """
 
     def __init__(self, folder: Path, *, max_length: int, device: str | None = None) -> None:
-        self._folder = folder
+        self._folder = folder.resolve()
         self._max_length = max_length
         self._device = device
         self._lock = threading.Lock()
@@ -68,6 +69,7 @@ class TorchPairs:
         return self._blend.logits(outputs, self._blend.features(encoded.encodings, titles))
 
     def _load(self) -> tuple[Any, Any]:
+        from safetensors import SafetensorError
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         device = find_device(self._device)
@@ -76,10 +78,13 @@ class TorchPairs:
             model, report = AutoModelForSequenceClassification.from_pretrained(
                 self._folder, local_files_only=True, use_safetensors=True, output_loading_info=True
             )
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
             first = str(error).strip().partition("\n")[0]
             problem = f"it cannot be loaded. Copy it again, whole, with its tokenizer ({first})"
             raise refusal(self._folder, problem) from error
+        if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
+            # Where there is none, transformers builds one that knows no words.
+            raise refusal(self._folder, "there is no tokenizer. Copy it there, whole")
         if report["missing_keys"] or model.config.num_labels != 1:
             problem = (
                 f"it has {model.config.num_labels} outputs and lacks {len(report['missing_keys'])} "

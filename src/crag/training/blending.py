@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from crag.batches import length_sorted_batches
 from crag.errors import TrainingError
-from crag.lexical import Blend, rarity_of, title_of
+from crag.lexical import FEATURES, Blend, rarity_of, title_of
 from crag.scoring import with_title
 from crag.training.models import Trainee
 from crag.training.pairs import Pair
 from crag.training.recipe import Recipe
+from crag.training.splits import check_classes
 
 
 def fit_blend(
@@ -31,10 +32,11 @@ def fit_blend(
     if not trainee.tokenizer.is_fast:
         message = f"the tokenizer of {recipe.base!r} has no fast form: set blend=0"
         raise TrainingError(message)
+    check_classes(kept, "the questions set aside for the blend (blend=0 needs none)")
     rarity = _rarity(trainee, recipe, pairs)
     encodings = _encodings(trainee, recipe, kept)
     titles = [title_of(with_title(pair.title, pair.text)) for pair in kept]
-    unfitted = Blend(rarity, np.zeros(9), 0.0)
+    unfitted = Blend(rarity, np.zeros(len(FEATURES) + 1), 0.0)
     inputs = np.c_[_outputs(trainee, recipe, encodings), unfitted.features(encodings, titles)]
     labels = np.array([pair.label for pair in kept])
     model = LogisticRegression(C=10.0, max_iter=5000).fit(
@@ -65,13 +67,14 @@ def _encodings(trainee: Trainee, recipe: Recipe, pairs: Sequence[Pair]) -> Any:
 def _outputs(trainee: Trainee, recipe: Recipe, encodings: Sequence[Any]) -> NDArray[np.float64]:
     import torch
 
-    model = trainee.model.eval()
+    model = trainee.model.eval()  # type: ignore[no-untyped-call]
     outputs = np.empty(len(encodings))
-    for batch in length_sorted_batches([len(encoding) for encoding in encodings], recipe.batch_size):
+    lengths = [len(encoding) for encoding in encodings]
+    for batch in length_sorted_batches(lengths, recipe.batch_size):
         chosen = [encodings[index] for index in batch]
-        inputs = {"input_ids": [e.ids for e in chosen], "token_type_ids": [e.type_ids for e in chosen]}
-        if "token_type_ids" not in trainee.tokenizer.model_input_names:
-            inputs.pop("token_type_ids")
+        inputs = {"input_ids": [part.ids for part in chosen]}
+        if "token_type_ids" in trainee.tokenizer.model_input_names:
+            inputs["token_type_ids"] = [part.type_ids for part in chosen]
         padded = trainee.tokenizer.pad(inputs, return_tensors="pt").to(model.device)
         with torch.inference_mode():
             outputs[batch] = model(**padded).logits[:, 0].float().cpu().numpy()

@@ -46,9 +46,7 @@ def visits(pairs: Sequence[Pair], recipe: Recipe) -> list[Visit]:
     return order + left_over
 
 
-def _batches(
-    seen: Sequence[Visit], pairs: Sequence[Pair], size: int
-) -> Iterator[Sequence[Visit]]:
+def _batches(seen: Sequence[Visit], pairs: Sequence[Pair], size: int) -> Iterator[Sequence[Visit]]:
     for start in range(0, len(seen), size * _WINDOW):
         window = sorted(seen[start : start + size * _WINDOW], key=lambda v: len(pairs[v.pair].text))
         yield from (window[i : i + size] for i in range(0, len(window), size))

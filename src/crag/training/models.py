@@ -4,12 +4,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crag.card import Kind
-from crag.minilm import MODEL, packaged_model
 from crag.errors import MissingPackageError, TrainingError
+from crag.minilm import MODEL, packaged_model
 from crag.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_FEWEST_TOKENS = 32
 
 
 class Trainee(NamedTuple):
@@ -33,6 +35,7 @@ def load_trainee(recipe: Recipe) -> Trainee:
         TrainingError: the base cannot be loaded, or has no form with one output.
         MissingPackageError: LoRA is asked for without peft.
     """
+    from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, set_seed
 
     place = place_of(recipe.base)
@@ -41,10 +44,13 @@ def load_trainee(recipe: Recipe) -> Trainee:
         config = AutoConfig.from_pretrained(place, num_labels=1)
         _set_dropout(config, recipe.dropout)
         tokenizer = AutoTokenizer.from_pretrained(place)
+        if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
+            # Where there is none, transformers builds one that knows no words.
+            raise ValueError("there is no tokenizer")  # noqa: TRY301 - as loading it should
         model = AutoModelForSequenceClassification.from_pretrained(
             place, config=config, use_safetensors=True
         )
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         first = str(error).strip().partition("\n")[0]
         message = (
             f"the base model {recipe.base!r} cannot be loaded: {first}. Give a folder with "
@@ -55,10 +61,9 @@ def load_trainee(recipe: Recipe) -> Trainee:
     if kind == "t5" and recipe.blend > 0:
         message = "a T5 evaluator is not blended with lexical features: set blend=0"
         raise TrainingError(message)
+    _check_length(config, recipe)
     if recipe.freeze_embeddings:
-        model.get_input_embeddings().requires_grad_(False)
-        if kind == "cross_encoder":
-            getattr(model, model.base_model_prefix).embeddings.requires_grad_(False)
+        _freeze_embeddings(model)
     return Trainee(_with_adapters(model, recipe), tokenizer, kind)
 
 
@@ -89,6 +94,20 @@ def _with_adapters(model: Any, recipe: Recipe) -> Any:
             target_modules="all-linear",
         ),
     )
+
+
+def _check_length(config: Any, recipe: Recipe) -> None:
+    most = getattr(config, "max_position_embeddings", None)
+    if most is not None and recipe.max_length > most:
+        message = f"{recipe.base!r} reads at most {most} tokens: set max_length={most} or less"
+        raise TrainingError(message)
+
+
+def _freeze_embeddings(model: Any) -> None:
+    model.get_input_embeddings().requires_grad_(requires_grad=False)
+    others = getattr(getattr(model, model.base_model_prefix), "embeddings", None)
+    if others is not None:  # Of positions and segments, where a model keeps them together.
+        others.requires_grad_(requires_grad=False)
 
 
 def _set_dropout(config: Any, dropout: float | None) -> None:

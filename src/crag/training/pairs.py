@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import io
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -109,7 +110,10 @@ def _held(document: Mapping[str, Any], row: Mapping[str, Any]) -> bool | None:
     if "answer" in document:
         return bool(_number(document["answer"]))
     answers = row.get("answers")
-    return any(answer in document["text"] for answer in answers) if answers else None
+    if isinstance(answers, str):  # Its letters would be looked for one by one.
+        message = f"'answers' is {answers!r}; it must be a list of texts"
+        raise TypeError(message)
+    return any(answer in _text(document, "text") for answer in answers) if answers else None
 
 
 def _pairs(path: Path, labels: LabelRule) -> Iterator[list[Pair]]:
@@ -129,7 +133,7 @@ def _of_row(row: Mapping[str, Any], labels: LabelRule) -> list[Pair]:
     if documents is None:
         return [Pair(question, _title(row), _text(row, "text"), _number(row["label"]))]
     pairs = []
-    for document in documents:
+    for document in _objects(documents):
         label = label_of(document, row, labels)
         if label is None:
             message = f"nothing here makes labels by the rule {labels!r}"
@@ -138,8 +142,15 @@ def _of_row(row: Mapping[str, Any], labels: LabelRule) -> list[Pair]:
     return pairs
 
 
+def _objects(documents: object) -> list[Mapping[str, Any]]:
+    if isinstance(documents, list) and all(isinstance(part, dict) for part in documents):
+        return documents
+    raise TypeError("the documents must be a list of objects, each with a text")
+
+
 def _text(row: Mapping[str, Any], key: str) -> str:
     if isinstance(value := row[key], str):
+        value.encode()  # Half an emoji, as broken JSON escapes leave it, has no UTF-8.
         return value
     message = f"{key!r} is {value!r}; it must be text"
     raise ValueError(message)
@@ -167,15 +178,15 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(path, f"it is not UTF-8 (byte {error.start})") from error
+        raise DataError(path, f"it is not UTF-8 (byte {error.start}); save it as UTF-8") from error
     except OSError as error:
         raise DataError(path, str(error.strerror)) from error
     if path.suffix.lower() == ".csv":
-        reader = csv.DictReader(text.splitlines(keepends=True), strict=True)
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
         try:
             yield from ((reader.line_num, row) for row in reader)
         except csv.Error as error:
-            raise DataError(path, str(error), reader.line_num) from error
+            raise DataError(path, str(error), reader.reader.line_num) from error
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():

@@ -5,8 +5,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from crag.minilm import MODEL
 from crag.errors import SettingsError
+from crag.minilm import MODEL
 
 Preset = Literal["default", "paper"]
 
@@ -93,8 +93,13 @@ def recipe_from(preset: Preset, changes: Mapping[str, object]) -> Recipe:
     """
     values = {**PRESETS[preset], **changes}
     try:
-        return Recipe.model_validate(values)
+        recipe = Recipe.model_validate(values)
     except ValidationError as error:
         problem = error.errors()[0]
         field = str(problem["loc"][0])
-        raise SettingsError(field, values.get(field), problem["msg"]) from error
+        known = field in Recipe.model_fields
+        allowed = problem["msg"] if known else f"there are: {', '.join(Recipe.model_fields)}"
+        raise SettingsError(field, values.get(field), allowed) from error
+    if recipe.early_stopping and not recipe.evaluations:
+        raise SettingsError("evaluations", 0, "early stopping needs at least one in each epoch")
+    return recipe

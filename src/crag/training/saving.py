@@ -1,14 +1,17 @@
 """Write a trained evaluator: a small difference from the packaged encoder, or a whole model."""
 
 import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.card import EvaluatorCard, write_card
+from crag.card import CARD, EvaluatorCard, write_card
 from crag.delta import DELTA, difference
+from crag.errors import TrainingError
 from crag.lexical import LEXICAL, Blend
 from crag.minilm import packaged_weights
 from crag.tensors import write_tensors
@@ -16,23 +19,60 @@ from crag.training.models import Trainee, is_packaged, merged
 from crag.training.recipe import Recipe
 
 
+@contextmanager
+def outside_faults(output: Path) -> Iterator[None]:
+    """Tell faults of the disk as such; what was saved before stays usable.
+
+    Raises:
+        TrainingError: something could not be written to `output`.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, SafetensorError, RuntimeError) as error:
+        # The writer of torch raises a RuntimeError where others raise an OSError.
+        if isinstance(error, RuntimeError) and "inline_container" not in str(error):
+            raise
+        first = str(error).strip().partition("\n")[0]
+        message = f"writing to {output} failed: {first}. Make room and start again: it goes on"
+        raise TrainingError(message) from error
+
+
 def save(
     trainee: Trainee, blend: Blend | None, recipe: Recipe, output: Path, card: EvaluatorCard
 ) -> None:
-    """Write weights, then the card; what is written takes its name only when it is whole.
+    """Write weights, then the card; nothing takes its name before all the weights are whole.
 
     Of a model fine-tuned from the packaged encoder the difference is stored (`crag.delta`); of any
-    other one the whole model and its tokenizer, as transformers stores them.
+    other one the whole model and its tokenizer, as transformers stores them. What an earlier
+    evaluator left in the folder and this one does not have is removed.
+
+    Raises:
+        TrainingError: the disk is full, or `output` cannot be written to.
     """
-    output.mkdir(parents=True, exist_ok=True)
     model = merged(trainee.model)
-    if is_packaged(recipe):
-        write_tensors(output / DELTA, difference(packaged_weights(), _weights(model)))
-    else:
-        _write_model(model, trainee.tokenizer, output)
-    if blend is not None:
-        blend.write(output / LEXICAL)
-    write_card(output, card)
+    with outside_faults(output):
+        output.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=output, prefix=".new-") as name:
+            folder = Path(name)
+            if is_packaged(recipe):
+                write_tensors(folder / DELTA, difference(packaged_weights(), _weights(model)))
+            else:
+                model.save_pretrained(folder)
+                trainee.tokenizer.save_pretrained(folder)
+            if blend is not None:
+                blend.write(folder / LEXICAL)
+            _replace(output, sorted(folder.iterdir()))
+        write_card(output, card)
+
+
+def _replace(output: Path, files: Sequence[Path]) -> None:
+    """Move files into the folder of an evaluator, or of none, which has no card until the end."""
+    for name in (CARD, DELTA, LEXICAL):
+        (output / name).unlink(missing_ok=True)
+    for file in files:
+        file.replace(output / file.name)
 
 
 def _weights(model: Any) -> dict[str, NDArray[np.float32]]:
@@ -41,11 +81,3 @@ def _weights(model: Any) -> dict[str, NDArray[np.float32]]:
         name.removeprefix("bert."): tensor.detach().float().cpu().numpy()
         for name, tensor in model.state_dict().items()
     }
-
-
-def _write_model(model: Any, tokenizer: Any, output: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=output, prefix=".new-") as folder:
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        for file in sorted(Path(folder).iterdir()):
-            file.replace(output / file.name)

@@ -17,6 +17,9 @@ def check_classes(pairs: Sequence[Pair], name: str) -> None:
     Raises:
         TrainingError: there are only relevant or only irrelevant texts.
     """
+    if not pairs:
+        message = f"nothing is left of {name}: every question stands in the development data too"
+        raise TrainingError(message)
     positives = sum(pair.positive for pair in pairs)
     if positives in {0, len(pairs)}:
         kind = "relevant" if positives else "irrelevant"
@@ -56,10 +59,10 @@ def without_leaks(train: Sequence[Pair], development: Sequence[Pair]) -> list[Pa
 
 
 def check_large_enough(development: Sequence[Pair], early_stopping: int) -> None:
-    """Refuse to stop early by a development set that is too small to tell better from worse.
+    """Refuse to stop early by a development set that cannot tell better from worse.
 
     Raises:
-        TrainingError: it holds fewer than 20 pairs.
+        TrainingError: it holds fewer than 20 pairs, or pairs of one class only.
     """
     if early_stopping and len(development) < FEWEST:
         message = (
@@ -67,11 +70,11 @@ def check_large_enough(development: Sequence[Pair], early_stopping: int) -> None
             f"{len(development)}. Add pairs, or set early_stopping=0"
         )
         raise TrainingError(message)
+    if early_stopping:
+        check_classes(development, "the development data")
 
 
-def held_out(
-    pairs: Sequence[Pair], share: float, seed: int
-) -> tuple[list[Pair], list[Pair]]:
+def held_out(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
     """Split off a development set by question, so that no question stands on both sides.
 
     Titles of relevant texts that would stand on both sides stay in the training set.
@@ -79,11 +82,14 @@ def held_out(
     questions = sorted(_questions(pairs))
     random.Random(seed).shuffle(questions)  # noqa: S311 - a split, no secret
     chosen = set(questions[: round(len(questions) * share)])
-    rest = [pair for pair in pairs if _question(pair) not in chosen]
-    known = _titles(rest)
-    leaky = {_question(pair) for pair in pairs if pair.positive and _title(pair) in known}
-    development = [pair for pair in pairs if _question(pair) in chosen - leaky]
-    return [pair for pair in pairs if _question(pair) not in chosen - leaky], development
+    while True:  # A question that goes back takes its other titles along.
+        rest = [pair for pair in pairs if _question(pair) not in chosen]
+        development = [pair for pair in pairs if _question(pair) in chosen]
+        known = _titles(rest)
+        leaky = {_question(p) for p in development if p.positive and _title(p) in known}
+        if not leaky:
+            return rest, development
+        chosen -= leaky
 
 
 def _question(pair: Pair) -> str:
@@ -99,4 +105,4 @@ def _questions(pairs: Sequence[Pair]) -> set[str]:
 
 
 def _titles(pairs: Sequence[Pair]) -> set[str]:
-    return {_title(pair) for pair in pairs if pair.positive and pair.title}
+    return {_title(pair) for pair in pairs if pair.positive and _title(pair)}

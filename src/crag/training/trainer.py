@@ -4,8 +4,7 @@ import hashlib
 import json
 import math
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from crag.training.metrics import quality
 from crag.training.models import Trainee, load_trainee
 from crag.training.pairs import Pair
 from crag.training.recipe import Recipe
+from crag.training.saving import outside_faults
 
 if TYPE_CHECKING:
     from transformers import EvalPrediction, Trainer, TrainingArguments
@@ -56,8 +56,8 @@ def train(
     trainee = load_trainee(recipe)
     order = visits(pairs, recipe)
     paired = trainee.kind == "cross_encoder"
-    with _outside_faults(output):
-        last = _last_point(work, recipe, pairs)
+    with outside_faults(output):
+        last = _last_point(work, recipe, [*pairs, *(development if recipe.early_stopping else ())])
         trainer = _trainer(
             trainee,
             Examples(pairs, order, recipe, trainee.tokenizer, paired),
@@ -78,7 +78,7 @@ def _arguments(
     recipe: Recipe, visits_: int, work: Path, *, evaluates: bool, quiet: bool
 ) -> "TrainingArguments":
     try:
-        import accelerate  # noqa: F401
+        import accelerate  # type: ignore[import-untyped]  # noqa: F401
     except ImportError as error:
         raise MissingPackageError("corrective-rag[train]", "training") from error
     import torch
@@ -126,31 +126,40 @@ def _trainer(
     *,
     positives: float,
 ) -> "Trainer":
-    from transformers import DataCollatorWithPadding, EarlyStoppingCallback, Trainer
+    from transformers import (
+        DataCollatorWithPadding,
+        EarlyStoppingCallback,
+        PrinterCallback,
+        Trainer,
+    )
 
     recipe = examples.recipe
     callbacks: list[Any] = [_stop_at_nan()]
     if recipe.early_stopping:
         callbacks.append(EarlyStoppingCallback(recipe.early_stopping))
-    return Trainer(
+    trainer = Trainer(
         model=trainee.model,
         args=arguments,
-        train_dataset=examples,  # type: ignore[arg-type]
-        eval_dataset=development if len(development) else None,  # type: ignore[arg-type]
+        train_dataset=examples,
+        eval_dataset=development if len(development) else None,
         data_collator=DataCollatorWithPadding(trainee.tokenizer),
         compute_loss_func=_loss(recipe, positives),
         compute_metrics=_metrics(development.pairs),
         callbacks=callbacks,
     )
+    trainer.remove_callback(PrinterCallback)  # Standard output belongs to the command.
+    return trainer
 
 
 def _loss(recipe: Recipe, positives: float) -> Any:
-    """Return the loss of a batch; with `balance` both classes weigh one half in the whole data."""
+    """Return the loss of a batch; with `balance` both classes weigh one half in the whole data.
+
+    It is the mean over all batches of one step: Trainer adds up what each of them returns.
+    """
     from torch import Tensor
     from torch.nn import functional
 
-    def loss(outputs: Any, labels: "Tensor", num_items_in_batch: object = None) -> "Tensor":
-        del num_items_in_batch
+    def loss(outputs: Any, labels: "Tensor", num_items_in_batch: Any = None) -> "Tensor":
         logits = outputs["logits"].reshape(-1).float()
         labels = labels.to(logits)
         if recipe.loss == "squared":
@@ -160,7 +169,7 @@ def _loss(recipe: Recipe, positives: float) -> Any:
             share = labels
         if recipe.balance:
             each = each * (share / positives + (1 - share) / (1 - positives)) / 2
-        return each.mean()
+        return each.mean() if num_items_in_batch is None else each.sum() / num_items_in_batch
 
     return loss
 
@@ -169,7 +178,9 @@ def _metrics(development: Sequence[Pair]) -> Any:
     def metrics(prediction: "EvalPrediction") -> dict[str, float]:
         scores = prediction.predictions
         scores = scores[0] if isinstance(scores, tuple) else scores
-        return quality(development, [float(score) for score in scores.reshape(-1)])
+        listed = [float(score) for score in scores.reshape(-1)]
+        _check_finite(sum(listed), "a score of the development data")
+        return quality(development, listed)
 
     return metrics
 
@@ -180,15 +191,18 @@ def _stop_at_nan() -> Any:
     class StopAtNan(TrainerCallback):
         def on_log(self, args: Any, state: Any, control: Any, **others: Any) -> None:
             del args, control
-            loss = (others.get("logs") or {}).get("loss")
-            if loss is not None and not math.isfinite(loss):
-                message = (
-                    f"the loss is {loss} at step {state.global_step}: choose a lower learning_rate"
-                    " (or bf16=false)"
-                )
-                raise TrainingError(message)
+            logs = others.get("logs") or {}
+            # A run too short for a log of its loss tells the mean at its end.
+            loss = logs.get("loss", logs.get("train_loss", 0.0))
+            _check_finite(loss, f"the loss at step {state.global_step}")
 
     return StopAtNan()
+
+
+def _check_finite(value: float, what: str) -> None:
+    if not math.isfinite(value):
+        message = f"{what} is {value}: choose a lower learning_rate (or bf16=false)"
+        raise TrainingError(message)
 
 
 def _last_point(work: Path, recipe: Recipe, pairs: Sequence[Pair]) -> str | None:
@@ -198,7 +212,9 @@ def _last_point(work: Path, recipe: Recipe, pairs: Sequence[Pair]) -> str | None
     record = work / _RUN
     if not record.exists():
         work.mkdir(parents=True, exist_ok=True)
-        record.write_text(json.dumps(run, indent=2), encoding="utf-8")
+        written = record.with_suffix(".new")
+        written.write_text(json.dumps(run, indent=2), encoding="utf-8")
+        written.replace(record)
         return None
     if json.loads(record.read_text(encoding="utf-8")) != run:
         message = (
@@ -218,15 +234,3 @@ def _is_whole(point: Path) -> bool:
     except (OSError, ValueError):
         return False
     return True
-
-
-@contextmanager
-def _outside_faults(output: Path) -> Iterator[None]:
-    """Tell faults of the disk as such; what was saved before stays usable."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except (OSError, SafetensorError) as error:
-        message = f"writing to {output} failed: {error}. Make room and start again: it goes on"
-        raise TrainingError(message) from error

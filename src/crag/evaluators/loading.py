@@ -1,0 +1,101 @@
+"""From the name of an evaluator, or the folder of one, to the evaluator."""
+
+import json
+from pathlib import Path
+from typing import Literal
+
+from langchain_core.embeddings import Embeddings
+
+from crag.card import read_card
+from crag.delta import DELTA
+from crag.encoder import packaged_encoder
+from crag.errors import EvaluatorError
+from crag.evaluators.chat import ChatEvaluator
+from crag.evaluators.chat_batch import BatchChatEvaluator
+from crag.evaluators.checkpoint import locate
+from crag.evaluators.cosine import CosineEvaluator
+from crag.evaluators.cross_encoder import CrossEncoderEvaluator
+from crag.evaluators.t5 import T5Evaluator
+from crag.evaluators.torch_pairs import TorchPairs
+from crag.parts import ChatModel, Evaluator
+
+NAMES = (
+    "default",
+    "cosine",
+    "chat-direct",
+    "chat-chain-of-thought",
+    "chat-few-shot",
+    "chat-batch",
+)
+Compat = Literal["official"]
+_LONGEST = 512
+
+
+def load_evaluator(
+    name: str = "default",
+    embeddings: Embeddings | None = None,
+    *,
+    model: ChatModel | None = None,
+    compat: Compat | None = None,
+) -> Evaluator:
+    """Return the evaluator called `name`, or the one in the folder `name`; weights load on use.
+
+    `default` is the cross-encoder that ships with this package. `cosine` is the calibrated cosine
+    over the packaged encoder, or over `embeddings` if given (the calibration belongs to
+    all-MiniLM-L6-v2). `chat-direct`, `chat-chain-of-thought` and `chat-few-shot` are the paper's
+    baselines and `chat-batch` grades all texts at once; they ask `model`. A folder, or an id on
+    the Hugging Face hub, holds what `crag train` wrote, a T5 in the official format, or any
+    cross-encoder with one output. `compat` is for T5: see `T5Evaluator`.
+
+    Raises:
+        EvaluatorError: there is none of that name, a chat evaluator has no model to ask, or the
+            folder holds no evaluator.
+    """
+    if name.startswith("chat-") and name in NAMES:
+        return _chat(name, model)
+    if name == "default":
+        return CrossEncoderEvaluator.packaged()
+    if name == "cosine":
+        return CosineEvaluator.fitted(embeddings or packaged_encoder())
+    if "/" not in name and not Path(name).is_dir():
+        message = (
+            f"no evaluator is called {name!r}; there are: {', '.join(NAMES)}, or give the folder "
+            "of one"
+        )
+        raise EvaluatorError(message)
+    return _stored(locate(name, None), compat)
+
+
+def _chat(name: str, model: ChatModel | None) -> Evaluator:
+    if model is None:
+        message = f"the evaluator {name!r} asks a chat model: set OPENAI_API_KEY or CRAG_MODEL"
+        raise EvaluatorError(message)
+    match name:
+        case "chat-batch":
+            return BatchChatEvaluator(model)
+        case "chat-chain-of-thought":
+            return ChatEvaluator(model, style="chain_of_thought")
+        case "chat-few-shot":
+            return ChatEvaluator(model, style="few_shot")
+        case _:
+            return ChatEvaluator(model)
+
+
+def _stored(folder: Path, compat: Compat | None) -> Evaluator:
+    """Return the evaluator in `folder`, by what its files say it is."""
+    if (folder / DELTA).is_file():
+        return CrossEncoderEvaluator.changed(folder)
+    try:
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        message = (
+            f"{folder} holds no evaluator: its config.json cannot be read ({error}). Give a folder "
+            "that crag train wrote, or a T5 in the official format"
+        )
+        raise EvaluatorError(message) from error
+    if config.get("model_type") == "t5":
+        return T5Evaluator(folder, compat=compat)
+    card = read_card(folder)
+    positions = int(config.get("max_position_embeddings") or _LONGEST)
+    model = TorchPairs(folder, max_length=card.max_length if card else min(positions, _LONGEST))
+    return CrossEncoderEvaluator(model, card=card)

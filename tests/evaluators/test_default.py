@@ -1,0 +1,94 @@
+"""The evaluator that ships with the package: its card, its contract, and what it can do."""
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crag.evaluators import CrossEncoderEvaluator
+from crag.minilm import WEIGHTS_SHA256
+from crag.scoring import with_title
+from crag.training.metrics import quality
+from crag.training.pairs import by_question, read_pairs
+
+DATA = Path(__file__).parents[3] / "shared/data"
+MEBIBYTE = 2**20
+EVALUATOR = CrossEncoderEvaluator.packaged()
+TEXTS = [
+    "Ada Lovelace // Ada Lovelace was born in London on 10 December 1815.",
+    "Ada Lovelace // She was taught mathematics by Mary Somerville and Augustus De Morgan.",
+    "London // London is the capital of England, on the River Thames.",
+    "Bananas ripen faster in a paper bag, because it holds the ethylene.",
+]
+
+
+def test_the_card_says_what_it_is() -> None:
+    card = EVALUATOR.card
+    assert card is not None
+    assert card.base_sha256 == WEIGHTS_SHA256
+    assert card.calibration is not None
+    assert -1 < card.calibration.lower < card.calibration.upper < 1
+    assert len(card.calibration.quantiles) == 21
+    assert card.data
+    assert all(file.licence for file in card.data)
+    assert card.limits
+
+
+def test_the_artefact_is_small() -> None:
+    folder = Path(str(files("crag.evaluators").joinpath("default")))
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 25 * MEBIBYTE
+
+
+def test_the_answer_before_the_entity_before_the_rest() -> None:
+    scores = EVALUATOR.score("In what city was Ada Lovelace born?", TEXTS)
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] > EVALUATOR.thresholds["upper"]
+    assert scores[3] < EVALUATOR.thresholds["lower"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.permutations(range(len(TEXTS))), st.integers(1, 5))
+def test_order_and_batch_do_not_matter(order: list[int], size: int) -> None:
+    question = "In what city was Ada Lovelace born?"
+    alone = [EVALUATOR.score(question, [text])[0] for text in TEXTS]
+    texts = [TEXTS[index] for index in order] * size
+    assert EVALUATOR.score(question, texts) == pytest.approx(
+        [alone[index] for index in order] * size, abs=1e-5
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(max_size=40), st.lists(st.text(max_size=60), max_size=4))
+def test_any_text_has_a_score(question: str, texts: list[str]) -> None:
+    scores = EVALUATOR.score(question, texts)
+    assert len(scores) == len(texts)
+    assert all(-1 <= score <= 1 for score in scores)
+    assert all(score == -1 for score, text in zip(scores, texts, strict=True) if not text.strip())
+
+
+def test_very_long_texts() -> None:
+    long = " ".join(["word"] * 100_000)
+    cut = " ".join(["word"] * 400)
+    assert EVALUATOR.score("a word?", [long]) == pytest.approx(
+        EVALUATOR.score("a word?", [cut]), abs=1e-5
+    )
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs the development data beside the checkout")
+@pytest.mark.parametrize("name", ["evaluator/dev_popqa_retr", "qa/popqa_dev"])
+def test_the_card_holds_on_development_data(name: str) -> None:
+    pairs = read_pairs(DATA / f"{name}.jsonl")
+    grouped = by_question(pairs)
+    scores = [
+        score
+        for question, group in grouped.items()
+        for score in EVALUATOR.score(question, [with_title(p.title, p.text) for p in group])
+    ]
+    ordered = [pair for group in grouped.values() for pair in group]
+    card = EVALUATOR.card
+    assert card is not None
+    found, said = quality(ordered, scores), card.metrics[Path(name).stem]
+    assert found == pytest.approx(said, abs=0.01), json.dumps([found, said])

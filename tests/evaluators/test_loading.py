@@ -1,0 +1,78 @@
+"""Evaluators by name and by folder."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crag.errors import EvaluatorError
+from crag.evaluators import (
+    NAMES,
+    BatchChatEvaluator,
+    ChatEvaluator,
+    CosineEvaluator,
+    CrossEncoderEvaluator,
+    T5Evaluator,
+    load_evaluator,
+)
+from crag.parts import Evaluator
+from crag.testing import FakeChatModel
+
+TINY_T5 = Path(__file__).parents[1] / "fixtures/tiny_t5"
+KINDS = {
+    "default": CrossEncoderEvaluator,
+    "cosine": CosineEvaluator,
+    "chat-direct": ChatEvaluator,
+    "chat-chain-of-thought": ChatEvaluator,
+    "chat-few-shot": ChatEvaluator,
+    "chat-batch": BatchChatEvaluator,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_is_an_evaluator(name: str) -> None:
+    evaluator = load_evaluator(name, model=FakeChatModel(replies=["Yes"]))
+    assert type(evaluator) is KINDS[name]
+    assert isinstance(evaluator, Evaluator)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("chat-")])
+def test_a_chat_evaluator_needs_a_model(name: str) -> None:
+    with pytest.raises(EvaluatorError, match="asks a chat model: set OPENAI_API_KEY"):
+        load_evaluator(name)
+
+
+def test_a_folder_with_a_t5() -> None:
+    assert isinstance(load_evaluator(str(TINY_T5)), T5Evaluator)
+    scores = load_evaluator(str(TINY_T5), compat="official").score("a question", ["a text of five"])
+    assert load_evaluator(str(TINY_T5)).score("a question", ["a text of five"]) == pytest.approx(
+        scores, abs=1e-5
+    )
+
+
+def test_unknown_names_and_folders_without_an_evaluator(tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match=r"no evaluator is called 'cosin'.*chat-batch"):
+        load_evaluator("cosin")
+    with pytest.raises(EvaluatorError, match="no such folder"):
+        load_evaluator(str(tmp_path / "missing"))
+    with pytest.raises(EvaluatorError, match=r"config.json cannot be read.*crag train"):
+        load_evaluator(str(tmp_path))
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(EvaluatorError, match=r"config\.json cannot be read"):
+        load_evaluator(str(tmp_path))
+
+
+def test_a_model_with_several_outputs_is_refused(tmp_path: Path) -> None:
+    from transformers import BertConfig, BertForSequenceClassification
+
+    config = BertConfig(
+        vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
+        intermediate_size=8, num_labels=3,
+    )  # fmt: skip
+    BertForSequenceClassification(config).save_pretrained(tmp_path)
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]")
+    (tmp_path / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "BertTokenizer"})
+    )
+    with pytest.raises(EvaluatorError, match="3 outputs"):
+        load_evaluator(str(tmp_path)).score("a question", ["a text"])

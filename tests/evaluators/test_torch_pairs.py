@@ -1,0 +1,149 @@
+"""Cross-encoders stored whole."""
+
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crag.card import EvaluatorCard, write_card
+from crag.errors import EvaluatorError
+from crag.evaluators import CrossEncoderEvaluator, load_evaluator
+from crag.evaluators.torch_pairs import TorchPairs
+from crag.lexical import FEATURES, LEXICAL, Blend, title_of
+from crag.parts import Evaluator
+from crag.scoring import with_title
+from crag.training.models import load_trainee
+from tests.trained import outputs_of, small_recipe, some_pairs, tiny_bert
+
+PAIRS = some_pairs(24)
+QUESTION = "How old is the violin in Peru?"
+TEXTS = [with_title(pair.title, pair.text) for pair in PAIRS]
+CARD = EvaluatorCard(kind="cross_encoder", base="tiny", max_length=48)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a BERT with one output, as transformers stores it, and a card."""
+    folder = tiny_bert(tmp_path_factory.mktemp("whole"), outputs=1)
+    write_card(folder, CARD)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def evaluator(folder: Path) -> Evaluator:
+    return load_evaluator(str(folder))
+
+
+def plain(folder: Path, question: str, texts: list[str], length: int = 48) -> list[float]:
+    asked = [PAIRS[0]._replace(question=question, title="", text=text) for text in texts]
+    outputs = outputs_of(load_trainee(small_recipe(folder)), asked, length)
+    return (2 / (1 + np.exp(-outputs)) - 1).tolist()
+
+
+def test_scores_are_those_of_a_plain_forward_pass(folder: Path, evaluator: Evaluator) -> None:
+    assert isinstance(evaluator, CrossEncoderEvaluator)
+    scores = evaluator.score(QUESTION, TEXTS)
+    assert all(-1 <= score <= 1 for score in scores)
+    assert len({round(score, 3) for score in scores}) > 5
+    assert scores == pytest.approx(plain(folder, QUESTION, TEXTS), abs=1e-5)
+
+
+@given(st.permutations(range(12)), st.integers(1, 13))
+@settings(max_examples=15, deadline=None)
+def test_any_order_and_batch_size(
+    make: Callable[[int], CrossEncoderEvaluator], order: list[int], size: int
+) -> None:
+    expected = make(32).score(QUESTION, TEXTS[:12])
+    found = make(size).score(QUESTION, [TEXTS[index] for index in order])
+    assert found == pytest.approx([expected[index] for index in order], abs=1e-5)
+
+
+@pytest.fixture(scope="module")
+def make(folder: Path) -> Callable[[int], CrossEncoderEvaluator]:
+    model = TorchPairs(folder, max_length=48, device="cpu")
+    return lambda size: CrossEncoderEvaluator(model, batch_size=size)
+
+
+def test_a_card_says_thresholds_and_length(folder: Path, evaluator: Evaluator) -> None:
+    assert evaluator.thresholds == {"upper": 0.5, "lower": -0.5}
+    long = "violin " * 200
+    expected = plain(folder, QUESTION, [long])
+    assert evaluator.score(QUESTION, [long]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_without_a_card_the_model_says_its_length(folder: Path, tmp_path: Path) -> None:
+    bare = shutil.copytree(folder, tmp_path / "bare")
+    (bare / "card.json").unlink()
+    long = "violin " * 200
+    found = load_evaluator(str(bare)).score(QUESTION, [long])
+    assert found == pytest.approx(plain(folder, QUESTION, [long], length=128), abs=1e-5)
+
+
+def test_a_blend_is_applied(folder: Path, tmp_path: Path) -> None:
+    mixed = shutil.copytree(folder, tmp_path / "mixed")
+    trainee = load_trainee(small_recipe(folder))
+    draw = np.random.default_rng(0)
+    stored = draw.gamma(1, 2, len(trainee.tokenizer)).astype(np.float16)
+    blend = Blend(stored.astype(np.float32), draw.normal(size=1 + len(FEATURES)), 0.3)
+    blend.write(mixed / LEXICAL)
+    asked = [pair._replace(question=QUESTION) for pair in PAIRS]
+    encoded = trainee.tokenizer([QUESTION] * len(TEXTS), TEXTS, truncation=True, max_length=48)
+    features = blend.features(encoded.encodings, [title_of(text) for text in TEXTS])
+    expected = np.tanh(blend.logits(outputs_of(trainee, asked, 48), features) / 2)
+    found = load_evaluator(str(mixed)).score(QUESTION, TEXTS)
+    assert found == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_threads_share_it(folder: Path) -> None:
+    fresh = load_evaluator(str(folder))
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda text: fresh.score(QUESTION, [text])[0], TEXTS * 2))
+    assert found == pytest.approx(fresh.score(QUESTION, TEXTS * 2), abs=1e-5)
+
+
+def test_odd_texts(evaluator: Evaluator) -> None:
+    texts = ["", " \n", "one", "🙂", "東京 は", "\x00", "word " * 20_000, "x" * 50_000]
+    scores = evaluator.score(QUESTION, texts)
+    assert scores[:2] == [-1.0, -1.0]
+    assert all(-1 < score < 1 for score in scores[2:])
+    assert len(evaluator.score("", ["a text"])) == 1
+    assert len(evaluator.score("why " * 9999, ["a text"])) == 1
+    assert evaluator.score(QUESTION, []) == []
+
+
+def test_a_relative_folder_stays_the_same(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    found = load_evaluator(folder.name)
+    monkeypatch.chdir(tmp_path)
+    assert -1 < found.score(QUESTION, ["text"])[0] < 1
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        ("weights", "cannot be loaded. Copy it again"),
+        ("cut", "cannot be loaded. Copy it again"),
+        ("tokenizer", "there is no tokenizer. Copy it there"),
+        ("three outputs", "has 3 outputs and lacks 0 weights"),
+        ("no head", "has 1 outputs and lacks 2 weights"),
+    ],
+)
+def test_what_is_no_evaluator_is_refused(tmp_path: Path, broken: str, problem: str) -> None:
+    outputs = {"three outputs": 3, "no head": None}.get(broken, 1)
+    copy = tiny_bert(tmp_path / "copy", outputs=outputs)
+    if broken == "weights":
+        (copy / "model.safetensors").unlink()
+    if broken == "cut":
+        (copy / "model.safetensors").write_bytes((copy / "model.safetensors").read_bytes()[:-9])
+    if broken == "tokenizer":
+        for path in copy.glob("*token*"):
+            path.unlink()
+    with pytest.raises(EvaluatorError, match=problem):
+        load_evaluator(str(copy)).score(QUESTION, ["text"])

@@ -1,0 +1,102 @@
+"""What the tests of training and of trained evaluators share: pairs, a tiny BERT, recipes."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crag.scoring import with_title
+from crag.training.models import Trainee
+from crag.training.pairs import Pair
+from crag.training.recipe import Recipe
+
+TINY_T5 = Path(__file__).parent / "fixtures" / "tiny_t5"
+TOPICS = (
+    "kettle", "violin", "glacier", "passport", "beehive", "volcano", "compass", "saddle",
+    "lantern", "orchard", "turbine", "harbour", "walnut", "sundial", "trombone", "fossil",
+)  # fmt: skip
+PLACES = ("Peru", "Norway", "Kenya", "Japan", "Malta")
+_OTHER = (
+    "how old is the of in it was built by rain fell on at night a an and who owns forty years "
+    "never seen there museum stands near river // . , ? ( ) instrument"
+)
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def some_pairs(count: int, seed: int = 0) -> list[Pair]:
+    """Return pairs of which every other one is relevant, two for each question."""
+    draw = random.Random(seed)  # noqa: S311 - made-up data
+    pairs: list[Pair] = []
+    places = [(topic, place) for place in PLACES for topic in TOPICS]
+    for topic, place in draw.sample(places, k=(count + 1) // 2):
+        question, other = f"How old is the {topic} in {place}?", draw.choice(TOPICS)
+        title = f"{topic.title()} of {place} (instrument)"
+        text = f"The {topic} of {place} is forty years old. It stands near the river."
+        pairs += [
+            Pair(question, title, text, 1.0),
+            Pair(question, f"{other.title()} museum", f"Rain fell on the {other} at night.", 0.0),
+        ]
+    return pairs[:count]
+
+
+def tiny_bert(folder: Path, *, outputs: int | None = None, seed: int = 0) -> Path:
+    """Save a BERT of two layers with random weights; with a head if `outputs` says how wide."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizer
+
+    words = sorted({*_OTHER.split(), *(w.lower() for w in TOPICS + PLACES)})
+    pieces = [*_LETTERS, *(f"##{letter}" for letter in _LETTERS)]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary = {word: number for number, word in enumerate([*special, *words, *pieces])}
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=128,
+        initializer_range=0.3,
+        num_labels=outputs or 1,
+    )
+    model = BertForSequenceClassification(config) if outputs else BertModel(config)
+    model.save_pretrained(folder)
+    BertTokenizer(vocab=vocabulary, model_max_length=128).save_pretrained(folder)
+    return folder
+
+
+def small_recipe(base: Path, **changes: Any) -> Recipe:
+    """Return a recipe of seconds."""
+    values = {
+        "base": str(base),
+        "batch_size": 8,
+        "max_length": 48,
+        "learning_rate": 3e-3,
+        "evaluations": 0,
+        "blend": 0.0,
+    }
+    return Recipe.model_validate(values | changes)
+
+
+def outputs_of(trainee: Trainee, pairs: Sequence[Pair], max_length: int) -> NDArray[np.float64]:
+    """Return a plain forward pass for each pair, alone and without padding."""
+    import torch
+
+    model = trainee.model.eval()
+    with torch.inference_mode():
+        rows = [
+            model(
+                **trainee.tokenizer(
+                    pair.question,
+                    with_title(pair.title, pair.text),
+                    truncation="longest_first",
+                    max_length=max_length,
+                    return_tensors="pt",
+                )
+            ).logits[0, 0]
+            for pair in pairs
+        ]
+    return np.array([float(row) for row in rows])
