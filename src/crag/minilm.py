@@ -106,7 +106,7 @@ class MiniLM:
             "attention_mask": _padded([encoding.attention_mask for encoding in encodings]),
             "token_type_ids": _padded([encoding.type_ids for encoding in encodings]),
         }
-        (states,) = self._session.run(None, feed)
+        states: Any = self._session.run(None, feed)[0]
         return states, feed["attention_mask"]
 
     def _shortened(self, text: Input) -> Input:
@@ -131,16 +131,16 @@ def _tokenizer(max_length: int) -> "Tokenizer":
 
 
 def _session(weights: Weights) -> "InferenceSession":
-    from onnxruntime import InferenceSession, OrtValue, SessionOptions
+    import onnxruntime
 
     names = [name for name in weights if not name.startswith(_NOT_IN_GRAPH)]
-    options = SessionOptions()
+    options: Any = onnxruntime.SessionOptions()  # type: ignore[attr-defined, unused-ignore]
     options.log_severity_level = 3
     # The session reads these arrays in place, so they live as long as it does: `MiniLM` keeps both.
-    values = [OrtValue.ortvalue_from_numpy(weights[name]) for name in names]
+    values = [onnxruntime.OrtValue.ortvalue_from_numpy(weights[name]) for name in names]
     options.add_external_initializers(names, values)
     graph = files("crag").joinpath("minilm.onnx").read_bytes()
-    return InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:

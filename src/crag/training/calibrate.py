@@ -108,7 +108,7 @@ def calibrate(  # noqa: PLR0913 - what to calibrate, on what, for what
     telling = require_information(evidence)
     sets, scores = evidence.sets, evidence.all_scores
     found = fit(sets, aim, seed=seed, resamples=resamples)
-    chosen = [decide([one.best], **found.thresholds) for one in sets]
+    chosen: list[Action] = [decide([one.best], **found.thresholds) for one in sets]
     distance = _from_card(getattr(evaluator, "card", None), scores)
     return Report(
         thresholds=found.thresholds,
