@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +53,22 @@ def test_help_does_not_even_load_langgraph() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "doctor" in done.stdout
+
+
+def test_a_question_is_answered_without_torch(tmp_path: Path) -> None:
+    (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
+    code = (
+        "import sys\n"
+        "from crag.cli.app import app\n"
+        "asked = 'How long does a kettle take to boil water?'\n"
+        "for arguments in (['index', 'kettle.md'], ['ask', asked, '--json']):\n"
+        "    try: app(arguments)\n"
+        "    except SystemExit: pass\n"
+        "assert 'onnxruntime' in sys.modules\n"
+        "assert not {'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"answer": "“A kettle boils water in three minutes.”' in done.stdout

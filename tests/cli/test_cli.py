@@ -58,7 +58,7 @@ def test_documents_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 
 def test_json_is_one_object_with_the_whole_trace(index: str) -> None:
-    shown = call("ask", "How long does a kettle need?", "--index", index, "--json")
+    shown = call("ask", "How long does a kettle take to boil water?", "--index", index, "--json")
     trace = json.loads(shown)
     assert shown.count("\n") == 1
     assert set(trace) >= {
@@ -69,7 +69,7 @@ def test_json_is_one_object_with_the_whole_trace(index: str) -> None:
 
 
 def test_settings_and_method_change_the_run(index: str) -> None:
-    asked = ("ask", "How long does a kettle need?", "--index", index, "--json")
+    asked = ("ask", "How long does a kettle take to boil water?", "--index", index, "--json")
     assert json.loads(call(*asked, "--set", "only=incorrect"))["action"] == "incorrect"
     plain = json.loads(call(*asked, "--method", "rag"))
     assert plain["action"] is None
@@ -77,7 +77,14 @@ def test_settings_and_method_change_the_run(index: str) -> None:
 
 
 def test_verbose_shows_dropped_strips_with_reasons(index: str) -> None:
-    asked = ("ask", "How long does a kettle need?", "--index", index, "--set", "strips_kept=1")
+    asked = (
+        "ask",
+        "How long does a kettle take to boil water?",
+        "--index",
+        index,
+        "--set",
+        "strips_kept=1",
+    )
     assert "(below the strip threshold -0.5)" in call(*asked, "-v")
     assert "(not among the best 1)" in call(*asked, "--set", "strip_threshold=none", "-v")
 

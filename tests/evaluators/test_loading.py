@@ -1,6 +1,6 @@
 """Evaluators by name and by folder."""
 
-import json
+import string
 from pathlib import Path
 
 import pytest
@@ -63,16 +63,15 @@ def test_unknown_names_and_folders_without_an_evaluator(tmp_path: Path) -> None:
 
 
 def test_a_model_with_several_outputs_is_refused(tmp_path: Path) -> None:
-    from transformers import BertConfig, BertForSequenceClassification
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
 
     config = BertConfig(
-        vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
+        vocab_size=60, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
         intermediate_size=8, num_labels=3,
     )  # fmt: skip
     BertForSequenceClassification(config).save_pretrained(tmp_path)
-    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]")
-    (tmp_path / "tokenizer_config.json").write_text(
-        json.dumps({"tokenizer_class": "BertTokenizer"})
-    )
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.ascii_letters]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    BertTokenizer(vocab=vocabulary).save_pretrained(tmp_path)
     with pytest.raises(EvaluatorError, match="3 outputs"):
         load_evaluator(str(tmp_path)).score("a question", ["a text"])
