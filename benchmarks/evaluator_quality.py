@@ -1,6 +1,7 @@
 """Measure how well evaluators tell useful texts from others, and choose actions.
 
     python benchmarks/evaluator_quality.py DATA [--t5 FOLDER] [--default NAME] [--limit N]
+        [--without NAME…]
 
 DATA is a folder with labelled pairs below evaluator/ (dev_popqa_retr, dev_popqa_web, dev_bio,
 dev_nq) and QA sets below qa/ (popqa_dev, covidqa_dev: each document says whether it holds an
@@ -59,9 +60,11 @@ def main() -> None:
     parser.add_argument("--t5", type=Path, help="a checkpoint in the paper's format")
     parser.add_argument("--default", default="default", help="name or folder of the embedded one")
     parser.add_argument("--limit", type=int, help="use only the first questions of each set")
+    parser.add_argument("--without", nargs="*", default=[], help="rows to leave out, by name")
     asked = parser.parse_args()
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     rows = evaluators(asked.default, asked.t5)
+    rows = {name: row for name, row in rows.items() if name.strip("`") not in asked.without}
     pairs = {name: read(asked.data / f"evaluator/{name}.jsonl", asked.limit) for name in PAIRS}
     answers = {name: read(asked.data / f"qa/{name}.jsonl", asked.limit) for name in ANSWERS}
     actions = read(asked.data / "qa/actions_dev.jsonl", asked.limit)
