@@ -41,9 +41,11 @@ def test_leaks_are_refused(pair: Pair, what: str) -> None:
 
 
 def test_what_is_no_leak() -> None:
-    check_apart(TRAIN, [Pair("Other?", "Ada", "z", 0.0), Pair("Third?", "B", "y", 1.0)])
-    check_apart([Pair("a", "", "x", 1.0)], [Pair("b", "", "x", 1.0)])
-    check_apart(TRAIN, [])
+    apart = [Pair("Other?", "Ada", "z", 0.0), Pair("Third?", "B", "y", 1.0)]
+    untitled = [Pair("a", "", "x", 1.0)], [Pair("b", "", "x", 1.0)]
+    for train, development in ((TRAIN, apart), untitled, (TRAIN, [])):
+        check_apart(train, development)
+        assert without_leaks(train, development) == train
 
 
 @given(pairs_of, pairs_of)
@@ -67,7 +69,9 @@ def test_a_question_that_goes_back_takes_its_titles_along() -> None:
     titles = ["A", "AB", "BC", "CD", "DE", "EF", "FG", "GH"]
     chain = [Pair(f"q{n}", t, "x", 1.0) for n, held in enumerate(titles) for t in held]
     for seed in range(10):
-        check_apart(*held_out(chain, 0.5, seed))
+        train, development = held_out(chain, 0.5, seed)
+        check_apart(train, development)
+        assert without_leaks(train, development) == train
 
 
 def test_a_share_is_held_out() -> None:

@@ -15,10 +15,10 @@ from crag.delta import DELTA, restored
 from crag.errors import EvaluatorError
 from crag.lexical import LEXICAL, Blend, title_of
 from crag.minilm import WEIGHTS_SHA256, MiniLM, Weights, packaged_weights
+from crag.scoring import LOWEST
 from crag.state import Thresholds
 from crag.tensors import read_tensors
 
-EMPTY = -1.0
 _UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
 """Of an evaluator whose card has none: a probability of three quarters, and of one."""
 
@@ -95,7 +95,7 @@ class CrossEncoderEvaluator:
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score in [-1, 1] for each text."""
         asked = [index for index, text in enumerate(texts) if text.strip()]
-        scores = [EMPTY] * len(texts)
+        scores = [LOWEST] * len(texts)
         if asked:
             pairs = [(question, texts[index]) for index in asked]
             logits = self._model.logits(pairs, self._batch_size)
