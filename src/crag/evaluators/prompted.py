@@ -10,9 +10,9 @@ from langchain_core.runnables.config import ContextThreadPoolExecutor
 
 from crag.errors import EvaluatorError, SettingsError
 from crag.events import redact
-from crag.knowledge import as_data
 from crag.scoring import LOWEST
 from crag.state import Thresholds
+from crag.untrusted import neutral
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class PromptedEvaluator(ABC):
 
 def shown(text: str) -> str:
     """Return what of a text, or of a question, stands between tags in a prompt."""
-    return as_data(text[:LONGEST_TEXT])
+    return neutral(text[:LONGEST_TEXT])
 
 
 def failure(detail: object) -> EvaluatorError:
