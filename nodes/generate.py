@@ -10,12 +10,13 @@ from crag.answers import NOT_FOUND, abstained, from_quotations, from_reply
 from crag.edge import Attempt
 from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
-from crag.knowledge import as_data, fenced, kept_strips, paper_format
+from crag.knowledge import fenced, kept_strips, paper_format
 from crag.parts import ChatModel, Quotation, Quoter
 from crag.prompts import render
 from crag.replies import Reply, aask, ask
 from crag.settings import Settings
 from crag.state import GenerateUpdate, State, Strip
+from crag.untrusted import neutral
 
 _KINDS: dict[ModelProblem, EventKind] = {"refused": "model_refused", "empty": "model_empty"}
 
@@ -111,7 +112,7 @@ def _prompt(question: str, knowledge: str, settings: Settings) -> list[AnyMessag
     if settings.task != "default":
         return render(f"answer_{settings.task}", question=question, knowledge=knowledge)
     return render(
-        "answer_default", question=as_data(question), knowledge=knowledge, not_found=NOT_FOUND
+        "answer_default", question=neutral(question), knowledge=knowledge, not_found=NOT_FOUND
     )
 
 

@@ -1,80 +1,102 @@
-"""Search the web and select external knowledge from what it returns."""
+"""Search the web for the query."""
 
-import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
 
+from crag.deadline import await_within, call_within
 from crag.edge import Attempt
 from crag.errors import SearchError
 from crag.events import Event, event
-from crag.parts import Evaluator, Hit, WebSearcher
-from crag.scoring import filter_strips
+from crag.parts import Hit, WebSearcher
 from crag.settings import Settings
-from crag.sources import source_of_hit, unscored
-from crag.state import ExternalUpdate, State, Strip, Usage
+from crag.state import FoundHit, SearchUpdate, State, Usage
+from crag.urls import distinct, is_wikipedia
 
 _FALLBACK = "go on without knowledge from the web"
 
 
 class Search:
-    """Search for the query, make a strip of each hit, and keep the best (CRAG, Sec. 4.5).
+    """Ask the searcher once, and put its hits in the order in which they are read (CRAG, Sec. 4.5).
 
-    The evaluator scores the strips against the original question, not the rewritten query.
+    Hits from Wikipedia come first, as in the paper; of two hits with the same address the first
+    stays. A search that fails, is refused or finds nothing leaves no hits.
     """
 
-    def __init__(self, searcher: WebSearcher | None, evaluator: Evaluator) -> None:
+    def __init__(self, searcher: WebSearcher | None) -> None:
         self._searcher = searcher
-        self._evaluator = evaluator
 
-    def run(self, state: State, settings: Settings) -> ExternalUpdate:
+    def run(self, state: State, settings: Settings) -> SearchUpdate:
         """Search in the calling thread."""
-        if self._searcher is None:
-            return _nothing(_unavailable(), searches=0)
+        searcher, planned = self._searcher, self._without_search(state, settings)
+        if searcher is None or planned is not None:
+            return planned or _nothing()
+        seconds, limit, query = settings.max_web_seconds, settings.web_results, state["query"]
         hits: list[Hit] = []
+        start = time.monotonic()
         with Attempt("web search") as attempt:
-            hits = self._searcher.search(state["query"], settings.web_results)
-        return self._select(state, settings, hits, attempt)
+            hits = _checked(call_within(seconds, lambda: searcher.search(query, limit)))
+        return _update(state, settings, hits, attempt, start)
 
-    async def arun(self, state: State, settings: Settings) -> ExternalUpdate:
+    async def arun(self, state: State, settings: Settings) -> SearchUpdate:
         """Search without blocking the event loop."""
-        if self._searcher is None:
-            return _nothing(_unavailable(), searches=0)
+        searcher, planned = self._searcher, self._without_search(state, settings)
+        if searcher is None or planned is not None:
+            return planned or _nothing()
+        seconds, limit, query = settings.max_web_seconds, settings.web_results, state["query"]
         hits: list[Hit] = []
+        start = time.monotonic()
         with Attempt("web search") as attempt:
-            hits = await self._searcher.asearch(state["query"], settings.web_results)
-        return await asyncio.to_thread(self._select, state, settings, hits, attempt)
+            hits = _checked(await await_within(seconds, searcher.asearch(query, limit)))
+        return _update(state, settings, hits, attempt, start)
 
-    def _select(
-        self, state: State, settings: Settings, hits: list[Hit], attempt: Attempt
-    ) -> ExternalUpdate:
-        if attempt.error is not None:
-            return _nothing(_failed(attempt.error))
-        strips = _strips(hits, settings)
-        if not strips:
-            detail = f"the web search found nothing for {state['query']!r}"
-            return _nothing(event("search_empty", "search", detail, _FALLBACK))
-        if not settings.select:
-            kept: list[Strip] = [{**s, "kept": True, "reason": "not selected"} for s in strips]
-            return ExternalUpdate(external=kept, events=[], usage=Usage(searches=1))
-        judged, events, usage = filter_strips(
-            self._evaluator, state["question"], strips, settings, node="search"
-        )
-        return ExternalUpdate(external=judged, events=events, usage={**usage, "searches": 1})
+    def _without_search(self, state: State, settings: Settings) -> SearchUpdate | None:
+        """Return the update when nothing is to be searched for, None otherwise."""
+        if self._searcher is None:
+            detail = (
+                "no web search is configured: set TAVILY_API_KEY or SEARXNG_URL, or "
+                "CRAG_SEARCH=wikipedia, or give a searcher"
+            )
+            return _nothing(event("search_unavailable", "search", detail, _FALLBACK))
+        if state.get("refused"):
+            return _nothing()
+        if state.get("usage", {}).get("searches", 0) >= settings.max_searches:
+            detail = f"max_searches is {settings.max_searches}"
+            return _nothing(event("budget_exhausted", "search", detail, _FALLBACK))
+        return None
 
 
-def _strips(hits: list[Hit], settings: Settings) -> list[Strip]:
-    """Make a strip of each hit: its snippet, or its title if there is no snippet (official)."""
-    hits = hits[: settings.web_results]
-    if settings.wikipedia_first:
-        hits = sorted(hits, key=lambda hit: "wikipedia.org" not in hit.url)
-    return [
-        unscored(hit.snippet.strip() or hit.title, source_of_hit(hit, index))
-        for index, hit in enumerate(hits)
-        if hit.snippet.strip() or hit.title.strip()
-    ]
+def _checked(hits: Sequence[Any]) -> list[Hit]:
+    """Hold a searcher to its contract; only null passes, for an empty text."""
+    for hit in hits:
+        if not isinstance(hit, Hit):
+            raise TypeError(f"the searcher returned {type(hit).__name__} in the place of a Hit")
+    return [Hit(*(str(text or "") for text in hit)) for hit in hits]
 
 
-def _unavailable() -> Event:
-    detail = "no web search is configured: set TAVILY_API_KEY, or give a searcher"
-    return event("search_unavailable", "search", detail, _FALLBACK)
+def _update(
+    state: State, settings: Settings, hits: Sequence[Hit], attempt: Attempt, start: float
+) -> SearchUpdate:
+    usage = Usage(searches=1, web_milliseconds=round((time.monotonic() - start) * 1000))
+    if attempt.error is not None:
+        return _nothing(_failed(attempt.error), usage=usage)
+    chosen = _in_order(hits, settings)
+    if not chosen:
+        where = " on Wikipedia" if hits and settings.wikipedia == "only" else ""
+        detail = f"the web search found nothing usable{where} for {state['query']!r}"
+        return _nothing(event("search_empty", "search", detail, _FALLBACK), usage=usage)
+    found = [FoundHit(title=h.title, url=h.url, snippet=h.snippet, text=h.text) for h in chosen]
+    return SearchUpdate(hits=found, events=[], usage=usage)
+
+
+def _in_order(hits: Sequence[Hit], settings: Settings) -> list[Hit]:
+    """Return the hits to read, once each and at most `web_results`."""
+    chosen = distinct(hits)
+    if settings.wikipedia == "only":
+        chosen = [hit for hit in chosen if is_wikipedia(hit.url)]
+    elif settings.wikipedia == "prefer":
+        chosen = sorted(chosen, key=lambda hit: not is_wikipedia(hit.url))
+    return chosen[: settings.web_results]
 
 
 def _failed(error: Exception) -> Event:
@@ -82,5 +104,5 @@ def _failed(error: Exception) -> Event:
     return event("search_unavailable" if unusable else "search_failed", "search", error, _FALLBACK)
 
 
-def _nothing(reason: Event, searches: int = 1) -> ExternalUpdate:
-    return ExternalUpdate(external=[], events=[reason], usage=Usage(searches=searches))
+def _nothing(*reasons: Event, usage: Usage | None = None) -> SearchUpdate:
+    return SearchUpdate(hits=[], events=list(reasons), usage=usage or Usage())

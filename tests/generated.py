@@ -56,6 +56,8 @@ def _allowed(field: dict[str, Any]) -> str:
         return ", ".join(kind["enum"])
     if kind["type"] == "boolean":
         return "true, false"
+    if "exclusiveMinimum" in kind:
+        return f"above {kind['exclusiveMinimum']:,}, up to {kind['maximum']:,}"
     return f"{kind['minimum']:,} to {kind['maximum']:,}"
 
 
@@ -77,7 +79,7 @@ def _asked(question: str) -> str:
 
 def crag(*arguments: str) -> str:
     """Run the command as a user without keys does, and return what it prints."""
-    keys = ("OPENAI", "TAVILY", "CRAG")
+    keys = ("OPENAI", "TAVILY", "SEARXNG", "CRAG")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(keys)}
     command = [Path(sys.executable).with_name("crag"), *arguments]
     done = subprocess.run(

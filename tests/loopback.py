@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 
 class Loopback(ThreadingHTTPServer):
@@ -19,11 +20,14 @@ class Loopback(ThreadingHTTPServer):
         """What a request with status 200 gets: bytes as they are, anything else as JSON."""
         self.failure: Any = {"detail": {"error": "the server's words"}}
         self.statuses: list[int] = []
+        self.headers: dict[int, dict[str, str]] = {}
+        """Further headers of the answers with a status, such as Retry-After."""
         self.seconds = 0.0
         """How long each answer takes."""
         self.stopping = threading.Event()
         self.requests: list[dict[str, Any]] = []
-        """The JSON of each request, with its `path` and `authorization`."""
+        """The JSON (POST) or query (GET) of each request, with its `path` and `authorization`, and
+        all its `headers` by their names in lower case."""
 
     @property
     def url(self) -> str:
@@ -35,8 +39,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        about = {"path": self.path, "authorization": self.headers["Authorization"]}
-        self.server.requests.append(sent | about)
+        self._answer(sent)
+
+    def do_GET(self) -> None:
+        self._answer(dict(parse_qsl(urlsplit(self.path).query)))
+
+    def _answer(self, sent: dict[str, Any]) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        about = {"path": urlsplit(self.path).path, "authorization": headers.get("authorization")}
+        self.server.requests.append(sent | about | {"headers": headers})
         self.server.stopping.wait(self.server.seconds)
         status = self.server.statuses.pop(0) if self.server.statuses else 200
         reply = self.server.body if status == 200 else self.server.failure
@@ -45,6 +56,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(text)))
+            for name, value in self.server.headers.get(status, {}).items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(text)
 

@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.knowledge import as_data, fenced, paper_format
+from crag.knowledge import fenced, paper_format
 from crag.settings import Settings
 from crag.state import Source, Strip
+from crag.untrusted import neutral
 
 
 def strip(text: str, title: str = "T", *, kept: bool = True) -> Strip:
@@ -22,7 +23,7 @@ def test_a_text_cannot_close_its_fence(before: str, after: str) -> None:
 
 
 def test_control_characters_and_footnote_marks_are_neutralised() -> None:
-    assert as_data("a\x00b\u202ec [12] [1, 2]") == "a b c (12) (1, 2)"
+    assert neutral("a\x00b\u202ec [12] [1, 2]") == "a b c (12) (1, 2)"
 
 
 def test_the_papers_format_puts_both_kinds_side_by_side() -> None:

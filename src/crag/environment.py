@@ -1,9 +1,16 @@
 """What the environment (and a `.env` file) says about parts: names, places and keys."""
 
-from pydantic import AliasChoices, Field, SecretStr
+from pathlib import Path
+
+from pydantic import AliasChoices, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from crag.errors import SettingsError
+
 DEFAULT_INDEX = ".crag/index"
+DEFAULT_PAGE_CACHE = Path(".crag/pages.sqlite")
+_SWITCH = {"true": True, "yes": True, "on": True, "1": True}
+_SWITCH |= {"false": False, "no": False, "off": False, "0": False}
 
 
 class Environment(BaseSettings):
@@ -26,4 +33,34 @@ class Environment(BaseSettings):
     )
     """OPENAI_BASE_URL: an OpenAI-compatible server, such as vLLM, Ollama or llama.cpp."""
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+
+    search: str | None = None
+    """CRAG_SEARCH: tavily, wikipedia, searxng or none; unset, the service that a key or an address
+    is given for."""
     tavily_api_key: SecretStr | None = Field(default=None, validation_alias="TAVILY_API_KEY")
+    tavily_base_url: str | None = Field(
+        default=None, validation_alias=AliasChoices("TAVILY_BASE_URL", "CRAG_TAVILY_URL")
+    )
+    """TAVILY_BASE_URL: another address of Tavily, such as a gateway; it receives the key."""
+    searxng_url: str | None = Field(
+        default=None, validation_alias=AliasChoices("SEARXNG_URL", "CRAG_SEARXNG_URL")
+    )
+    """SEARXNG_URL: a SearXNG server that replies in JSON."""
+    wikipedia_url: str | None = None
+    """CRAG_WIKIPEDIA_URL: another MediaWiki, or its api.php."""
+    wikipedia_language: str = "en"
+    """CRAG_WIKIPEDIA_LANGUAGE: code of the Wikipedia to search."""
+    contact: str = ""
+    """CRAG_CONTACT: e-mail address or URL that Wikimedia may write to; sent to the wiki."""
+    page_cache: Path = DEFAULT_PAGE_CACHE
+    """CRAG_PAGE_CACHE: file that keeps the pages that were read."""
+    allow_loopback: bool = False
+    """CRAG_ALLOW_LOOPBACK: read pages of this machine too, for tests and local sites."""
+
+    @field_validator("allow_loopback", mode="before")
+    @classmethod
+    def _switch(cls, value: object) -> bool:
+        switched = value if isinstance(value, bool) else _SWITCH.get(str(value).strip().lower())
+        if switched is None:
+            raise SettingsError("CRAG_ALLOW_LOOPBACK", value, "allowed are true and false")
+        return switched

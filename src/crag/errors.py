@@ -13,6 +13,7 @@
     ├── DataError                labelled data that cannot be used
     ├── TrainingError            training or calibration that cannot go on
     ├── SearchError              the web searcher
+    ├── PageError                one web page that cannot be read
     ├── ModelError               the chat model
     └── MissingPackageError      an optional package that a part needs
 
@@ -24,6 +25,21 @@ from pathlib import Path
 from typing import Literal
 
 SearchProblem = Literal["key", "quota", "timeout", "server", "request"]
+PageProblem = Literal[
+    "refused",
+    "robots",
+    "timeout",
+    "too_large",
+    "status",
+    "content_type",
+    "network",
+    "unreadable",
+    "empty",
+    "budget",
+]
+"""Why a page has no paragraphs: refused by the guard, forbidden by robots.txt, too slow, too many
+bytes, an HTTP status, a content type nobody reads, no connection, damaged, without text, or not
+tried because a budget was spent."""
 ModelProblem = Literal["key", "unknown", "failed", "refused", "empty"]
 
 
@@ -107,6 +123,15 @@ class SearchError(CragError):
     def __init__(self, provider: str, problem: SearchProblem, message: str) -> None:
         self.provider, self.problem = provider, problem
         super().__init__(f"{provider}: {message}")
+
+
+class PageError(CragError):
+    """One web page cannot be read; `problem` says in which way."""
+
+    def __init__(self, url: str, problem: PageProblem, message: str) -> None:
+        self.url, self.message = url, message
+        self.problem: PageProblem = problem
+        super().__init__(f"{url}: {message}")
 
 
 class ModelError(CragError):

@@ -8,7 +8,8 @@ from langchain_core.language_models import LanguageModelInput
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 
-from crag.errors import CragError
+from crag.errors import CragError, PageProblem
+from crag.queries import LONGEST
 from crag.state import Strip, Thresholds
 
 
@@ -36,6 +37,8 @@ class Hit(NamedTuple):
     title: str
     url: str
     snippet: str
+    text: str = ""
+    """Text of the whole page where the service returned it; such a page is not fetched."""
 
 
 @runtime_checkable
@@ -47,6 +50,56 @@ class WebSearcher(Protocol):
         ...
 
     async def asearch(self, query: str, limit: int) -> list[Hit]:
+        """Do the same without blocking the event loop."""
+        ...
+
+
+def longest_query(searcher: WebSearcher | None) -> int:
+    """Return how many characters a query may have: what the searcher's `longest_query` says."""
+    return int(getattr(searcher, "longest_query", LONGEST))
+
+
+class ReadingLimits(NamedTuple):
+    """What reading the pages of one question may cost, and how it is done."""
+
+    seconds: float
+    """For all pages together."""
+    page_seconds: float
+    bytes: int
+    """For all pages together, after decompression."""
+    page_bytes: int
+    robots: bool = True
+    """Leave out what a site's robots.txt forbids."""
+    per_site: int = 4
+    """Requests to one site at the same time."""
+    cache_hours: float = 24.0
+    """Age up to which a page kept on disk serves; 0: nothing is read from there or written."""
+
+
+class Page(NamedTuple):
+    """What reading one URL brought: titled paragraphs, or the problem."""
+
+    url: str
+    """As it was asked for."""
+    title: str = ""
+    paragraphs: tuple[str, ...] = ()
+    fetched_bytes: int = 0
+    """After decompression; 0 from the cache."""
+    cached: bool = False
+    problem: PageProblem | None = None
+    detail: str = ""
+    """The problem in words for a user."""
+
+
+@runtime_checkable
+class PageReader(Protocol):
+    """Read web pages; a page that cannot be read is returned with its problem, never raised."""
+
+    def read(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
+        """Return one page for each URL, in order."""
+        ...
+
+    async def aread(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
         """Do the same without blocking the event loop."""
         ...
 
@@ -88,6 +141,8 @@ class Parts:
     """Answers when there is no model, and when the model fails."""
     searcher: WebSearcher | None = None
     """The second source of knowledge; without it the branch records an event and goes on."""
+    reader: PageReader | None = None
+    """Reads the pages that a search found; without it their snippets serve."""
 
     def __post_init__(self) -> None:
         if self.model is None and self.quoter is None:

@@ -83,10 +83,34 @@ class Settings(BaseModel):
     """Rewrite the question into search keywords. Off: the question is the query."""
     web_results: int = Field(default=5, ge=1, le=50)
     """Search hits to use."""
-    wikipedia_first: bool = True
-    """Put hits from Wikipedia before the others."""
+    wikipedia: Literal["prefer", "only", "off"] = "prefer"
+    """Hits from Wikipedia: before the others (the paper), only they, or like any other."""
+    confirm_web: bool = False
+    """Ask a human before anything is searched for: approve, edit the query, or refuse. Needs a
+    checkpointer."""
+    read_pages: bool = True
+    """Read the pages that were found. Off: their snippets serve."""
     select: bool = True
     """Filter web text by the evaluator. Off: all of it is used."""
+    max_searches: int = Field(default=1, ge=0, le=10)
+    """Budget of web searches for one question; 0: none."""
+    max_pages: int = Field(default=5, ge=0, le=50)
+    """Budget of pages to read for one question."""
+    max_web_seconds: float = Field(default=20.0, gt=0, le=600)
+    """Budget of seconds for searching and reading together."""
+    max_web_bytes: int = Field(default=10_000_000, ge=1000, le=1_000_000_000)
+    """Budget of bytes of all pages together, after decompression."""
+    page_seconds: float = Field(default=8.0, gt=0, le=600)
+    """Longest time for one page."""
+    page_bytes: int = Field(default=3_000_000, ge=1000, le=1_000_000_000)
+    """Largest page, after decompression."""
+    obey_robots: bool = True
+    """Leave out pages that a site's robots.txt forbids."""
+    requests_per_site: int = Field(default=4, ge=1, le=50)
+    """Pages read from one site at the same time."""
+    cache_hours: float = Field(default=24.0, ge=0, le=8760)
+    """Age up to which pages kept on disk serve again. 0: pages are neither kept nor taken from
+    there."""
 
     allow_own_knowledge: bool = False
     """Let the model answer from what it knows when no knowledge is left. Off: abstain."""

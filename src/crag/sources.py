@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from langchain_core.documents import Document
 
-from crag.parts import Hit
-from crag.state import Source, Strip
+from crag.parts import Page
+from crag.state import FoundHit, Source, Strip
 
 
 def source_of(document: Document, index: int) -> Source:
@@ -28,9 +28,29 @@ def title_of(document: Document) -> str:
     return str(document.metadata.get("title") or "")
 
 
-def source_of_hit(hit: Hit, index: int) -> Source:
+def strips_of_snippet(hit: FoundHit, index: int) -> list[Strip]:
+    """Make a strip of a hit's snippet, or of its title if there is no snippet (official code)."""
+    text = hit["snippet"].strip() or hit["title"].strip()
+    return [unscored(text, _source_of_hit(hit, index, hit["title"], ""))] if text else []
+
+
+def strips_of_page(hit: FoundHit, page: Page, index: int, titles: str) -> list[Strip]:
+    """Make a strip of each paragraph of a page.
+
+    Unless each strip is scored with its title anyway, the title is written before it, as the
+    official code does: ``title: paragraph``.
+    """
+    title = page.title or hit["title"]
+    official = f"{title}: " if title and titles != "every_strip" else ""
+    return [
+        unscored(official + text, _source_of_hit(hit, index, title, f"paragraph {number}"))
+        for number, text in enumerate(page.paragraphs, start=1)
+    ]
+
+
+def _source_of_hit(hit: FoundHit, index: int, title: str, position: str) -> Source:
     """Name the source of a search hit, `hit-1` first."""
-    return Source(id=f"hit-{index + 1}", title=hit.title, url=hit.url, position="")
+    return Source(id=f"hit-{index + 1}", title=title, url=hit["url"], position=position)
 
 
 def unscored(text: str, source: Source) -> Strip:

@@ -53,6 +53,29 @@ class Thresholds(TypedDict):
     lower: float
 
 
+class FoundHit(TypedDict):
+    """One result of the web search."""
+
+    title: str
+    url: str
+    snippet: str
+    text: str
+    """Text of the page where the service returned it, until `read` has taken it over."""
+
+
+class PageRecord(TypedDict):
+    """What became of one page that was found."""
+
+    url: str
+    title: str
+    status: Literal["read", "cached", "given", "failed"]
+    """Fetched, kept on disk, returned by the search service, or not read."""
+    detail: str
+    """Why it was not read."""
+    paragraphs: int
+    fetched_bytes: int
+
+
 class Usage(TypedDict, total=False):
     """What a run has spent; the updates of all nodes are added up."""
 
@@ -60,6 +83,12 @@ class Usage(TypedDict, total=False):
     evaluator_calls: int
     evaluated_texts: int
     searches: int
+    pages: int
+    """Pages fetched, whether they could be read or not."""
+    cached_pages: int
+    page_bytes: int
+    web_milliseconds: int
+    """Spent on searching and reading, not on waiting for a human."""
     input_tokens: int
     output_tokens: int
 
@@ -103,10 +132,19 @@ class State(InputState, total=False):
     action: Action
     query: str
     """What is searched for on the web."""
+    confirms: bool
+    """Whether a human is asked before the search: LangGraph keeps no settings until it resumes."""
+    refused: bool
+    """Whether a human refused the web search."""
+    hits: list[FoundHit]
+    """What the search found, in the order in which it is read."""
+    pages: list[PageRecord]
+    """What became of each page, in the order of the hits."""
     internal: list[Strip]
     """All strips of the retrieved documents, kept or not, in document order."""
     external: list[Strip]
-    """All strips from the web, kept or not, in the order of the hits."""
+    """All strips from the web, kept or not, in the order of the hits; `read` writes them
+    unjudged, `select` judged."""
     knowledge: str
     """The kept strips as they were given to the model."""
     answer: str
@@ -123,6 +161,10 @@ class OpeningUpdate(TypedDict):
     documents: list[Document]
     scores: list[float]
     query: str
+    confirms: bool
+    refused: bool
+    hits: list[FoundHit]
+    pages: list[PageRecord]
     internal: list[Strip]
     external: list[Strip]
     knowledge: str
@@ -140,6 +182,10 @@ def opening(question: str) -> OpeningUpdate:
         documents=[],
         scores=[],
         query="",
+        confirms=False,
+        refused=False,
+        hits=[],
+        pages=[],
         internal=[],
         external=[],
         knowledge="",
@@ -173,12 +219,39 @@ class RewriteUpdate(TypedDict):
     """Written by `rewrite`."""
 
     query: str
+    confirms: bool
+    events: list[Event]
+    usage: Usage
+
+
+class ConfirmUpdate(TypedDict):
+    """Written by `confirm`."""
+
+    query: str
+    refused: bool
+    events: list[Event]
+
+
+class SearchUpdate(TypedDict):
+    """Written by `search`."""
+
+    hits: list[FoundHit]
+    events: list[Event]
+    usage: Usage
+
+
+class ReadUpdate(TypedDict):
+    """Written by `read`: what was found as strips that nobody has judged yet."""
+
+    hits: list[FoundHit]
+    pages: list[PageRecord]
+    external: list[Strip]
     events: list[Event]
     usage: Usage
 
 
 class ExternalUpdate(TypedDict):
-    """Written by `search`."""
+    """Written by `select`."""
 
     external: list[Strip]
     events: list[Event]

@@ -14,10 +14,17 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
-from crag.parts import Hit, Quotation
+from crag.parts import Hit, Page, Quotation, ReadingLimits
 from crag.state import Strip, Thresholds
 
-__all__ = ["FakeChatModel", "FakeEvaluator", "FakeQuoter", "FakeRetriever", "FakeSearcher"]
+__all__ = [
+    "FakeChatModel",
+    "FakeEvaluator",
+    "FakeQuoter",
+    "FakeReader",
+    "FakeRetriever",
+    "FakeSearcher",
+]
 
 
 class FakeRetriever(BaseRetriever):
@@ -96,6 +103,35 @@ class FakeSearcher:
     async def asearch(self, query: str, limit: int) -> list[Hit]:
         """Do the same."""
         return self.search(query, limit)
+
+
+class FakeReader:
+    """Return the paragraphs given for an address, or the problem "network"; or raise."""
+
+    def __init__(
+        self, pages: Mapping[str, Sequence[str]] | None = None, *, error: Exception | None = None
+    ) -> None:
+        self._pages, self._error = dict(pages or {}), error
+        self.calls: list[tuple[list[str], ReadingLimits]] = []
+        """Addresses and limits of each call."""
+
+    def read(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
+        """Return one page for each address, in order."""
+        self.calls.append((list(urls), limits))
+        if self._error is not None:
+            raise self._error
+        return [self._page(url) for url in urls]
+
+    async def aread(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
+        """Do the same."""
+        return self.read(urls, limits)
+
+    def _page(self, url: str) -> Page:
+        paragraphs = self._pages.get(url)
+        if paragraphs is None:
+            return Page(url, problem="network", detail="there is no such page")
+        size = sum(len(paragraph) for paragraph in paragraphs)
+        return Page(url, "A page", tuple(paragraphs), fetched_bytes=size)
 
 
 class FakeQuoter:

@@ -27,6 +27,8 @@ def test_the_reply_is_the_query_on_one_line() -> None:
         (FakeChatModel(error=TimeoutError()), Settings(), "rewrite_failed", 1),
         (FakeChatModel(replies=[""]), Settings(), "rewrite_failed", 1),
         (FakeChatModel(refusal="no"), Settings(), "rewrite_failed", 1),
+        (FakeChatModel(replies=["Well. " * 99]), Settings(), "rewrite_failed", 1),
+        (FakeChatModel(replies=["site:evil.org"]), Settings(), "rewrite_failed", 1),
         (FakeChatModel(), Settings(max_llm_calls=1), "budget_exhausted", 0),
     ],
 )
@@ -36,18 +38,30 @@ async def test_the_question_is_the_query_when_there_is_no_reply(
 ) -> None:
     node = Rewrite(model)
     update = node.run(STATE, settings) if way == "run" else await node.arun(STATE, settings)
-    assert update["query"] == STATE["question"]
+    assert update["query"] == "Ada Lovelace"
     assert [entry["kind"] for entry in update["events"]] == [kind]
-    assert update["events"][0]["fallback"] == "search for the question itself"
+    assert update["events"][0]["fallback"] == "search for the question's keywords"
     assert update["usage"].get("llm_calls", 0) == calls
 
 
 def test_switched_off_or_nothing_to_search_costs_nothing() -> None:
     model = FakeChatModel()
     off = Rewrite(model).run(STATE, Settings(rewrite=False))
-    assert off == {"query": STATE["question"], "events": [], "usage": {}}
+    assert off == {"query": STATE["question"], "confirms": False, "events": [], "usage": {}}
     assert Rewrite(model, searches=False).run(STATE, Settings()) == off
     assert model.prompts == []
+
+
+def test_no_search_no_call() -> None:
+    model = FakeChatModel()
+    assert Rewrite(model).run(STATE, Settings(max_searches=0))["events"] == []
+    assert model.prompts == []
+
+
+def test_the_searcher_says_how_long_a_query_may_be() -> None:
+    model = FakeChatModel(replies=["kettle " * 20])
+    assert len(Rewrite(model, longest=50).run(STATE, Settings())["query"]) <= 50
+    assert len(Rewrite(None, longest=8).run(STATE, Settings())["query"]) <= 8
 
 
 def test_biography_questions_are_reduced_to_the_name() -> None:

@@ -1,5 +1,7 @@
-"""External knowledge from hits."""
+"""Hits, in the order in which they are read."""
 
+import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -9,37 +11,61 @@ from crag.nodes.search import Search
 from crag.parts import Hit
 from crag.settings import Settings
 from crag.state import State
-from crag.testing import FakeEvaluator, FakeSearcher
+from crag.testing import FakeSearcher
 
 STATE = State(question="Who wrote the first program?", query="first program, author")
 SPAM = Hit("Shop", "https://example.com/shop", "Buy programs here for less money today.")
+MOBILE = Hit("Ada", "https://en.m.wikipedia.org/wiki/Ada#Life", "The same page on a telephone.")
+FALSE = Hit("Ada", "https://wikipedia.org.example.com/wiki/Ada", "Not at all Wikipedia.")
 
 
-def test_hits_become_strips_scored_against_the_question(hits: list[Hit]) -> None:
-    evaluator = FakeEvaluator({"Ada": 0.8})
-    update = Search(FakeSearcher([*hits, SPAM]), evaluator).run(STATE, Settings())
-    assert [strip["kept"] for strip in update["external"]] == [True, True, False]
-    assert evaluator.calls[0][0] == STATE["question"]
-    assert update["usage"] == {"evaluator_calls": 1, "evaluated_texts": 3, "searches": 1}
+def urls(update: Any) -> list[str]:
+    return [hit["url"] for hit in update["hits"]]
 
 
-def test_wikipedia_comes_first_unless_told_otherwise(hits: list[Hit]) -> None:
-    node = Search(FakeSearcher(hits), FakeEvaluator())
-    first = node.run(STATE, Settings())["external"][0]["source"]["url"]
-    assert "wikipedia.org" in first
-    first = node.run(STATE, Settings(wikipedia_first=False))["external"][0]["source"]["url"]
-    assert "wikipedia.org" not in first
+def test_the_query_is_searched_for_once(hits: list[Hit]) -> None:
+    searcher = FakeSearcher([*hits, SPAM])
+    update = Search(searcher).run(STATE, Settings())
+    assert searcher.queries == [STATE["query"]]
+    assert update["usage"]["searches"] == 1
+    assert update["usage"]["web_milliseconds"] < 1000
+    assert update["events"] == []
+    assert update["hits"][0] == hits[1]._asdict()
 
 
-def test_a_hit_without_snippet_gives_its_title_and_an_empty_one_nothing() -> None:
-    found = [Hit("A title that says it all", "https://a.org", " "), Hit("", "https://b.org", "")]
-    external = Search(FakeSearcher(found), FakeEvaluator()).run(STATE, Settings())["external"]
-    assert [strip["text"] for strip in external] == ["A title that says it all"]
+@pytest.mark.parametrize(
+    ("wikipedia", "first", "count"), [("prefer", "en.wik", 3), ("only", "en.wik", 1)]
+)
+def test_wikipedia(hits: list[Hit], wikipedia: Any, first: str, count: int) -> None:
+    found = urls(Search(FakeSearcher([FALSE, *hits])).run(STATE, Settings(wikipedia=wikipedia)))
+    assert found[0].startswith(f"https://{first}")
+    assert len(found) == count
+
+
+def test_wikipedia_like_any_other_site(hits: list[Hit]) -> None:
+    update = Search(FakeSearcher([FALSE, *hits])).run(STATE, Settings(wikipedia="off"))
+    assert urls(update) == [FALSE.url, hits[0].url, hits[1].url]
+
+
+def test_only_wikipedia_where_there_is_none() -> None:
+    update = Search(FakeSearcher([SPAM, FALSE])).run(STATE, Settings(wikipedia="only"))
+    assert update["hits"] == []
+    assert "nothing usable on Wikipedia" in update["events"][0]["detail"]
+
+
+def test_a_page_is_found_once(hits: list[Hit]) -> None:
+    update = Search(FakeSearcher([hits[1], MOBILE, hits[1], SPAM])).run(STATE, Settings())
+    assert urls(update) == [hits[1].url, SPAM.url]
+
+
+def test_a_hit_without_an_address_cannot_be_cited() -> None:
+    found = [Hit("No", "", "text"), Hit("Odd", "javascript:alert(1)", "text"), SPAM]
+    assert urls(Search(FakeSearcher(found)).run(STATE, Settings())) == [SPAM.url]
 
 
 def test_only_as_many_hits_as_asked_for() -> None:
-    update = Search(FakeSearcher([SPAM] * 9), FakeEvaluator()).run(STATE, Settings(web_results=2))
-    assert len(update["external"]) == 2
+    many = [SPAM._replace(url=f"https://example.com/{number}") for number in range(9)]
+    assert len(Search(FakeSearcher(many)).run(STATE, Settings(web_results=2))["hits"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -47,6 +73,7 @@ def test_only_as_many_hits_as_asked_for() -> None:
     [
         (None, "search_unavailable"),
         (FakeSearcher([]), "search_empty"),
+        (FakeSearcher([Hit("a", "", "b")]), "search_empty"),
         (FakeSearcher(error=TimeoutError("20 s")), "search_failed"),
         (FakeSearcher(error=SearchError("Tavily", "quota", "used up")), "search_failed"),
         (FakeSearcher(error=SearchError("Tavily", "key", "not valid")), "search_unavailable"),
@@ -54,8 +81,49 @@ def test_only_as_many_hits_as_asked_for() -> None:
 )
 @pytest.mark.parametrize("way", ["run", "arun"])
 async def test_a_search_without_result_is_an_event(searcher: Any, kind: str, way: str) -> None:
-    node = Search(searcher, FakeEvaluator())
+    node = Search(searcher)
     update = node.run(STATE, Settings()) if way == "run" else await node.arun(STATE, Settings())
-    assert update["external"] == []
+    assert update["hits"] == []
     assert [entry["kind"] for entry in update["events"]] == [kind]
     assert update["events"][0]["fallback"] == "go on without knowledge from the web"
+
+
+class Sleeper(FakeSearcher):
+    """Takes far too long, in both ways."""
+
+    def search(self, query: str, limit: int) -> list[Hit]:
+        time.sleep(0.6)
+        return super().search(query, limit)
+
+    async def asearch(self, query: str, limit: int) -> list[Hit]:
+        await asyncio.sleep(30)
+        return super().search(query, limit)
+
+
+@pytest.mark.parametrize("way", ["run", "arun"])
+async def test_a_search_beyond_the_budget_of_seconds_is_given_up(way: str) -> None:
+    node, settings = Search(Sleeper([SPAM])), Settings(max_web_seconds=0.05)
+    start = time.monotonic()
+    update = node.run(STATE, settings) if way == "run" else await node.arun(STATE, settings)
+    assert time.monotonic() - start < 0.5
+    assert update["hits"] == []
+    (entry,) = update["events"]
+    assert (entry["kind"], entry["detail"]) == (
+        "search_failed",
+        "TimeoutError: no answer within 0.05 seconds",
+    )
+
+
+@pytest.mark.parametrize("settings", [Settings(max_searches=0), Settings(max_searches=2)])
+def test_a_budget_of_searches(settings: Settings) -> None:
+    searcher = FakeSearcher([SPAM])
+    spent = State(**STATE, usage={"searches": 2})
+    update = Search(searcher).run(spent, settings)
+    assert searcher.queries == []
+    assert [entry["kind"] for entry in update["events"]] == ["budget_exhausted"]
+
+
+def test_what_was_refused_is_not_searched_for() -> None:
+    searcher = FakeSearcher([SPAM])
+    assert Search(searcher).run(State(**STATE, refused=True), Settings())["hits"] == []
+    assert searcher.queries == []

@@ -2,22 +2,27 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from rich.console import Console
 
 from crag.cli.choose import environment, settings
+from crag.cli.confirm import decide
 from crag.cli.show import Trace
 from crag.compose import choose_parts
 from crag.graph import build_crag, build_rag
 from crag.settings import Settings
 
 _BUILDERS = {"crag": build_crag, "rag": build_rag}
+_THREAD = RunnableConfig(configurable={"thread_id": "ask"})
+INTERRUPT = "__interrupt__"
 _REPORTED = (
-    "question", "action", "scores", "thresholds", "query", "internal", "external", "knowledge",
-    "answer", "citations", "abstained", "events", "usage",
+    "question", "action", "scores", "thresholds", "query", "hits", "pages", "internal", "external",
+    "knowledge", "answer", "citations", "abstained", "events", "usage",
 )  # fmt: skip
 
 
@@ -33,22 +38,44 @@ def run(  # noqa: PLR0913 - the options of the command
     """Answer `question`; what can be wrong before the run raises a `CragError`."""
     chosen = settings(assignments)
     parts = choose_parts(environment(location), index_must_exist=True)
-    graph = _BUILDERS[method](parts)
+    checkpointer = InMemorySaver() if chosen.confirm_web else None
+    graph = _BUILDERS[method](parts, checkpointer=checkpointer)
     if as_json:
-        state = graph.invoke({"question": question}, context=chosen)
+        state = _invoke(graph, question, chosen)
         report = {"method": method} | {name: state.get(name) for name in _REPORTED}
         sys.stdout.write(json.dumps(report, ensure_ascii=False) + "\n")
     else:
         _stream(graph, question, chosen, Trace(Console(highlight=False), verbose=verbose))
 
 
+def _invoke(graph: Runnable[Any, Any], question: str, chosen: Settings) -> Mapping[str, Any]:
+    """Run to the end, with a human's decision wherever the graph asks for one."""
+    state = graph.invoke({"question": question}, _THREAD, context=chosen)
+    while INTERRUPT in state:
+        answer = decide(state[INTERRUPT][0].value)
+        state = graph.invoke(Command(resume=answer), _THREAD, context=chosen)
+    return dict(state)
+
+
 def _stream(graph: Runnable[Any, Any], question: str, chosen: Settings, trace: Trace) -> None:
-    modes = ["updates", "messages"]
-    for mode, chunk in graph.stream({"question": question}, context=chosen, stream_mode=modes):
-        if mode == "messages":
-            message, metadata = chunk
-            if metadata.get("langgraph_node") == "generate":
-                trace.token(message.text)
-        else:
-            for node, update in chunk.items():
-                trace.update(node, update)
+    given: Any = {"question": question}
+    while given is not None:
+        asked = None
+        for mode, chunk in graph.stream(
+            given, _THREAD, context=chosen, stream_mode=["updates", "messages"]
+        ):
+            if mode == "updates" and INTERRUPT in chunk:
+                asked = chunk[INTERRUPT][0]
+            _show(trace, mode, chunk)
+        given = None if asked is None else Command(resume=decide(asked.value))
+
+
+def _show(trace: Trace, mode: str, chunk: Any) -> None:
+    if mode == "messages":
+        message, metadata = chunk
+        if metadata.get("langgraph_node") == "generate":
+            trace.token(message.text)
+        return
+    for node, update in chunk.items():
+        if node != INTERRUPT:
+            trace.update(node, update)

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from crag.knowledge import without_controls
 from crag.state import Citation, Source, Strip, Thresholds
+from crag.untrusted import without_controls
 
 _COLOURS = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
 _BAR = 20
@@ -25,13 +25,17 @@ class Trace:
         self._verbose = verbose
         self._documents: list[Any] = []
         self._draft = ""
+        self._query = ""
         self._nodes: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "retrieve": self._retrieve,
             "grade": self._grade,
             "refine": self._refine,
             "keep": self._refine,
             "rewrite": self._rewrite,
+            "confirm": self._confirm,
             "search": self._search,
+            "read": self._read,
+            "select": self._select,
             "generate": self._generate,
         }
 
@@ -71,10 +75,35 @@ class Trace:
         self._strips("refine", update["internal"])
 
     def _rewrite(self, update: Mapping[str, Any]) -> None:
-        self._line("rewrite", _safe(update["query"]))
+        self._query = update["query"]
+        self._line("rewrite", _safe(self._query))
+
+    def _confirm(self, update: Mapping[str, Any]) -> None:
+        if update["query"] != self._query:  # A human chose another one.
+            self._line("confirm", _safe(update["query"]))
 
     def _search(self, update: Mapping[str, Any]) -> None:
-        self._strips("search", update["external"])
+        if update["hits"]:
+            self._line("search", f"{len(update['hits'])} hits")
+        for hit in update["hits"]:
+            title = _safe(_shortened(hit["title"]))
+            self._console.print(f"  {title} [dim]{_safe(hit['url'])}[/]", soft_wrap=True)
+
+    def _read(self, update: Mapping[str, Any]) -> None:
+        pages = update["pages"]
+        if not pages:
+            return
+        found = sum(page["paragraphs"] for page in pages)
+        self._line("read", f"{len(pages)} pages, {found} paragraphs")
+        for page in pages:
+            colour = "red" if page["status"] == "failed" else "green"
+            told = _safe(page["detail"]) or f"{page['paragraphs']} paragraphs"
+            status = f"[{colour}]{page['status']:<6}[/]"
+            self._console.print(f"  {status} {_safe(page['url'])} [dim]({told})[/]", soft_wrap=True)
+
+    def _select(self, update: Mapping[str, Any]) -> None:
+        if update["external"]:
+            self._strips("select", update["external"])
 
     def _strips(self, label: str, strips: Sequence[Strip]) -> None:
         kept = [strip for strip in strips if strip["kept"]]

@@ -1,122 +1,175 @@
 """Tavily, the web search service, as a `WebSearcher`."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
-
-from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
+from typing import TYPE_CHECKING, Any
 
 from crag.errors import SearchError, SearchProblem
 from crag.parts import Hit
+from crag.urls import distinct
+from crag.web.asking import (
+    TIMEOUT,
+    address_of,
+    broken_off,
+    failure_of,
+    query_of,
+    shown,
+    too_slow,
+    unreachable,
+    unreadable,
+)
+from crag.web.replies import objects, plain, text
+from crag.web.retries import LONGEST_WAIT, patiently
+from crag.web.service import certificates
 
-TIMEOUT = 20.0
-"""Seconds for one request."""
-ATTEMPTS = 3
-"""Requests in all for one search, as in the official code."""
-_HEALS = ("timeout", "server", "quota")
-_LONGEST_QUERY = 400
+if TYPE_CHECKING:
+    import httpx
+    import requests
+
+ADDRESS = "https://api.tavily.com"
 _PROVIDER = "Tavily"
+_MOST_RESULTS = 20
 
 
 class TavilySearcher:
     """Search through Tavily with the user's key; keyless access is never used.
 
     A rate limit, a server error and a timeout are tried again with backoff and jitter, at most
-    three requests in all; an invalid key and a spent plan are not.
+    three requests in all; an invalid key and a spent plan are not. The key goes to `base_url` and
+    nowhere else: redirects are not followed. With `raw_content` the service also returns the text
+    of each page, which saves fetching it.
 
     Raises:
         SearchError: from `search` and `asearch`, when no result came; `problem` says why.
     """
+
+    longest_query: int = 400
+    """Characters; Tavily refuses longer queries, so they are cut."""
 
     def __init__(
         self,
         api_key: str,
         *,
         base_url: str | None = None,
+        raw_content: bool = True,
         timeout: float = TIMEOUT,
-        longest_wait: float = 8.0,
+        longest_wait: float = LONGEST_WAIT,
     ) -> None:
         if not api_key.strip():
             raise SearchError(_PROVIDER, "key", "the key is empty: set TAVILY_API_KEY")
-        self._client: dict[str, Any] = {"api_key": api_key, "api_base_url": base_url}
-        self._timeout = timeout
-        again = retry(
-            retry=retry_if_exception(_can_heal),
-            stop=stop_after_attempt(ATTEMPTS),
-            wait=wait_random_exponential(multiplier=0.5, max=longest_wait),
-            reraise=True,
-        )
+        self._address = address_of(_PROVIDER, base_url or ADDRESS, "TAVILY_BASE_URL")
+        self._client: dict[str, Any] = {"api_key": api_key.strip(), "api_base_url": self._address}
+        self._raw_content, self._timeout = raw_content, timeout
+        again = patiently(longest_wait)
         self._search, self._asearch = again(self._request), again(self._arequest)
 
     def __repr__(self) -> str:
-        return "TavilySearcher()"  # The key stays out of logs and tracebacks.
+        return f"TavilySearcher({shown(self._address)!r})"  # The key stays out of logs.
 
     def search(self, query: str, limit: int) -> list[Hit]:
         """Return at most `limit` hits, best first."""
-        return self._search(query, limit)
+        return self._search(self._options(query, limit))[:limit]
 
     async def asearch(self, query: str, limit: int) -> list[Hit]:
         """Do the same without blocking the event loop."""
-        return await self._asearch(query, limit)
+        return (await self._asearch(self._options(query, limit)))[:limit]
 
-    def _request(self, query: str, limit: int) -> list[Hit]:
+    def _request(self, options: Mapping[str, Any]) -> list[Hit]:
+        import requests
         from tavily import TavilyClient
 
-        client = TavilyClient(**self._client)
-        with _as_search_errors():
-            try:
-                return _hits(client.search(**self._options(query, limit)), limit)
-            finally:
-                client.close()
+        with requests.Session() as session, self._failures() as seen:
+            session.max_redirects = 0
+            session.hooks["response"].append(seen.note)
+            return _hits(TavilyClient(**self._client, session=session).search(**options))
 
-    async def _arequest(self, query: str, limit: int) -> list[Hit]:
+    async def _arequest(self, options: Mapping[str, Any]) -> list[Hit]:
+        import httpx
         from tavily import AsyncTavilyClient
 
-        with _as_search_errors():
-            async with AsyncTavilyClient(**self._client) as client:
-                return _hits(await client.search(**self._options(query, limit)), limit)
+        trusted = await asyncio.to_thread(certificates)
+        with self._failures() as seen:
+            hooks = {"response": [seen.anote]}
+            async with httpx.AsyncClient(
+                base_url=self._address, event_hooks=hooks, verify=trusted
+            ) as connection:
+                client = AsyncTavilyClient(**self._client, client=connection)
+                return _hits(await client.search(**options))
 
     def _options(self, query: str, limit: int) -> dict[str, Any]:
-        return {"query": query[:_LONGEST_QUERY], "max_results": limit, "timeout": self._timeout}
+        return {
+            "query": query_of(_PROVIDER, query, self.longest_query),
+            "max_results": min(limit, _MOST_RESULTS),
+            "include_raw_content": "text" if self._raw_content else None,
+            "timeout": self._timeout,
+        }
+
+    @contextmanager
+    def _failures(self) -> Iterator["_Seen"]:
+        """Translate what the client and its two HTTP libraries raise."""
+        import httpx
+        import requests
+        from tavily import errors
+
+        seen = _Seen()
+        try:
+            yield seen
+        except errors.InvalidAPIKeyError as error:
+            raise _error("key", "the key is not valid: check TAVILY_API_KEY") from error
+        except errors.ForbiddenError as error:
+            message = f"refused, perhaps the plan's limit is reached: {_words(error)}"
+            raise _error("request", message) from error
+        except errors.BadRequestError as error:
+            raise _error("request", f"the query was not accepted: {_words(error)}") from error
+        except (errors.TimeoutError, httpx.TimeoutException, requests.Timeout) as error:
+            raise too_slow(_PROVIDER) from error
+        except (
+            errors.UsageLimitExceededError,
+            httpx.HTTPStatusError,
+            requests.HTTPError,
+            requests.TooManyRedirects,
+        ) as error:
+            raise failure_of(_PROVIDER, seen.status, seen.wait) from error
+        except (httpx.ConnectError, httpx.InvalidURL, requests.ConnectionError) as error:
+            raise unreachable(_PROVIDER, self._address) from error
+        # The client itself trips over a reply that is JSON of another form.
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise unreadable(_PROVIDER) from error
+        except (httpx.HTTPError, requests.RequestException) as error:
+            raise broken_off(_PROVIDER, error) from error
 
 
-def _hits(reply: Mapping[str, Any], limit: int) -> list[Hit]:
-    """Read the results; one without a URL cannot be cited and is left out."""
-    return [
-        Hit(str(result.get("title") or ""), str(result["url"]), str(result.get("content") or ""))
-        for result in reply.get("results") or []
-        if result.get("url")
-    ][:limit]
+class _Seen:
+    """Keep what the client's exceptions do not carry on: status and Retry-After."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.wait: str | None = None
+
+    def note(self, response: "requests.Response | httpx.Response", **_: object) -> None:
+        self.status, self.wait = response.status_code, response.headers.get("Retry-After")
+
+    async def anote(self, response: "httpx.Response") -> None:
+        self.note(response)
 
 
-@contextmanager
-def _as_search_errors() -> Iterator[None]:
-    """Translate what the client and its two HTTP libraries raise."""
-    import httpx
-    import requests
-    from tavily import errors
+def _hits(reply: Mapping[str, Any]) -> list[Hit]:
+    return distinct(
+        Hit(
+            plain(result.get("title")),
+            text(result.get("url")),
+            plain(result.get("content")),
+            text(result.get("raw_content")),
+        )
+        for result in objects(reply.get("results"))
+    )
 
-    try:
-        yield
-    except errors.InvalidAPIKeyError as error:
-        raise _error("key", "the key is not valid: check TAVILY_API_KEY") from error
-    except errors.ForbiddenError as error:
-        raise _error("request", f"refused, perhaps the plan's limit is reached: {error}") from error
-    except errors.UsageLimitExceededError as error:
-        raise _error("quota", f"too many requests, or the quota is used up: {error}") from error
-    except (errors.TimeoutError, httpx.TimeoutException, requests.Timeout) as error:
-        raise _error("timeout", "no answer in time: try again later") from error
-    except errors.BadRequestError as error:
-        raise _error("request", f"the query was not accepted: {error}") from error
-    except (httpx.HTTPError, requests.RequestException) as error:
-        raise _error("server", f"{type(error).__name__}: try again later") from error
-    except ValueError as error:  # A body that is not JSON.
-        raise _error("server", "the reply cannot be read: try again later") from error
+
+def _words(error: Exception) -> str:
+    """Return what the service said, short enough for a message."""
+    return plain(str(error))[:200] or "no reason given"
 
 
 def _error(problem: SearchProblem, message: str) -> SearchError:
     return SearchError(_PROVIDER, problem, message)
-
-
-def _can_heal(error: BaseException) -> bool:
-    return isinstance(error, SearchError) and error.problem in _HEALS

@@ -1,0 +1,74 @@
+"""Text from web pages and documents as data: what could act in a prompt or a terminal is disarmed.
+
+Readers still see the words: brackets that open a tag, a token or a citation become look-alikes,
+and only what nobody sees is removed.
+"""
+
+import re
+
+_ANSI = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
+    r"|\x1b[\]PX^_][^\x07\x1b]{0,500}(?:\x07|\x1b\\)"  # titles, links
+    r"|\x1b[ -/]*[0-Z\\-~]"
+)
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f"
+    "\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
+# Between letters of these scripts, and in emoji, joiners change what is read.
+_SCRIPTS = (
+    "\u0600-\u07bf\u0840-\u085f\u08a0-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u18af\u1b00-\u1b7f"
+    "\ua840-\ua87f\ufb50-\ufdff\ufe70-\ufefc"
+)
+_EMOJI = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf"
+    "\u2934\u2935\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+_STRAY = re.compile(
+    f"(?<![{_SCRIPTS}{_EMOJI}\ufe0f])[\u200c\u200d]|[\u200c\u200d](?![{_SCRIPTS}{_EMOJI}])"
+    f"|(?<![{_EMOJI}#*0-9])[\ufe0e\ufe0f]|(?<=[#*0-9])[\ufe0e\ufe0f](?!\u20e3)"
+    "|(?<![\u1820-\u18aa])[\u180b-\u180d\u180f]"  # Mongolian letters choose their form by these.
+)
+
+_TAG = re.compile(
+    r"[<＜﹤](?=\s*(?:[/\\]\s*)?(?:(?:passages?|question|paragraph|start_of_turn|end_of_turn|"
+    r"start_of_image|system|user|assistant|human|think|tool_call|tool_response)\b"
+    r"|(?:s|bos|eos|unk|pad)\s*[>＞﹥]|[<＜﹤]\s*/?\s*sys\b|sys\s*[>＞﹥]))",
+    re.IGNORECASE,
+)
+_TOKEN = re.compile(r"[<＜﹤](\s*[|｜]\s*[\w▁:/.-]{1,60}\s*[|｜]\s*)[>＞﹥]")
+_WORDS = (
+    r"no\s*retrieval|retrieval|continue\s*to\s*use\s*evidence|relevant|irrelevant|"
+    r"fully\s*supported|partially\s*supported|no\s*support\s*/\s*contradictory|"
+    r"utility\s*:\s*\d+|sep|/?\s*inst|/?\s*(?:system_prompt|available_tools|tool_calls|tool_results)"
+)
+_NUMBERS = r"\d+(?:\s*[,;–-]\s*\d+)*"
+_BRACKETED = re.compile(rf"[\[［](\s*(?:{_WORDS}|{_NUMBERS})\s*)[\]］]", re.IGNORECASE)
+
+
+def neutral(text: str) -> str:
+    """Disarm a text for prompts and terminals; ordinary text stays as it is.
+
+    Removed: escape sequences, control, direction and invisible characters (joiners and variation
+    selectors stay in the scripts and emoji that need them; flags made of tag characters lose
+    them). With other brackets: our own tags, tags and tokens of chat
+    templates, Self-RAG's reflection tokens, citation numbers. A text that went through this once
+    is not changed by it again; none grows.
+    """
+    text = _TAG.sub("‹", without_controls(text))
+    return _BRACKETED.sub(r"(\1)", _TOKEN.sub(r"‹\1›", text))
+
+
+def without_controls(text: str) -> str:
+    """Remove what a terminal obeys and what nobody sees; of line breaks only the line feed stays.
+
+    Escape sequences, control and direction characters become a space, so that the words around them
+    stay apart.
+    """
+    text = _CONTROL.sub(" ", _ANSI.sub(" ", text.replace("\r\n", "\n")))
+    before, text = "", _INVISIBLE.sub("", text)
+    while before != text:  # What one removal brings together may be stray in its turn.
+        before, text = text, _STRAY.sub("", text)
+    return text

@@ -1,0 +1,100 @@
+"""Pages that were read before, in one SQLite file."""
+
+import json
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from itertools import count
+from pathlib import Path
+from time import time
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+BUSY_SECONDS = 2.0
+"""How long one process waits for another one that writes."""
+LONGEST_HOURS = 24.0 * 30
+"""Rows older than this, and than the writer's own hours, are deleted now and then."""
+_WRITES = 100
+"""Old rows are deleted at the first of so many writes."""
+_TABLE = """
+CREATE TABLE IF NOT EXISTS pages (
+    key TEXT PRIMARY KEY, value TEXT NOT NULL, stored REAL NOT NULL
+) WITHOUT ROWID
+"""
+
+
+class PageCache:
+    """Keep JSON objects under text keys; several threads and processes may use the file at once.
+
+    A file that is damaged or cannot be written never fails a run: it is logged, and nothing is
+    kept. Only the user can read the file, since it tells what was asked.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._writes = count()
+
+    def get(self, key: str, hours: float) -> dict[str, Any] | None:
+        """Return what was kept under `key` in the last `hours`, or None; at 0 nothing is opened."""
+        if hours <= 0 or not self.path.exists():
+            return None
+        row = None
+        with self._tolerated(), self._connection() as connection:
+            query = "SELECT value FROM pages WHERE key = ? AND stored > ?"
+            row = connection.execute(query, (key, time() - hours * 3600)).fetchone()
+        return None if row is None else _object(row[0])
+
+    def put(self, key: str, value: Mapping[str, Any], hours: float) -> None:
+        """Keep `value`, unless `hours`, the age up to which it would serve, is 0."""
+        if hours <= 0:
+            return
+        text = json.dumps(value)
+        with self._tolerated(), self._connection() as connection, connection:
+            connection.execute("REPLACE INTO pages VALUES (?, ?, ?)", (key, text, time()))
+            if next(self._writes) % _WRITES == 0:
+                self._clean(connection, max(hours, LONGEST_HOURS))
+
+    def clean(self, hours: float) -> None:
+        """Delete what is older than `hours`."""
+        with self._tolerated(), self._connection() as connection, connection:
+            self._clean(connection, hours)
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """Open the file for one operation: a connection must not cross threads."""
+        self._prepare()
+        with closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(_TABLE)
+            yield connection
+
+    @contextmanager
+    def _tolerated(self) -> Iterator[None]:
+        """Go on without the cache where it fails."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            message = "the cache of pages %s is not used: %s. If it is damaged, delete it"
+            logger.warning(message, self.path, error)
+
+    def _prepare(self) -> None:
+        """Create the file with its permissions, which SQLite gives to its other files too."""
+        if not self.path.exists():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+
+    @staticmethod
+    def _clean(connection: sqlite3.Connection, hours: float) -> None:
+        connection.execute("DELETE FROM pages WHERE stored < ?", (time() - hours * 3600,))
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

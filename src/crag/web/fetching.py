@@ -1,0 +1,191 @@
+"""Fetch one URL: redirects, retries, status, limits. The connections are the guard's."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from importlib.metadata import version
+from typing import NamedTuple
+
+import httpx
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+
+from crag.errors import PageError, PageProblem
+from crag.web.addresses import Target, redirected, target_of
+from crag.web.bodies import ENCODINGS, READABLE, Share, read_body, readable, sniffed
+from crag.web.retries import retry_after
+
+MOST_REDIRECTS = 5
+ATTEMPTS = 2
+"""Requests for one URL where the first one failed in a way that can heal."""
+USER_AGENT = f"crag/{version('corrective-rag')} (+retrieval for one question)"
+_HEADERS = {
+    "User-Agent": USER_AGENT,
+    "Accept": ", ".join(READABLE),
+    "Accept-Encoding": ENCODINGS,
+}
+_REDIRECTS = (301, 302, 303, 307, 308)
+_OK, _TOO_MANY = 200, 429
+_PASSING_STATUSES = (502, 503, 504)
+
+Gate = Callable[[Target], AbstractAsyncContextManager[None]]
+"""Entered around each request; raises `PageError` to keep a target from being fetched."""
+
+
+class Terms(NamedTuple):
+    """The limits under which one URL is fetched."""
+
+    until: float
+    """Time of the event loop's clock when it has to be done."""
+    most_bytes: int
+    share: Share
+    """What it spends of the bytes for all pages."""
+    gate: Gate = lambda _: nullcontext()
+    types: tuple[str, ...] = READABLE
+    """Content types; empty: any."""
+    attempts: int = ATTEMPTS
+
+
+class Fetched(NamedTuple):
+    """The body of one URL."""
+
+    url: str
+    """Where the redirects ended."""
+    content_type: str
+    """As the server names it, with parameters; guessed from the body when it names none."""
+    body: bytes
+
+
+class FetchError(PageError):
+    """One request failed; `status` is what the server answered, if it did.
+
+    `passes` says that a second request may succeed, `after` in how many seconds, if that is known.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        url: str,
+        problem: PageProblem,
+        message: str,
+        *,
+        status: int | None = None,
+        passes: bool = False,
+        after: float | None = None,
+    ) -> None:
+        self.status, self.passes, self.after = status, passes, after
+        super().__init__(url, problem, message)
+
+
+class Fetcher:
+    """Fetch URLs through a transport, without cookies, proxies or credentials.
+
+    The transport is used directly: a client of httpx would keep cookies and read redirects itself.
+
+    Args:
+        transport: Normally a `crag.web.transport.GuardedTransport`.
+        longest_wait: Seconds before a second attempt, at most, unless the server asks for more.
+    """
+
+    def __init__(self, transport: httpx.AsyncBaseTransport, *, longest_wait: float = 1.0) -> None:
+        self._transport = transport
+        self._pause = wait_random_exponential(multiplier=longest_wait / 2, max=longest_wait)
+
+    async def fetch(self, url: str, terms: Terms) -> Fetched:
+        """Return what `url` leads to after at most five redirects, each checked as a new URL.
+
+        Raises:
+            PageError: With the problem; nothing else is raised for what a server does.
+        """
+        try:
+            async with asyncio.timeout_at(terms.until):
+                return await self._follow(url, terms)
+        except TimeoutError as error:
+            raise PageError(url, "timeout", "no complete answer in time") from error
+
+    async def _follow(self, url: str, terms: Terms) -> Fetched:
+        target, seen = target_of(url), set[str]()
+        while len(seen) <= MOST_REDIRECTS:
+            seen.add(target.url)
+            answer = await self._with_retry(target, terms)
+            if isinstance(answer, Fetched):
+                return answer
+            if answer.url in seen:
+                raise PageError(url, "refused", "its redirects go round in a circle")
+            target = answer
+        raise PageError(url, "refused", f"more than {MOST_REDIRECTS} redirects")
+
+    async def _with_retry(self, target: Target, terms: Terms) -> Fetched | Target:
+        again = AsyncRetrying(
+            retry=retry_if_exception(lambda error: _can_heal(error, terms.until)),
+            stop=stop_after_attempt(terms.attempts),
+            wait=self._wait,
+            reraise=True,
+        )
+        return await again(self._request, target, terms)
+
+    def _wait(self, state: RetryCallState) -> float:
+        error = state.outcome and state.outcome.exception()
+        asked = error.after if isinstance(error, FetchError) else None
+        return (asked or 0.0) + self._pause(state)
+
+    async def _request(self, target: Target, terms: Terms) -> Fetched | Target:
+        async with terms.gate(target):
+            with _as_page_errors(target.url):
+                request = httpx.Request("GET", target.url, headers=_HEADERS)
+                response = await self._transport.handle_async_request(request)
+                try:
+                    return await _answer(response, target, terms)
+                finally:
+                    await response.aclose()
+
+
+async def _answer(response: httpx.Response, target: Target, terms: Terms) -> Fetched | Target:
+    """Return the body, or where to go instead."""
+    location = response.headers.get("location")
+    if response.status_code in _REDIRECTS and location is not None:
+        return redirected(target, location)
+    if response.status_code != _OK:
+        raise _status_error(response, target.url)
+    content_type = response.headers.get("content-type", "")
+    readable(content_type, target.url, terms.types)
+    body = await read_body(response, target.url, terms.most_bytes, terms.share)
+    if terms.types:
+        content_type = sniffed(content_type, body, target.url)
+    return Fetched(target.url, content_type, body)
+
+
+def _status_error(response: httpx.Response, url: str) -> FetchError:
+    status, after = response.status_code, retry_after(response.headers.get("retry-after"))
+    passes = status in _PASSING_STATUSES or (status == _TOO_MANY and after is not None)
+    message = f"the server answered with status {status}"
+    return FetchError(url, "status", message, status=status, passes=passes, after=after)
+
+
+def _can_heal(error: BaseException, until: float) -> bool:
+    """Say whether a second request may succeed, and in time."""
+    if not isinstance(error, FetchError) or not error.passes:
+        return False
+    return asyncio.get_running_loop().time() + (error.after or 0.0) < until
+
+
+@contextmanager
+def _as_page_errors(url: str) -> Iterator[None]:
+    """Translate what httpx raises."""
+    try:
+        yield
+    except httpx.InvalidURL as error:
+        raise PageError(url, "refused", "not fetched: it cannot be read as a URL") from error
+    except httpx.TimeoutException as error:
+        raise PageError(url, "timeout", "no connection in time") from error
+    except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError) as error:
+        message = f"the connection broke: {error or type(error).__name__}"
+        raise FetchError(url, "network", message, passes=True) from error
+    except httpx.TransportError as error:
+        raise PageError(
+            url, "network", f"no connection: {error or type(error).__name__}"
+        ) from error

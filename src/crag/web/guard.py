@@ -1,0 +1,115 @@
+"""The guard at the connection: what is connected to is the very address that was checked.
+
+A check before the request could be cheated by a name that resolves differently a moment later. Here
+the name is resolved once, all of its addresses are checked, and the connection goes to one of them.
+TLS and the Host header keep the name.
+"""
+
+import socket
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
+from typing import Any, Protocol, cast
+
+import httpcore
+
+from crag.errors import PageError
+from crag.web.addresses import refusal_of_address, refusal_of_host
+from crag.web.threads import in_thread
+
+MOST_ADDRESSES = 3
+"""Addresses of one name that are tried, one after another."""
+CONNECT_SECONDS = 4.0
+"""For one attempt to connect to one address."""
+
+
+class Resolver(Protocol):
+    """Find the addresses of a host; raises `OSError` when there are none."""
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        """Return IP addresses as text, best first."""
+        ...
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """Ask the operating system for the addresses of a host."""
+    found = await in_thread(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def plain_connector() -> httpcore.AsyncNetworkBackend:
+    """Return what opens connections unless another one is given; it checks nothing."""
+    # httpcore defines the class twice, for where anyio is missing; httpx brings it.
+    return cast("httpcore.AsyncNetworkBackend", httpcore.AnyIOBackend())
+
+
+class GuardedBackend(httpcore.AsyncNetworkBackend):
+    """Connect to public addresses only.
+
+    Raises:
+        PageError: `refused`, from `connect_tcp`, before anything was connected to.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_loopback: bool = False,
+        resolver: Resolver | None = None,
+        connector: httpcore.AsyncNetworkBackend | None = None,
+    ) -> None:
+        self._allow_loopback = allow_loopback
+        self._resolver = resolver or resolve
+        self._connector = connector or plain_connector()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connect to the first of the host's addresses that answers, if all of them may be."""
+        failure: Exception = httpcore.ConnectError(f"{host} has no address")
+        seconds = CONNECT_SECONDS if timeout is None else min(timeout, CONNECT_SECONDS)
+        for address in (await self._addresses(host, port))[:MOST_ADDRESSES]:
+            try:
+                return await self._connector.connect_tcp(
+                    address, port, seconds, local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ASYNC109, ARG002
+        socket_options: Iterable[Any] | None = None,  # noqa: ARG002
+    ) -> httpcore.AsyncNetworkStream:
+        """Refuse: nothing on the web is a Unix socket."""
+        raise PageError(path, "refused", "not fetched: it is a Unix socket")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait as the connector does."""
+        await self._connector.sleep(seconds)
+
+    async def _addresses(self, host: str, port: int) -> Sequence[str]:
+        """Resolve and check; one address that is refused refuses the host."""
+        if reason := refusal_of_host(host, allow_loopback=self._allow_loopback):
+            raise PageError(host, "refused", f"not fetched: {reason}")
+        try:
+            addresses = [host] if _is_address(host) else await self._resolver(host, port)
+        except (OSError, UnicodeError) as error:
+            raise httpcore.ConnectError(f"{host} cannot be resolved") from error
+        for address in addresses:
+            if reason := refusal_of_address(address, allow_loopback=self._allow_loopback):
+                raise PageError(host, "refused", f"not fetched: {reason}")
+        return addresses
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,102 @@
+"""Read web pages over HTTP, guarded, as a `PageReader`."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crag.parts import Page, ReadingLimits
+from crag.urls import canonical
+from crag.web.threads import in_thread, started
+
+if TYPE_CHECKING:
+    import httpcore
+
+    from crag.web.guard import Resolver
+    from crag.web.visit import Tools, Transcribe, Visit
+
+
+class HttpPageReader:
+    """Fetch pages at the same time and transcribe them; a page that fails says in which way.
+
+    Each call has connections of its own, so that any thread and any event loop may call.
+
+    Args:
+        allow_loopback: Also read sites on this machine (127.0.0.0/8, ::1). Other private addresses
+            are never read.
+        cache: File that keeps pages for `ReadingLimits.cache_hours`; None: nothing is kept.
+        resolver: Finds the addresses of hosts in the place of the operating system.
+        connector: Opens connections in the place of httpcore.
+        transcribe: Turns a body into paragraphs in the place of `crag.web.transcribe`.
+        longest_wait: Seconds before a request is tried again, at most, unless the site asks for
+            more and there is time.
+        robots_seconds: How long a site's robots.txt is waited for.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        *,
+        allow_loopback: bool = False,
+        cache: Path | None = None,
+        resolver: "Resolver | None" = None,
+        connector: "httpcore.AsyncNetworkBackend | None" = None,
+        transcribe: "Transcribe | None" = None,
+        longest_wait: float = 1.0,
+        robots_seconds: float = 2.0,
+    ) -> None:
+        self._cache, self._transcribe = cache, transcribe
+        self._robots_seconds = robots_seconds
+        self._options: dict[str, Any] = {
+            "allow_loopback": allow_loopback,
+            "resolver": resolver,
+            "connector": connector,
+            "longest_wait": longest_wait,
+        }
+
+    def read(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
+        """Return one page for each URL, in order; works under a running event loop too."""
+        return started(lambda: asyncio.run(self.aread(urls, limits))).result()
+
+    async def aread(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
+        """Do the same without blocking the event loop.
+
+        Two spellings of one URL are fetched once; the bytes are told with the first.
+        """
+        visit = await in_thread(self._visit, limits)
+        first: dict[str, str] = {}
+        for url in urls:
+            first.setdefault(canonical(url), url)
+        read = await visit.pages(list(first.values()))
+        return list(_for_each(urls, dict(zip(first, read, strict=True))))
+
+    def _visit(self, limits: ReadingLimits) -> "Visit":
+        from crag.web.visit import Visit
+
+        return Visit(self._tools, limits)
+
+    @cached_property
+    def _tools(self) -> "Tools":
+        """Made for the first pages, before their time counts: what reads them loads slowly."""
+        from crag.web.cache import PageCache
+        from crag.web.robots import Robots
+        from crag.web.visit import Tools
+
+        cache = None if self._cache is None else PageCache(self._cache)
+        robots = Robots(cache, seconds=self._robots_seconds)
+        transcribe = self._transcribe or _own_transcribe()
+        return Tools(cache=cache, robots=robots, transcribe=transcribe, **self._options)
+
+
+def _for_each(urls: Sequence[str], pages: dict[str, Page]) -> Iterator[Page]:
+    """Tell the bytes of a page once, however often it was asked for."""
+    for url in urls:
+        page = pages[canonical(url)]
+        pages[canonical(url)] = page._replace(fetched_bytes=0)
+        yield page._replace(url=url)
+
+
+def _own_transcribe() -> "Transcribe":
+    from crag.web.transcribe import transcribe
+
+    return transcribe

@@ -1,0 +1,129 @@
+"""Manners towards sites: what their robots.txt forbids, and few pages at once."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from threading import Lock
+from time import monotonic
+from typing import NamedTuple
+
+from protego import Protego
+
+from crag.errors import PageError
+from crag.web.addresses import Target
+from crag.web.cache import PageCache
+from crag.web.threads import in_thread
+
+ROBOT = "crag"
+"""The name that a robots.txt calls us by."""
+SECONDS = 2.0
+"""For fetching and reading one robots.txt."""
+MOST_BYTES = 512 * 1024
+"""Of one robots.txt; the standard asks for at least 500 KiB."""
+_HOURS = 24.0
+MOST_SITES = 1000
+"""Whose rules are kept in memory."""
+
+FetchText = Callable[[str], Awaitable[str | None]]
+"""Returns the text at a URL, "" if the site has none, None if that could not be found out."""
+
+
+class _Known(NamedTuple):
+    rules: Protego
+    since: float
+
+
+class Robots:
+    """Remember the rules of sites, in memory for a day and in the cache for as long as it says.
+
+    A site without robots.txt (4xx) allows everything. So does one whose robots.txt cannot be had
+    (5xx, no connection, too slow, too large): unlike a crawler, which would come back later,
+    a question has to be answered now, with at most a few pages of a site. Such a page waits two
+    seconds for it, no longer.
+    """
+
+    def __init__(self, cache: PageCache | None = None, *, seconds: float = SECONDS) -> None:
+        self._cache, self.seconds = cache, seconds
+        self._known: dict[str, _Known] = {}
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    async def allows(self, target: Target, hours: float, fetch: FetchText) -> bool:
+        """Say whether the site allows us to read `target`; `hours` is the age the cache may have.
+
+        Raises nothing for what the site does.
+        """
+        known = self._known.get(target.origin)
+        if known is None or monotonic() - known.since > _HOURS * 3600:
+            known = _Known(await self._rules(target, hours, fetch), monotonic())
+            self._remember(target.origin, known)
+        return known.rules.can_fetch(target.url, ROBOT)
+
+    async def _rules(self, target: Target, hours: float, fetch: FetchText) -> Protego:
+        try:
+            async with asyncio.timeout(self.seconds):
+                text = await self._text(target, hours, fetch)
+                # In a thread, because hostile rules take long: each name times each rule.
+                return await in_thread(Protego.parse, text or "")
+        except TimeoutError:
+            return Protego.parse("")
+
+    async def _text(self, target: Target, hours: float, fetch: FetchText) -> str | None:
+        key = f"robots {target.origin}"
+        kept = await in_thread(self._cache.get, key, hours) if self._cache is not None else None
+        if kept is not None and isinstance(kept.get("text"), str):
+            return str(kept["text"])
+        text = await fetch(f"{target.url.partition('://')[0]}://{_authority(target)}/robots.txt")
+        if self._cache is not None and text is not None:
+            await in_thread(self._cache.put, key, {"text": text}, hours)
+        return text
+
+    def _remember(self, origin: str, known: _Known) -> None:
+        with self._lock:
+            if len(self._known) >= MOST_SITES:
+                self._known.clear()
+            self._known[origin] = known
+
+
+class Manners:
+    """The gate of one call: asks robots.txt, and lets few requests of a site through at once.
+
+    Args:
+        robots: The rules, shared between calls; None: nobody asks.
+        fetch: Fetches a robots.txt.
+        hours: Age up to which a kept robots.txt serves.
+        at_once: Requests of one host and port at the same time.
+    """
+
+    def __init__(
+        self, robots: Robots | None, fetch: FetchText, *, hours: float, at_once: int
+    ) -> None:
+        self._robots, self._fetch, self._hours = robots, fetch, hours
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(at_once)
+        )
+
+    @asynccontextmanager
+    async def enter(self, target: Target) -> AsyncIterator[None]:
+        """Let one request through.
+
+        Raises:
+            PageError: `robots`, when the site forbids it.
+        """
+        if self._robots is not None and not await self._allowed(self._robots, target):
+            raise PageError(target.url, "robots", "the site's robots.txt forbids it")
+        async with self._slots[target.origin]:
+            yield
+
+    async def _allowed(self, robots: Robots, target: Target) -> bool:
+        async with self._asking[target.origin]:  # One page asks, the others of the site wait.
+            return await robots.allows(target, self._hours, self._fetch)
+
+
+def _authority(target: Target) -> str:
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    return f"{host}:{target.port}"

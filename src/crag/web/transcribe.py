@@ -1,0 +1,138 @@
+"""Transcribe the body of a page into titled paragraphs."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from crag.errors import PageError
+from crag.paragraphs import FEWEST_CHARACTERS, paragraphs_of
+from crag.strips import sentences_of
+from crag.web.encodings import decoded
+from crag.web.html import read_html
+from crag.web.pdf import read_pdf
+
+MOST_PARAGRAPHS = 400
+"""What follows them is left out."""
+LONGEST_PARAGRAPH = 1_600
+"""Characters, about 250 English words; a longer one is cut at sentence ends."""
+LONGEST_TITLE = 300
+_MOST_BINARY = 0.05
+_BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f\x7f\N{REPLACEMENT CHARACTER}]")
+_MARKUP = re.compile(rb"<\s*(!doctype|html|head|body|p|div|h1|meta)\b", re.IGNORECASE)
+_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
+
+Kind = Literal["html", "pdf", "text", "markdown"]
+_KINDS: dict[str, Kind] = {
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "application/pdf": "pdf",
+    "application/x-pdf": "pdf",
+    "text/plain": "text",
+    "text/markdown": "markdown",
+    "text/x-markdown": "markdown",
+}
+_UNSPECIFIC = ("", "application/octet-stream", "binary/octet-stream")
+
+
+class Transcript(NamedTuple):
+    """What a page says."""
+
+    title: str
+    """On one line; empty where the page names none."""
+    paragraphs: tuple[str, ...]
+    """In the order of the page, each on one line, without the title, no two alike."""
+
+
+def can_transcribe(content_type: str) -> bool:
+    """Say whether a body of this type may hold what `transcribe` reads, as a fetcher asks first."""
+    name = _media_type(content_type)
+    return name in _KINDS or name in _UNSPECIFIC
+
+
+def transcribe(body: bytes, content_type: str, url: str) -> Transcript:
+    """Return the title and the paragraphs of a page.
+
+    `content_type` is the HTTP header, `url` serves messages and titles. Reads HTML, PDF, plain text
+    and Markdown. The text is as the page has it: what shows it or gives it to a model neutralises
+    it first (`crag.untrusted`).
+
+    Raises:
+        PageError: the content type is not one of these, the body is damaged, or it has no text.
+    """
+    kind = _kind(body, content_type)
+    if kind is None:
+        raise PageError(url, "content_type", f"{_media_type(content_type)!r} is not a text")
+    title, found = _read(kind, body, content_type, url)
+    title = " ".join(title.split())[:LONGEST_TITLE]
+    paragraphs = _paragraphs(found, title)
+    if not paragraphs:
+        raise PageError(url, "empty", "no text in it")
+    return Transcript(title, paragraphs)
+
+
+def _media_type(content_type: str) -> str:
+    return content_type.split(";", maxsplit=1)[0].strip().lower()
+
+
+def _kind(body: bytes, content_type: str) -> Kind | None:
+    name = _media_type(content_type)
+    if can_transcribe(content_type) and body.lstrip()[:5] == b"%PDF-":
+        return "pdf"
+    if name in _UNSPECIFIC:
+        return "html" if _MARKUP.search(body[:2_048]) else "text"
+    return _KINDS.get(name)
+
+
+def _read(kind: Kind, body: bytes, content_type: str, url: str) -> tuple[str, Iterable[str]]:
+    if kind == "pdf":
+        return read_pdf(body, url)
+    text = decoded(body, content_type)
+    if len(_BINARY.findall(text)) > _MOST_BINARY * len(text):
+        raise PageError(url, "unreadable", "its content is binary, not a text")
+    match kind:
+        case "html":
+            return read_html(text, url)
+        case "markdown":
+            heading = next(iter(_HEADING.findall(text)), ("", ""))
+            return heading[1], paragraphs_of(_HEADING.sub("\n", text))
+        case _:
+            return "", paragraphs_of(text)
+
+
+def _paragraphs(found: Iterable[str], title: str) -> tuple[str, ...]:
+    """Cut what is too long; leave out what is too short, the title, and what was there before."""
+    seen = {title.casefold()}
+    kept: list[str] = []
+    for piece in (piece for paragraph in found for piece in _cut(paragraph)):
+        if len(piece) >= FEWEST_CHARACTERS and piece.casefold() not in seen:
+            seen.add(piece.casefold())
+            kept.append(piece)
+        if len(kept) == MOST_PARAGRAPHS:
+            break
+    return tuple(kept)
+
+
+def _cut(paragraph: str) -> Iterator[str]:
+    """Return a paragraph in pieces of whole sentences, none longer than `LONGEST_PARAGRAPH`."""
+    if len(paragraph) <= LONGEST_PARAGRAPH:
+        yield paragraph
+        return
+    piece = ""
+    for sentence in _sentences(paragraph[: MOST_PARAGRAPHS * LONGEST_PARAGRAPH]):
+        if piece and len(piece) + 1 + len(sentence) > LONGEST_PARAGRAPH:
+            yield piece
+            piece = ""
+        piece = f"{piece} {sentence}" if piece else sentence
+    yield piece
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for sentence in sentences_of(text):
+        rest = sentence
+        while len(rest) > LONGEST_PARAGRAPH:
+            end = rest.rfind(" ", 1, LONGEST_PARAGRAPH + 1)
+            end = end if end > 0 else LONGEST_PARAGRAPH
+            yield rest[:end].strip()
+            rest = rest[end:].strip()
+        if rest:
+            yield rest

@@ -1,0 +1,45 @@
+"""External knowledge from what was read."""
+
+from crag.nodes.select import Select
+from crag.settings import Settings
+from crag.state import FoundHit, Source, State, Strip
+from crag.testing import FakeEvaluator
+
+SOURCE = Source(id="hit-1", title="Ada", url="https://example.org/ada", position="paragraph 1")
+TEXTS = ["Ada Lovelace wrote the first program.", "Buy programs here for less.", "Too short"]
+
+
+def strips(*texts: str) -> list[Strip]:
+    return [Strip(text=text, source=SOURCE, score=None, kept=False, reason="") for text in texts]
+
+
+def test_all_paragraphs_in_one_call_against_the_question() -> None:
+    evaluator = FakeEvaluator({"Lovelace wrote": 0.8})
+    state = State(question="Who wrote the first program?", query="program", external=strips(*TEXTS))
+    update = Select(evaluator).run(state, Settings())
+    assert [strip["kept"] for strip in update["external"]] == [True, False, False]
+    ((question, texts),) = evaluator.calls
+    assert question == state["question"]
+    assert texts == [f"Ada // {text}" for text in TEXTS[:2]]
+    assert update["usage"] == {"evaluator_calls": 1, "evaluated_texts": 2}
+    assert update["external"][0]["source"] == SOURCE
+
+
+def test_switched_off() -> None:
+    evaluator = FakeEvaluator()
+    update = Select(evaluator).run(
+        State(question="q", external=strips(*TEXTS)), Settings(select=False)
+    )
+    assert all(strip["kept"] for strip in update["external"])
+    assert evaluator.calls == []
+
+
+def test_nothing_to_select_from() -> None:
+    assert Select(FakeEvaluator()).run(State(question="q", external=[]), Settings()) == {
+        "external": [],
+        "events": [],
+        "usage": {},
+    }
+    hit = FoundHit(title="", url="https://example.org", snippet="", text="")
+    update = Select(FakeEvaluator()).run(State(question="q", hits=[hit]), Settings())
+    assert [entry["kind"] for entry in update["events"]] == ["search_empty"]

@@ -1,0 +1,319 @@
+"""Bodies of pages into titled paragraphs."""
+
+import io
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crag.errors import PageError
+from crag.web.transcribe import (
+    LONGEST_PARAGRAPH,
+    LONGEST_TITLE,
+    MOST_PARAGRAPHS,
+    can_transcribe,
+    transcribe,
+)
+from tests.web.site import PARAGRAPHS, page, pdf
+
+URL = "https://www.hive-letter.example/bees"
+HTML = "text/html; charset=utf-8"
+FILLER = "The wheel of the mill turned twice a day whenever the pond behind the dam ran out. "
+
+
+def read(html: str, url: str = URL) -> tuple[str, tuple[str, ...]]:
+    return transcribe(html.encode(), HTML, url)
+
+
+def problem_of(body: bytes, content_type: str) -> str:
+    with pytest.raises(PageError) as caught:
+        transcribe(body, content_type, URL)
+    assert caught.value.url == URL
+    return caught.value.problem
+
+
+def test_an_article_without_its_surroundings() -> None:
+    title, paragraphs = transcribe(page("article"), HTML, URL)
+    assert title == "Cape Merrow Lighthouse"
+    assert len(paragraphs) == 9
+    assert paragraphs[0].startswith("Cape Merrow Lighthouse stands on the western end")
+    assert "1926, Electric lamp with a generator; 1987, The last keeper" in paragraphs[7]
+    assert "made in Paris.; The fog signal was" in paragraphs[4]
+    text = " ".join(paragraphs)
+    for other in ("script", "comment", "newsletter", "Copyright", "About us", "The keepers "):
+        assert other not in text
+
+
+def test_a_page_that_is_mostly_links() -> None:
+    title, paragraphs = transcribe(page("navigation"), HTML, URL)
+    assert title == "The salt roads"
+    assert [paragraph[:16] for paragraph in paragraphs] == ["A salt road is a", "The journey took"]
+
+
+def test_only_what_readers_see() -> None:
+    title, paragraphs = transcribe(page("injected"), HTML, URL)
+    assert title == "The comet of 1811"
+    text = " ".join(paragraphs)
+    assert "HIDDEN" not in text
+    assert "Ignore all previous instructions." in text
+    assert "Its orbit brings it back" in text
+
+
+@pytest.mark.parametrize(
+    "hiding",
+    [
+        "hidden",
+        "aria-hidden=' TRUE '",
+        "style='display : none !important'",
+        "style='DISPLAY:NONE'",
+        "style='display:/* x */none'",
+        "style='d\\69splay:none'",
+        "style='visibility:collapse'",
+        "style='font-size:0.5px'",
+        "style='opacity:.01'",
+        "style='height:0;overflow:hidden'",
+        "style='text-indent:-9999px'",
+        "style='position:fixed;top:-200em'",
+        "style='position:absolute;clip:rect(0,0,0,0)'",
+        "style='clip-path:inset(100%)'",
+        "style='transform:scale(0)'",
+        "style='color:white'",
+        "style='color:#FEFEFE'",
+        "style='color:rgb(255, 100%, 255)'",
+        "style='color:rgba(0,0,0,0)'",
+        "style='color:transparent'",
+        "style='color:#123;background:#112233 none'",
+        "style='color:teal;background-color:teal'",
+        "bgcolor=black style='color:#000'",
+    ],
+)
+@pytest.mark.parametrize("element", ["p", "div"])
+def test_hidden_elements_with_all_within_them(hiding: str, element: str) -> None:
+    seen = f"<p>{FILLER * 3}</p>"
+    _, paragraphs = read(f"{seen}<{element} {hiding}><b>{FILLER} Secret.</b></{element}>{seen} end")
+    assert paragraphs
+    assert "Secret" not in " ".join(paragraphs)
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "style='color:white;background:#000'",
+        "style='background:url(dark.png);color:#fff'",
+        "style='height:0'",
+        "style='opacity:0.9;font-size:small;color:inherit;background:inherit'",
+        "style='color:rgb(300);x;:;;top:-5px'",
+        "aria-hidden=false",
+    ],
+)
+def test_what_is_not_hidden(style: str) -> None:
+    assert read(f"<div {style}><p>{FILLER * 3}</p></div>")[1] == ((FILLER * 3).strip(),)
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "title"),
+    [
+        ("<title>Bees | Hive</title>", "<h1>Winter <i>bees</i></h1>", "Winter bees"),
+        (
+            "<title>Winter bees | Hive</title>",
+            "<h1>Hive Times</h1><h1>Winter bees</h1>",
+            "Winter bees",
+        ),
+        ("<meta property='og:title' content=' On\n bees '><title>x</title>", "", "On bees"),
+        ("<title>Bees | Anything</title>", "", "Bees"),
+        (
+            "<title>Bees - The Hive</title><meta property=og:site_name content='the hive'>",
+            "",
+            "Bees",
+        ),
+        ("<title>Bees — Hive Letter</title>", "", "Bees"),
+        ("<title>Mozart – Requiem</title>", "", "Mozart – Requiem"),
+        ("<title>Self-help</title>", "<h1> </h1>", "Self-help"),
+        ("", "", ""),
+        (f"<title>{'long ' * 1000}</title>", "", ("long " * 1000)[:LONGEST_TITLE]),
+    ],
+)
+def test_titles(head: str, body: str, title: str) -> None:
+    html = f"<html><head>{head}</head><body>{body}<p>{FILLER * 3}</p></body></html>"
+    assert read(html) == (title, ((FILLER * 3).strip(),))
+
+
+def test_where_no_main_content_is_found_every_paragraph_serves() -> None:
+    html = "<footer><p>Ten chars.</p><p>Eleven char</p><p>A third<br>line &amp; more</p></footer>"
+    assert read(html)[1] == ("Eleven char", "A third line & more")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "header", "declared"),
+    [
+        ("latin-1", "text/html; charset=ISO-8859-1", ""),
+        ("latin-1", "text/html", "<meta charset='latin-1'>"),
+        ("latin-1", "text/html; charset=utf-8", "<meta charset=utf-8>"),
+        ("latin-1", "text/html", ""),
+        ("cp1252", "text/html; charset=latin-1", ""),
+        ("cp1252", "text/html; charset=rot13", "<meta charset=unicode_escape>"),
+        ("utf-8", "text/html", ""),
+        ("utf-8", "text/html; charset=no-such-thing", "<meta charset=utf-16>"),
+        ("utf-8-sig", "text/html; charset=latin-1", "<meta charset=latin-1>"),
+        ("utf-16", "text/html", ""),
+        ("utf-16", "text/html; charset=utf-8", "<meta charset=utf-8>"),
+        ("utf-16-le", "text/html", ""),
+        ("utf-16-be", "text/html; charset='UTF-16BE'", ""),
+        ("utf-32", "text/html", ""),
+    ],
+)
+def test_encodings(encoding: str, header: str, declared: str) -> None:
+    html = page("accents").decode().replace("<head>", f"<head>{declared}")
+    title, paragraphs = transcribe(html.encode(encoding), header, URL)
+    assert title == "Le café de Noël"
+    assert "préparé par la maîtresse de maison" in paragraphs[0]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_shift_jis(declared: bool) -> None:
+    text = "岬の灯台は一八七四年に初めて点灯され、島の西の端に立っている。" * 4
+    html = f"<html><head><title>灯台</title></head><body><p>{text}</p></body></html>"
+    header = "text/html; charset=Shift_JIS" if declared else "text/html"
+    assert transcribe(html.encode("shift_jis"), header, URL) == ("灯台", (text,))
+
+
+def test_a_single_damaged_byte_does_not_change_the_encoding() -> None:
+    body = page("accents").replace(b"<h1>", b"<h1>\xff")
+    assert "maîtresse" in transcribe(body, HTML, URL).paragraphs[0]
+
+
+def test_plain_text_and_markdown() -> None:
+    body = "\n\n".join(PARAGRAPHS).encode()
+    assert transcribe(body, "text/plain", URL) == ("", PARAGRAPHS)
+    assert transcribe(body, "", URL) == ("", PARAGRAPHS)
+    marked = b"# The tide mill #\n" + body + b"\n## A later heading\n"
+    assert transcribe(marked, "text/markdown; charset=utf-8", URL) == ("The tide mill", PARAGRAPHS)
+
+
+@pytest.mark.parametrize("content_type", ["application/pdf", "application/octet-stream", HTML])
+def test_pdf(content_type: str) -> None:
+    assert transcribe(pdf(), content_type, URL) == ("The tide mill", PARAGRAPHS)
+
+
+def test_damaged_and_encrypted_pdf() -> None:
+    from pypdf import PdfReader, PdfWriter
+
+    assert problem_of(b"%PDF-1.4 and then nothing", "application/pdf") == "unreadable"
+    assert problem_of(b"no PDF at all", "application/pdf") == "unreadable"
+    writer = PdfWriter(PdfReader(io.BytesIO(pdf())))
+    writer.encrypt("secret", algorithm="RC4-128")
+    locked = io.BytesIO()
+    writer.write(locked)
+    assert problem_of(locked.getvalue(), "application/pdf") == "unreadable"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "problem"),
+    [
+        (b"\x89PNG\r\n", "image/png", "content_type"),
+        (b"{}", "application/json", "content_type"),
+        (b"a,b", "text/csv", "content_type"),
+        (b"%PDF-1.4", "image/png", "content_type"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(32)) * 9, "text/html", "unreadable"),
+        (b"", HTML, "empty"),
+        (b"   ", "text/plain", "empty"),
+        (b"<p></p>", HTML, "empty"),
+        (page("empty"), HTML, "empty"),
+    ],
+)
+def test_what_cannot_be_read(body: bytes, content_type: str, problem: str) -> None:
+    assert problem_of(body, content_type) == problem
+
+
+def test_which_types_may_be_fetched() -> None:
+    assert all(map(can_transcribe, [HTML, "", "Application/PDF", "text/plain"]))
+    assert not any(map(can_transcribe, ["image/png", "application/json", "text/css"]))
+
+
+def test_long_paragraphs_are_cut_at_sentence_ends_and_none_comes_twice() -> None:
+    sentences = [f"Sentence number {number} says what the wheel did." for number in range(200)]
+    html = f"<p>{' '.join(sentences)}</p><p>{FILLER}</p><p>{FILLER}</p><p>{'x' * 5000}</p>"
+    _, paragraphs = read(html)
+    assert len(set(paragraphs)) == len(paragraphs)
+    assert max(map(len, paragraphs)) <= LONGEST_PARAGRAPH
+    text = [paragraph for paragraph in paragraphs if "Sentence" in paragraph]
+    assert " ".join(text) == " ".join(sentences)
+    assert all(paragraph.endswith("did.") for paragraph in text)
+
+
+TEXT = FILLER.encode()
+HOSTILE = {
+    "nested": b"<p>" + TEXT + b"</p>" + b"<div>" * 100_000 + b"deep" + b"</div>" * 100_000,
+    "closed without opening": b"<div>" * 100_000 + b"</span>" * 100_000 + TEXT,
+    "inline": b"<b><i>" * 50_000 + TEXT,
+    "tables": b"<table><tr><td>" * 30_000 + TEXT,
+    "attribute": b"<p class='" + b"x" * 3_000_000 + b"'>" + TEXT,
+    "attributes": b"<p " + b" ".join(b"a%d=1" % i for i in range(200_000)) + b">" + TEXT,
+    "style": b"<p style='" + b"a:b;" * 500_000 + b"'>" + TEXT,
+    "brackets": b"<" * 1_000_000,
+    "ampersands": b"<p>" + b"&" * 1_000_000,
+    "references": b"<p>" + b"&#x1b;&#0;&#xfffe;&#xd800;&#x110000;&#9999999999;" * 2_000 + TEXT,
+    "nulls": b"<p>\0" + TEXT * 9 + b"\0</p>",
+    "open comment": b"<!--" * 500_000,
+    "open script": b"<p>" + TEXT + b"<script>" + b"x" * 3_000_000,
+    "never closed": (b"<li><p>" + TEXT) * 5_000,
+    "paragraphs": b"<p>" * 500_000,
+    "entities": (
+        b'<?xml version="1.0"?><!DOCTYPE h [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;&a;&a;">'
+        b'<!ENTITY x SYSTEM "file:///etc/passwd">]><html><p>' + b"&b;&x;" * 1_000 + TEXT
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_pages_end_soon(name: str) -> None:
+    began = time.process_time()
+    try:
+        paragraphs = transcribe(HOSTILE[name], HTML, URL).paragraphs
+    except PageError as error:
+        assert error.problem in {"empty", "unreadable"}  # noqa: PT017
+    else:
+        assert 0 < len(paragraphs) <= MOST_PARAGRAPHS
+        assert "root:" not in " ".join(paragraphs)
+    assert time.process_time() - began < 10
+
+
+def test_a_page_of_three_megabytes() -> None:
+    years = range(55_000)
+    rows = "".join(f"<p>In the year {n} the tower was lit again, as before.</p>" for n in years)
+    began = time.process_time()
+    title, paragraphs = read(f"<html><body><article><h1>Tower</h1>{rows}</article></body></html>")
+    assert (title, len(paragraphs)) == ("Tower", MOST_PARAGRAPHS)
+    assert time.process_time() - began < 10
+
+
+PIECES = [
+    "<p>", "</p>", "<div hidden>", "</div>", "<h1>", "</h1>", "<table>", "<td>", "<li>", "<ul>",
+    "<title>", "<meta property=og:title content='\x01'>", "<svg><p>", "</svg>", "<html>", "<body>",
+    "</body>", "</html>", "<!--", "-->", "<![CDATA[", "&nbsp;", "&#1;", "\x0b", "\ufffe", "\0",
+    "<1>", "<é>", "<a href='", "'", ">", FILLER, "<script>", "</script>", "<frameset>", "<?pi",
+    "<html hidden>", "<br>", "<p:q>",
+]  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.one_of(st.lists(st.sampled_from(PIECES), max_size=25).map("".join), st.text()),
+    st.sampled_from(["utf-8", "utf-16", "cp1252"]),
+    st.sampled_from(["text/html", "text/html; charset=utf-8", "", "text/plain", "text/markdown"]),
+)
+def test_anything_is_a_transcript_or_a_page_error(html: str, encoding: str, header: str) -> None:
+    try:
+        _, paragraphs = transcribe(html.encode(encoding, "replace"), header, URL)
+    except PageError:
+        return
+    assert all(11 <= len(paragraph) <= LONGEST_PARAGRAPH for paragraph in paragraphs)
+
+
+def test_nothing_is_written_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    assert problem_of(page("empty"), HTML) == "empty"
+    assert problem_of(b"%PDF-1.4 x", "application/pdf") == "unreadable"
+    assert not caplog.records
+    assert not Path("trafilatura.log").exists()
