@@ -65,6 +65,9 @@ class Generate:
         if reply is not None and reply.problem is None:
             cites = bool(plan.strips) and settings.task == "default"
             update = from_reply(state, reply, plan.knowledge, plan.strips, cites=cites)
+            if cites and settings.require_citations and _is_uncited(update):
+                events = [*plan.events, *update["events"]]
+                return self._without_reply(state, plan._replace(events=events), reply)
             if not plan.strips:
                 detail = "no knowledge was left: the answer rests on the model alone"
                 update["events"].append(event("own_knowledge", "generate", detail))
@@ -104,6 +107,10 @@ class _Plan(NamedTuple):
     knowledge: str
     call: tuple[ChatModel, list[AnyMessage]] | None
     events: list[Event]
+
+
+def _is_uncited(update: GenerateUpdate) -> bool:
+    return not (update["citations"] or update["abstained"])
 
 
 def _prompt(question: str, knowledge: str, settings: Settings) -> list[AnyMessage]:

@@ -14,6 +14,8 @@ from crag.state import FoundHit, SearchUpdate, State, Usage
 from crag.urls import distinct, is_wikipedia
 
 _FALLBACK = "go on without knowledge from the web"
+_MOST_HITS = 20
+"""Tavily returns no more for one search."""
 
 
 class Search:
@@ -31,7 +33,7 @@ class Search:
         searcher, planned = self._searcher, self._without_search(state, settings)
         if searcher is None or planned is not None:
             return planned or _nothing()
-        seconds, limit, query = settings.max_web_seconds, settings.web_results, state["query"]
+        seconds, limit, query = settings.max_web_seconds, _asked_for(settings), state["query"]
         hits: list[Hit] = []
         start = time.monotonic()
         with Attempt("web search") as attempt:
@@ -43,7 +45,7 @@ class Search:
         searcher, planned = self._searcher, self._without_search(state, settings)
         if searcher is None or planned is not None:
             return planned or _nothing()
-        seconds, limit, query = settings.max_web_seconds, settings.web_results, state["query"]
+        seconds, limit, query = settings.max_web_seconds, _asked_for(settings), state["query"]
         hits: list[Hit] = []
         start = time.monotonic()
         with Attempt("web search") as attempt:
@@ -86,7 +88,23 @@ def _update(
         detail = f"the web search found nothing usable{where} for {state['query']!r}"
         return _nothing(event("search_empty", "search", detail, _FALLBACK), usage=usage)
     found = [FoundHit(title=h.title, url=h.url, snippet=h.snippet, text=h.text) for h in chosen]
-    return SearchUpdate(hits=found, events=[], usage=usage)
+    return SearchUpdate(hits=found, events=_unusable(hits), usage=usage)
+
+
+def _unusable(hits: Sequence[Hit]) -> list[Event]:
+    """Say how many hits cannot be cited, or lead to a page that another one leads to."""
+    dropped = len(hits) - len(distinct(hits))
+    if not dropped:
+        return []
+    detail = f"{dropped} of {len(hits)} hits have no web address, or that of another hit"
+    return [event("hits_dropped", "search", detail, "the others are used")]
+
+
+def _asked_for(settings: Settings) -> int:
+    """Return how many hits to ask for: more where only Wikipedia's stay, as far as services go."""
+    if settings.wikipedia != "only":
+        return settings.web_results
+    return max(settings.web_results, min(_MOST_HITS, 3 * settings.web_results))
 
 
 def _in_order(hits: Sequence[Hit], settings: Settings) -> list[Hit]:

@@ -20,20 +20,23 @@ _NODE = "generate"
 def from_reply(
     state: State, reply: Reply, knowledge: str, strips: Sequence[Strip], *, cites: bool
 ) -> GenerateUpdate:
-    """Take the model's text as the answer, with its citations validated where it `cites`."""
+    """Take the model's text as the answer, with citations and links validated where it `cites`."""
     if reply.text.lower().startswith(NOT_FOUND.lower().rstrip(".")):
         detail = "the model found no answer in the knowledge"
         return abstained(state, knowledge, [], detail, reply)
     if not cites:
         return _update(state, reply.text, knowledge, [], [], reply)
-    answer, citations, removed = validate(reply.text, numbered(strips))
+    answer, citations, removed, links = validate(reply.text, numbered(strips))
     events: list[Event] = []
+    if links:
+        detail = f"the answer linked what no strip holds: {', '.join(links)}"
+        events.append(event("link_removed", _NODE, detail, "the link was removed"))
     if removed:
         marks = ", ".join(f"[{number}]" for number in removed)
         detail = f"the answer cited {marks}, but there are {len(strips)} strips"
         events.append(event("citation_removed", _NODE, detail, "the citation was removed"))
     if not citations:
-        events.append(event("uncited_answer", _NODE, "the answer cites no strip: check it"))
+        events.append(event("uncited_answer", _NODE, "the answer cites no strip"))
     return _update(state, answer, knowledge, citations, events, reply)
 
 

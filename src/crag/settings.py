@@ -112,6 +112,9 @@ class Settings(BaseModel):
     """Age up to which pages kept on disk serve again. 0: pages are neither kept nor taken from
     there."""
 
+    require_citations: bool = True
+    """Replace a model's answer that cites nothing by quotations, or abstain. Off: such an answer is
+    shown, with an event. The paper's tasks have answers without citations."""
     allow_own_knowledge: bool = False
     """Let the model answer from what it knows when no knowledge is left. Off: abstain."""
     max_answer_tokens: int | None = Field(default=None, ge=1, le=100_000)

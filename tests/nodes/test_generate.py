@@ -45,9 +45,28 @@ def test_a_citation_to_nothing_is_removed_and_recorded() -> None:
     assert "[5]" in update["events"][0]["detail"]
 
 
-def test_an_answer_without_citation_is_marked() -> None:
-    update = Generate(FakeChatModel(replies=["Ada."]), None).run(state("Ada."), Settings())
+def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
+    model = FakeChatModel(replies=["Bob."])
+    update = Generate(model, FakeQuoter()).run(state("Ada did."), Settings())
     assert kinds(update) == ["uncited_answer"]
+    assert update["answer"] == "“Ada did.” [1]"
+    assert update["usage"]["llm_calls"] == 1
+    update = Generate(model, None).run(state("Ada did."), Settings())
+    assert kinds(update) == ["uncited_answer", "abstained"]
+    assert update["abstained"]
+
+
+def test_an_answer_without_citation_may_be_shown() -> None:
+    model, settings = FakeChatModel(replies=["Ada."]), Settings(require_citations=False)
+    update = Generate(model, None).run(state("Ada."), settings)
+    assert (update["answer"], kinds(update)) == ("Ada.", ["uncited_answer"])
+
+
+def test_a_link_that_no_strip_holds_is_removed_and_recorded() -> None:
+    model = FakeChatModel(replies=["![x](https://evil.example/?q=1) Ada did [1]."])
+    update = Generate(model, None).run(state("Ada did."), Settings())
+    assert update["answer"] == "x Ada did [1]."
+    assert kinds(update) == ["link_removed"]
 
 
 def test_a_model_that_finds_nothing_abstains() -> None:

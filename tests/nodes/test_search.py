@@ -47,6 +47,15 @@ def test_wikipedia_like_any_other_site(hits: list[Hit]) -> None:
     assert urls(update) == [FALSE.url, hits[0].url, hits[1].url]
 
 
+def test_more_is_asked_for_where_only_wikipedia_stays(hits: list[Hit]) -> None:
+    many = [SPAM._replace(url=f"https://example.com/{number}") for number in range(9)]
+    update = Search(FakeSearcher([*many, *hits])).run(STATE, Settings(wikipedia="only"))
+    assert urls(update) == [hits[1].url]
+    assert (
+        Search(FakeSearcher([*many, *hits])).run(STATE, Settings())["hits"][0]["url"] == many[0].url
+    )
+
+
 def test_only_wikipedia_where_there_is_none() -> None:
     update = Search(FakeSearcher([SPAM, FALSE])).run(STATE, Settings(wikipedia="only"))
     assert update["hits"] == []
@@ -56,6 +65,9 @@ def test_only_wikipedia_where_there_is_none() -> None:
 def test_a_page_is_found_once(hits: list[Hit]) -> None:
     update = Search(FakeSearcher([hits[1], MOBILE, hits[1], SPAM])).run(STATE, Settings())
     assert urls(update) == [hits[1].url, SPAM.url]
+    (entry,) = update["events"]
+    assert entry["kind"] == "hits_dropped"
+    assert entry["detail"].startswith("2 of 4 hits")
 
 
 def test_a_hit_without_an_address_cannot_be_cited() -> None:

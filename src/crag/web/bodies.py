@@ -77,6 +77,7 @@ async def read_body(response: httpx.Response, url: str, most: int, share: Share)
             part = decode(chunk, min(most - size, share.left) + 1)
             received, size = received + len(chunk), size + len(part)
             if max(received, size) > most:
+                share.spend(url, min(len(part), share.left))
                 raise too_large
             share.spend(url, len(part))
             parts.append(part)

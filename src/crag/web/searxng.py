@@ -5,7 +5,6 @@ from typing import Any
 
 from crag.errors import SearchError
 from crag.parts import Hit
-from crag.urls import distinct
 from crag.web.asking import TIMEOUT, address_of, query_of, shown, unreadable
 from crag.web.replies import objects, plain, text
 from crag.web.retries import LONGEST_WAIT, patiently
@@ -71,10 +70,10 @@ def _hits(reply: Mapping[str, Any]) -> list[Hit]:
     if not results and silent:
         message = f"no engine of the server answered: {silent}. Check its engines, or wait"
         raise SearchError(_PROVIDER, "server", message)
-    return distinct(
+    return [
         Hit(plain(result.get("title")), text(result.get("url")), plain(result.get("content")))
         for result in results
-    )
+    ]
 
 
 def _silent(engines: object) -> str:

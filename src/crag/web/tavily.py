@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from crag.errors import SearchError, SearchProblem
 from crag.parts import Hit
-from crag.urls import distinct
 from crag.web.asking import (
     TIMEOUT,
     address_of,
@@ -155,7 +154,7 @@ class _Seen:
 
 
 def _hits(reply: Mapping[str, Any]) -> list[Hit]:
-    return distinct(
+    return [
         Hit(
             plain(result.get("title")),
             text(result.get("url")),
@@ -163,7 +162,7 @@ def _hits(reply: Mapping[str, Any]) -> list[Hit]:
             text(result.get("raw_content")),
         )
         for result in objects(reply.get("results"))
-    )
+    ]
 
 
 def _words(error: Exception) -> str:

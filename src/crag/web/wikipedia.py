@@ -6,7 +6,6 @@ from typing import Any
 
 from crag.errors import SearchError
 from crag.parts import Hit
-from crag.urls import distinct
 from crag.web.asking import TIMEOUT, address_of, query_of, shown, unreadable
 from crag.web.replies import objects, plain, text
 from crag.web.retries import LONGEST_WAIT, PassingSearchError, patiently
@@ -103,14 +102,14 @@ def _hits(reply: Mapping[str, Any]) -> list[Hit]:
         pages = objects(found["pages"]) if found else []
     except (KeyError, TypeError) as error:
         raise unreadable(_PROVIDER) from error
-    return distinct(
+    return [
         Hit(
             plain(page.get("title")),
             text(page.get("fullurl")),
             plain(page.get("extract")) or plain(page.get("snippet")),
         )
         for page in sorted(pages, key=_rank)
-    )
+    ]
 
 
 def _rank(page: Mapping[str, Any]) -> float:

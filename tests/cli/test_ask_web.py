@@ -1,0 +1,167 @@
+"""`crag ask` as users start it: the web answers what the documents do not, on loopback."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.parts import Hit
+from tests.loopback import Loopback
+from tests.web.engines import KEY, queries, searching
+from tests.web.site import Website, website
+
+pytestmark = pytest.mark.slow
+CRAG = Path(sys.executable).with_name("crag")
+QUESTION = "Who designed the Cape Merrow Lighthouse?"
+KEYWORDS = "designed Cape Merrow Lighthouse"
+KETTLE = "# Kettles\n\nA kettle boils water in three minutes. Its lid must be closed.\n"
+LEFT_ALONE = ("OPENAI_", "TAVILY_", "SEARXNG_", "CRAG_", "LANGSMITH_", "LANGCHAIN_")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of one file, and nothing else."""
+    made = tmp_path_factory.mktemp("asked")
+    (made / "kettle.md").write_text(KETTLE)
+    assert "1 added" in crag(made, {}, "index", "kettle.md").stdout
+    return made
+
+
+@pytest.fixture
+def site() -> Iterator[Website]:
+    with website() as running:
+        yield running
+
+
+@pytest.fixture
+def tavily(site: Website) -> Iterator[Loopback]:
+    hits = [
+        Hit("Salt roads", site.at("/navigation"), "About old roads of salt."),
+        Hit("Gone", site.at("/404"), "A page about roads that is gone."),
+        Hit("Cape Merrow", site.at("/article"), "A lighthouse on the island of Orrin."),
+    ]
+    with searching("tavily", hits) as (server, _):
+        yield server
+
+
+def crag(
+    folder: Path, variables: dict[str, str], *arguments: str, answer: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """Run the command in `folder` with these variables and no others of ours."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(LEFT_ALONE)}
+    return subprocess.run(
+        [CRAG, *arguments],
+        cwd=folder,
+        env=kept | {"LANGSMITH_TRACING": "false", "COLUMNS": "100"} | variables,
+        input=answer,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+
+
+def configured(server: Loopback, cache: Path) -> dict[str, str]:
+    return {
+        "TAVILY_API_KEY": KEY,
+        "TAVILY_BASE_URL": server.url,
+        "CRAG_ALLOW_LOOPBACK": "true",
+        "CRAG_PAGE_CACHE": str(cache),
+    }
+
+
+def test_the_terminal_shows_what_was_found_read_kept_and_cited(
+    folder: Path, site: Website, tavily: Loopback, tmp_path: Path
+) -> None:
+    shown = crag(folder, configured(tavily, tmp_path / "p"), "ask", QUESTION).stdout
+    for expected in (
+        "grade     incorrect",
+        f"rewrite   {KEYWORDS}\n",
+        "search    3 hits",
+        f"  Cape Merrow {site.at('/article')}\n",
+        "read      3 pages, 11 paragraphs",
+        f"  read   {site.at('/article')} (9 paragraphs)",
+        f"  failed {site.at('/404')} (the server answered with status 404)",
+        "page_failed: ",
+        "→ its snippet serves",
+        " of 12 strips kept",
+        " dropped: below the strip threshold -0.5",
+        "“It was designed by the engineer Edith Halloran and first lit on 3 March 1874",
+        f"\n  [1] {site.at('/article')}, paragraph 1\n",
+    ):
+        assert expected in shown, shown
+    assert queries("tavily", tavily) == [KEYWORDS]
+    assert KEY not in shown
+
+
+def test_json_has_hits_pages_paragraphs_and_what_was_spent(
+    folder: Path, site: Website, tavily: Loopback, tmp_path: Path
+) -> None:
+    asked = (folder, configured(tavily, tmp_path / "p"), "ask", QUESTION, "--json")
+    told = crag(*asked).stdout
+    trace: dict[str, Any] = json.loads(told)
+    assert told.count("\n") == 1
+    assert (trace["action"], trace["query"], trace["abstained"]) == ("incorrect", KEYWORDS, False)
+    assert [hit["title"] for hit in trace["hits"]] == ["Salt roads", "Gone", "Cape Merrow"]
+    statuses = ["read", "failed", "read"]
+    assert [page["status"] for page in trace["pages"]] == statuses
+    verdicts = {(strip["kept"], bool(strip["reason"])) for strip in trace["external"]}
+    assert verdicts == {(True, True), (False, True)}
+    assert trace["citations"][0]["source"]["url"] == site.at("/article")
+    assert {event["kind"] for event in trace["events"]} == {"rewrite_skipped", "page_failed"}
+    usage = trace["usage"]
+    assert (usage["searches"], usage["pages"], usage["cached_pages"]) == (1, 3, 0)
+    assert usage["page_bytes"] > 3000
+    assert usage["web_milliseconds"] > 0
+    site.requests.clear()
+    again: dict[str, Any] = json.loads(crag(*asked).stdout)
+    assert [page["status"] for page in again["pages"]] == ["cached", "failed", "cached"]
+    assert site.paths() == ["/404"]
+    assert again["answer"] == trace["answer"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked_for", "refused"),
+    [
+        ("y\n", [KEYWORDS], False),
+        ("lighthouse of Cape Merrow site:evil.example\n", ["lighthouse of Cape Merrow"], False),
+        ("n\n", [], True),
+        ("", [], True),
+    ],
+    ids=["yes", "another-query", "no", "nobody"],
+)
+def test_a_human_decides_on_the_terminal(
+    folder: Path,
+    site: Website,
+    tavily: Loopback,
+    tmp_path: Path,
+    answer: str,
+    asked_for: list[str],
+    refused: bool,
+) -> None:
+    options = ("ask", QUESTION, "--json", "--set", "confirm_web=true")
+    done = crag(folder, configured(tavily, tmp_path / "p"), *options, answer=answer)
+    trace: dict[str, Any] = json.loads(done.stdout)
+    assert "Incorrect: the best of 1 documents scores -0." in done.stderr
+    assert f"The web would be searched for: {KEYWORDS}" in done.stderr
+    assert queries("tavily", tavily) == asked_for
+    assert ("search_refused" in {event["kind"] for event in trace["events"]}) == refused
+    assert trace["abstained"] == refused
+    assert bool(site.requests) != refused
+    assert trace["query"] == (asked_for or [KEYWORDS])[0]
+
+
+def test_a_refusal_is_shown_on_the_terminal(
+    folder: Path, site: Website, tavily: Loopback, tmp_path: Path
+) -> None:
+    options = ("ask", QUESTION, "--set", "confirm_web=true")
+    done = crag(folder, configured(tavily, tmp_path / "p"), *options, answer="no\n")
+    assert "search_refused: the web search was refused" in done.stdout
+    assert "I could not find this in the documents." in done.stdout
+    assert site.requests == []
+    assert tavily.requests == []
