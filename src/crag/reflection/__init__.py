@@ -1,0 +1,1 @@
+"""Self-RAG: a model that says by tokens whether to retrieve, and judges what it wrote."""
