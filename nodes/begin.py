@@ -2,7 +2,8 @@
 
 from crag.question import read_question
 from crag.settings import Settings
-from crag.state import InputState, OpeningUpdate, opening
+from crag.state import InputState
+from crag.updates import OpeningUpdate, opening
 
 
 class Begin:

@@ -9,7 +9,8 @@ from langgraph.types import interrupt
 from crag.events import Event, event
 from crag.queries import LONGEST, cut, without_operators
 from crag.settings import Settings
-from crag.state import ConfirmUpdate, State
+from crag.state import State
+from crag.updates import ConfirmUpdate
 
 APPROVALS = frozenset({"approve", "approved", "yes", "y", "ok", "true"})
 REFUSALS = frozenset({"refuse", "refused", "no", "n", "false"})

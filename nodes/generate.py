@@ -15,8 +15,9 @@ from crag.parts import ChatModel, Quotation, Quoter
 from crag.prompts import render
 from crag.replies import Reply, aask, ask
 from crag.settings import Settings
-from crag.state import GenerateUpdate, State, Strip
+from crag.state import State, Strip
 from crag.untrusted import neutral
+from crag.updates import GenerateUpdate
 
 _KINDS: dict[ModelProblem, EventKind] = {"refused": "model_refused", "empty": "model_empty"}
 

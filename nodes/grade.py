@@ -7,7 +7,8 @@ from crag.events import Event, event
 from crag.parts import Evaluator
 from crag.scoring import score_texts, with_title
 from crag.settings import Settings
-from crag.state import Action, GradeUpdate, State, Thresholds
+from crag.state import Action, State, Thresholds
+from crag.updates import GradeUpdate
 
 
 class Grade:

@@ -2,7 +2,8 @@
 
 from crag.settings import Settings
 from crag.sources import kept_whole
-from crag.state import InternalUpdate, State, Usage
+from crag.state import State, Usage
+from crag.updates import InternalUpdate
 
 
 class Keep:

@@ -11,7 +11,8 @@ from crag.paragraphs import paragraphs_of
 from crag.parts import Page, PageReader, ReadingLimits
 from crag.settings import Settings
 from crag.sources import strips_of_page, strips_of_snippet
-from crag.state import FoundHit, PageRecord, ReadUpdate, State, Strip, Usage
+from crag.state import FoundHit, PageRecord, State, Strip, Usage
+from crag.updates import ReadUpdate
 
 _FALLBACK = "its snippet serves"
 _GRACE = 1.0

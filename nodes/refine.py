@@ -4,8 +4,9 @@ from crag.parts import Evaluator
 from crag.scoring import filter_strips, with_title
 from crag.settings import Settings
 from crag.sources import kept_whole, source_of, title_of, unscored
-from crag.state import InternalUpdate, State, Strip, Usage
+from crag.state import State, Strip, Usage
 from crag.strips import decompose
+from crag.updates import InternalUpdate
 
 
 class Refine:

@@ -10,7 +10,8 @@ from crag.edge import Attempt
 from crag.events import event
 from crag.question import read_question
 from crag.settings import Settings
-from crag.state import FreshEvents, InputState, OpeningUpdate, opening
+from crag.state import FreshEvents, InputState
+from crag.updates import OpeningUpdate, opening
 
 
 class Retrieve:

@@ -10,7 +10,8 @@ from crag.prompts import render
 from crag.queries import LONGEST, cut, keywords, read_query
 from crag.replies import Reply, aask, ask
 from crag.settings import Settings
-from crag.state import RewriteUpdate, State, Usage
+from crag.state import State, Usage
+from crag.updates import RewriteUpdate
 
 _PROMPTS = {"pubhealth": "rewrite_pubhealth", "arc": "rewrite_arc"}
 _WHO_IS = re.compile(r"^who is (.+?)\??$", re.IGNORECASE)

@@ -10,7 +10,8 @@ from crag.errors import SearchError
 from crag.events import Event, event
 from crag.parts import Hit, WebSearcher
 from crag.settings import Settings
-from crag.state import FoundHit, SearchUpdate, State, Usage
+from crag.state import FoundHit, State, Usage
+from crag.updates import SearchUpdate
 from crag.urls import distinct, is_wikipedia
 
 _FALLBACK = "go on without knowledge from the web"

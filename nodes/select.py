@@ -4,7 +4,8 @@ from crag.events import event
 from crag.parts import Evaluator
 from crag.scoring import filter_strips
 from crag.settings import Settings
-from crag.state import ExternalUpdate, State, Strip, Usage
+from crag.state import State, Strip, Usage
+from crag.updates import ExternalUpdate
 
 
 class Select:

@@ -9,7 +9,8 @@ from crag.events import Event, event
 from crag.knowledge import numbered
 from crag.parts import Quotation
 from crag.replies import Reply
-from crag.state import Citation, GenerateUpdate, State, Strip, Usage
+from crag.state import Citation, State, Strip, Usage
+from crag.updates import GenerateUpdate
 
 NOT_FOUND = "I could not find this in the documents."
 """The answer of a run that abstains; the prompt asks the model for the same words."""

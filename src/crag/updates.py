@@ -1,0 +1,135 @@
+"""The part of the state that each node writes, and the state in which a run begins."""
+
+from typing import TypedDict, cast
+
+from langchain_core.documents import Document
+from langchain_core.messages import AnyMessage
+
+from crag.events import Event
+from crag.state import (
+    Action,
+    Citation,
+    FoundHit,
+    FreshEvents,
+    FreshUsage,
+    PageRecord,
+    Strip,
+    Thresholds,
+    Usage,
+)
+
+
+class OpeningUpdate(TypedDict):
+    """Written by the first node: the question, and nothing left of an earlier one on the thread."""
+
+    question: str
+    documents: list[Document]
+    scores: list[float]
+    query: str
+    confirms: bool
+    refused: bool
+    hits: list[FoundHit]
+    pages: list[PageRecord]
+    internal: list[Strip]
+    external: list[Strip]
+    knowledge: str
+    answer: str
+    abstained: bool
+    citations: list[Citation]
+    events: list[Event]
+    usage: Usage
+
+
+def opening(question: str) -> OpeningUpdate:
+    """Return the state in which a run begins to work on `question`."""
+    return OpeningUpdate(
+        question=question,
+        documents=[],
+        scores=[],
+        query="",
+        confirms=False,
+        refused=False,
+        hits=[],
+        pages=[],
+        internal=[],
+        external=[],
+        knowledge="",
+        answer="",
+        abstained=False,
+        citations=[],
+        events=FreshEvents(),
+        usage=cast("Usage", FreshUsage()),
+    )
+
+
+class GradeUpdate(TypedDict):
+    """Written by `grade`."""
+
+    scores: list[float]
+    thresholds: Thresholds
+    action: Action
+    events: list[Event]
+    usage: Usage
+
+
+class InternalUpdate(TypedDict):
+    """Written by `refine` and `keep`."""
+
+    internal: list[Strip]
+    events: list[Event]
+    usage: Usage
+
+
+class RewriteUpdate(TypedDict):
+    """Written by `rewrite`."""
+
+    query: str
+    confirms: bool
+    events: list[Event]
+    usage: Usage
+
+
+class ConfirmUpdate(TypedDict):
+    """Written by `confirm`."""
+
+    query: str
+    refused: bool
+    events: list[Event]
+
+
+class SearchUpdate(TypedDict):
+    """Written by `search`."""
+
+    hits: list[FoundHit]
+    events: list[Event]
+    usage: Usage
+
+
+class ReadUpdate(TypedDict):
+    """Written by `read`: what was found as strips that nobody has judged yet."""
+
+    hits: list[FoundHit]
+    pages: list[PageRecord]
+    external: list[Strip]
+    events: list[Event]
+    usage: Usage
+
+
+class ExternalUpdate(TypedDict):
+    """Written by `select`."""
+
+    external: list[Strip]
+    events: list[Event]
+    usage: Usage
+
+
+class GenerateUpdate(TypedDict):
+    """Written by `generate`; `messages` stays empty unless the question came as one."""
+
+    knowledge: str
+    answer: str
+    abstained: bool
+    citations: list[Citation]
+    messages: list[AnyMessage]
+    events: list[Event]
+    usage: Usage
