@@ -1,0 +1,190 @@
+"""Reflection without any model: the evaluator judges, and answers are quotations."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from crag.edge import Attempt
+from crag.errors import ModelError
+from crag.events import event
+from crag.parts import Evaluator, Quotation, Quoter
+from crag.reflection.backend import Candidate, Decision, Ending, Passage, Prefix, SegmentLimits
+from crag.reflection.degrees import coverage, degree_of, is_quoted, relevance, support, utility
+from crag.reflection.segments import NO_LOG_PROBABILITY, nothing, prose, shortened, written
+from crag.reflection.spending import spend
+from crag.reflection.tokens import CONTINUE, NO_RETRIEVAL, RETRIEVAL, without_tokens
+from crag.scoring import LOWEST, score_texts, with_title
+from crag.state import Source, Strip
+
+logger = logging.getLogger(__name__)
+
+_NAME = "embedded reflection"
+_REMEMBERED = 16
+"""Sets of passages: a long answer asks for the same set at each segment and hypothesis."""
+
+
+class EmbeddedReflection:
+    """Stand in for a reflecting model with an evaluator and a quoter; the default without a model.
+
+    - Decision: always ``[Retrieval]``, since there is nothing else to answer from.
+    - Text: what the quoter quotes from the passage. Short form takes all of it; a segment of long
+      form is the best sentence that was not given yet, and the text ends when none is left.
+    - IsRel: the evaluator's score of question and passage (`degrees.degree_of`).
+    - IsSup: certain for sentences that stand in the passage. For any other text it is the share of
+      its words that the passage holds, times the evaluator's degree with the text as the question.
+    - IsUse: the best quotation's score. The quoter scores on the evaluator's scale.
+
+    The evaluator is asked once for all passages (IsRel) and, since it takes one question at a time,
+    once for each different text that is not quoted word by word (IsSup). The quoter is asked once
+    for each passage, and does not report what it asks the evaluator.
+    """
+
+    approximation = "IsRel by the evaluator, answers by quotation, IsSup by their words"
+
+    def __init__(self, evaluator: Evaluator, quoter: Quoter) -> None:
+        self._evaluator = evaluator
+        self._quoter = quoter
+        self._read = lru_cache(maxsize=_REMEMBERED)(self._readings)
+
+    def decide(self, prefix: Prefix) -> Decision:
+        """Retrieve, with probability 1."""
+        del prefix
+        return Decision({NO_RETRIEVAL: 0.0, RETRIEVAL: 1.0, CONTINUE: 0.0}, RETRIEVAL)
+
+    def candidates(
+        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+    ) -> list[Candidate]:
+        """Quote and judge each passage; without a passage there is no text.
+
+        Raises:
+            ModelError: the quoter failed, or the evaluator judged nothing.
+        """
+        given = tuple(dict.fromkeys(passage for passage in passages if passage is not None))
+        readings = [reading.after(prefix) for reading in self._read(prefix.instruction, given)]
+        drafts = [_draft(reading, readings, limits) for reading in readings]
+        supported = self._supported(drafts)
+        made = {
+            draft.passage: self._candidate(draft, degree)
+            for draft, degree in zip(drafts, supported, strict=True)
+        }
+        return [nothing(None) if passage is None else made[passage] for passage in passages]
+
+    async def adecide(self, prefix: Prefix) -> Decision:
+        """Do as `decide`."""
+        return self.decide(prefix)
+
+    async def acandidates(
+        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+    ) -> list[Candidate]:
+        """Do as `candidates`, in a thread."""
+        return await asyncio.to_thread(self.candidates, prefix, passages, limits)
+
+    def _readings(self, question: str, passages: Sequence[Passage]) -> "list[_Reading]":
+        scores = self._scores(question, passages)
+        return [
+            _Reading(passage, score, tuple(self._quotations(question, passage, score)))
+            for passage, score in zip(passages, scores, strict=True)
+        ]
+
+    def _scores(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        texts = [with_title(passage.title, passage.text) for passage in passages]
+        scored = score_texts(self._evaluator, question, texts, node="reflect")
+        spend(scored.usage)
+        for problem in scored.events:
+            if all(score == LOWEST for score in scored.scores):
+                raise ModelError(_NAME, "failed", problem["detail"])
+            logger.warning("%s: %s", problem["detail"], problem["fallback"])
+        return scored.scores
+
+    def _quotations(self, question: str, passage: Passage, score: float) -> list[Quotation]:
+        if not passage.text.strip():
+            return []
+        quotations: list[Quotation] = []
+        with Attempt("quoter") as attempt:
+            quotations = self._quoter.quote(question, [_strip(passage, score)])
+        if attempt.error is not None:
+            described = event("evaluator_failed", "reflect", attempt.error)["detail"]
+            raise ModelError(_NAME, "failed", described)
+        return quotations
+
+    def _supported(self, drafts: "Sequence[_Draft]") -> list[float]:
+        """Return the degree to which each text is borne out by its passage."""
+        shares = {
+            (draft.text, draft.passage): coverage(draft.text, draft.passage)
+            for draft in drafts
+            if draft.text and not is_quoted(draft.text, draft.passage)
+        }
+        for text in dict.fromkeys(text for text, _ in shares):
+            passages = [passage for said, passage in shares if said == text]
+            for passage, score in zip(passages, self._scores(text, passages), strict=True):
+                shares[text, passage] *= degree_of(score, self._evaluator.thresholds)
+        return [shares.get((draft.text, draft.passage), 1.0) for draft in drafts]
+
+    def _candidate(self, draft: "_Draft", supported: float) -> Candidate:
+        thresholds = self._evaluator.thresholds
+        useful = degree_of(draft.best, thresholds) if draft.text else 0.0
+        relevant = relevance(degree_of(draft.score, thresholds))
+        supports = support(supported) if draft.text else None
+        # A model with the tokens writes IsUse once, where its answer ends.
+        uses = utility(useful) if draft.ending == "end" else None
+        return Candidate(
+            text=written(draft.text, relevance=relevant, support=supports, utility=uses),
+            relevance=relevant,
+            support=supports,
+            utility=uses,
+            mean_log_probability=NO_LOG_PROBABILITY,
+            tokens=len(draft.text.split()),
+            ending=draft.ending,
+        )
+
+
+class _Reading(NamedTuple):
+    """A passage, its score, and what is quoted from it, in the order of its sentences."""
+
+    passage: Passage
+    score: float
+    quotations: tuple[Quotation, ...]
+
+    def after(self, prefix: Prefix) -> "_Reading":
+        """Leave out what the answer says already."""
+        said = Passage("", without_tokens(prefix.answered))
+        fresh = (quoted for quoted in self.quotations if not is_quoted(quoted.text, said))
+        return self._replace(quotations=tuple(fresh))
+
+
+class _Draft(NamedTuple):
+    """A text that is not judged yet; `best` is the score of its best quotation."""
+
+    passage: Passage
+    score: float
+    text: str
+    best: float
+    ending: Ending
+
+
+def _draft(reading: _Reading, readings: Sequence[_Reading], limits: SegmentLimits) -> _Draft:
+    quoted = list(reading.quotations)
+    if not limits.whole_answer:
+        quoted = sorted(quoted, key=lambda quotation: -quotation.score)[:1]
+    best = max((quotation.score for quotation in quoted), default=LOWEST)
+    text, is_cut = shortened(" ".join(prose(quotation.text) for quotation in quoted), limits)
+    ending: Ending = "end"
+    if is_cut:
+        ending = "length"
+    elif text and not limits.whole_answer and _leaves_some(text, readings):
+        ending = "retrieve"
+    return _Draft(reading.passage, reading.score, text, best, ending)
+
+
+def _leaves_some(text: str, readings: Sequence[_Reading]) -> bool:
+    """Return whether any passage holds a quotation that `text` does not give."""
+    said = Passage("", text)
+    every = (quotation for reading in readings for quotation in reading.quotations)
+    return any(not is_quoted(quotation.text, said) for quotation in every)
+
+
+def _strip(passage: Passage, score: float) -> Strip:
+    source = Source(id="passage", title=passage.title, url="", position="")
+    return Strip(text=passage.text, source=source, score=score, kept=True, reason="")

@@ -1,0 +1,172 @@
+"""A causal language model with reflection tokens, loaded whole or not at all."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from crag.errors import ModelError
+from crag.reflection.tokens import END, token_ids
+
+if TYPE_CHECKING:
+    import torch
+
+_logger = logging.getLogger(__name__)
+
+
+class LanguageModel(NamedTuple):
+    """A model with its tokenizer, on its device, in evaluation mode."""
+
+    model: Any
+    tokenizer: Any
+    device: "torch.device"
+    names: Mapping[int, str]
+    """The reflection token of each id; the tokenizer's own token of the end is `END`."""
+    context: int | None
+    """Tokens that prompt and answer may have together; None if the model does not say."""
+
+
+def load(place: str, *, revision: str | None, device: str | None, dtype: str) -> LanguageModel:
+    """Load a model from a folder or the Hugging Face hub.
+
+    Raises:
+        ModelError: it is neither, it holds no safetensors, its weights do not fit its
+            configuration, its tokenizer lacks a reflection token, or there is no such device.
+    """
+    where = find_device(place, device)
+    tokenizer = load_tokenizer(place, revision)
+    names_of(tokenizer)  # Before the weights, which take longer.
+    _logger.info("loading the reflecting model %s onto %s", place, where)
+    return around(place, _load_weights(place, revision, dtype).to(where), tokenizer)
+
+
+def around(place: str, model: Any, tokenizer: Any) -> LanguageModel:
+    """Return a model that is loaded already, with its tokenizer.
+
+    Raises:
+        ModelError: the tokenizer lacks a reflection token, or the model has no row for one.
+    """
+    from transformers import GenerationConfig
+
+    names = names_of(tokenizer)
+    rows = model.get_input_embeddings().num_embeddings
+    if max(names) >= rows:
+        problem = (
+            f"its tokenizer has ids up to {max(names)} but its embeddings only {rows} rows. "
+            "Resize them, or take the tokenizer that belongs to the weights"
+        )
+        raise ModelError(place, "unknown", problem)
+    # A checkpoint's own habits, such as a repetition penalty, would change what is greedy.
+    model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]
+    context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return LanguageModel(model.eval(), tokenizer, model.device, names, context)
+
+
+def load_tokenizer(place: str, revision: str | None = None) -> Any:
+    """Return the tokenizer of a folder or a model on the hub.
+
+    Raises:
+        ModelError: there is none that can be read.
+    """
+    from transformers import AutoTokenizer
+
+    with _failing(place, "its tokenizer cannot be loaded. Check the name, the folder, the network"):
+        return AutoTokenizer.from_pretrained(place, revision=revision)
+
+
+def names_of(tokenizer: Any) -> dict[int, str]:
+    """Return the reflection token of each id, and `END` for the id that ends a text.
+
+    Raises:
+        ModelError: the tokenizer lacks a reflection token.
+    """
+    names = {number: token for token, number in token_ids(tokenizer).items()}
+    if tokenizer.eos_token_id is not None:
+        names[tokenizer.eos_token_id] = END
+    return names
+
+
+def find_device(place: str, name: str | None) -> "torch.device":
+    """Return the device called `name`; without a name CUDA where there is one, else the CPU.
+
+    Raises:
+        ModelError: there is none of that name here.
+    """
+    import torch
+
+    here = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    wanted = {None: here[:2][-1], "cuda": "cuda:0"}.get(name, name)
+    if wanted not in here:
+        problem = f"there is no device {name!r}; there are: {', '.join(here)}"
+        raise ModelError(place, "unknown", problem)
+    return torch.device(wanted)
+
+
+def check_folder(folder: Path) -> None:
+    """Check what shows without loading weights.
+
+    Raises:
+        ModelError: there is no such folder, or it lacks a file.
+    """
+    if not folder.is_dir():
+        raise ModelError(str(folder), "unknown", "there is no such folder")
+    if not (folder / "config.json").is_file():
+        raise ModelError(str(folder), "unknown", "there is no config.json. Copy the model whole")
+    if not any(folder.glob("*.safetensors")):
+        raise ModelError(str(folder), "unknown", _NO_SAFETENSORS)
+
+
+_NO_SAFETENSORS = (
+    "there are no weights as safetensors, and pickled ones (.bin) could run code. Convert them "
+    "where you trust them: load them there and call save_pretrained"
+)
+
+
+def _load_weights(place: str, revision: str | None, dtype: str) -> Any:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    with _failing(place, f"its weights cannot be loaded. If {_NO_SAFETENSORS}"), _quietly():
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            place,
+            revision=revision,
+            dtype=dtype if dtype == "auto" else getattr(torch, dtype),
+            use_safetensors=True,
+            output_loading_info=True,
+        )
+    model, missing = loaded[0], loaded[1]["missing_keys"]
+    if missing:
+        problem = f"{len(missing)} weights are missing, such as {min(missing)}. Copy them again"
+        raise ModelError(place, "unknown", problem)
+    return model
+
+
+@contextmanager
+def _failing(place: str, problem: str) -> Iterator[None]:
+    """Turn what transformers raises while it loads into an error that says what to do."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError, TypeError, KeyError, SafetensorError) as error:
+        if isinstance(error, ModelError):
+            raise
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise ModelError(place, "unknown", f"{problem} ({first})") from error
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Silence what transformers draws and reports while it loads, then restore it."""
+    from transformers.utils import logging as loading
+
+    shown, verbosity = loading.is_progress_bar_enabled(), loading.get_verbosity()
+    loading.disable_progress_bar()  # type: ignore[no-untyped-call]
+    loading.set_verbosity(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        loading.set_verbosity(verbosity)
+        if shown:
+            loading.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -1,0 +1,169 @@
+"""The numbers and switches of one run of Self-RAG, and the released quirks by name.
+
+Where we depart from the released code, a name in `Options.compat` brings its behaviour back:
+
+name                     released (or published)                   ours
+------------------------ ----------------------------------------- -------------------------------
+released_ratio           short form: lp_R / (lp_R + lp_N) of       p_R / (p_R + p_N)
+                         log-probabilities, which is inverted
+released_utility_weight  short form: utility counts 1.0            0.5, or as set
+released_text            short form: answers to open questions     tokens and invented passages
+                         keep their tokens; of closed ones 14      go, white space is folded, text
+                         tokens and line breaks are deleted and    is stripped
+                         nothing more
+missing_group_half       a group of which nothing was seen counts  0, and flagged
+                         as equal parts: IsRel and IsSup 0.5
+desired_token_only       (paper, Eq. 4) only the best token of     graded: partly supported counts
+                         each group counts                         half, utility from -1 to 1
+minus_100_relevance      long form: a missing IsRel token has the  0, and flagged
+                         "probability" -100
+zero_utility             long form: IsUse is read at the wrong     IsUse counts
+                         ids and counts 0
+fixed_weights            long form: weights are 1, 1, 0.5 and the  weights and switch as set
+                         sequence score is not used, whatever is
+                         set
+sibling_leak             a child but the first remembers its       context and text of the parent
+                         sibling's text in the place of its
+                         parent's
+whole_continuation       the whole continuation is generated and   the segment up to the next
+                         scored, then cut at ``[Retrieval]``       Retrieve token
+deepest_level            only paths of the greatest depth compete  finished ones stay in the pool
+depth_counts_root        max_depth 7 allows 6 segments             7
+released_search          after the first segment nothing is        decided anew for each segment
+                         decided: one that ended in
+                         ``[Retrieval]`` goes on with all
+                         passages, any other is finished
+released_remap           after the first segment the ratio is      continue if that is the
+                         (p_R + p_C) / (p_R + p_N)                 likeliest, otherwise p_R / (p_R
+                                                                   + p_N)
+released_citations       a citation bears the number of its        its place in the list of what
+                         segment, the last character is taken for  is cited; nothing judged
+                         a full stop, every passage is cited       irrelevant or unsupported is
+                                                                   cited
+cut_at_blank_line        an answer without retrieval ends at its   it stays whole
+                         first blank line
+
+Not by name, since an option of its own says it: products of scores (`accumulation`), the same
+passages for every segment (`retrieval`), unsupported segments left out at the end
+(`ignore_no_support`). Not offered: crashes, and the draft of 25 tokens that the released long form
+wants to hold ``[Retrieval]``; mode "hard" comes nearest to it.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from crag.errors import SettingsError
+from crag.reflection.tokens import NO_SUPPORT, RELEVANCE, SUPPORT, UTILITY
+
+Mode = Literal["adaptive", "always", "never", "hard"]
+Accumulation = Literal["sum", "mean", "product"]
+Compat = Literal[
+    "released_ratio",
+    "released_utility_weight",
+    "released_text",
+    "missing_group_half",
+    "desired_token_only",
+    "minus_100_relevance",
+    "zero_utility",
+    "fixed_weights",
+    "sibling_leak",
+    "whole_continuation",
+    "deepest_level",
+    "depth_counts_root",
+    "released_search",
+    "released_remap",
+    "released_citations",
+    "cut_at_blank_line",
+]
+RELEASED_SHORT: frozenset[Compat] = frozenset(
+    {"released_ratio", "released_utility_weight", "released_text", "missing_group_half"}
+)
+"""What the released short form does."""
+RELEASED_LONG: frozenset[Compat] = frozenset(get_args(Compat)) - {
+    "released_ratio",
+    "released_utility_weight",
+    "released_text",
+    "missing_group_half",
+    "desired_token_only",
+}
+"""What the released long form does; it goes with accumulation "product"."""
+
+
+class Weights(BaseModel):
+    """What each critique counts (Self-RAG, Sec. 3.3 and Appendix A.3)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    relevance: float = Field(default=1.0, ge=0, le=100, allow_inf_nan=False)
+    """Of IsRel."""
+    support: float = Field(default=1.0, ge=0, le=100, allow_inf_nan=False)
+    """Of IsSup."""
+    utility: float = Field(default=0.5, ge=0, le=100, allow_inf_nan=False)
+    """Of IsUse."""
+
+
+class Options(BaseModel):
+    """How Self-RAG decides, searches and scores."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    mode: Mode = "adaptive"
+    """Retrieve if the probability says so, always, never, or if the token is emitted (hard)."""
+    delta: float = Field(default=0.2, ge=0, le=1)
+    """Adaptive: retrieve if the share of ``[Retrieval]`` is above this."""
+    retrieval: Literal["static", "dynamic"] = "static"
+    """Long form: the same passages for every segment, or a search for each."""
+    skip_used_passages: bool = False
+    """Long form: do not offer a passage again to a hypothesis that has used it."""
+
+    weights: Weights = Weights()
+    """What each critique counts."""
+    sequence_score: bool = True
+    """Add exp of the mean log-probability."""
+    accumulation: Accumulation = "mean"
+    """Long form: how the scores of segments become that of an answer."""
+    constraints: Literal["soft", "hard"] = "soft"
+    """Weigh critiques only, or drop candidates with an undesired token."""
+    undesired: frozenset[str] = frozenset({NO_SUPPORT})
+    """The tokens that hard constraints drop."""
+    ignore_no_support: bool = False
+    """Long form: leave unsupported segments out of the final answer."""
+
+    beam_width: int = Field(default=2, ge=1, le=64)
+    """Hypotheses kept after each segment."""
+    max_depth: int = Field(default=6, ge=1, le=64)
+    """The most segments of an answer."""
+    max_segment_tokens: int = Field(default=100, ge=1, le=100_000)
+    """The longest segment; in short form the longest answer."""
+    max_tokens: int = Field(default=20_000, ge=1, le=10_000_000)
+    """Long form: budget of generated tokens of all candidates together."""
+    max_seconds: float = Field(default=300.0, gt=0, le=86_400)
+    """Long form: no segment is begun later than this."""
+    compat: frozenset[Compat] = frozenset()
+    """Released quirks to bring back, by name."""
+
+    @field_validator("undesired")
+    @classmethod
+    def _are_critiques(cls, tokens: frozenset[str]) -> frozenset[str]:
+        unknown = tokens - {*RELEVANCE, *SUPPORT, *UTILITY}
+        if unknown:
+            message = f"no critique tokens: {', '.join(sorted(unknown))}"
+            raise ValueError(message)
+        return tokens
+
+
+def options_from(values: Mapping[str, object]) -> Options:
+    """Validate `values`.
+
+    Raises:
+        SettingsError: it names the field, the value and what is allowed.
+    """
+    try:
+        return Options.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        allowed = first["msg"].removeprefix("Value error, ")
+        raise SettingsError(field or "reflection", first["input"], allowed) from None

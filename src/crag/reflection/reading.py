@@ -1,0 +1,106 @@
+"""From generated tokens with their log-probabilities to decisions and candidates."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from crag.reflection.backend import (
+    Candidate,
+    Decision,
+    Ending,
+    Passage,
+    Probabilities,
+    SegmentLimits,
+)
+from crag.reflection.tokens import CONTINUE, END, GROUPS, NO_RETRIEVAL, RETRIEVAL, Group
+
+LARGEST_GROUP = max(map(len, GROUPS.values()))
+_ENDINGS: Mapping[str, Ending] = {
+    RETRIEVAL: "retrieve",
+    NO_RETRIEVAL: "no_retrieve",
+    CONTINUE: "continue",
+    END: "end",
+}
+
+
+class Position(NamedTuple):
+    """One generated token, as far as reflection needs to know it."""
+
+    token: str
+    """A reflection token, `END` for whatever token ends the model's texts, empty for any other."""
+    log_probability: float
+    """Of the token that was generated."""
+    seen: Mapping[str, float]
+    """Log-probability of each reflection token that the back end could see here."""
+
+
+def length(positions: Sequence[Position], limits: SegmentLimits) -> int:
+    """Return how many tokens belong to the segment: those before the one that ends it."""
+    enders = {END} if limits.whole_answer else _ENDINGS.keys()
+    return next((i for i, at in enumerate(positions) if at.token in enders), len(positions))
+
+
+def read_candidate(
+    positions: Sequence[Position],
+    text: str,
+    limits: SegmentLimits,
+    *,
+    has_passage: bool,
+    otherwise: Ending,
+) -> Candidate:
+    """Read a candidate from its tokens; `text` is that of the segment's `length` tokens.
+
+    `otherwise` is the ending where no token says how the text ended.
+    """
+    end = length(positions, limits)
+    kept = positions[:end]
+    first = _probabilities(positions[0], "relevance") if positions else {}
+    total = math.fsum(at.log_probability for at in kept)
+    return Candidate(
+        text=text,
+        relevance=first if has_passage else None,
+        support=_where_emitted(kept, "support"),
+        utility=_where_emitted(kept, "utility"),
+        mean_log_probability=min(0.0, total / max(1, end)),
+        tokens=end,
+        ending=_ENDINGS[positions[end].token] if end < len(positions) else otherwise,
+    )
+
+
+def read_decision(position: Position, emitted: str) -> Decision:
+    """Read a decision from the first token after a prefix, whose text is `emitted`."""
+    return Decision(_probabilities(position, "retrieve"), emitted)
+
+
+def shortest_cut(passage: Passage, fits: Callable[[Passage], bool]) -> Passage:
+    """Return the passage with the longest beginning of its text that fits, cut between words.
+
+    The text is empty where not even its first character fits.
+    """
+    if fits(passage):
+        return passage
+    fitting, most = 0, len(passage.text)
+    while fitting < most:
+        middle = (fitting + most + 1) // 2
+        if fits(passage._replace(text=passage.text[:middle])):
+            fitting = middle
+        else:
+            most = middle - 1
+    return passage._replace(text=_whole_words(passage.text, fitting))
+
+
+def _whole_words(text: str, most: int) -> str:
+    """Return the first `most` characters, less a word that would be torn apart."""
+    kept = text[:most]
+    torn = not text[most : most + 1].isspace() and len(kept.split()) > 1
+    return (kept.rsplit(maxsplit=1)[0] if torn else kept).rstrip()
+
+
+def _probabilities(position: Position, group: Group) -> Probabilities:
+    seen = position.seen
+    return {token: math.exp(seen[token]) for token in GROUPS[group] if token in seen}
+
+
+def _where_emitted(positions: Sequence[Position], group: Group) -> Probabilities | None:
+    found = (_probabilities(at, group) for at in positions if at.token in GROUPS[group])
+    return next(found, None)

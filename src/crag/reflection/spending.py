@@ -1,0 +1,52 @@
+"""What reflection costs: back ends report it, and whoever runs them counts it for one run.
+
+A back end serves many runs at once, so a count of its own would mix them. A count lives in the
+context of the caller instead, as LangChain's callbacks do.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import reduce
+
+from crag.state import Usage, add_usage
+
+
+class Spending:
+    """What was spent while it was counted."""
+
+    def __init__(self) -> None:
+        self._spent: list[Usage] = []
+
+    def add(self, usage: Usage) -> None:
+        """Add the cost of one call; threads may do so at the same time."""
+        self._spent.append(usage)
+
+    @property
+    def usage(self) -> Usage:
+        """The sum so far, also of calls that failed."""
+        return reduce(add_usage, list(self._spent), Usage())
+
+
+_CURRENT: ContextVar[Spending | None] = ContextVar("crag_reflection_spending", default=None)
+
+
+@contextmanager
+def counting() -> Iterator[Spending]:
+    """Count what back ends spend in the ``with`` block, in threads and tasks begun there too.
+
+    Of two counts one within the other, the inner one counts.
+    """
+    spending = Spending()
+    token = _CURRENT.set(spending)
+    try:
+        yield spending
+    finally:
+        _CURRENT.reset(token)
+
+
+def spend(usage: Usage) -> None:
+    """Report the cost of one call; without effect where nobody counts."""
+    spending = _CURRENT.get()
+    if spending is not None:
+        spending.add(usage)

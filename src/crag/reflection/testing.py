@@ -1,0 +1,115 @@
+"""A reflecting model scripted by tables, for tests of those who build on these graphs."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from crag.errors import ModelError
+from crag.reflection.backend import Candidate, Decision, Ending, Passage, Prefix, SegmentLimits
+from crag.reflection.tokens import (
+    FULLY,
+    IRRELEVANT,
+    NO_RETRIEVAL,
+    NO_SUPPORT,
+    PARTIALLY,
+    RELEVANT,
+    RETRIEVAL,
+    UTILITY,
+)
+
+__all__ = ["FakeReflection", "fake_candidate", "fake_decision"]
+
+Table = Mapping[tuple[str, str | None], Candidate]
+"""By what was answered so far and the text of the passage, None without one."""
+
+
+def fake_decision(retrieve: float) -> Decision:
+    """Return a decision with this probability of ``[Retrieval]``, the rest on the opposite."""
+    emitted = RETRIEVAL if retrieve > 1 - retrieve else NO_RETRIEVAL
+    return Decision({RETRIEVAL: retrieve, NO_RETRIEVAL: 1 - retrieve}, emitted)
+
+
+def fake_candidate(  # noqa: PLR0913 - one for each critique
+    text: str,
+    *,
+    relevance: float | None = 0.9,
+    support: float | None = 0.9,
+    utility: int | None = 5,
+    mean_log_probability: float = -0.1,
+    ending: Ending = "end",
+) -> Candidate:
+    """Return a candidate whose shares of relevant and of fully supported are as given.
+
+    `utility` is the grade, with probability 1. None: the model wrote no such token.
+    """
+    return Candidate(
+        text,
+        None if relevance is None else {RELEVANT: relevance, IRRELEVANT: 1 - relevance},
+        None if support is None else {FULLY: support, PARTIALLY: 0.0, NO_SUPPORT: 1 - support},
+        None if utility is None else {t: float(t == f"[Utility:{utility}]") for t in UTILITY},
+        mean_log_probability,
+        len(text.split()),
+        ending,
+    )
+
+
+class FakeReflection:
+    """Return the candidates of a table or function, and decisions by what was answered so far.
+
+    What no table knows gets the decision `otherwise`, and an empty candidate.
+    """
+
+    def __init__(
+        self,
+        candidates: Table | Callable[[Prefix, Passage | None], Candidate],
+        decisions: Mapping[str, Decision] | None = None,
+        *,
+        otherwise: Decision | None = None,
+        approximation: str = "",
+        fails_after: int | None = None,
+    ) -> None:
+        self._candidates, self._decisions = candidates, dict(decisions or {})
+        self._otherwise = otherwise or fake_decision(0.9)
+        self._approximation, self._fails_after = approximation, fails_after
+        self.decided: list[Prefix] = []
+        """What each decision was asked for."""
+        self.generated: list[tuple[Prefix, tuple[Passage | None, ...], SegmentLimits]] = []
+        """What each batch of candidates was asked for."""
+
+    @property
+    def approximation(self) -> str:
+        """The words given."""
+        return self._approximation
+
+    def decide(self, prefix: Prefix) -> Decision:
+        """Return the decision of the table."""
+        self._may_fail()
+        self.decided.append(prefix)
+        return self._decisions.get(prefix.answered, self._otherwise)
+
+    def candidates(
+        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+    ) -> list[Candidate]:
+        """Return one candidate for each passage, in order."""
+        self._may_fail()
+        self.generated.append((prefix, tuple(passages), limits))
+        return [self._candidate(prefix, passage) for passage in passages]
+
+    async def adecide(self, prefix: Prefix) -> Decision:
+        """Do as `decide`."""
+        return self.decide(prefix)
+
+    async def acandidates(
+        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+    ) -> list[Candidate]:
+        """Do as `candidates`."""
+        return self.candidates(prefix, passages, limits)
+
+    def _candidate(self, prefix: Prefix, passage: Passage | None) -> Candidate:
+        if callable(self._candidates):
+            return self._candidates(prefix, passage)
+        key = (prefix.answered, passage.text if passage else None)
+        return self._candidates.get(key, Candidate("", {}, None, None, 0.0, 0, "end"))
+
+    def _may_fail(self) -> None:
+        calls = len(self.decided) + len(self.generated)
+        if self._fails_after is not None and calls >= self._fails_after:
+            raise ModelError("fake", "failed", "it was told to fail")

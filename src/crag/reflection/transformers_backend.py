@@ -1,0 +1,203 @@
+"""Reflection by a model with the tokens, in this process, through transformers."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from crag.errors import ModelError, SettingsError
+from crag.reflection.backend import Candidate, Decision, Passage, Prefix, SegmentLimits
+from crag.reflection.greedy import Generated, generate
+from crag.reflection.language_model import LanguageModel, around, check_folder, load
+from crag.reflection.prompt_format import candidate_prompt, decision_prompt
+from crag.reflection.reading import length, read_candidate, read_decision, shortest_cut
+from crag.reflection.spending import spend
+from crag.reflection.tokens import RETRIEVE
+from crag.state import Usage
+
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+_logger = logging.getLogger(__name__)
+
+
+class TransformersReflection:
+    """Reflect with any causal language model whose tokenizer has Self-RAG's tokens.
+
+    `model` is a folder as transformers saves it, or an id on the Hugging Face hub, of which
+    `revision` says the version; weights must be safetensors. `device` is a name such as "cuda:0";
+    without it CUDA is used where there is one. `dtype` "auto" is the type the weights were saved
+    in. At most `batch_size` passages are generated for at a time, padded on the left; in float32 a
+    candidate is the same in any batch, while half precision rounds differently in each.
+
+    Decoding is greedy, and probabilities are those of the raw logits. A passage that does not fit
+    into the model's context with the question and the tokens to generate is cut at its end, between
+    words, with a warning in the log; the question never is. Weights load on first use, which
+    several threads may share; one generates at a time.
+
+    Raises:
+        SettingsError: `batch_size` is below 1.
+        ModelError: on first use, if the model cannot be loaded, and the next use tries again.
+    """
+
+    approximation = ""
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        device: str | None = None,
+        dtype: Dtype = "auto",
+        batch_size: int = 16,
+        revision: str | None = None,
+    ) -> None:
+        if batch_size < 1:
+            raise SettingsError("batch_size", batch_size, "at least 1")
+        self._place = str(Path(model).expanduser()) if _is_local(model) else str(model)
+        self._is_local = _is_local(model)
+        self._device, self._dtype = device, dtype
+        self._batch_size = batch_size
+        self._revision = revision
+        self._loaded: LanguageModel | None = None
+        self._lock = threading.Lock()
+
+    @classmethod
+    def around(cls, model: Any, tokenizer: Any, *, batch_size: int = 16) -> Self:
+        """Reflect with a model that is loaded already, on the device it is on.
+
+        Its `generation_config` is replaced by one that changes nothing.
+
+        Raises:
+            ModelError: the tokenizer lacks a reflection token, or the model has no row for one.
+        """
+        place = str(tokenizer.name_or_path or type(model).__name__)
+        backend = cls(place, batch_size=batch_size)
+        backend._loaded = around(place, model, tokenizer)
+        return backend
+
+    def __repr__(self) -> str:
+        return f"TransformersReflection({self._place!r})"
+
+    def load(self) -> None:
+        """Load the model now, so that what is wrong with it shows before a run.
+
+        Raises:
+            ModelError: it cannot be loaded or lacks a reflection token.
+        """
+        with self._lock:
+            self._model()
+
+    def decide(self, prefix: Prefix) -> Decision:
+        """Return the distribution of Retrieve tokens after `prefix`.
+
+        Raises:
+            ModelError: the model cannot be loaded, or the prefix exceeds its context.
+        """
+        with self._lock:
+            model = self._model()
+            prompt = _fitting_ids(model, decision_prompt(prefix), 1)
+            (generated,) = generate(model, [prompt], 1, stops=())
+        emitted = generated.text(1) or model.tokenizer.eos_token
+        spend(_usage([prompt], [generated]))
+        return read_decision(generated.positions[0], emitted)
+
+    def candidates(
+        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+    ) -> list[Candidate]:
+        """Return one greedy candidate for each passage, in order.
+
+        Raises:
+            ModelError: the model cannot be loaded, or question and answer exceed its context.
+        """
+        found: list[Candidate] = []
+        for start in range(0, len(passages), self._batch_size):
+            batch = passages[start : start + self._batch_size]
+            with self._lock:
+                found += self._batch(prefix, batch, limits)
+        return found
+
+    async def adecide(self, prefix: Prefix) -> Decision:
+        """Do as `decide`, in a thread."""
+        return await asyncio.to_thread(self.decide, prefix)
+
+    async def acandidates(
+        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+    ) -> list[Candidate]:
+        """Do as `candidates`, in a thread."""
+        return await asyncio.to_thread(self.candidates, prefix, passages, limits)
+
+    def _batch(
+        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+    ) -> list[Candidate]:
+        model, most = self._model(), limits.max_tokens
+        prompts = [_prompt(model, prefix, passage, most) for passage in passages]
+        stops = () if limits.whole_answer else RETRIEVE
+        rows = generate(model, prompts, most, stops)
+        spend(_usage(prompts, rows))
+        return [
+            read_candidate(
+                row.positions,
+                row.text(length(row.positions, limits)),
+                limits,
+                has_passage=passage is not None,
+                otherwise="length",
+            )
+            for passage, row in zip(passages, rows, strict=True)
+        ]
+
+    def _model(self) -> LanguageModel:
+        if self._loaded is None:
+            if self._is_local:
+                check_folder(Path(self._place))
+            self._loaded = load(
+                self._place, revision=self._revision, device=self._device, dtype=self._dtype
+            )
+        return self._loaded
+
+
+def _prompt(model: LanguageModel, prefix: Prefix, passage: Passage | None, most: int) -> list[int]:
+    def fits(shown: Passage) -> bool:
+        return _fits(model, _ids(model, candidate_prompt(prefix, shown)), most)
+
+    if passage is not None and not fits(passage):
+        cut = shortest_cut(passage, fits)
+        _logger.warning(
+            "the passage %r exceeds the model's context of %s tokens: its first %d of %d "
+            "characters are used", passage.title, model.context, len(cut.text), len(passage.text),
+        )  # fmt: skip
+        passage = cut
+    return _fitting_ids(model, candidate_prompt(prefix, passage), most)
+
+
+def _fitting_ids(model: LanguageModel, prompt: str, most: int) -> list[int]:
+    ids = _ids(model, prompt)
+    if not _fits(model, ids, most):
+        problem = (
+            f"question and answer so far have {len(ids)} tokens, which with {most} to generate "
+            f"exceed its context of {model.context}. Shorten the question or generate fewer"
+        )
+        raise ModelError(str(model.tokenizer.name_or_path), "failed", problem)
+    return ids
+
+
+def _fits(model: LanguageModel, ids: Sequence[int], most: int) -> bool:
+    return model.context is None or len(ids) + most <= model.context
+
+
+def _ids(model: LanguageModel, prompt: str) -> list[int]:
+    ids: list[int] = model.tokenizer(prompt).input_ids
+    return ids
+
+
+def _usage(prompts: Sequence[Sequence[int]], rows: Sequence[Generated]) -> Usage:
+    return Usage(
+        llm_calls=1,
+        input_tokens=sum(map(len, prompts)),
+        output_tokens=sum(len(row.ids) for row in rows),
+    )
+
+
+def _is_local(model: str | Path) -> bool:
+    if isinstance(model, Path) or Path(model).expanduser().is_dir():
+        return True
+    return model.startswith(("/", "./", "../", "~")) or model.count("/") > 1

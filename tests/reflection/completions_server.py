@@ -1,0 +1,113 @@
+"""A model behind a loopback server that speaks the completions protocol as vLLM does.
+
+It shares no code with the back ends: one prompt at a time, no padding, no cache.
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+
+class CompletionsServer(ThreadingHTTPServer):
+    """Completes prompts greedily with the model in a folder; keeps what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self, folder: Path) -> None:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.model: Any = AutoModelForCausalLM.from_pretrained(folder).eval()
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+        self.requests: list[dict[str, Any]] = []
+        self.most_listed: int | None = None
+        """Log-probabilities listed for each token, whatever is asked; None: as many as asked."""
+        self.names_by_string = False
+        """Ignore the options that only vLLM knows: numbers as names, and stop tokens."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+    def completions(self, asked: dict[str, Any]) -> dict[str, Any]:
+        prompts = asked["prompt"] if isinstance(asked["prompt"], list) else [asked["prompt"]]
+        choices = [self._choice(prompt, asked) | {"index": i} for i, prompt in enumerate(prompts)]
+        counted = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        about = {"id": "cmpl-1", "object": "text_completion", "created": 0, "usage": counted}
+        return about | {"model": asked["model"], "choices": choices}
+
+    def _choice(self, prompt: str, asked: dict[str, Any]) -> dict[str, Any]:
+        ids = self.tokenizer(prompt).input_ids
+        stops = [] if self.names_by_string else asked.get("stop_token_ids", [])
+        start, finish = len(ids), "length"
+        while finish == "length" and len(ids) < start + asked["max_tokens"]:
+            ids.append(int(self._logs(ids)[-1].argmax()))
+            if ids[-1] in {self.tokenizer.eos_token_id, *stops}:
+                finish = "stop"
+        first = 0 if asked.get("echo") else start
+        text = self.tokenizer.decode(ids[first:], skip_special_tokens=asked["skip_special_tokens"])
+        told = self._told(ids, first, asked) if asked.get("logprobs") is not None else None
+        return {"text": text, "finish_reason": finish, "logprobs": told}
+
+    def _told(self, ids: list[int], first: int, asked: dict[str, Any]) -> dict[str, Any]:
+        most = asked["logprobs"] if self.most_listed is None else self.most_listed
+        logs = self._logs(ids)
+        tops: list[dict[str, float] | None] = []
+        own: list[float | None] = []
+        for place in range(first, len(ids)):
+            if place == 0:
+                tops, own = [None], [None]
+                continue
+            listed = logs[place - 1].topk(min(most, logs.shape[-1])).indices.tolist()
+            row = {self._name(i, asked): float(logs[place - 1, i]) for i in [ids[place], *listed]}
+            tops.append(dict(list(row.items())[: max(most, 1)]))
+            own.append(float(logs[place - 1, ids[place]]))
+        names = [self._name(i, asked) for i in ids[first:]]
+        offsets = [0] * len(names)
+        return {
+            "tokens": names, "token_logprobs": own, "top_logprobs": tops, "text_offset": offsets
+        }  # fmt: skip
+
+    def _logs(self, ids: list[int]) -> Any:
+        import torch
+
+        with torch.inference_mode():
+            return self.model(torch.tensor([ids])).logits[0].float().log_softmax(-1)
+
+    def _name(self, number: int, asked: dict[str, Any]) -> str:
+        if asked.get("return_tokens_as_token_ids") and not self.names_by_string:
+            return f"token_id:{number}"
+        return str(self.tokenizer.decode([number]))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: CompletionsServer
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append(asked | {"path": self.path})
+        reply = json.dumps(self.server.completions(asked)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+@contextmanager
+def completing(folder: Path) -> Iterator[CompletionsServer]:
+    """Start a server on a free port, and stop it."""
+    with CompletionsServer(folder) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,63 @@
+"""Options are bounded, and the table of quirks is complete."""
+
+import re
+from typing import get_args
+
+import pytest
+
+from crag.errors import SettingsError
+from crag.reflection import options
+from crag.reflection.options import (
+    RELEASED_LONG,
+    RELEASED_SHORT,
+    Compat,
+    Options,
+    options_from,
+)
+
+
+def test_defaults_are_ours() -> None:
+    given = Options()
+    assert (given.mode, given.delta, given.compat) == ("adaptive", 0.2, frozenset())
+    weights = given.weights
+    assert (weights.relevance, weights.support, weights.utility) == (1.0, 1.0, 0.5)
+    assert Options.model_validate(given.model_dump(mode="json")) == given
+
+
+def test_the_table_tells_each_quirk_once() -> None:
+    table = (options.__doc__ or "").split("-\n", maxsplit=1)[1].split("Not by name")[0]
+    names = re.findall(r"^(\w+)", table, re.MULTILINE)
+    assert names == list(get_args(Compat))
+
+
+def test_the_released_sets_part_all_but_the_papers_own() -> None:
+    assert not RELEASED_SHORT & RELEASED_LONG
+    released = set(get_args(Compat)) - {"desired_token_only"}
+    assert released == RELEASED_SHORT | RELEASED_LONG
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"delta": 1.1}, "delta"),
+        ({"beam_width": 0}, "beam_width"),
+        ({"max_depth": 65}, "max_depth"),
+        ({"mode": "sometimes"}, "mode"),
+        ({"weights": {"support": -1}}, "weights.support"),
+        ({"weights": {"utility": float("nan")}}, "weights.utility"),
+        ({"compat": ["no_such_quirk"]}, "compat"),
+        ({"undesired": ["[Retrieval]"]}, "undesired"),
+        ({"beam": 2}, "beam"),
+    ],
+)
+def test_what_is_out_of_range_is_named(values: dict[str, object], field: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        options_from(values)
+    assert raised.value.field.startswith(field)
+
+
+def test_values_are_validated_and_frozen() -> None:
+    given = options_from({"mode": "hard", "compat": ["sibling_leak"]})
+    assert given.compat == {"sibling_leak"}
+    with pytest.raises(ValueError, match="frozen"):
+        given.mode = "never"  # type: ignore[misc]

@@ -1,0 +1,216 @@
+"""Scores from hand-made tables of probabilities."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crag.reflection.backend import Candidate
+from crag.reflection.options import Compat, Options, Weights
+from crag.reflection.scoring import (
+    argmax,
+    graded,
+    long_form_score,
+    normalised,
+    released_ratio,
+    remap_ratio,
+    retrieve_ratio,
+    score,
+    sequence_score,
+    short_form_score,
+    undesired_tokens,
+)
+from crag.reflection.tokens import GROUPS, TOKENS, UTILITY
+
+YES, NO, MORE = "[Retrieval]", "[No Retrieval]", "[Continue to Use Evidence]"
+RELEVANCE = {"[Relevant]": 0.6, "[Irrelevant]": 0.2}
+SUPPORT = {
+    "[Fully supported]": 0.5,
+    "[Partially supported]": 0.2,
+    "[No support / Contradictory]": 0.1,
+}
+USE: dict[str, float] = dict(zip(UTILITY, (0.0, 0.0, 0.1, 0.1, 0.6), strict=True))
+CANDIDATE = Candidate("text", RELEVANCE, SUPPORT, USE, math.log(0.5), 7, "end")
+REL, SUP, UTIL = 0.75, 0.75, (0.05 + 0.6) / 0.8
+NUMBERS = st.one_of(
+    st.floats(0, 1), st.sampled_from([0.0, 5e-324, 1e-300, math.nan, math.inf, -math.inf, -1.0])
+)
+TABLES = st.dictionaries(st.sampled_from(TOKENS), NUMBERS)
+
+
+def test_graded_scores_are_of_normalised_probabilities() -> None:
+    assert graded("relevance", RELEVANCE) == (pytest.approx(REL), [])
+    assert graded("support", SUPPORT) == (pytest.approx(SUP), [])
+    assert graded("utility", USE) == (pytest.approx(UTIL), [])
+
+
+@pytest.mark.parametrize(("grade", "value"), list(zip(UTILITY, (-1, -0.5, 0, 0.5, 1), strict=True)))
+def test_utility_runs_from_minus_one_to_one(grade: str, value: float) -> None:
+    table: dict[str, float] = {token: float(token == grade) for token in UTILITY}
+    assert graded("utility", table) == (value, [])
+
+
+def test_tokens_of_other_groups_and_of_none_do_not_count() -> None:
+    table = RELEVANCE | SUPPORT | {"Paris": 0.9}
+    assert graded("relevance", table)[0] == pytest.approx(REL)
+    assert graded("support", table)[0] == pytest.approx(SUP)
+
+
+def test_a_missing_member_counts_nothing_and_is_flagged() -> None:
+    assert graded("relevance", {"[Irrelevant]": 0.4}) == (0.0, ["member_missing"])
+    assert graded("relevance", {"[Relevant]": 0.4}) == (1.0, ["member_missing"])
+    seen = {"[Fully supported]": 0.3, "[Partially supported]": 0.1}
+    assert graded("support", seen) == (pytest.approx(0.875), ["member_missing"])
+
+
+def test_a_missing_group_is_nothing_and_flagged_or_a_half_as_released() -> None:
+    half: frozenset[Compat] = frozenset({"missing_group_half"})
+    for group, released in (("relevance", 0.5), ("support", 0.5), ("utility", 0.0)):
+        assert graded(group, {"Paris": 1.0}) == (0.0, [f"{group}_missing"])  # type: ignore[arg-type]
+        assert graded(group, {}, half) == (released, [f"{group}_missing"])  # type: ignore[arg-type]
+
+
+def test_only_the_desired_tokens_count_as_in_equation_four() -> None:
+    only: frozenset[Compat] = frozenset({"desired_token_only"})
+    assert graded("support", SUPPORT, only)[0] == pytest.approx(0.625)
+    assert graded("utility", USE, only)[0] == pytest.approx(0.75)
+    assert graded("relevance", RELEVANCE, only)[0] == pytest.approx(REL)
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "ours", "released"),
+    [(0.9, 0.1, 0.9, 0.043756), (0.5, 0.5, 0.5, 0.5), (0.1, 0.9, 0.1, 0.956244),
+     (0.001, 0.0012, 0.454545, 0.506687)],
+)  # fmt: skip
+def test_the_ratio_is_of_probabilities_and_the_released_one_inverted(
+    yes: float, no: float, ours: float, released: float
+) -> None:
+    table = {YES: yes, NO: no, MORE: 0.3}
+    assert retrieve_ratio(table) == (pytest.approx(ours, abs=1e-6), [])
+    assert released_ratio(table) == pytest.approx(released, abs=1e-6)
+
+
+def test_ratios_with_missing_tokens() -> None:
+    assert retrieve_ratio({YES: 0.3}) == (1.0, ["member_missing"])
+    assert retrieve_ratio({NO: 0.3}) == (0.0, ["member_missing"])
+    assert retrieve_ratio({MORE: 1.0}) == (0.5, ["retrieve_missing"])
+    assert released_ratio({}) == 0.5
+    assert released_ratio({NO: 0.5}) == pytest.approx(100 / (100 + math.log(2)))
+    assert released_ratio({YES: 1.0}) == 0
+    assert released_ratio({YES: 1.0, NO: 1.0}) == 0.5
+
+
+def test_the_released_remap_counts_continue_and_may_exceed_one() -> None:
+    assert remap_ratio({YES: 0.1, NO: 0.2, MORE: 0.5}) == pytest.approx(2.0)
+    assert remap_ratio({}) == 0.5
+    assert remap_ratio({MORE: 0.2}) == math.inf
+
+
+def test_the_total_is_sequence_plus_weighted_critiques() -> None:
+    scored = score(CANDIDATE, Options(), has_passage=True)
+    assert scored[:4] == pytest.approx((REL, SUP, UTIL, 0.5))
+    assert scored.total == pytest.approx(0.5 + REL + SUP + 0.5 * UTIL)
+    assert scored.flags == ()
+    weights = Weights(relevance=2, support=3, utility=0)
+    other = score(CANDIDATE, Options(weights=weights, sequence_score=False), has_passage=True)
+    assert other.total == pytest.approx(2 * REL + 3 * SUP)
+
+
+def test_without_a_passage_only_sequence_and_utility_count() -> None:
+    scored = score(CANDIDATE, Options(), has_passage=False)
+    assert (scored.relevance, scored.support) == (None, None)
+    assert scored.total == pytest.approx(0.5 + 0.5 * UTIL)
+    assert scored.flags == ("no_retrieval_score",)
+
+
+def test_critiques_that_were_not_written_count_nothing() -> None:
+    bare = CANDIDATE._replace(support=None, utility=None)
+    scored = score(bare, Options(), has_passage=True)
+    assert scored.total == pytest.approx(0.5 + REL)
+    assert scored.flags == ("no_utility_token", "no_support_token")
+    blind = score(CANDIDATE._replace(relevance=None), Options(), has_passage=True)
+    assert (blind.relevance, blind.flags) == (0.0, ("relevance_missing",))
+
+
+def test_a_missing_relevance_is_no_longer_minus_one_hundred() -> None:
+    compat = Options(compat=frozenset({"minus_100_relevance"}))
+    seen = CANDIDATE._replace(relevance={"[Irrelevant]": 0.8})
+    assert long_form_score(seen, compat, has_passage=True).relevance == pytest.approx(
+        -100 / (-100 + 0.8)
+    )
+    assert long_form_score(seen, Options(), has_passage=True).relevance == 0
+    assert short_form_score(seen, compat, has_passage=True).relevance == 0
+
+
+def test_utility_counts_in_the_long_form_unless_the_released_fault_is_asked_for() -> None:
+    zero = Options(compat=frozenset({"zero_utility"}))
+    ours = long_form_score(CANDIDATE, Options(), has_passage=True)
+    released = long_form_score(CANDIDATE, zero, has_passage=True)
+    assert ours.utility == pytest.approx(UTIL)
+    assert released.utility == 0
+    assert ours.total - released.total == pytest.approx(0.5 * UTIL)
+
+
+def test_fixed_weights_of_the_released_long_form() -> None:
+    weights = Weights(relevance=5, support=5, utility=5)
+    options = Options(weights=weights, compat=frozenset({"fixed_weights"}))
+    scored = long_form_score(CANDIDATE, options, has_passage=True)
+    assert scored.total == pytest.approx(REL + SUP + 0.5 * UTIL)
+    ours = long_form_score(CANDIDATE, Options(weights=weights), has_passage=True)
+    assert ours.total == pytest.approx(0.5 + 5 * (REL + SUP + UTIL))
+
+
+def test_the_released_short_form_counts_utility_fully() -> None:
+    compat = Options(compat=frozenset({"released_utility_weight"}))
+    ours = short_form_score(CANDIDATE, Options(), has_passage=True)
+    released = short_form_score(CANDIDATE, compat, has_passage=True)
+    assert released.total - ours.total == pytest.approx(0.5 * UTIL)
+
+
+def test_sequence_scores_of_odd_candidates() -> None:
+    assert sequence_score(CANDIDATE)[0] == pytest.approx(0.5)
+    assert sequence_score(CANDIDATE._replace(tokens=0)) == (0.0, [])
+    assert sequence_score(CANDIDATE._replace(mean_log_probability=0.3)) == (1.0, [])
+    odd = CANDIDATE._replace(mean_log_probability=math.nan)
+    assert sequence_score(odd) == (0.0, ["no_sequence_score"])
+
+
+def test_what_a_candidate_says_of_itself_is_the_likeliest_token() -> None:
+    assert argmax("support", SUPPORT) == "[Fully supported]"
+    assert argmax("support", None) == ""
+    unsupported = CANDIDATE._replace(support={"[No support / Contradictory]": 0.4})
+    assert undesired_tokens(CANDIDATE, Options()) == []
+    assert undesired_tokens(unsupported, Options()) == ["[No support / Contradictory]"]
+    strict = Options(undesired=frozenset({"[Irrelevant]", "[Utility:1]"}))
+    assert undesired_tokens(unsupported, strict) == []
+
+
+@given(TABLES)
+def test_every_score_is_in_its_range_whatever_the_table_holds(table: dict[str, float]) -> None:
+    assert 0 <= graded("relevance", table)[0] <= 1
+    assert 0 <= graded("support", table)[0] <= 1
+    assert -1 <= graded("utility", table)[0] <= 1
+    assert 0 <= retrieve_ratio(table)[0] <= 1
+    assert 0 <= released_ratio(table) <= 1
+
+
+@given(TABLES, st.sampled_from(sorted(GROUPS)))
+def test_normalised_probabilities_have_sum_one_or_are_none(
+    table: dict[str, float], group: str
+) -> None:
+    shares = normalised(group, table)  # type: ignore[arg-type]
+    assert not shares or sum(shares.values()) == pytest.approx(1)
+    assert set(shares) in (set(), set(GROUPS[group]))  # type: ignore[index]
+
+
+@given(TABLES, TABLES, TABLES, st.floats(-50, 1), st.booleans())
+def test_the_total_is_finite_and_bounded(
+    relevance: dict[str, float],
+    support: dict[str, float],
+    utility: dict[str, float],
+    mean: float,
+    has_passage: bool,
+) -> None:
+    candidate = Candidate("x", relevance, support, utility, mean, 1, "end")
+    assert -0.5 <= score(candidate, Options(), has_passage=has_passage).total <= 3.5
