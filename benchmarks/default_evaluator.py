@@ -6,10 +6,10 @@ DATA is a folder with evaluator/train.jsonl (question, title, text, label, sourc
 popqa_train.jsonl, selqa_sentences.jsonl and qed_sentences.jsonl (question, answers, documents).
 What is made of them, so that a model learns whether a text holds what answers a question:
 
-- PopQA: graded labels. The right page with the answer 1, without it 0.7, another page with it 0.2,
-  else 0. Every text also stands without its title.
+- PopQA: graded labels. The right page with the answer 1, without it 0.5, another page with it 0.2,
+  else 0. Every text that names its title also stands without it.
 - PopQA, parts: of the right page, one sentence with the answer (1), and up to three sentences in
-  a row without it (0.7).
+  a row without it (0.5).
 - SelQA, windows: three to six sentences in a row of one section; 1 if one of them answers.
 - QED: each sentence of a paragraph; 1 if it is the one that answers.
 - everything else of train.jsonl as it stands.
@@ -73,7 +73,8 @@ def popqa(row: Row, answers: Sequence[str], draw: random.Random) -> Iterator[Pai
     right_page, another = (1.0, WRONG_PAGE) if held else (RIGHT_PAGE, 0.0)
     label = right_page if row["label"] else another
     yield Pair(question, title, text, label)
-    yield Pair(question, "", text, label)
+    if title.partition(" (")[0].lower() in text.lower():
+        yield Pair(question, "", text, label)
     if row["label"] and held:
         yield from parts(question, title, text, answers, draw)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
 from crag.errors import EvaluatorError
-from crag.lexical import FEATURES, Blend, features, features_of, rarity_of, title_of
+from crag.lexical import FEATURES, Blend, features, rarity_of, title_of
 from crag.minilm import packaged_model
 
 LENGTH = FEATURES.index("length")
@@ -122,9 +122,9 @@ def encoded(*pairs: tuple[str, str], padded: bool = False) -> list[Encoding]:
 
 def test_titles_are_told_from_texts_and_padding_counts_for_nothing() -> None:
     pair, longer = ("who was ada", "ada // he was"), ("who was ada", "they was " * 9)
-    rarity = np.ones(30522, np.float32)
-    padded, _ = features_of(encoded(pair, longer, padded=True), ["ada", ""], rarity)
-    assert padded == pytest.approx(features_of(encoded(pair), ["ada"], rarity)[0])
+    blend = Blend(np.ones(30522, np.float32), np.zeros(len(FEATURES) + 1), 0.0)
+    padded, _ = blend.features(encoded(pair, longer, padded=True), ["ada", ""])
+    assert padded == pytest.approx(blend.features(encoded(pair), ["ada"])[0])
     found = named(padded.tolist())
     assert found["question_in_title"] == pytest.approx(1 / 3)
     assert found["title_in_question"] == 1.0
@@ -132,29 +132,28 @@ def test_titles_are_told_from_texts_and_padding_counts_for_nothing() -> None:
     assert found["length"] == np.log1p(4)  # The two strokes, "he" and "was".
 
 
-def numbers() -> NDArray[np.float64]:
-    return np.random.default_rng(0).normal(size=(2, len(FEATURES) + 2))
-
-
 def test_no_pairs_have_no_features() -> None:
-    assert features_of([], [], RARITY).shape == (0, len(FEATURES))
-    assert Blend(RARITY, numbers()).logits(np.zeros(0), [], []).shape == (0,)
+    blend = Blend(RARITY, np.zeros(len(FEATURES) + 1), 0.5)
+    assert blend.features([], []).shape == (0, len(FEATURES))
+    assert blend.logits(np.zeros(0), np.zeros((0, len(FEATURES)))).shape == (0,)
 
 
-def test_a_blend_is_a_logistic_regression_of_its_own_for_texts_without_a_title() -> None:
-    rarity, weights = np.ones(30522, np.float32), numbers()
-    pairs = encoded(("who was ada", "ada // he was"), ("who was ada", "he was"))
-    told = features_of(pairs, ["ada", ""], rarity)
-    found = Blend(rarity, weights).logits(np.array([5.0, -1.0]), pairs, ["ada", ""])
-    assert found[0] == pytest.approx(weights[1] @ np.r_[5.0, told[0], 1.0])
-    assert found[1] == pytest.approx(weights[0] @ np.r_[-1.0, told[1], 1.0])
+def test_a_blend_is_a_logistic_regression() -> None:
+    blend = Blend(RARITY, np.arange(1 + len(FEATURES), dtype=np.float64), -1.0)
+    assert blend.logits(np.array([5.0]), np.ones((1, len(FEATURES)))) == pytest.approx(
+        [sum(range(1 + len(FEATURES))) - 1.0]
+    )
 
 
 def test_a_blend_comes_back(tmp_path: Path) -> None:
-    blend = Blend(np.random.default_rng(0).gamma(1, 2, 99).astype(np.float32), numbers())
+    draw = np.random.default_rng(0)
+    blend = Blend(
+        draw.gamma(1, 2, 99).astype(np.float32), draw.normal(size=1 + len(FEATURES)), 0.25
+    )
     blend.write(tmp_path / "blend")
     read = Blend.read(tmp_path / "blend")
     assert np.array_equal(read.weights, blend.weights)
+    assert read.intercept == 0.25
     assert read.rarity == pytest.approx(blend.rarity, rel=1e-3)
     assert read.rarity.dtype == np.float32
 
@@ -167,10 +166,9 @@ def test_a_title_within_the_question() -> None:
 
 
 def test_a_blend_of_other_features_is_refused(tmp_path: Path) -> None:
-    for shape in ((11,), (2, 10), (1, 11)):
-        Blend(RARITY, np.zeros(shape)).write(tmp_path / "blend")
-        with pytest.raises(EvaluatorError, match="train the evaluator again"):
-            Blend.read(tmp_path / "blend")
+    Blend(RARITY, np.zeros(3), 0.0).write(tmp_path / "blend")
+    with pytest.raises(EvaluatorError, match="train the evaluator again"):
+        Blend.read(tmp_path / "blend")
 
 
 def test_a_title_without_weight_stands_nowhere() -> None:

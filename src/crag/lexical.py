@@ -35,8 +35,8 @@ FEATURES = (
 which is 1 if the whole title is a run within the question, else 0. A token weighs its inverse
 document frequency. A run is the longest common sequence without a gap; a window is thirty tokens of
 the text."""
-_SHAPE = (2, len(FEATURES) + 2)
-"""Without a title and with one; the output, the features and the intercept."""
+_MORE = 2
+"""Numbers of a blend besides the features' weights: that of the output, and the intercept."""
 _NEAR = 1e-6
 _WINDOW, _STRIDE = 30, 15
 Floats = NDArray[np.float64]
@@ -44,31 +44,31 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Blend:
-    """Two logistic regressions on a model's output and the features above.
-
-    Texts without a title have one of their own: what a title would have told is missing there, and
-    not zero.
-    """
+    """A logistic regression on a model's output and the features above."""
 
     rarity: NDArray[np.float32]
     """Inverse document frequency of each token of the vocabulary, in the training texts."""
     weights: Floats
-    """Of texts without a title, then of texts with one: that of the model's output, of each
-    feature, and the intercept; (2, 11)."""
+    """Of the model's output, then of each feature."""
+    intercept: float
 
-    def logits(
-        self, outputs: Floats, encodings: "Sequence[Encoding]", titles: Sequence[str]
-    ) -> Floats:
-        """Blend `outputs` (n,) of encoded pairs whose texts begin with these titles."""
-        told = features_of(encodings, titles, self.rarity)
-        titled = np.array([bool(title) for title in titles], dtype=np.int64)
-        inputs = np.c_[outputs, told, np.ones(len(outputs))]
-        return np.asarray((inputs * self.weights[titled]).sum(axis=1))
+    def logits(self, outputs: Floats, features: Floats) -> Floats:
+        """Return the blend of `outputs` (n,) and `features` (n, 9)."""
+        blended: Floats = np.c_[outputs, features] @ self.weights + self.intercept
+        return blended
+
+    def features(self, encodings: "Sequence[Encoding]", titles: Sequence[str]) -> Floats:
+        """Return the features (n, 9) of encoded pairs whose texts begin with these titles."""
+        rows = [
+            features(*_parts(encoding, title), self.rarity)
+            for encoding, title in zip(encodings, titles, strict=True)
+        ]
+        return np.array(rows).reshape(len(rows), len(FEATURES))
 
     def write(self, path: Path) -> None:
         """Write it, whole or not at all."""
-        rarity = self.rarity.astype(np.float16)
-        write_tensors(path, {"rarity": rarity, "blend": self.weights})
+        numbers = np.r_[self.weights, self.intercept]
+        write_tensors(path, {"rarity": self.rarity.astype(np.float16), "blend": numbers})
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -78,14 +78,14 @@ class Blend:
             EvaluatorError: it cannot be read, or belongs to other features.
         """
         stored = read_tensors(path)
-        weights = stored.get("blend", np.zeros(0)).astype(np.float64)
-        if "rarity" not in stored or weights.shape != _SHAPE:
+        numbers = stored.get("blend", np.zeros(0)).astype(np.float64)
+        if "rarity" not in stored or len(numbers) != len(FEATURES) + _MORE:
             message = (
                 f"{path} holds no blend of the {len(FEATURES)} lexical features of this version; "
                 "train the evaluator again: crag train"
             )
             raise EvaluatorError(message)
-        return cls(stored["rarity"].astype(np.float32), weights)
+        return cls(stored["rarity"].astype(np.float32), numbers[:-1], float(numbers[-1]))
 
 
 def rarity_of(texts: Iterable[Iterable[int]], vocabulary: int) -> NDArray[np.float32]:
@@ -96,17 +96,6 @@ def rarity_of(texts: Iterable[Iterable[int]], vocabulary: int) -> NDArray[np.flo
         seen[np.unique(np.fromiter(tokens, dtype=np.int64))] += 1
         count += 1
     return np.log((count + 1) / (seen + 1)).astype(np.float32)
-
-
-def features_of(
-    encodings: "Sequence[Encoding]", titles: Sequence[str], rarity: NDArray[np.float32]
-) -> Floats:
-    """Return the features (n, 9) of encoded pairs whose texts begin with these titles."""
-    rows = [
-        features(*_parts(encoding, title), rarity)
-        for encoding, title in zip(encodings, titles, strict=True)
-    ]
-    return np.array(rows).reshape(len(rows), len(FEATURES))
 
 
 def features(
@@ -169,5 +158,6 @@ def _best_window(
     present = text[None, :] == tokens[:, None]
     starts = range(0, max(1, len(text) - _STRIDE), _STRIDE)
     held = [present[:, start : start + _WINDOW].any(axis=1) for start in starts]
+    # As a product of matrices numpy warned of invalid values here, of which there are none.
     weighed = (np.array(held) * rarity[tokens]).sum(axis=1)
     return float(weighed.max(initial=0.0))

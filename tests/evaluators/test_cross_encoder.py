@@ -66,7 +66,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     trainee = train(RECIPE, PAIRS, [], output / "work", quiet=True).trainee
     draw = np.random.default_rng(0)
     stored = draw.gamma(1, 2, len(trainee.tokenizer)).astype(np.float16)
-    blend = Blend(stored.astype(np.float32), draw.normal(0, 0.5, size=(2, 2 + len(FEATURES))))
+    blend = Blend(stored.astype(np.float32), draw.normal(0, 0.5, size=1 + len(FEATURES)), 0.3)
     for name, chosen in (("plain", None), ("blended", blend)):
         save(trainee, chosen, RECIPE, output / name, CARD)
     return Made(trainee, output / "plain", output / "blended", blend)
@@ -119,8 +119,8 @@ def test_a_blend_is_applied(made: Made) -> None:
     encoded = made.trainee.tokenizer(
         [QUESTION] * len(TEXTS), TEXTS, truncation="longest_first", max_length=32
     )
-    titles = [title_of(text) for text in TEXTS]
-    expected = made.blend.logits(outputs_of(made.trainee, ASKED, 32), encoded.encodings, titles)
+    features = made.blend.features(encoded.encodings, [title_of(text) for text in TEXTS])
+    expected = made.blend.logits(outputs_of(made.trainee, ASKED, 32), features)
     assert load_evaluator(str(made.blended)).score(QUESTION, TEXTS) == score_of(expected)
 
 

@@ -89,13 +89,12 @@ def test_a_blend_is_applied(folder: Path, tmp_path: Path) -> None:
     trainee = load_trainee(small_recipe(folder))
     draw = np.random.default_rng(0)
     stored = draw.gamma(1, 2, len(trainee.tokenizer)).astype(np.float16)
-    blend = Blend(stored.astype(np.float32), draw.normal(size=(2, 2 + len(FEATURES))))
+    blend = Blend(stored.astype(np.float32), draw.normal(size=1 + len(FEATURES)), 0.3)
     blend.write(mixed / LEXICAL)
     asked = [pair._replace(question=QUESTION) for pair in PAIRS]
     encoded = trainee.tokenizer([QUESTION] * len(TEXTS), TEXTS, truncation=True, max_length=48)
-    titles = [title_of(text) for text in TEXTS]
-    logits = blend.logits(outputs_of(trainee, asked, 48), encoded.encodings, titles)
-    expected = np.tanh(logits / 2)
+    features = blend.features(encoded.encodings, [title_of(text) for text in TEXTS])
+    expected = np.tanh(blend.logits(outputs_of(trainee, asked, 48), features) / 2)
     found = load_evaluator(str(mixed)).score(QUESTION, TEXTS)
     assert found == pytest.approx(expected.tolist(), abs=1e-5)
 

@@ -64,7 +64,7 @@ def test_labels(tmp_path: Path, label: object, value: float) -> None:
     [
         ("title", [1, 1, 0, 0]),
         ("answer", [1, 0, 1, 0]),
-        ("graded", [1, 0.7, 0.2, 0]),
+        ("graded", [1, 0.5, 0.2, 0]),
         ("auto", [1, 0, 1, 0]),
     ],
 )

@@ -135,7 +135,7 @@ class ChangedMiniLM:
             outputs = _head(states[:, 0], weights).astype(np.float64)
             if blend is not None:
                 titles = [title_of(pairs[index][1]) for index in batch]
-                outputs = blend.logits(outputs, encodings, titles)
+                outputs = blend.logits(outputs, blend.features(encodings, titles))
             logits[batch] = outputs
         return logits
 

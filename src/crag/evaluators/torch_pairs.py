@@ -66,7 +66,7 @@ class TorchPairs:
             return np.asarray(outputs)
         self._blend = self._blend or Blend.read(self._folder / LEXICAL)
         titles = [title_of(text) for _, text in pairs]
-        return self._blend.logits(outputs, encoded.encodings, titles)
+        return self._blend.logits(outputs, self._blend.features(encoded.encodings, titles))
 
     def _load(self) -> tuple[Any, Any]:
         from safetensors import SafetensorError

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from crag.batches import length_sorted_batches
 from crag.errors import TrainingError
-from crag.lexical import Blend, features_of, rarity_of, title_of
+from crag.lexical import FEATURES, Blend, rarity_of, title_of
 from crag.scoring import with_title
 from crag.training.models import Trainee
 from crag.training.pairs import Pair
@@ -19,44 +19,32 @@ from crag.training.splits import check_classes
 def fit_blend(
     trainee: Trainee, recipe: Recipe, pairs: Sequence[Pair], kept: Sequence[Pair]
 ) -> Blend:
-    """Fit logistic regressions on the model's output and the lexical features of `kept`.
+    """Fit a logistic regression on the model's output and the lexical features of `kept`.
 
-    Each of `kept` counts once with its title and once without. The rarity of tokens is counted in
-    the texts of `pairs`, on which the model was trained; on those pairs themselves its output is
-    too good for a fit. Graded labels count in shares.
+    The rarity of tokens is counted in the texts of `pairs`, on which the model was trained; on
+    those pairs themselves its output is too good for a fit. Graded labels count in shares.
 
     Raises:
         TrainingError: the tokenizer does not say which token stands where, or a class is missing.
     """
+    from sklearn.linear_model import LogisticRegression
+
     if not trainee.tokenizer.is_fast:
         message = f"the tokenizer of {recipe.base!r} has no fast form: set blend=0"
         raise TrainingError(message)
     check_classes(kept, "the questions set aside for the blend (blend=0 needs none)")
     rarity = _rarity(trainee, recipe, pairs)
-    bare = _regression(trainee, recipe, [pair._replace(title="") for pair in kept], rarity)
-    named = [pair for pair in kept if pair.title]
-    both_classes = len({pair.positive for pair in named}) > 1
-    titled = _regression(trainee, recipe, named, rarity) if both_classes else bare
-    return Blend(rarity, np.stack([bare, titled]))
-
-
-def _regression(
-    trainee: Trainee, recipe: Recipe, pairs: Sequence[Pair], rarity: NDArray[np.float32]
-) -> NDArray[np.float64]:
-    """Return the weights of output and features, and the intercept."""
-    from sklearn.linear_model import LogisticRegression
-
-    encodings = _encodings(trainee, recipe, pairs)
-    titles = [title_of(with_title(pair.title, pair.text)) for pair in pairs]
-    outputs = _outputs(trainee, recipe, encodings)
-    inputs = np.c_[outputs, features_of(encodings, titles, rarity)]
-    labels = np.array([pair.label for pair in pairs])
+    encodings = _encodings(trainee, recipe, kept)
+    titles = [title_of(with_title(pair.title, pair.text)) for pair in kept]
+    unfitted = Blend(rarity, np.zeros(len(FEATURES) + 1), 0.0)
+    inputs = np.c_[_outputs(trainee, recipe, encodings), unfitted.features(encodings, titles)]
+    labels = np.array([pair.label for pair in kept])
     model = LogisticRegression(C=10.0, max_iter=5000).fit(
         np.r_[inputs, inputs],
-        np.r_[np.ones(len(pairs)), np.zeros(len(pairs))],
+        np.r_[np.ones(len(kept)), np.zeros(len(kept))],
         np.r_[labels, 1 - labels],
     )
-    return np.asarray(np.r_[model.coef_[0], model.intercept_], dtype=np.float64)
+    return Blend(rarity, model.coef_[0].astype(np.float64), float(model.intercept_[0]))
 
 
 def _rarity(trainee: Trainee, recipe: Recipe, pairs: Sequence[Pair]) -> NDArray[np.float32]:

@@ -15,7 +15,7 @@ from crag.errors import DataError
 
 LabelRule = Literal["auto", "title", "answer", "graded"]
 """How the documents of a question are labelled: see `label_of`."""
-RIGHT_PAGE, WRONG_PAGE = 0.7, 0.2
+RIGHT_PAGE, WRONG_PAGE = 0.5, 0.2
 """Graded labels of the right page without the answer, and of another page with it."""
 _HALF = 0.5
 _log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ def label_of(document: Mapping[str, Any], row: Mapping[str, Any], rule: LabelRul
     `title` is the paper's rule: 1 if the title equals the gold page's, else 0 (CRAG, Sec. 4.2,
     footnote on PopQA). `answer` asks whether a gold answer stands in the text, as the document
     says or else by substring. `graded` joins both: the right page with the answer 1, without it
-    0.7, another page with it 0.2, else 0. `auto` takes the document's own `label` or `answer`,
+    0.5, another page with it 0.2, else 0. `auto` takes the document's own `label` or `answer`,
     else the answers, else the title.
     """
     page, gold = document.get("title"), row.get("subject_title") or row.get("s_wiki_title")
