@@ -17,6 +17,8 @@ from crag.updates import ReadUpdate
 _FALLBACK = "its snippet serves"
 _GRACE = 1.0
 """Seconds beyond the budget that a reader has to return what it read in time."""
+_LONGEST_TEXT, _MOST_PARAGRAPHS = 1_000_000, 400
+"""Of a text that came with a hit, in characters, as of a page that is read."""
 Pages = Mapping[str, Page]
 
 
@@ -100,7 +102,7 @@ def _limits(state: State, settings: Settings) -> ReadingLimits:
 
 def _given(hit: FoundHit) -> Page | None:
     """Return the page that the search service returned with the hit."""
-    paragraphs = paragraphs_of(hit["text"])
+    paragraphs = paragraphs_of(hit["text"][:_LONGEST_TEXT])[:_MOST_PARAGRAPHS]
     return Page(hit["url"], hit["title"], paragraphs) if paragraphs else None
 
 

@@ -1,9 +1,10 @@
 """Select external knowledge from what was read on the web."""
 
-from crag.events import event
+from crag.events import Event, event
 from crag.parts import Evaluator
-from crag.scoring import filter_strips
+from crag.scoring import filter_strips, with_title
 from crag.settings import Settings
+from crag.shortlist import shortlist
 from crag.state import State, Strip, Usage
 from crag.updates import ExternalUpdate
 
@@ -12,7 +13,7 @@ class Select:
     """Score all paragraphs in one evaluator call and keep the best (CRAG, Sec. 4.5).
 
     They are scored against the original question, not the rewritten query, and kept by the same
-    rules as the strips of documents.
+    rules as the strips of documents. Of very many, a shortlist by words is judged.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
@@ -26,10 +27,27 @@ class Select:
         if not settings.select:
             kept: list[Strip] = [{**s, "kept": True, "reason": "not selected"} for s in strips]
             return ExternalUpdate(external=kept, events=[], usage=Usage())
+        texts = [with_title(strip["source"]["title"], strip["text"]) for strip in strips]
+        chosen = shortlist(state["question"], texts, settings.max_paragraphs)
         judged, events, usage = filter_strips(
-            self._evaluator, state["question"], strips, settings, node="select"
+            self._evaluator, state["question"], [strips[i] for i in chosen], settings, node="select"
         )
-        return ExternalUpdate(external=judged, events=events, usage=usage)
+        found = dict(zip(chosen, judged, strict=True))
+        external = [found.get(place, _unjudged(strip)) for place, strip in enumerate(strips)]
+        events += _skipped(len(strips) - len(chosen), settings)
+        return ExternalUpdate(external=external, events=events, usage=usage)
+
+
+def _unjudged(strip: Strip) -> Strip:
+    return {**strip, "reason": "beyond max_paragraphs"}
+
+
+def _skipped(count: int, settings: Settings) -> list[Event]:
+    if not count:
+        return []
+    detail = f"max_paragraphs is {settings.max_paragraphs}; not judged: {count}"
+    fallback = "those that share most words with the question are judged"
+    return [event("paragraphs_skipped", "select", detail, fallback)]
 
 
 def _nothing(state: State) -> ExternalUpdate:

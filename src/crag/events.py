@@ -18,6 +18,7 @@ EventKind = Literal[
     "search_refused",
     "page_failed",
     "pages_skipped",
+    "paragraphs_skipped",
     "budget_exhausted",
     "model_failed",
     "model_refused",

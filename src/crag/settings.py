@@ -106,6 +106,9 @@ class Settings(BaseModel):
     """Largest page, after decompression."""
     obey_robots: bool = True
     """Leave out pages that a site's robots.txt forbids."""
+    max_paragraphs: int = Field(default=200, ge=1, le=100_000)
+    """Budget of paragraphs of the web that the evaluator judges; of more, those are judged that
+    share most words with the question."""
     requests_per_site: int = Field(default=4, ge=1, le=50)
     """Pages read from one site at the same time."""
     cache_hours: float = Field(default=24.0, ge=0, le=8760)

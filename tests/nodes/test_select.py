@@ -34,6 +34,19 @@ def test_switched_off() -> None:
     assert evaluator.calls == []
 
 
+def test_of_very_many_paragraphs_those_are_judged_that_fit_by_words() -> None:
+    many = [f"Paragraph {number} tells of the weather in May." for number in range(20)]
+    many[13] = "The first program was written by Ada Lovelace."
+    evaluator = FakeEvaluator({"Lovelace": 0.8})
+    state = State(question="Who wrote the first program?", external=strips(*many))
+    update = Select(evaluator).run(state, Settings(max_paragraphs=3))
+    assert [strip["text"] for strip in update["external"]] == many
+    assert [strip["kept"] for strip in update["external"]].index(True) == 13
+    assert len(evaluator.calls[0][1]) == 3
+    assert sum(s["reason"] == "beyond max_paragraphs" for s in update["external"]) == 17
+    assert [entry["kind"] for entry in update["events"]] == ["paragraphs_skipped"]
+
+
 def test_nothing_to_select_from() -> None:
     assert Select(FakeEvaluator()).run(State(question="q", external=[]), Settings()) == {
         "external": [],

@@ -231,16 +231,17 @@ def in_a_moment(seconds: float) -> str:
     return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
 
 
-@pytest.mark.parametrize("after", ["0", in_a_moment(-5)])
+@pytest.mark.parametrize("after", ["0", in_a_moment(-5)], ids=["now", "past date"])
 async def test_too_many_requests_with_a_time(site: Website, after: str) -> None:
     site.statuses["/text"], site.retry_after = [429], after
     assert (await fetch(site.at("/text"))).body
     assert len(site.requests) == 2
 
 
-@pytest.mark.parametrize("after", ["60", in_a_moment(120), "soon", "", "9" * 400])
+@pytest.mark.parametrize("after", ["60", "date", "soon", "", "9" * 400])
 async def test_too_many_requests_for_longer_than_there_is(site: Website, after: str) -> None:
-    site.statuses["/text"], site.retry_after = [429], after
+    site.retry_after = in_a_moment(120) if after == "date" else after
+    site.statuses["/text"] = [429]
     begun = monotonic()
     assert "status 429" in (await failure(site.at("/text"))).message
     assert len(site.requests) == 1

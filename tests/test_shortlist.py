@@ -1,0 +1,36 @@
+"""A shortlist by words alone."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crag.shortlist import shortlist
+
+words = st.lists(st.sampled_from(["ada", "program", "kettle", "the", "1843"]), max_size=6)
+texts = st.lists(words.map(" ".join), max_size=12)
+
+
+def test_rare_words_of_the_question_count_most() -> None:
+    found = ["a program", "a program", "a program", "by Ada", "a kettle"]
+    assert shortlist("Which program is by Ada?", found, 2) == [0, 3]
+
+
+def test_few_enough_stay_all() -> None:
+    assert shortlist("Ada?", ["x", "y"], 2) == [0, 1]
+    assert shortlist("Ada?", [], 5) == []
+
+
+@given(words.map(" ".join), texts, st.integers(1, 12))
+def test_places_are_in_order_and_no_more_than_asked_for(
+    question: str, found: list[str], most: int
+) -> None:
+    places = shortlist(question, found, most)
+    assert places == sorted(set(places))
+    assert len(places) == min(most, len(found))
+
+
+@given(words.map(" ".join), texts)
+def test_a_larger_shortlist_holds_the_smaller_one(question: str, found: list[str]) -> None:
+    chosen = [set(shortlist(question, found, most)) for most in range(1, len(found) + 1)]
+    assert all(small <= large for small, large in pairwise(chosen))
