@@ -28,7 +28,8 @@ class Select:
             kept: list[Strip] = [{**s, "kept": True, "reason": "not selected"} for s in strips]
             return ExternalUpdate(external=kept, events=[], usage=Usage())
         texts = [with_title(strip["source"]["title"], strip["text"]) for strip in strips]
-        chosen = shortlist(state["question"], texts, settings.max_paragraphs)
+        pages = [strip["source"]["id"] for strip in strips]
+        chosen = shortlist(state["question"], texts, settings.max_paragraphs, pages)
         judged, events, usage = filter_strips(
             self._evaluator, state["question"], [strips[i] for i in chosen], settings, node="select"
         )
