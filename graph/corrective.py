@@ -5,16 +5,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
 from crag.graph.routes import BRANCHES, by_action
-from crag.nodes.confirm import Confirm
+from crag.graph.web import build_web
 from crag.nodes.generate import Generate
 from crag.nodes.grade import Grade
-from crag.nodes.read import Read
 from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
-from crag.nodes.rewrite import Rewrite
-from crag.nodes.search import Search
-from crag.nodes.select import Select
-from crag.parts import Parts, longest_query
+from crag.parts import Parts
 from crag.running import computing, waiting
 from crag.settings import Settings
 from crag.state import InputState, State
@@ -23,9 +19,7 @@ from crag.state import InputState, State
 def build_crag(
     parts: Parts, *, checkpointer: Checkpointer = None
 ) -> CompiledStateGraph[State, Settings, InputState, State]:
-    """Compile retrieve → grade → refine and/or rewrite → … → select → generate.
-
-    Between rewrite and select stand confirm, search and read.
+    """Compile retrieve → grade → refine and/or web → generate.
 
     Ambiguous runs both branches at once; `generate` is deferred so that it joins them and runs
     once, whichever were taken. There is one pass and no cycle, as in the paper.
@@ -34,23 +28,13 @@ def build_crag(
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
-    searches, longest = parts.searcher is not None, longest_query(parts.searcher)
-    rewrite = Rewrite(parts.model, searches=searches, longest=longest)
-    graph.add_node("rewrite", waiting(rewrite))
-    graph.add_node("confirm", computing(Confirm(searches=searches, longest=longest)))
-    graph.add_node("search", waiting(Search(parts.searcher)))
-    graph.add_node("read", waiting(Read(parts.reader)))
-    graph.add_node("select", computing(Select(parts.evaluator)))
+    graph.add_node("web", build_web(parts))
     graph.add_node("generate", waiting(Generate(parts.model, parts.quoter)), defer=True)
 
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_action, BRANCHES)
     graph.add_edge("refine", "generate")
-    graph.add_edge("rewrite", "confirm")
-    graph.add_edge("confirm", "search")
-    graph.add_edge("search", "read")
-    graph.add_edge("read", "select")
-    graph.add_edge("select", "generate")
+    graph.add_edge("web", "generate")
     graph.add_edge("generate", END)
     return graph.compile(checkpointer=checkpointer, name="crag")

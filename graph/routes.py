@@ -5,8 +5,8 @@ from typing import Literal
 
 from crag.state import State
 
-Branch = Literal["refine", "rewrite"]
-BRANCHES: dict[Hashable, str] = {"refine": "refine", "rewrite": "rewrite"}
+Branch = Literal["refine", "web"]
+BRANCHES: dict[Hashable, str] = {"refine": "refine", "web": "web"}
 """The path map, without which a drawing would lose the conditional edges."""
 
 
@@ -16,6 +16,6 @@ def by_action(state: State) -> list[Branch]:
         case "correct":
             return ["refine"]
         case "incorrect":
-            return ["rewrite"]
+            return ["web"]
         case "ambiguous":
-            return ["refine", "rewrite"]
+            return ["refine", "web"]

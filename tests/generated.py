@@ -21,7 +21,7 @@ from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
 
 ROOT = Path(__file__).parents[1]
 _NAMES = {"__start__": "question([question])", "__end__": "answer([answer, citations, trace])"}
-_LABELS = {"refine": "correct, ambiguous", "rewrite": "incorrect, ambiguous"}
+_LABELS = {"refine": "correct, ambiguous", "web": "incorrect, ambiguous"}
 
 
 def diagram() -> str:

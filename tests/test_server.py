@@ -101,13 +101,14 @@ def test_the_settings_schema_shows_every_field(client: Any) -> None:
 def test_the_drawn_graph_has_all_nodes_and_edges(client: Any) -> None:
     drawn = client.assistants.get_graph(assistant(client, "crag"), xray=1)
     assert {node["id"] for node in drawn["nodes"]} == {
-        "__start__", "retrieve", "grade", "refine", "rewrite", "confirm", "search", "read",
-        "select", "generate", "__end__",
+        "__start__", "retrieve", "grade", "refine", "web:rewrite", "web:confirm", "web:search",
+        "web:read", "web:select", "generate", "__end__",
     }  # fmt: skip
     assert {(edge["source"], edge["target"]) for edge in drawn["edges"]} == {
         ("__start__", "retrieve"), ("retrieve", "grade"), ("grade", "refine"),
-        ("grade", "rewrite"), ("rewrite", "confirm"), ("confirm", "search"), ("search", "read"),
-        ("read", "select"), ("refine", "generate"), ("select", "generate"),
+        ("grade", "web:rewrite"), ("web:rewrite", "web:confirm"), ("web:confirm", "web:search"),
+        ("web:search", "web:read"), ("web:read", "web:select"), ("refine", "generate"),
+        ("web:select", "generate"),
         ("generate", "__end__"),
     }  # fmt: skip
 

@@ -16,7 +16,7 @@ from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearch
 
 QUESTION = {"question": "Who wrote the first program?"}
 CORRECT, AMBIGUOUS, INCORRECT = 0.9, 0.0, -0.9
-WEB = ["rewrite", "confirm", "search", "read", "select"]
+WEB = ["web"]
 
 
 def nodes_run(graph: Any, **options: Any) -> list[str]:
@@ -50,7 +50,6 @@ def test_ambiguous_runs_both_branches_and_joins_once(make_parts: Any) -> None:
     order = nodes_run(build_crag(parts))
     assert order[:2] == ["retrieve", "grade"]
     assert order[-1] == "generate"
-    assert order.index("rewrite") < order.index("search")
     assert Counter(order) == Counter(["retrieve", "grade", "refine", *WEB, "generate"])
     assert len(parts.model.prompts) == 2
     assert build_crag(parts).invoke(QUESTION)["action"] == "ambiguous"
@@ -78,6 +77,40 @@ def test_branches_of_ambiguous_run_at_the_same_time(make_parts: Any) -> None:
     assert state["internal"]
     assert state["external"]
     assert not barrier.broken
+
+
+def test_refinement_runs_beside_the_search_and_not_only_beside_the_rewrite(make_parts: Any) -> None:
+    import threading
+
+    barrier = threading.Barrier(2, timeout=20)
+
+    class Evaluator(FakeEvaluator):
+        def score(self, question: str, texts: Any) -> list[float]:
+            if len(self.calls) == 1:  # The strips of the documents.
+                barrier.wait()
+            return super().score(question, texts)
+
+    class Searcher(FakeSearcher):
+        def search(self, query: str, limit: int) -> Any:
+            barrier.wait()
+            return super().search(query, limit)
+
+    parts = make_parts(0.0, evaluator=Evaluator(0.0), searcher=Searcher([]))
+    state = build_crag(parts).invoke(QUESTION)
+    assert state["internal"]
+    assert parts.searcher.queries
+    assert not barrier.broken
+
+
+def test_two_searches_on_one_thread_are_counted_apart(make_parts: Any) -> None:
+    graph = build_crag(
+        make_parts(INCORRECT, searcher=FakeSearcher([])), checkpointer=InMemorySaver()
+    )
+    thread = {"configurable": {"thread_id": "1"}}
+    states = [graph.invoke(QUESTION, thread) for _ in range(2)]
+    kinds = [[entry["kind"] for entry in state["events"]] for state in states]
+    assert kinds[0] == kinds[1] == ["search_empty", "abstained"]
+    assert [state["usage"]["searches"] for state in states] == [1, 1]
 
 
 def test_one_evaluator_call_for_all_documents_and_one_for_all_strips(make_parts: Any) -> None:

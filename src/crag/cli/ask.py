@@ -61,8 +61,8 @@ def _stream(graph: Runnable[Any, Any], question: str, chosen: Settings, trace: T
     given: Any = {"question": question}
     while given is not None:
         asked = None
-        for mode, chunk in graph.stream(
-            given, _THREAD, context=chosen, stream_mode=["updates", "messages"]
+        for _, mode, chunk in graph.stream(
+            given, _THREAD, context=chosen, stream_mode=["updates", "messages"], subgraphs=True
         ):
             if mode == "updates" and INTERRUPT in chunk:
                 asked = chunk[INTERRUPT][0]

@@ -50,6 +50,8 @@ class Trace:
         """Print what `node` wrote, then the events it recorded."""
         if self._draft:
             self._console.print()
+        if node not in self._nodes:  # A graph within, whose nodes were shown one by one.
+            return
         self._nodes[node](update)
         for entry in update.get("events", []):
             fallback = f" → {entry['fallback']}" if entry["fallback"] else ""

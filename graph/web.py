@@ -1,0 +1,64 @@
+"""The web branch: rewrite → confirm → search → read → select (CRAG, Sec. 4.5).
+
+It is a graph of its own because LangGraph begins a step only when the last one has ended on every
+branch: as one node of the outer graph it runs beside refinement from its first step to its last.
+"""
+
+from typing import TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from crag.events import Event
+from crag.nodes.confirm import Confirm
+from crag.nodes.read import Read
+from crag.nodes.rewrite import Rewrite
+from crag.nodes.search import Search
+from crag.nodes.select import Select
+from crag.parts import Parts, longest_query
+from crag.running import computing, waiting
+from crag.settings import Settings
+from crag.state import Action, FoundHit, PageRecord, State, Strip, Thresholds, Usage
+
+
+class WebInput(TypedDict):
+    """What the branch is given; events and counts begin anew, and the outer graph adds them up."""
+
+    question: str
+    scores: list[float]
+    thresholds: Thresholds
+    action: Action
+
+
+class WebOutput(TypedDict):
+    """What the branch writes."""
+
+    query: str
+    confirms: bool
+    refused: bool
+    hits: list[FoundHit]
+    pages: list[PageRecord]
+    external: list[Strip]
+    events: list[Event]
+    usage: Usage
+
+
+def build_web(parts: Parts) -> CompiledStateGraph[State, Settings, WebInput, WebOutput]:
+    """Compile the branch, to be one node of a graph."""
+    graph = StateGraph(
+        State, context_schema=Settings, input_schema=WebInput, output_schema=WebOutput
+    )
+    searches, longest = parts.searcher is not None, longest_query(parts.searcher)
+    rewrite = Rewrite(parts.model, searches=searches, longest=longest)
+    graph.add_node("rewrite", waiting(rewrite))
+    graph.add_node("confirm", computing(Confirm(searches=searches, longest=longest)))
+    graph.add_node("search", waiting(Search(parts.searcher)))
+    graph.add_node("read", waiting(Read(parts.reader)))
+    graph.add_node("select", computing(Select(parts.evaluator)))
+    graph.add_edge(START, "rewrite")
+    graph.add_edge("rewrite", "confirm")
+    graph.add_edge("confirm", "search")
+    graph.add_edge("search", "read")
+    graph.add_edge("read", "select")
+    graph.add_edge("select", END)
+    return graph.compile(name="web")
