@@ -9,21 +9,26 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from crag.errors import SettingsError
+from crag.reflection.options import Options
 from crag.state import Action
 
 Task = Literal["default", "popqa", "pubhealth", "arc", "biography"]
+SelfCragKnowledge = Literal["routed", "assembled", "distributed"]
 Decomposition = Literal["sentences", "selection", "excerption", "fixed_num"]
 
 _PAPER = {"max_answer_tokens": 100, "allow_own_knowledge": True}
+_LABEL = {"max_segment_tokens": 50}
+_LONG = {"form": "long", "max_depth": 7, "max_segment_tokens": 300}
 PRESETS: Mapping[Task, Mapping[str, object]] = {
     "default": {},
     "popqa": {**_PAPER, "upper": 0.592, "lower": -0.995, "titles": "none"},
-    "pubhealth": {**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage"},
-    "arc": {**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage"},
-    "biography": {**_PAPER, "upper": 0.95, "lower": -0.91, "titles": "passage"},
+    "pubhealth": {**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage", **_LABEL},
+    "arc": {**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage", **_LABEL},
+    "biography": {**_PAPER, "upper": 0.95, "lower": -0.91, "titles": "passage", **_LONG},
 }
 """What a task changes, unless it is set explicitly. The thresholds are those of the official code
-where it has them, of the paper otherwise, and belong to its T5 evaluator."""
+where it has them, of the paper otherwise, and belong to its T5 evaluator; form, depth and tokens
+are those of the commands published with Self-RAG."""
 
 
 def _fold_descriptions(schema: dict[str, Any]) -> None:
@@ -32,15 +37,10 @@ def _fold_descriptions(schema: dict[str, Any]) -> None:
         field["description"] = " ".join(field["description"].split())
 
 
-class Settings(BaseModel):
-    """Settings of one run; every switch that the paper ablates is one of them."""
+class Correction(BaseModel):
+    """How Corrective RAG retrieves, grades, refines, searches and answers: the other part."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        use_attribute_docstrings=True,
-        json_schema_extra=_fold_descriptions,
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     task: Task = "default"
     """Prompts and the paper's numbers for one of its four tasks; `default` answers with citations.
@@ -124,6 +124,17 @@ class Settings(BaseModel):
     """Longest answer, in tokens of the chat model. Empty: the model's own limit."""
     max_llm_calls: int = Field(default=8, ge=0, le=1000)
     """Budget of chat model calls for one question; the last one is kept for the answer."""
+
+    self_crag_knowledge: SelfCragKnowledge = "routed"
+    """Self-CRAG: what reflection is given: only the action's text (routed), the Correct, Incorrect
+    and Ambiguous text, which searches the web for every question (assembled: the paper's table), or
+    the same with each piece of the web on its own (distributed)."""
+
+
+class Settings(Options, Correction):
+    """Settings of one run; every switch that the papers ablate is one of them."""
+
+    model_config = ConfigDict(json_schema_extra=_fold_descriptions)
 
     @model_validator(mode="before")
     @classmethod

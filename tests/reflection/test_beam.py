@@ -12,7 +12,7 @@ from crag.errors import ModelError
 from crag.reflection.backend import Candidate, Decision, Ending, Passage, Prefix
 from crag.reflection.beam import long_form
 from crag.reflection.exchange import Asked, Judged, arun, run
-from crag.reflection.options import RELEASED_LONG, Options, Weights
+from crag.reflection.options import RELEASED_LONG, Options
 from crag.reflection.records import Outcome
 from crag.reflection.testing import FakeReflection, Table, fake_candidate, fake_decision
 
@@ -32,7 +32,7 @@ def last(text: str, share: float, **more: Any) -> Candidate:
 
 
 def options_of(*compat: str, **more: Any) -> Options:
-    return Options.model_validate({"mode": "always", "compat": compat, **more})
+    return Options.model_validate({"retrieval_mode": "always", "compat": compat, **more})
 
 
 class Searching:
@@ -126,7 +126,8 @@ def test_finished_paths_stay_in_the_pool_unless_the_fault_is_asked_for() -> None
 
 
 def test_products_order_negative_scores_wrongly_and_means_do_not() -> None:
-    more = {"weights": Weights(relevance=0, support=0, utility=1), "sequence_score": False}
+    more = {"weight_relevance": 0, "weight_support": 0, "weight_utility": 1}
+    more |= {"sequence_score": False}
     table: Table = {
         ("", "first"): part("Bad.", 0.6, utility=1),
         ("", "second"): part("Fair.", 0.6, utility=4),
@@ -217,7 +218,7 @@ def test_hard_mode_follows_the_token_that_ended_the_segment() -> None:
         ("A.B.[No Retrieval]C.", None): last("D.", 0.9),
     }
     backend = FakeReflection(table, otherwise=Decision({YES: 0.4, NO: 0.2}, YES))
-    found = answer(backend, Options(mode="hard", beam_width=1))
+    found = answer(backend, Options(retrieval_mode="hard", beam_width=1))
     assert found["answer"] == "A [1]. B [1]. C. D."
     assert len(backend.decided) == 1
     actions = [choice["action"] for choice in found["choices"]]
@@ -226,10 +227,10 @@ def test_hard_mode_follows_the_token_that_ended_the_segment() -> None:
 
 def test_never_generates_the_whole_answer_at_once() -> None:
     backend = FakeReflection({("", None): last("One.\n\nTwo.[Retrieval]Three.", 0.9)})
-    found = answer(backend, Options(mode="never"))
+    found = answer(backend, Options(retrieval_mode="never"))
     assert (found["answer"], found["cited"]) == ("One. Two. Three.", [])
     assert [limits.whole_answer for _, _, limits in backend.generated] == [True]
-    compat = Options(mode="never", compat=frozenset({"cut_at_blank_line"}))
+    compat = Options(retrieval_mode="never", compat=frozenset({"cut_at_blank_line"}))
     assert answer(backend, compat)["answer"] == "One."
 
 
@@ -238,7 +239,7 @@ def test_static_retrieval_asks_once_and_dynamic_for_each_segment() -> None:
     run(long_form(ASKED, options_of()), FakeReflection(TREE), static)
     assert static.queries == ["who"]
     dynamic = Searching((ONE, TWO), (TWO,), (ONE,))
-    options = options_of(retrieval="dynamic")
+    options = options_of(segment_retrieval="dynamic")
     found = run(long_form(ASKED, options), FakeReflection(TREE), dynamic)
     assert dynamic.queries == ["who", "who A.", "who B."]
     assert [c["passage"] for c in found["critiques"]] == [0, 1, 1, 0]
@@ -249,7 +250,7 @@ def test_given_passages_serve_the_first_segment() -> None:
     asked = ASKED._replace(passages=(ONE, TWO))
     for retrieval, queries in (("static", []), ("dynamic", ["who A.", "who B."])):
         search = Searching((ONE, TWO))
-        run(long_form(asked, options_of(retrieval=retrieval)), FakeReflection(TREE), search)
+        run(long_form(asked, options_of(segment_retrieval=retrieval)), FakeReflection(TREE), search)
         assert search.queries == queries
 
 
@@ -307,18 +308,18 @@ def test_depth_is_bounded() -> None:
 
 def test_tokens_are_bounded_for_all_candidates_together() -> None:
     backend = FakeReflection(endless)
-    found = answer(backend, options_of(max_tokens=9, max_segment_tokens=3))
+    found = answer(backend, options_of(max_reflection_tokens=9, max_segment_tokens=3))
     assert [limits.max_tokens for _, _, limits in backend.generated] == [3, 1, 1]
     assert found["flags"] == ["token_limit"]
     assert found["answer"]
-    nothing = answer(FakeReflection(endless), options_of(max_tokens=1))
+    nothing = answer(FakeReflection(endless), options_of(max_reflection_tokens=1))
     assert (nothing["answer"], nothing["flags"]) == ("", ["token_limit", "empty"])
 
 
 def test_time_is_bounded() -> None:
     ticks = itertools.count(0.0, 10.0)
     backend = FakeReflection(endless)
-    found = answer(backend, options_of(max_seconds=15.0), clock=lambda: next(ticks))
+    found = answer(backend, options_of(max_reflection_seconds=15.0), clock=lambda: next(ticks))
     assert found["flags"] == ["time_limit"]
     assert {critique["segment"] for critique in found["critiques"]} == {0, 1}
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.reflection.backend import Candidate
-from crag.reflection.options import Compat, Options, Weights
+from crag.reflection.options import Compat, Options
 from crag.reflection.scoring import (
     argmax,
     graded,
@@ -112,8 +112,9 @@ def test_the_total_is_sequence_plus_weighted_critiques() -> None:
     assert scored[:4] == pytest.approx((REL, SUP, UTIL, 0.5))
     assert scored.total == pytest.approx(0.5 + REL + SUP + 0.5 * UTIL)
     assert scored.flags == ()
-    weights = Weights(relevance=2, support=3, utility=0)
-    other = score(CANDIDATE, Options(weights=weights, sequence_score=False), has_passage=True)
+    weights = {"weight_relevance": 2, "weight_support": 3, "weight_utility": 0}
+    options = Options.model_validate({**weights, "sequence_score": False})
+    other = score(CANDIDATE, options, has_passage=True)
     assert other.total == pytest.approx(2 * REL + 3 * SUP)
 
 
@@ -153,11 +154,11 @@ def test_utility_counts_in_the_long_form_unless_the_released_fault_is_asked_for(
 
 
 def test_fixed_weights_of_the_released_long_form() -> None:
-    weights = Weights(relevance=5, support=5, utility=5)
-    options = Options(weights=weights, compat=frozenset({"fixed_weights"}))
+    weights = {"weight_relevance": 5, "weight_support": 5, "weight_utility": 5}
+    options = Options.model_validate({**weights, "compat": ["fixed_weights"]})
     scored = long_form_score(CANDIDATE, options, has_passage=True)
     assert scored.total == pytest.approx(REL + SUP + 0.5 * UTIL)
-    ours = long_form_score(CANDIDATE, Options(weights=weights), has_passage=True)
+    ours = long_form_score(CANDIDATE, Options.model_validate(weights), has_passage=True)
     assert ours.total == pytest.approx(0.5 + 5 * (REL + SUP + UTIL))
 
 

@@ -18,7 +18,7 @@ from crag.reflection.testing import FakeReflection, fake_candidate, fake_decisio
 PASSAGES = [Passage("One", "first"), Passage("Two", "second"), Passage("Three", "third")]
 OPEN = Asked("Who?", "Who?")
 CLOSED = Asked("Who?", "Who?", closed=True)
-ALWAYS = Options(mode="always")
+ALWAYS = Options(retrieval_mode="always")
 
 
 class Searching:
@@ -95,7 +95,7 @@ def test_closed_tasks_sum_over_identical_answers() -> None:
 
 
 def test_the_released_post_processing_does_not_strip() -> None:
-    compat = Options(mode="always", compat=frozenset({"released_text"}))
+    compat = Options(retrieval_mode="always", compat=frozenset({"released_text"}))
     backend = texts(("true", 0.8), ("[Relevant] false\n", 0.5), ("false[Utility:5]</s>", 0.5))
     assert answer(backend, compat, CLOSED)["answer"] == "true"
     assert answer(texts((" : true[Relevant]", 0.8)), compat, CLOSED)["answer"] == " : true"
@@ -144,12 +144,12 @@ def test_unseen_retrieve_tokens_mean_to_retrieve() -> None:
 def test_hard_follows_the_emitted_token(emitted: str, expected: str) -> None:
     decision = Decision({"[Retrieval]": 0.3, "[No Retrieval]": 0.1}, emitted)
     backend = backend_of(fake_candidate("A."), otherwise=decision)
-    assert answer(backend, Options(mode="hard"))["answer"] == expected
+    assert answer(backend, Options(retrieval_mode="hard"))["answer"] == expected
 
 
 def test_never_asks_for_nothing_but_the_answer() -> None:
     search, backend = Searching(PASSAGES), backend_of()
-    found = run(short_form(OPEN, Options(mode="never")), backend, search)
+    found = run(short_form(OPEN, Options(retrieval_mode="never")), backend, search)
     assert (found["answer"], found["cited"], found["passages"]) == ("Nobody.", [], [])
     assert (search.queries, backend.decided, len(backend.generated)) == ([], [], 1)
     assert found["critiques"][0]["relevance"] is None
@@ -198,7 +198,7 @@ def test_a_model_that_does_not_stop_is_flagged() -> None:
 
 
 def test_hard_constraints_drop_what_calls_itself_unsupported() -> None:
-    hard = Options(mode="always", constraints="hard")
+    hard = Options(retrieval_mode="always", constraints="hard")
     backend = backend_of(
         fake_candidate("A.", relevance=1.0, support=0.4),
         fake_candidate("B.", relevance=0.0, support=0.6),

@@ -52,7 +52,7 @@ class _Search:
 
     def __init__(self, asked: Asked, options: Options, clock: Clock) -> None:
         self._asked, self._options, self._clock = asked, options, clock
-        self._latest = clock() + options.max_seconds
+        self._latest = clock() + options.max_reflection_seconds
         self._pool = [Hypothesis()]
         self._offered = Offered()
         self._static: list[int] | None = None
@@ -165,7 +165,7 @@ class _Search:
         if not places:
             return []
         given = self._asked.passages
-        is_static = self._options.retrieval == "static"
+        is_static = self._options.segment_retrieval == "static"
         if is_static or (given is not None and depth == 0):
             if self._static is None:
                 passages = given
@@ -196,12 +196,14 @@ class _Search:
     def _is_whole(self, verdict: Verdict, depth: int) -> bool:
         """Say whether the answer is generated at once: without retrieval, never to be asked."""
         released = "released_search" in self._options.compat and depth == 0
-        return self._options.mode == "never" or (released and verdict.action == "no_retrieve")
+        return self._options.retrieval_mode == "never" or (
+            released and verdict.action == "no_retrieve"
+        )
 
     def _room(self, tasks: Sequence[Task]) -> int:
         """Return how long each segment of this round may be."""
         count = sum(len(task.passages) for task in tasks)
-        left = (self._options.max_tokens - self._tokens) // max(1, count)
+        left = (self._options.max_reflection_tokens - self._tokens) // max(1, count)
         return min(self._options.max_segment_tokens, left)
 
     def _generate(self, task: Task, room: int) -> Generate:

@@ -40,7 +40,7 @@ class Verdict(NamedTuple):
 
 def needs_decision(options: Options) -> bool:
     """Say whether the mode looks at what the model says before the first segment."""
-    return options.mode in ("adaptive", "hard")
+    return options.retrieval_mode in ("adaptive", "hard")
 
 
 def first_verdict(decision: Decision | None, options: Options, *, short: bool) -> Verdict:
@@ -49,9 +49,9 @@ def first_verdict(decision: Decision | None, options: Options, *, short: bool) -
     Only the short form knows the released ratio of log-probabilities.
     """
     if decision is None:
-        action: Action = "retrieve" if options.mode == "always" else "no_retrieve"
-        return Verdict(action, f"mode {options.mode}")
-    if options.mode == "hard":
+        action: Action = "retrieve" if options.retrieval_mode == "always" else "no_retrieve"
+        return Verdict(action, f"mode {options.retrieval_mode}")
+    if options.retrieval_mode == "hard":
         return _emitted(decision)
     if short and "released_ratio" in options.compat:
         _, flags = retrieve_ratio(decision.retrieve)
@@ -63,7 +63,7 @@ def needs_next_decision(ending: Ending, options: Options) -> bool:
     """Say whether the same holds before a later segment, after one with this ending."""
     if "released_search" in options.compat:
         return ending != "retrieve" and "released_remap" in options.compat
-    return options.mode == "adaptive"
+    return options.retrieval_mode == "adaptive"
 
 
 def next_verdict(
@@ -80,7 +80,7 @@ def next_verdict(
         return verdict if verdict.action == "retrieve" else None
     if decision is not None:
         return _next(decision, options, can_continue=can_continue)
-    if options.mode == "hard":
+    if options.retrieval_mode == "hard":
         return _followed(ending, can_continue=can_continue)
     return first_verdict(None, options, short=False)
 

@@ -44,19 +44,18 @@ cut_at_blank_line        an answer without retrieval ends at its   it stays whol
                          first blank line
 
 Not by name, since an option of its own says it: products of scores (`accumulation`), the same
-passages for every segment (`retrieval`), unsupported segments left out at the end
+passages for every segment (`segment_retrieval`), unsupported segments left out at the end
 (`ignore_no_support`). Not offered: crashes, and the draft of 25 tokens that the released long form
-wants to hold ``[Retrieval]``; mode "hard" comes nearest to it.
+wants to hold ``[Retrieval]``; retrieval mode "hard" comes nearest to it.
 """
 
-from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from crag.errors import SettingsError
 from crag.reflection.tokens import NO_SUPPORT, RELEVANCE, SUPPORT, UTILITY
 
+Form = Literal["short", "long", "poster"]
 Mode = Literal["adaptive", "always", "never", "hard"]
 Accumulation = Literal["sum", "mean", "product"]
 Compat = Literal[
@@ -91,58 +90,74 @@ RELEASED_LONG: frozenset[Compat] = frozenset(get_args(Compat)) - {
 """What the released long form does; it goes with accumulation "product"."""
 
 
-class Weights(BaseModel):
+class Weights(NamedTuple):
     """What each critique counts (Self-RAG, Sec. 3.3 and Appendix A.3)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    relevance: float = 1.0
+    support: float = 1.0
+    utility: float = 0.5
 
-    relevance: float = Field(default=1.0, ge=0, le=100, allow_inf_nan=False)
-    """Of IsRel."""
-    support: float = Field(default=1.0, ge=0, le=100, allow_inf_nan=False)
-    """Of IsSup."""
-    utility: float = Field(default=0.5, ge=0, le=100, allow_inf_nan=False)
-    """Of IsUse."""
+
+def _separated(given: object) -> object:
+    """Take text of a command line as names between commas."""
+    if isinstance(given, str):
+        return [name.strip() for name in given.split(",") if name.strip()]
+    return given
 
 
 class Options(BaseModel):
-    """How Self-RAG decides, searches and scores."""
+    """How Self-RAG decides, searches and scores: a part of the settings of a run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    mode: Mode = "adaptive"
-    """Retrieve if the probability says so, always, never, or if the token is emitted (hard)."""
+    form: Form = "short"
+    """Self-RAG: one candidate for each passage and the best wins (short), segments found by a beam
+    search (long), or the poster's rule: document by document until an answer is good enough."""
+    retrieval_mode: Mode = "adaptive"
+    """Self-RAG: retrieve if the probability says so, always, never, or if the token is emitted
+    (hard)."""
     delta: float = Field(default=0.2, ge=0, le=1)
-    """Adaptive: retrieve if the share of ``[Retrieval]`` is above this."""
-    retrieval: Literal["static", "dynamic"] = "static"
-    """Long form: the same passages for every segment, or a search for each."""
+    """Self-RAG, adaptive: retrieve if the share of the token Retrieval is above this."""
+    segment_retrieval: Literal["static", "dynamic"] = "static"
+    """Self-RAG, long form: the same passages for every segment, or a search for each. Self-CRAG
+    prepares its knowledge once, whichever is set."""
     skip_used_passages: bool = False
-    """Long form: do not offer a passage again to a hypothesis that has used it."""
+    """Self-RAG, long form: do not offer a passage again to a hypothesis that has used it."""
 
-    weights: Weights = Weights()
-    """What each critique counts."""
+    weight_relevance: float = Field(default=1.0, ge=0, le=100, allow_inf_nan=False)
+    """Self-RAG: what IsRel counts in a score."""
+    weight_support: float = Field(default=1.0, ge=0, le=100, allow_inf_nan=False)
+    """Self-RAG: what IsSup counts in a score."""
+    weight_utility: float = Field(default=0.5, ge=0, le=100, allow_inf_nan=False)
+    """Self-RAG: what IsUse counts in a score."""
     sequence_score: bool = True
-    """Add exp of the mean log-probability."""
+    """Self-RAG: add exp of the mean log-probability to a score."""
     accumulation: Accumulation = "mean"
-    """Long form: how the scores of segments become that of an answer."""
+    """Self-RAG, long form: how the scores of segments become that of an answer."""
     constraints: Literal["soft", "hard"] = "soft"
-    """Weigh critiques only, or drop candidates with an undesired token."""
-    undesired: frozenset[str] = frozenset({NO_SUPPORT})
-    """The tokens that hard constraints drop."""
+    """Self-RAG: weigh critiques only, or drop candidates with an undesired token."""
+    undesired: Annotated[frozenset[str], BeforeValidator(_separated)] = frozenset({NO_SUPPORT})
+    """Self-RAG: the critique tokens that hard constraints drop."""
     ignore_no_support: bool = False
-    """Long form: leave unsupported segments out of the final answer."""
+    """Self-RAG, long form: leave unsupported segments out of the final answer."""
 
     beam_width: int = Field(default=2, ge=1, le=64)
-    """Hypotheses kept after each segment."""
+    """Self-RAG, long form: hypotheses kept after each segment."""
     max_depth: int = Field(default=6, ge=1, le=64)
-    """The most segments of an answer."""
+    """Self-RAG, long form: the most segments of an answer."""
     max_segment_tokens: int = Field(default=100, ge=1, le=100_000)
-    """The longest segment; in short form the longest answer."""
-    max_tokens: int = Field(default=20_000, ge=1, le=10_000_000)
-    """Long form: budget of generated tokens of all candidates together."""
-    max_seconds: float = Field(default=300.0, gt=0, le=86_400)
-    """Long form: no segment is begun later than this."""
-    compat: frozenset[Compat] = frozenset()
-    """Released quirks to bring back, by name."""
+    """Self-RAG: the longest segment; in short form the longest answer."""
+    max_reflection_tokens: int = Field(default=20_000, ge=1, le=10_000_000)
+    """Self-RAG, long form: budget of generated tokens of all candidates together."""
+    max_reflection_seconds: float = Field(default=300.0, gt=0, le=86_400)
+    """Self-RAG, long form and poster: nothing more is generated later than this."""
+    compat: Annotated[frozenset[Compat], BeforeValidator(_separated)] = frozenset()
+    """Self-RAG: released quirks to bring back, by name."""
+
+    @property
+    def weights(self) -> Weights:
+        """What each critique counts."""
+        return Weights(self.weight_relevance, self.weight_support, self.weight_utility)
 
     @field_validator("undesired")
     @classmethod
@@ -152,18 +167,3 @@ class Options(BaseModel):
             message = f"no critique tokens: {', '.join(sorted(unknown))}"
             raise ValueError(message)
         return tokens
-
-
-def options_from(values: Mapping[str, object]) -> Options:
-    """Validate `values`.
-
-    Raises:
-        SettingsError: it names the field, the value and what is allowed.
-    """
-    try:
-        return Options.model_validate(dict(values))
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        allowed = first["msg"].removeprefix("Value error, ")
-        raise SettingsError(field or "reflection", first["input"], allowed) from None

@@ -166,7 +166,7 @@ def short_form_score(candidate: Candidate, options: Options, *, has_passage: boo
     options = options.model_copy(update={"compat": without})
     if "released_utility_weight" not in options.compat:
         return score(candidate, options, has_passage=has_passage)
-    weights = options.weights.model_copy(update={"utility": 1.0})
+    weights = options.weights._replace(utility=1.0)
     return score(candidate, options, has_passage=has_passage, weights=weights)
 
 
