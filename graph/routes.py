@@ -1,13 +1,57 @@
-"""Where a run goes next: pure functions of the state."""
+"""Where a run goes next: pure functions of the state and the settings."""
 
 from collections.abc import Hashable
 from typing import Literal
 
+from crag.running import current_settings
 from crag.state import State
 
 Branch = Literal["refine", "web"]
 BRANCHES: dict[Hashable, str] = {"refine": "refine", "web": "web"}
 """The path map, without which a drawing would lose the conditional edges."""
+CHOICES: dict[Hashable, str] = {"retrieve": "retrieve", "reflect": "reflect"}
+KNOWLEDGE: dict[Hashable, str] = {"refine": "refine", "web": "web", "offer": "offer"}
+FORMS: dict[Hashable, str] = {name: name for name in ("compete", "extend", "scan", "conclude")}
+ROUNDS: dict[Hashable, str] = {"extend": "extend", "conclude": "conclude"}
+
+
+def by_choice(state: State) -> Literal["retrieve", "reflect"]:
+    """Retrieve, or answer directly, as was decided (Self-RAG, Alg. 1)."""
+    return "retrieve" if state["choices"][0]["action"] == "retrieve" else "reflect"
+
+
+def by_knowledge(state: State) -> list[Literal["refine", "web", "offer"]]:
+    """Choose the branches whose knowledge reflection is given.
+
+    Routed: those of the action. Assembled and distributed: both, whatever the action (CRAG,
+    Appendix B.2). The poster's rule takes the graded documents as they are.
+    """
+    settings = current_settings()
+    if settings.form == "poster":
+        return ["offer"]
+    if settings.self_crag_knowledge == "routed":
+        return [*by_action(state)]
+    return ["refine", "web"]
+
+
+def by_form(state: State) -> Literal["compete", "extend", "scan", "conclude"]:
+    """Choose the algorithm; nothing is to be reflected where retrieval left nothing to read."""
+    settings, choices = current_settings(), state.get("choices") or []
+    retrieves = bool(choices) and choices[0]["action"] == "retrieve"
+    if retrieves and not state.get("passages") and not settings.allow_own_knowledge:
+        return "conclude"
+    match settings.form:
+        case "short":
+            return "compete"
+        case "long":
+            return "extend"
+        case "poster":
+            return "scan"
+
+
+def by_search(state: State) -> Literal["extend", "conclude"]:
+    """Repeat the round until the beam search is over; its depth is bounded."""
+    return "extend" if state["search"] is not None else "conclude"
 
 
 def by_action(state: State) -> list[Branch]:

@@ -7,15 +7,19 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from crag.edge import Attempt
-from crag.events import event
+from crag.events import Event, event
 from crag.question import read_question
 from crag.settings import Settings
 from crag.state import FreshEvents, InputState
-from crag.updates import OpeningUpdate, opening
+from crag.updates import DocumentsUpdate, OpeningUpdate, opening
+
+RetrieveUpdate = OpeningUpdate | DocumentsUpdate
 
 
 class Retrieve:
     """Open the run: read the question, and ask the retriever for its k best documents.
+
+    With `opens` off the run is open already, and only documents and events are written.
 
     A retriever that fails or finds nothing leaves no documents and an event, which makes the
     action Incorrect: the web takes over (official rule for empty retrieval).
@@ -24,42 +28,51 @@ class Retrieve:
         QuestionError: the input holds no usable question.
     """
 
-    def __init__(self, retriever: BaseRetriever) -> None:
+    def __init__(self, retriever: BaseRetriever, *, opens: bool = True) -> None:
         self._retriever = retriever
+        self._opens = opens
         self._takes_k = isinstance(retriever, VectorStoreRetriever)
 
-    def run(self, state: InputState, settings: Settings) -> OpeningUpdate:
+    def run(self, state: InputState, settings: Settings) -> RetrieveUpdate:
         """Retrieve in the calling thread."""
-        question = read_question(state, settings.max_question_characters)
+        question = self._question(state, settings)
         found: list[Document] = []
         with Attempt("retriever") as attempt:
             found = self._retriever.invoke(question, **self._options(settings))
-        return _update(question, found, attempt, settings)
+        return self._update(question, found, attempt, settings)
 
-    async def arun(self, state: InputState, settings: Settings) -> OpeningUpdate:
+    async def arun(self, state: InputState, settings: Settings) -> RetrieveUpdate:
         """Retrieve without blocking the event loop."""
-        question = read_question(state, settings.max_question_characters)
+        question = self._question(state, settings)
         found: list[Document] = []
         with Attempt("retriever") as attempt:
             found = await self._retriever.ainvoke(question, **self._options(settings))
-        return _update(question, found, attempt, settings)
+        return self._update(question, found, attempt, settings)
 
     def _options(self, settings: Settings) -> dict[str, Any]:
         return {"k": settings.k} if self._takes_k else {}
 
+    def _question(self, state: InputState, settings: Settings) -> str:
+        if not self._opens:
+            return state["question"]
+        return read_question(state, settings.max_question_characters)
 
-def _update(
-    question: str, found: list[Document], attempt: Attempt, settings: Settings
-) -> OpeningUpdate:
-    update = opening(question)
-    update["documents"] = list(found)[: settings.k]
+    def _update(
+        self, question: str, found: list[Document], attempt: Attempt, settings: Settings
+    ) -> RetrieveUpdate:
+        documents, events = list(found)[: settings.k], _events(found, attempt)
+        if not self._opens:
+            return DocumentsUpdate(documents=documents, events=events)
+        update = opening(question)
+        update["documents"], update["events"] = documents, FreshEvents(events)
+        return update
+
+
+def _events(found: list[Document], attempt: Attempt) -> list[Event]:
     fallback = "go on as if nothing relevant was retrieved"
     if attempt.error is not None:
-        failed = event("retrieval_failed", "retrieve", attempt.error, fallback)
-        update["events"] = FreshEvents([failed])
-    elif not found:
-        nothing = event(
-            "nothing_retrieved", "retrieve", "the retriever found no document", fallback
-        )
-        update["events"] = FreshEvents([nothing])
-    return update
+        return [event("retrieval_failed", "retrieve", attempt.error, fallback)]
+    if not found:
+        detail = "the retriever found no document"
+        return [event("nothing_retrieved", "retrieve", detail, fallback)]
+    return []

@@ -75,15 +75,15 @@ def _update(  # noqa: PLR0913, PLR0917 - one argument for each key that differs
         answer=answer,
         abstained=False,
         citations=citations,
-        messages=_chat(state, answer, reply),
+        messages=chat_reply(state, answer, reply.message_id if reply else None),
         events=events,
         usage=reply.usage if reply else Usage(),
     )
 
 
-def _chat(state: State, answer: str, reply: Reply | None) -> list[AnyMessage]:
+def chat_reply(state: State, answer: str, message_id: str | None = None) -> list[AnyMessage]:
     """Answer with a message where a message asked; its id is that of the streamed tokens."""
     messages = state.get("messages") or []
     if not messages or not isinstance(messages[-1], HumanMessage):
         return []
-    return [AIMessage(content=answer, id=reply.message_id if reply else None)]
+    return [AIMessage(content=answer, id=message_id)]

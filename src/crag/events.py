@@ -27,6 +27,9 @@ EventKind = Literal[
     "link_removed",
     "uncited_answer",
     "own_knowledge",
+    "reflection_limited",
+    "constraints_waived",
+    "unsupported_answer",
     "abstained",
 ]
 

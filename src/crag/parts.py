@@ -10,6 +10,7 @@ from langchain_core.runnables import Runnable
 
 from crag.errors import CragError, PageProblem
 from crag.queries import LONGEST
+from crag.reflection.backend import ReflectionBackend
 from crag.state import Strip, Thresholds
 
 
@@ -143,6 +144,8 @@ class Parts:
     """The second source of knowledge; without it the branch records an event and goes on."""
     reader: PageReader | None = None
     """Reads the pages that a search found; without it their snippets serve."""
+    reflection: ReflectionBackend | None = None
+    """Writes and critiques answers for Self-RAG and Self-CRAG, which cannot do without."""
 
     def __post_init__(self) -> None:
         if self.model is None and self.quoter is None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from langchain_core.documents import Document
 
 from crag.parts import Page
-from crag.state import FoundHit, Source, Strip
+from crag.state import FoundHit, OfferedPassage, Source, Strip
 
 
 def source_of(document: Document, index: int) -> Source:
@@ -71,3 +71,12 @@ def kept_whole(documents: Sequence[Document], reason: str) -> list[Strip]:
         for index, document in enumerate(documents)
         if document.page_content.strip()
     ]
+
+
+def offered_document(document: Document, index: int) -> OfferedPassage:
+    """Offer a document to reflection as it is."""
+    strips = kept_whole([document], "offered whole")
+    for strip in strips:
+        strip["source"] = source_of(document, index)
+    title, text = title_of(document), document.page_content
+    return OfferedPassage(title=title, text=text, label="document", grade="", strips=strips)

@@ -11,6 +11,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 
 from crag.events import Event
+from crag.reflection.records import Choice, Critique, Flag, PassageRecord, SearchRecord
 
 Action = Literal["correct", "incorrect", "ambiguous"]
 
@@ -74,6 +75,33 @@ class PageRecord(TypedDict):
     """Why it was not read."""
     paragraphs: int
     fetched_bytes: int
+
+
+class OfferedPassage(PassageRecord):
+    """A text that reflection is given: a document, or knowledge that CRAG prepared from several."""
+
+    label: Literal["document", "correct", "incorrect", "ambiguous", "web"]
+    """A document as it is, or which knowledge: of documents, of the web, of both, a piece of the
+    web."""
+    grade: Literal["", "high", "medium", "low"]
+    """The evaluator's, for the poster's rule; empty otherwise."""
+    strips: list[Strip]
+    """What it was made of, each with its source."""
+
+
+class Reflection(TypedDict):
+    """How an answer with reflection came about, beside its choices and critiques."""
+
+    answer: str
+    """Without tokens; in long form with ``[n]``, which are passages here."""
+    raw: str
+    """As the model wrote it, with tokens, without passages."""
+    cited: list[int]
+    """``[n]`` refers to ``passages[cited[n - 1]]``."""
+    score: float
+    flags: list[Flag]
+    tokens: int
+    """Generated, of all candidates together."""
 
 
 class Usage(TypedDict, total=False):
@@ -145,6 +173,17 @@ class State(InputState, total=False):
     external: list[Strip]
     """All strips from the web, kept or not, in the order of the hits; `read` writes them
     unjudged, `select` judged."""
+    approximation: str
+    """How critiques are approximated; empty for a model with reflection tokens."""
+    choices: list[Choice]
+    """Whether to retrieve before each segment, and why."""
+    passages: list[OfferedPassage]
+    """What reflection is given, each text once, as critiques count them."""
+    critiques: list[Critique]
+    """What the model said of each candidate, in the order in which they were judged."""
+    search: SearchRecord | None
+    """The beam between two segments of the long form."""
+    reflection: Reflection | None
     knowledge: str
     """The kept strips as they were given to the model."""
     answer: str

@@ -6,13 +6,16 @@ from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
 
 from crag.events import Event
+from crag.reflection.records import Choice, Critique, SearchRecord
 from crag.state import (
     Action,
     Citation,
     FoundHit,
     FreshEvents,
     FreshUsage,
+    OfferedPassage,
     PageRecord,
+    Reflection,
     Strip,
     Thresholds,
     Usage,
@@ -60,6 +63,54 @@ def opening(question: str) -> OpeningUpdate:
         events=FreshEvents(),
         usage=cast("Usage", FreshUsage()),
     )
+
+
+class DecideUpdate(OpeningUpdate):
+    """Written by `decide`, which opens the runs that reflect."""
+
+    approximation: str
+    choices: list[Choice]
+    passages: list[OfferedPassage]
+    critiques: list[Critique]
+    search: SearchRecord | None
+    reflection: Reflection | None
+
+
+class DocumentsUpdate(TypedDict):
+    """Written by `retrieve` where another node opened the run."""
+
+    documents: list[Document]
+    events: list[Event]
+
+
+class OfferUpdate(TypedDict):
+    """Written by `offer`."""
+
+    passages: list[OfferedPassage]
+
+
+class ReflectUpdate(TypedDict):
+    """Written by `compete`, `extend` and `scan`; `reflection` is None while a search goes on."""
+
+    approximation: str
+    choices: list[Choice]
+    passages: list[OfferedPassage]
+    critiques: list[Critique]
+    search: SearchRecord | None
+    reflection: Reflection | None
+    events: list[Event]
+    usage: Usage
+
+
+class ConcludeUpdate(TypedDict):
+    """Written by `conclude`."""
+
+    knowledge: str
+    answer: str
+    abstained: bool
+    citations: list[Citation]
+    messages: list[AnyMessage]
+    events: list[Event]
 
 
 class GradeUpdate(TypedDict):

@@ -84,7 +84,7 @@ def greedy(tree: Tree, passages: Sequence[Passage], depth: int, how: str) -> Pat
 
 
 def search(tree: Tree, passages: Sequence[Passage], **values: Any) -> Outcome:
-    options = Options.model_validate({"mode": "always", **values})
+    options = Options.model_validate({"retrieval_mode": "always", **values})
     asked = Asked("Who?", "who")
     return run(long_form(asked, options), FakeReflection(tree), lambda _: passages)
 

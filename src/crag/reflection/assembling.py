@@ -46,7 +46,7 @@ def assemble(segments: Sequence[Segment], options: Options) -> Assembled:
     if len(unique) < len(spoken):
         flags.append("repeated_segment")
     cited: list[int] = []
-    parts = [_with_number(segment.shown, _number(segment, cited)) for segment in unique]
+    parts = [with_number(segment.shown, _number(segment, cited)) for segment in unique]
     return Assembled(" ".join(parts), cited, flags)
 
 
@@ -72,7 +72,8 @@ def _number(segment: Segment, cited: list[int]) -> int | None:
     return cited.index(segment.passage) + 1
 
 
-def _with_number(text: str, number: int | None) -> str:
+def with_number(text: str, number: int | None) -> str:
+    """Write ``[number]`` before the end of a sentence; None leaves it as it is."""
     if number is None:
         return text
     body = text.rstrip(_ENDS)

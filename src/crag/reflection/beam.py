@@ -7,23 +7,25 @@ among them. Time, tokens and depth are bounded; what ends the search early is a 
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Self
 
 from crag.errors import ModelError
 from crag.reflection.assembling import assemble
-from crag.reflection.backend import Candidate, Decision, Passage, Prefix, SegmentLimits
-from crag.reflection.critiques import Offered
+from crag.reflection.backend import Candidate, Decision, Prefix, SegmentLimits
 from crag.reflection.deciding import (
     Verdict,
-    first_verdict,
     needs_decision,
     needs_next_decision,
     next_verdict,
+    opening_verdict,
 )
-from crag.reflection.exchange import Asked, Decide, Generate, Judged, Retrieve, Steps
+from crag.reflection.exchange import Asked, Decide, Generate, Judged, Steps
 from crag.reflection.growing import Child, Task, children_of, kept
 from crag.reflection.hypotheses import Hypothesis
 from crag.reflection.options import Options
-from crag.reflection.records import Choice, Critique, Flag, Outcome
+from crag.reflection.resuming import Kept, copied, hypothesis_from, record_of
+from crag.reflection.records import Choice, Critique, Flag, Outcome, SearchRecord
+from crag.reflection.supply import Supply
 
 Clock = Callable[[], float]
 
@@ -33,58 +35,95 @@ def long_form(asked: Asked, options: Options, clock: Clock = time.monotonic) -> 
 
     A `ModelError` after the first segment ends the search with what there is.
     """
-    search = _Search(asked, options, clock)
-    depth_limit = max(1, options.max_depth - ("depth_counts_root" in options.compat))
-    for depth in range(depth_limit):
-        if not search.may_go_on(depth):
-            break
-        try:
-            yield from search.round(depth)
-        except ModelError:
-            if depth == 0:
-                raise
-            search.ended = "model_failed"
+    search = Search(asked, options, clock)
+    while not search.over:
+        yield from search.round()
     return search.outcome()
 
 
-class _Search:
-    """The beam, and what is written down about it."""
+class Search:
+    """The beam, and what is written down about it; it can be put away between two rounds."""
 
-    def __init__(self, asked: Asked, options: Options, clock: Clock) -> None:
+    def __init__(self, asked: Asked, options: Options, clock: Clock = time.monotonic) -> None:
         self._asked, self._options, self._clock = asked, options, clock
-        self._latest = clock() + options.max_reflection_seconds
+        self._began = clock()
+        self._depth = 0
         self._pool = [Hypothesis()]
-        self._offered = Offered()
-        self._static: list[int] | None = None
+        self._supply = Supply(asked, options)
         self._choices: list[Choice] = []
         self._critiques: list[Critique] = []
-        self._flags: list[Flag] = []
         self._tokens = 0
-        self.ended: Flag | None = None
-        """What ended the search before its depth."""
+        self._ended: Flag | None = None
 
-    def may_go_on(self, depth: int) -> bool:
-        """Say whether another round may begin; the first one always may."""
-        if self.ended is None and depth and self._clock() >= self._latest:
-            self.ended = "time_limit"
-        return self.ended is None and not all(h.done for h in self._pool)
+    @classmethod
+    def resumed(
+        cls, asked: Asked, options: Options, kept: Kept, clock: Clock = time.monotonic
+    ) -> Self:
+        """Return a search that goes on where `kept` left off; its passages stand for `asked`'s."""
+        search, record = cls(asked, options, clock), kept.record
+        search._began -= record["seconds"]
+        search._depth = record["depth"]
+        search._pool = [hypothesis_from(entry) for entry in record["pool"]]
+        search._supply.resume(kept.passages, record["static"])
+        search._choices, search._critiques = list(kept.choices), [*map(copied, kept.critiques)]
+        search._supply.flags, search._tokens = list(record["flags"]), record["tokens"]
+        search._ended = record["ended"]
+        return search
 
-    def round(self, depth: int) -> Steps[None]:
-        """Extend every hypothesis that is not done, and keep the best."""
+    def put_away(self) -> Kept:
+        """Return all there is as plain JSON."""
+        record = SearchRecord(
+            depth=self._depth,
+            pool=[record_of(hypothesis) for hypothesis in self._pool],
+            static=self._supply.static,
+            flags=list(self._supply.flags),
+            tokens=self._tokens,
+            seconds=self._clock() - self._began,
+            ended=self._ended,
+            over=self.over,
+        )
+        critiques = [copied(critique) for critique in self._critiques]
+        return Kept(record, list(self._choices), critiques, self._supply.offered.records())
+
+    @property
+    def over(self) -> bool:
+        """Say whether no round will follow; there is always a first one."""
+        if self._depth == 0:
+            return False
+        deepest = max(1, self._options.max_depth - ("depth_counts_root" in self._options.compat))
+        done = all(hypothesis.done for hypothesis in self._pool)
+        return self._ended is not None or done or self._depth >= deepest
+
+    def round(self) -> Steps[None]:
+        """Extend every hypothesis that is not done, and keep the best.
+
+        A `ModelError` in the first round is raised, in a later one it ends the search.
+        """
+        depth, self._depth = self._depth, self._depth + 1
+        try:
+            yield from self._extend(depth)
+        except ModelError:
+            if depth == 0:
+                raise
+            self._ended = "model_failed"
+        if not self.over and self._clock() - self._began >= self._options.max_reflection_seconds:
+            self._ended = "time_limit"
+
+    def _extend(self, depth: int) -> Steps[None]:
         verdicts = yield from self._verdicts(depth)
         tasks = yield from self._tasks(verdicts, depth)
         room = self._room(tasks)
         if not tasks or room < 1:
-            self.ended = "token_limit" if tasks else None
+            self._ended = "token_limit" if tasks else None
             return
         answers: list[list[Candidate]] = yield [self._generate(task, room) for task in tasks]
         children: list[Child] = []
         for task, candidates in zip(tasks, answers, strict=True):
             self._tokens += sum(candidate.tokens for candidate in candidates)
             first = len(self._critiques) + len(children)
-            children += children_of(task, candidates, self._offered, self._options, first)
+            children += children_of(task, candidates, self._supply.offered, self._options, first)
         critiques = self._prune(children)
-        yield [Judged((), tuple(critique.copy() for critique in critiques))]
+        yield [Judged((), tuple(copied(critique) for critique in critiques))]
 
     def outcome(self) -> Outcome:
         """Return the best hypothesis as an answer."""
@@ -95,17 +134,17 @@ class _Search:
         assembled = assemble(best.segments, self._options)
         found: dict[Flag, bool] = {
             "constraint_fallback": any("constraint_fallback" in c["flags"] for c in chosen),
-            "depth_limit": self.ended is None and not best.done,
+            "depth_limit": self._ended is None and not best.done,
             "cut": best.ending == "length",
             "empty": not assembled.answer,
         }
-        ended: list[Flag] = [self.ended] if self.ended else []
+        ended: list[Flag] = [self._ended] if self._ended else []
         raised: list[Flag] = [flag for flag, is_raised in found.items() if is_raised]
-        flags = dict.fromkeys((*self._flags, *assembled.flags, *ended, *raised))
+        flags = dict.fromkeys((*self._supply.flags, *assembled.flags, *ended, *raised))
         return Outcome(
             answer=assembled.answer,
             raw=best.answered,
-            passages=self._offered.records(),
+            passages=self._supply.offered.records(),
             cited=assembled.cited,
             score=best.score(self._options.accumulation),
             choices=self._choices,
@@ -137,18 +176,19 @@ class _Search:
     def _asks(self, hypothesis: Hypothesis) -> bool:
         if hypothesis.segments:
             return needs_next_decision(hypothesis.ending, self._options)
-        return needs_decision(self._options)
+        return self._asked.decided is None and needs_decision(self._options)
 
     def _verdict(self, hypothesis: Hypothesis, decision: Decision | None) -> Verdict | None:
         if not hypothesis.segments:
-            return first_verdict(decision, self._options, short=False)
+            return opening_verdict(self._asked.decided, decision, self._options, short=False)
         can_continue = hypothesis.last_passage is not None
         return next_verdict(decision, hypothesis.ending, self._options, can_continue=can_continue)
 
     def _tasks(self, verdicts: dict[int, Verdict], depth: int) -> Steps[list[Task]]:
         """Give each hypothesis the passages that it is to be extended with."""
         places = [place for place, verdict in verdicts.items() if verdict.action == "retrieve"]
-        found = dict(zip(places, (yield from self._found(places, depth)), strict=True))
+        searching = {place: self._pool[place] for place in places}
+        found = yield from self._supply.found(searching, is_first=depth == 0)
         tasks: list[Task] = []
         for place, verdict in verdicts.items():
             hypothesis = self._pool[place]
@@ -156,42 +196,9 @@ class _Search:
             if verdict.action == "continue":
                 passages = [hypothesis.last_passage]
             elif verdict.action == "retrieve":
-                passages = self._offer(hypothesis, found[place])
+                passages = self._supply.offer(hypothesis, found[place])
             tasks.append(Task(place, hypothesis, tuple(passages), self._is_whole(verdict, depth)))
         return tasks
-
-    def _found(self, places: Sequence[int], depth: int) -> Steps[list[list[int]]]:
-        """Return the passages for each place: the same for all, or those its text asks for."""
-        if not places:
-            return []
-        given = self._asked.passages
-        is_static = self._options.segment_retrieval == "static"
-        if is_static or (given is not None and depth == 0):
-            if self._static is None:
-                passages = given
-                if passages is None:
-                    passages = (yield [Retrieve(self._asked.query)])[0]
-                self._static = self._add(passages or ())
-            return [self._static] * len(places)
-        queries = [Retrieve(self._query(self._pool[place])) for place in places]
-        return [self._add(passages) for passages in (yield queries)]
-
-    def _query(self, hypothesis: Hypothesis) -> str:
-        last = hypothesis.segments[-1].shown if hypothesis.segments else ""
-        return f"{self._asked.query} {last}".strip()
-
-    def _add(self, passages: Sequence[Passage]) -> list[int]:
-        places = self._offered.add(passages)
-        if len(places) < len(passages):
-            self._flags.append("duplicate_passages")
-        return places
-
-    def _offer(self, hypothesis: Hypothesis, places: Sequence[int]) -> list[int | None]:
-        used = hypothesis.used() if self._options.skip_used_passages else set[int]()
-        left: list[int | None] = [place for place in places if place not in used]
-        if not left:
-            self._flags.append("passages_used_up" if places else "no_passages")
-        return left or [None]
 
     def _is_whole(self, verdict: Verdict, depth: int) -> bool:
         """Say whether the answer is generated at once: without retrieval, never to be asked."""
@@ -208,11 +215,11 @@ class _Search:
 
     def _generate(self, task: Task, room: int) -> Generate:
         is_whole = task.is_whole or "whole_continuation" in self._options.compat
-        passages = tuple(self._offered[index] for index in task.passages)
+        passages = tuple(self._supply.offered[index] for index in task.passages)
         return Generate(self._prefix(task.hypothesis), passages, SegmentLimits(room, is_whole))
 
     def _prefix(self, hypothesis: Hypothesis) -> Prefix:
-        passage = self._offered[hypothesis.last_passage]
+        passage = self._supply.offered[hypothesis.last_passage]
         return Prefix(self._asked.instruction, hypothesis.answered, passage)
 
     def _prune(self, children: Sequence[Child]) -> list[Critique]:

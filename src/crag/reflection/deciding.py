@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from crag.reflection.backend import Decision, Ending
+from crag.reflection.backend import Decision, Ending, Prefix
+from crag.reflection.exchange import Decide, Steps
 from crag.reflection.options import Options
 from crag.reflection.records import Action, Choice, Flag
 from crag.reflection.scoring import argmax, released_ratio, remap_ratio, retrieve_ratio
@@ -57,6 +58,27 @@ def first_verdict(decision: Decision | None, options: Options, *, short: bool) -
         _, flags = retrieve_ratio(decision.retrieve)
         return _compared(decision, options, released_ratio(decision.retrieve), flags)
     return _compared(decision, options, *retrieve_ratio(decision.retrieve))
+
+
+def first_choice(instruction: str, options: Options) -> Steps[Choice]:
+    """Decide whether to retrieve before anything is generated, for those who retrieve themselves.
+
+    What it returns goes into `Asked.decided`.
+    """
+    asks = needs_decision(options)
+    decision = (yield [Decide(Prefix(instruction))])[0] if asks else None
+    return first_verdict(decision, options, short=options.form != "long").choice(0, 0)
+
+
+def opening_verdict(
+    decided: Choice | None, decision: Decision | None, options: Options, *, short: bool
+) -> Verdict:
+    """Return what was decided before the algorithm began, or decide as `first_verdict` does."""
+    if decided is None:
+        return first_verdict(decision, options, short=short)
+    made = Decision(decided["probabilities"], decided["emitted"]) if decided["emitted"] else None
+    flags = tuple(decided["flags"])
+    return Verdict(decided["action"], decided["why"], decided["ratio"], flags, made)
 
 
 def needs_next_decision(ending: Ending, options: Options) -> bool:

@@ -2,6 +2,8 @@
 
 from typing import Literal, TypedDict
 
+from crag.reflection.backend import Ending
+
 Flag = Literal[
     "relevance_missing",
     "support_missing",
@@ -19,6 +21,7 @@ Flag = Literal[
     "no_passages",
     "duplicate_passages",
     "passages_used_up",
+    "not_generated",
     "constraint_fallback",
     "repeated_segment",
     "all_removed",
@@ -38,6 +41,7 @@ Flag = Literal[
 - ``merged``: another hypothesis that says the same scored at least as high;
 - ``invented_passage``: the model went on into a passage of its own, which is left out;
 - ``no_passages``, ``passages_used_up``: nothing to read, so it was answered without;
+- ``not_generated``: the passage was not read: no probabilities, IsRel and IsSup None, the rest 0;
 - ``constraint_fallback``: hard constraints left nothing, so the soft ranking counts;
 - ``repeated_segment``, ``all_removed``: at assembly, a segment or the whole answer was left out;
 - ``…_limit``, ``model_failed``: the search ended early, and the best answer so far is returned.
@@ -98,6 +102,52 @@ class PassageRecord(TypedDict):
 
     title: str
     text: str
+
+
+class SegmentRecord(TypedDict):
+    """One segment of a hypothesis."""
+
+    text: str
+    """With tokens; without the Retrieve token and passage it was generated after."""
+    shown: str
+    """Without tokens."""
+    passage: int | None
+    score: float
+    critique: int
+    """Index of its critique."""
+    is_irrelevant: bool
+    """The model said that the passage does not serve."""
+    is_unsupported: bool
+    """The model said that the passage does not support it."""
+
+
+class HypothesisRecord(TypedDict):
+    """One hypothesis of the beam, best first."""
+
+    before: str
+    """The context of the last segment."""
+    segments: list[SegmentRecord]
+    done: bool
+    ending: Ending
+    """What the last segment ended with."""
+
+
+class SearchRecord(TypedDict):
+    """A beam search between two rounds; choices, critiques and passages are kept beside it."""
+
+    depth: int
+    """Rounds so far."""
+    pool: list[HypothesisRecord]
+    static: list[int] | None
+    """The passages that every segment is offered, by index; None: not asked for yet."""
+    flags: list[Flag]
+    tokens: int
+    seconds: float
+    """Spent so far."""
+    ended: Flag | None
+    """What ended the search before its depth."""
+    over: bool
+    """No round will follow."""
 
 
 class Outcome(TypedDict):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crag.reflection.backend import Candidate, Passage, Prefix, SegmentLimits
 from crag.reflection.cleaning import cleaned, released_answer, released_lead, short_answer
 from crag.reflection.critiques import Offered, critique_of
-from crag.reflection.deciding import Verdict, first_verdict, needs_decision
+from crag.reflection.deciding import Verdict, needs_decision, opening_verdict
 from crag.reflection.exchange import Asked, Decide, Generate, Judged, Retrieve, Steps
 from crag.reflection.options import Options
 from crag.reflection.records import Critique, Flag, Outcome
@@ -38,8 +38,9 @@ def short_form(asked: Asked, options: Options) -> Steps[Outcome]:
     Without passages the answer is generated after ``[No Retrieval]``.
     """
     prefix = Prefix(asked.instruction)
-    decision = (yield [Decide(prefix)])[0] if needs_decision(options) else None
-    verdict = first_verdict(decision, options, short=True)
+    asks = asked.decided is None and needs_decision(options)
+    decision = (yield [Decide(prefix)])[0] if asks else None
+    verdict = opening_verdict(asked.decided, decision, options, short=True)
     choices = (verdict.choice(0, 0),)
     yield [Judged(choices, ())]
     offered, flags = Offered(), list[Flag]()

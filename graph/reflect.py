@@ -1,0 +1,73 @@
+"""Reflection, as one node of a graph: of Self-RAG, of Self-CRAG, or of a user's own."""
+
+from typing import Annotated, TypedDict
+
+from langchain_core.messages import AnyMessage
+from langchain_core.retrievers import BaseRetriever
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.graph.state import CompiledStateGraph
+
+from crag.events import Event
+from crag.graph.routes import FORMS, ROUNDS, by_form, by_search
+from crag.nodes.compete import Compete
+from crag.nodes.conclude import Conclude
+from crag.nodes.extend import Extend
+from crag.nodes.scan import Scan
+from crag.reflection.backend import ReflectionBackend
+from crag.reflection.records import Choice, Critique
+from crag.running import computing, waiting
+from crag.settings import Settings
+from crag.state import Action, Citation, OfferedPassage, Reflection, State, Usage
+
+
+class ReflectInput(TypedDict, total=False):
+    """What reflection is given; without `choices` it decides by itself whether to use passages."""
+
+    question: str
+    messages: Annotated[list[AnyMessage], add_messages]
+    passages: list[OfferedPassage]
+    choices: list[Choice]
+    action: Action
+
+
+class ReflectOutput(TypedDict):
+    """What it writes."""
+
+    approximation: str
+    choices: list[Choice]
+    passages: list[OfferedPassage]
+    critiques: list[Critique]
+    reflection: Reflection | None
+    knowledge: str
+    answer: str
+    abstained: bool
+    citations: list[Citation]
+    messages: Annotated[list[AnyMessage], add_messages]
+    events: list[Event]
+    usage: Usage
+
+
+def build_reflect(
+    backend: ReflectionBackend, retriever: BaseRetriever | None = None
+) -> CompiledStateGraph[State, Settings, ReflectInput, ReflectOutput]:
+    """Compile the algorithms (short form, long form, the poster's rule) → conclude.
+
+    Give `question` and `passages` (`crag.sources.offered_document` makes one of a Document). The
+    `retriever` serves dynamic retrieval, a search for each segment of the long form. The cycle of
+    `extend` is bounded by `max_depth`.
+    """
+    graph = StateGraph(
+        State, context_schema=Settings, input_schema=ReflectInput, output_schema=ReflectOutput
+    )
+    graph.add_node("compete", waiting(Compete(backend, retriever)))
+    graph.add_node("extend", waiting(Extend(backend, retriever)))
+    graph.add_node("scan", waiting(Scan(backend)))
+    graph.add_node("conclude", computing(Conclude()))
+
+    graph.add_conditional_edges(START, by_form, FORMS)
+    graph.add_edge("compete", "conclude")
+    graph.add_conditional_edges("extend", by_search, ROUNDS)
+    graph.add_edge("scan", "conclude")
+    graph.add_edge("conclude", END)
+    return graph.compile(name="reflect")

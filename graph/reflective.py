@@ -1,0 +1,86 @@
+"""Self-RAG and Self-CRAG, which reflect with tokens (Self-RAG, Alg. 1; CRAG, App. B.2)."""
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Checkpointer
+
+from crag.errors import CragError
+from crag.graph.reflect import build_reflect
+from crag.graph.routes import CHOICES, KNOWLEDGE, by_choice, by_knowledge
+from crag.graph.web import build_web
+from crag.nodes.decide import Decide
+from crag.nodes.grade import Grade
+from crag.nodes.offer import Offer
+from crag.nodes.refine import Refine
+from crag.nodes.retrieve import Retrieve
+from crag.parts import Parts
+from crag.reflection.backend import ReflectionBackend
+from crag.running import computing, waiting
+from crag.settings import Settings
+from crag.state import InputState, State
+
+
+def build_self_rag(
+    parts: Parts, *, checkpointer: Checkpointer = None
+) -> CompiledStateGraph[State, Settings, InputState, State]:
+    """Compile decide → retrieve → offer → reflect, or decide → reflect: Self-RAG.
+
+    Raises:
+        CragError: the parts hold no reflection back end.
+    """
+    backend = _backend(parts)
+    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
+    graph.add_node("decide", waiting(Decide(backend, grades=False)), input_schema=InputState)
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, opens=False)))
+    graph.add_node("offer", computing(Offer(prepared=False)))
+    graph.add_node("reflect", build_reflect(backend, parts.retriever))
+
+    graph.add_edge(START, "decide")
+    graph.add_conditional_edges("decide", by_choice, CHOICES)
+    graph.add_edge("retrieve", "offer")
+    graph.add_edge("offer", "reflect")
+    graph.add_edge("reflect", END)
+    return graph.compile(checkpointer=checkpointer, name="self_rag")
+
+
+def build_self_crag(
+    parts: Parts, *, checkpointer: Checkpointer = None
+) -> CompiledStateGraph[State, Settings, InputState, State]:
+    """Compile decide → retrieve → grade → refine and/or web → offer → reflect: Self-CRAG.
+
+    The knowledge that CRAG prepares takes the place of the documents; a question that is decided
+    to need none is answered directly.
+
+    Raises:
+        CragError: the parts hold no reflection back end.
+    """
+    backend = _backend(parts)
+    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
+    graph.add_node("decide", waiting(Decide(backend, grades=True)), input_schema=InputState)
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, opens=False)))
+    graph.add_node("grade", computing(Grade(parts.evaluator)))
+    graph.add_node("refine", computing(Refine(parts.evaluator)))
+    graph.add_node("web", build_web(parts))
+    graph.add_node("offer", computing(Offer(prepared=True)), defer=True)
+    graph.add_node("reflect", build_reflect(backend))
+
+    graph.add_edge(START, "decide")
+    graph.add_conditional_edges("decide", by_choice, CHOICES)
+    graph.add_edge("retrieve", "grade")
+    graph.add_conditional_edges("grade", by_knowledge, KNOWLEDGE)
+    graph.add_edge("refine", "offer")
+    graph.add_edge("web", "offer")
+    graph.add_edge("offer", "reflect")
+    graph.add_edge("reflect", END)
+    return graph.compile(checkpointer=checkpointer, name="self_crag")
+
+
+def _backend(parts: Parts) -> ReflectionBackend:
+    if parts.reflection is None:
+        message = (
+            "Self-RAG and Self-CRAG need Parts(reflection=…): a model with reflection tokens "
+            "(TransformersReflection, CompletionsReflection), any chat model "
+            "(PromptedReflection), or none at all (EmbeddedReflection)"
+        )
+        raise CragError(message)
+    return parts.reflection

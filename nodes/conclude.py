@@ -1,0 +1,120 @@
+"""Conclude what was reflected: an answer with citations, or an abstention."""
+
+from collections.abc import Sequence
+
+from crag.answers import NOT_FOUND, chat_reply
+from crag.attribution import attributed, cited_whole, numbered_passages
+from crag.citations import validate
+from crag.events import Event, EventKind, event
+from crag.reflection.records import Critique, Flag
+from crag.reflection.scoring import argmax
+from crag.reflection.tokens import IRRELEVANT, NO_SUPPORT
+from crag.settings import Settings
+from crag.state import Citation, Reflection, State
+from crag.updates import ConcludeUpdate
+
+_NODE = "conclude"
+_SHORTENED = "the best answer so far is given"
+_EVENTS: dict[Flag, tuple[EventKind, str, str]] = {
+    "model_failed": ("model_failed", "the model failed before the answer was complete", _SHORTENED),
+    "depth_limit": ("reflection_limited", "max_depth segments did not end the answer", _SHORTENED),
+    "token_limit": ("reflection_limited", "max_reflection_tokens is spent", _SHORTENED),
+    "time_limit": ("reflection_limited", "max_reflection_seconds is over", _SHORTENED),
+    "cut": ("reflection_limited", "the text reached max_segment_tokens", _SHORTENED),
+    "constraint_fallback": (
+        "constraints_waived",
+        "every candidate said something undesired of itself",
+        "the scores decide",
+    ),
+}
+
+
+class Conclude:
+    """Turn the outcome into the answer, its citations and events.
+
+    Each ``[n]`` cites the strip of a passage that shares most words with the sentence before it.
+    What the model itself calls irrelevant or unsupported is shown without citation and with an
+    event.
+    """
+
+    def run(self, state: State, settings: Settings) -> ConcludeUpdate:
+        """Write the answer, or that there is none and why."""
+        reflection = state.get("reflection")
+        events = [
+            _event(flag) for flag in (reflection["flags"] if reflection else []) if flag in _EVENTS
+        ]
+        if reflection is None or not reflection["answer"]:
+            why = event("abstained", _NODE, _why_nothing(state), "no answer is given")
+            return _update(state, NOT_FOUND, [], [*events, why], abstained=True)
+        chosen = [critique for critique in state["critiques"] if critique["chosen"]]
+        answer, citations, links = _cited(state, reflection, chosen, settings)
+        if links:
+            detail = f"the answer linked what no strip holds: {', '.join(links)}"
+            events.append(event("link_removed", _NODE, detail, "the link was removed"))
+        return _update(state, answer, citations, [*events, *_doubts(state, chosen)])
+
+
+def _cited(
+    state: State, reflection: Reflection, chosen: Sequence[Critique], settings: Settings
+) -> tuple[str, list[Citation], list[str]]:
+    """Return the answer with its numbers, what they mean, and the links that were removed."""
+    passages = [state["passages"][place] for place in reflection["cited"]]
+    answer = reflection["answer"]
+    if settings.task != "default" or "released_citations" in settings.compat:
+        return answer, numbered_passages(passages), []
+    if settings.form != "long":
+        answer = cited_whole(answer) if passages and not any(map(_doubted, chosen)) else answer
+    answer, citations = attributed(answer, passages)
+    checked = validate(answer, citations)
+    return checked.answer, checked.citations, checked.links
+
+
+def _doubted(critique: Critique) -> str:
+    """Return what the model said against a candidate; empty if nothing."""
+    shares = critique["probabilities"]
+    if argmax("relevance", shares.get("relevance")) == IRRELEVANT:
+        return f"the passage {critique['title']!r} irrelevant"
+    if argmax("support", shares.get("support")) == NO_SUPPORT:
+        return f"its text not supported by {critique['title']!r}"
+    return ""
+
+
+def _doubts(state: State, chosen: Sequence[Critique]) -> list[Event]:
+    doubts = [event("unsupported_answer", _NODE, f"the model called {doubt}", "no citation")
+              for doubt in dict.fromkeys(map(_doubted, chosen)) if doubt]  # fmt: skip
+    if any(critique["passage"] is None for critique in chosen):
+        why = state["choices"][-1]["why"]
+        doubts.append(event("own_knowledge", _NODE, f"written without a passage: {why}"))
+    return doubts
+
+
+def _event(flag: Flag) -> Event:
+    kind, detail, fallback = _EVENTS[flag]
+    return event(kind, _NODE, detail, fallback)
+
+
+def _why_nothing(state: State) -> str:
+    if state.get("reflection") is not None:
+        return "nothing that was written answers the question"
+    if state.get("passages"):
+        return "the model failed"
+    action = state.get("action")
+    return f"no knowledge was left after the action {action}" if action else "there is no passage"
+
+
+def _update(
+    state: State,
+    answer: str,
+    citations: list[Citation],
+    events: list[Event],
+    *,
+    abstained: bool = False,
+) -> ConcludeUpdate:
+    return ConcludeUpdate(
+        knowledge="\n\n".join(passage["text"] for passage in state.get("passages") or []),
+        answer=answer,
+        abstained=abstained,
+        citations=citations,
+        messages=chat_reply(state, answer),
+        events=events,
+    )

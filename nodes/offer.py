@@ -1,0 +1,76 @@
+"""Offer reflection the passages that it is to answer from."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from crag.settings import Settings
+from crag.sources import offered_document, title_of
+from crag.state import OfferedPassage, State, Strip, Thresholds
+from crag.strips import recompose
+from crag.updates import OfferUpdate
+
+Label = Literal["correct", "incorrect", "ambiguous", "web"]
+
+
+class Offer:
+    """Offer documents as they are (Self-RAG), or the knowledge made of them (Self-CRAG).
+
+    Knowledge bears the title of the first document, as in the official code. Its kinds are offered
+    in the order correct, incorrect, ambiguous; one without any strip is left out. For the poster's
+    rule the documents are offered with the evaluator's grades.
+    """
+
+    def __init__(self, *, prepared: bool) -> None:
+        self._prepared = prepared
+
+    def run(self, state: State, settings: Settings) -> OfferUpdate:
+        """Write the passages, best first."""
+        if self._prepared and settings.form != "poster":
+            return OfferUpdate(passages=_knowledge(state, settings))
+        return OfferUpdate(passages=_documents(state))
+
+
+def _documents(state: State) -> list[OfferedPassage]:
+    """Offer each document that has text; those that were graded with their scores."""
+    offered = [
+        offered_document(document, place) for place, document in enumerate(state["documents"])
+    ]
+    for passage, score in zip(offered, state.get("scores", []), strict=False):
+        passage["grade"] = _grade(score, state["thresholds"])
+        for strip in passage["strips"]:
+            strip["score"] = score
+    return [passage for passage in offered if passage["strips"]]
+
+
+def _grade(score: float, limits: Thresholds) -> Literal["high", "medium", "low"]:
+    if score >= limits["upper"]:
+        return "high"
+    return "medium" if score >= limits["lower"] else "low"
+
+
+def _knowledge(state: State, settings: Settings) -> list[OfferedPassage]:
+    internal = recompose(state.get("internal", []), settings)
+    external = recompose(state.get("external", []), settings)
+    both = [*internal, *external]
+    offers: list[tuple[Label, list[Strip]]] = [("correct", internal), ("incorrect", external)]
+    match settings.self_crag_knowledge:
+        case "routed":
+            kind: dict[str, Label] = {name: name for name, _ in offers}
+            offers = [(kind.get(state["action"], "ambiguous"), both)]
+        case "assembled":
+            offers.append(("ambiguous", both))
+        case "distributed":
+            pieces: list[tuple[Label, list[Strip]]] = [("web", [strip]) for strip in external]
+            offers = [offers[0], *pieces, ("ambiguous", both)]
+    return [_passage(label, strips, state, settings) for label, strips in offers if strips]
+
+
+def _passage(
+    label: Label, strips: Sequence[Strip], state: State, settings: Settings
+) -> OfferedPassage:
+    """Join strips as the paper's knowledge files do, or each on a line of its own."""
+    documents = state["documents"]
+    title = title_of(documents[0]) if documents else strips[0]["source"]["title"]
+    joint = "\n" if settings.task == "default" else "; "
+    text = joint.join(strip["text"].strip() for strip in strips)
+    return OfferedPassage(title=title, text=text, label=label, grade="", strips=list(strips))
