@@ -18,9 +18,9 @@ from typing import Any
 
 from evaluator_timing import alternated, hold_to_cores, table, timed
 
-from crag.reflection.backend import Candidate, Passage, Prefix, SegmentLimits
+from crag.reflection.backend import Candidate, Passage, Prefix, SegmentLimits, continuations
+from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection.tokens import PAD, TOKENS
-from crag.reflection.transformers_backend import TransformersReflection
 
 VOCABULARY = 32_000
 PREFIX = Prefix("w1 w2 w3 w4 w5 w6 w7 w8")
@@ -93,14 +93,15 @@ def on_cuda(count: int) -> str:
 
 
 def _rates(backend: TransformersReflection, count: int, tokens: int, seconds: float) -> list[str]:
-    passages, limits = _passages(count), SegmentLimits(tokens, whole_answer=True)
+    asked = continuations(PREFIX, _passages(count))
+    limits = SegmentLimits(tokens, whole_answer=True)
 
     def one_by_one() -> list[Candidate]:
-        return [one for p in passages for one in backend.candidates(PREFIX, [p], limits)]
+        return [one for each in asked for one in backend.candidates([each], limits)]
 
     ways = {
         "one by one": one_by_one,
-        "batched": lambda: backend.candidates(PREFIX, passages, limits),
+        "batched": lambda: backend.candidates(asked, limits),
     }
     taken = alternated(ways, seconds)
     alone, together = taken["one by one"], taken["batched"]
@@ -110,8 +111,9 @@ def _rates(backend: TransformersReflection, count: int, tokens: int, seconds: fl
 def _short_form(
     backend: TransformersReflection, passages: Sequence[Passage], tokens: int
 ) -> list[Candidate]:
-    backend.decide(PREFIX)
-    return backend.candidates(PREFIX, passages, SegmentLimits(tokens, whole_answer=True))
+    backend.decide([PREFIX])
+    limits = SegmentLimits(tokens, whole_answer=True)
+    return backend.candidates(continuations(PREFIX, passages), limits)
 
 
 def _passages(count: int) -> list[Passage]:

@@ -8,8 +8,11 @@ from crag.compose import choose_parts
 from crag.environment import Environment
 from crag.graph.baseline import build_rag
 from crag.graph.corrective import build_crag
+from crag.graph.reflective import build_self_crag, build_self_rag
 
 _parts = choose_parts(Environment())
 
 crag = build_crag(_parts)
+self_crag = build_self_crag(_parts)
+self_rag = build_self_rag(_parts)
 rag = build_rag(_parts)

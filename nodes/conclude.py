@@ -43,10 +43,11 @@ class Conclude:
         events = [
             _event(flag) for flag in (reflection["flags"] if reflection else []) if flag in _EVENTS
         ]
-        if reflection is None or not reflection["answer"]:
-            why = event("abstained", _NODE, _why_nothing(state), "no answer is given")
+        chosen = [critique for critique in state.get("critiques", []) if critique["chosen"]]
+        nothing = _why_nothing(state, chosen, settings)
+        if reflection is None or nothing:
+            why = event("abstained", _NODE, nothing, "no answer is given")
             return _update(state, NOT_FOUND, [], [*events, why], abstained=True)
-        chosen = [critique for critique in state["critiques"] if critique["chosen"]]
         answer, citations, links = _cited(state, reflection, chosen, settings)
         if links:
             detail = f"the answer linked what no strip holds: {', '.join(links)}"
@@ -58,15 +59,19 @@ def _cited(
     state: State, reflection: Reflection, chosen: Sequence[Critique], settings: Settings
 ) -> tuple[str, list[Citation], list[str]]:
     """Return the answer with its numbers, what they mean, and the links that were removed."""
-    passages = [state["passages"][place] for place in reflection["cited"]]
+    places = reflection["cited"]
+    if settings.form != "long":  # Whose citations leave out what is doubted already.
+        doubted = {critique["passage"] for critique in chosen if _doubted(critique)}
+        places = [place for place in places if place not in doubted]
+    passages = [state["passages"][place] for place in places]
     answer = reflection["answer"]
     if settings.task != "default" or "released_citations" in settings.compat:
         return answer, numbered_passages(passages), []
-    if settings.form != "long":
-        answer = cited_whole(answer) if passages and not any(map(_doubted, chosen)) else answer
+    if settings.form != "long" and passages:
+        answer = cited_whole(answer)
     answer, citations = attributed(answer, passages)
     checked = validate(answer, citations)
-    return checked.answer, checked.citations, checked.links
+    return checked.answer, citations, checked.links
 
 
 def _doubted(critique: Critique) -> str:
@@ -82,10 +87,19 @@ def _doubted(critique: Critique) -> str:
 def _doubts(state: State, chosen: Sequence[Critique]) -> list[Event]:
     doubts = [event("unsupported_answer", _NODE, f"the model called {doubt}", "no citation")
               for doubt in dict.fromkeys(map(_doubted, chosen)) if doubt]  # fmt: skip
-    if any(critique["passage"] is None for critique in chosen):
-        why = state["choices"][-1]["why"]
+    alone = [critique for critique in chosen if critique["passage"] is None]
+    if alone:
+        why = _why_alone(state, alone[0], is_all=len(alone) == len(chosen))
         doubts.append(event("own_knowledge", _NODE, f"written without a passage: {why}"))
     return doubts
+
+
+def _why_alone(state: State, critique: Critique, *, is_all: bool) -> str:
+    place = (critique["segment"], critique["hypothesis"])
+    for choice in state["choices"]:
+        if (choice["segment"], choice["hypothesis"]) == place and choice["action"] != "retrieve":
+            return choice["why"]
+    return "no passage was of use" if is_all else "a part that no passage was used for"
 
 
 def _event(flag: Flag) -> Event:
@@ -93,13 +107,20 @@ def _event(flag: Flag) -> Event:
     return event(kind, _NODE, detail, fallback)
 
 
-def _why_nothing(state: State) -> str:
-    if state.get("reflection") is not None:
+def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -> str:
+    """Return why there is no answer; empty if there is one."""
+    reflection, action = state.get("reflection"), state.get("action")
+    if reflection is None:
+        if any(entry["kind"] == "model_failed" for entry in state.get("events", [])):
+            return "the model failed"
+        left = f"no knowledge was left after the action {action}"
+        return left if action else "there is no passage"
+    if not reflection["answer"]:
         return "nothing that was written answers the question"
-    if state.get("passages"):
-        return "the model failed"
-    action = state.get("action")
-    return f"no knowledge was left after the action {action}" if action else "there is no passage"
+    is_alone = all(critique["passage"] is None for critique in chosen)
+    if is_alone and "no_passages" in reflection["flags"] and not settings.allow_own_knowledge:
+        return "there is no passage"
+    return ""
 
 
 def _update(

@@ -13,6 +13,13 @@ from crag.state import FreshEvents, FreshUsage, InputState, State, Usage
 from crag.updates import DecideUpdate, opening
 
 
+class _DecideUpdate(DecideUpdate):
+    """Nor is anything left of an earlier grading: this question may do without."""
+
+    thresholds: None
+    action: None
+
+
 class Decide:
     """Read the question, and retrieve if the model wants to (Self-RAG, Sec. 3.3 and Appendix A.3).
 
@@ -51,8 +58,10 @@ class Decide:
         opened["events"] = FreshEvents(decided.events)
         opened["usage"] = cast("Usage", FreshUsage(cast("dict[str, int]", decided.spending.usage)))
         choice: Choice = decided.result or _without_decision()
-        return DecideUpdate(
+        return _DecideUpdate(
             **opened,
+            thresholds=None,
+            action=None,
             approximation=self._driver.backend.approximation,
             choices=[choice],
             passages=[],

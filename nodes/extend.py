@@ -6,6 +6,7 @@ from crag.reflecting import Driver, Reflected, asked_of, in_order, reflected
 from crag.reflection.backend import ReflectionBackend
 from crag.reflection.beam import Search
 from crag.reflection.exchange import Steps
+from crag.reflection.records import SearchRecord
 from crag.reflection.resuming import Kept
 from crag.settings import Settings
 from crag.state import State
@@ -41,7 +42,8 @@ class Extend:
         asked, record = asked_of(state, settings), state.get("search")
         if record is None:
             return Search(asked, settings)
-        kept = Kept(record, state["choices"], state["critiques"], state["passages"])
+        offered = state["passages"] if _were_offered(record, state) else []
+        kept = Kept(record, state["choices"], state["critiques"], offered)
         return Search.resumed(asked, settings, kept)
 
     def _update(self, state: State, search: Search, driven: Reflected) -> ReflectUpdate:
@@ -53,8 +55,15 @@ class Extend:
             kept = search.put_away()
             update["search"], update["choices"] = kept.record, list(kept.choices)
             update["critiques"] = list(kept.critiques)
-            update["passages"] = in_order(kept.passages, update["passages"])
+            if kept.passages:  # What was given may yet be offered.
+                update["passages"] = in_order(kept.passages, update["passages"])
         return update
+
+
+def _were_offered(record: SearchRecord, state: State) -> bool:
+    """Say whether the passages were offered already, or are only there to be."""
+    read = any(critique["passage"] is not None for critique in state["critiques"])
+    return read or record["static"] is not None
 
 
 def _round(search: Search) -> Steps[Search]:

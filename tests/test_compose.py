@@ -1,5 +1,6 @@
 """Which web search the environment chooses, and what `crag doctor` says of it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -109,7 +110,7 @@ def choice(found: Environment, part: str) -> Choice:
 
 def test_doctor_tells_of_the_web_too(monkeypatch: pytest.MonkeyPatch) -> None:
     found = environment(monkeypatch, **SERVER)
-    assert examine(found)[-2:] == examine_web(found)
+    assert examine(found)[-3:-1] == examine_web(found)
 
 
 def test_doctor_says_where_pages_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,3 +133,60 @@ def test_pages_are_read_only_where_there_is_a_search(monkeypatch: pytest.MonkeyP
 def test_choosing_a_reader_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(choose_reader(environment(monkeypatch)), PageReader)
     assert list(tmp_path.iterdir()) == []
+
+
+KEYED = {"OPENAI_API_KEY": "sk-a-secret-key"}
+REFLECTING = pytest.mark.parametrize(
+    ("variables", "expected", "why"),
+    [
+        ({}, "EmbeddedReflection", "embedded"),
+        (KEYED, "PromptedReflection", "prompted"),
+        (
+            {"CRAG_REFLECTION": "Embedded", "OPENAI_API_KEY": "sk-a"},
+            "EmbeddedReflection",
+            "embedded",
+        ),
+        (
+            {"CRAG_REFLECTION": "server", "CRAG_REFLECTION_URL": "http://localhost:8000/v1"},
+            "CompletionsReflection",
+            "CompletionsReflection('selfrag/selfrag_llama2_7b', ",
+        ),
+        (
+            {"CRAG_REFLECTION": "./model", "CRAG_REFLECTION_DTYPE": "bfloat16"},
+            "TransformersReflection",
+            "TransformersReflection(",
+        ),
+    ],
+)
+
+
+@REFLECTING
+def test_who_reflects(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str, why: str
+) -> None:
+    chosen = environment(monkeypatch, **variables)
+    backend = choose_parts(chosen).reflection
+    assert type(backend).__name__ == expected
+    told = next(choice for choice in examine(chosen) if choice.part == "reflection")
+    assert told.state == "ready"
+    assert told.in_use.startswith(why)
+    assert bool(told.todo) == (expected in ("EmbeddedReflection", "PromptedReflection"))
+
+
+@pytest.mark.parametrize(
+    ("variables", "match"),
+    [
+        ({"CRAG_REFLECTION": "prompted"}, "set OPENAI_API_KEY"),
+        ({"CRAG_REFLECTION": "server"}, "set CRAG_REFLECTION_URL"),
+        ({"CRAG_REFLECTION": "x/y", "CRAG_REFLECTION_DTYPE": "int4"}, "float32, bfloat16, float16"),
+    ],
+)
+def test_reflection_that_lacks_something(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], match: str
+) -> None:
+    chosen = environment(monkeypatch, **variables)
+    with pytest.raises(CragError, match=match):
+        choose_parts(chosen)
+    told = next(choice for choice in examine(chosen) if choice.part == "reflection")
+    assert told.state == "broken"
+    assert re.search(match, told.todo)

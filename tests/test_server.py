@@ -113,6 +113,44 @@ def test_the_drawn_graph_has_all_nodes_and_edges(client: Any) -> None:
     }  # fmt: skip
 
 
+def test_self_crag_is_drawn_with_the_graphs_within(client: Any) -> None:
+    drawn = client.assistants.get_graph(assistant(client, "self_crag"), xray=1)
+    edges = {(edge["source"], edge["target"]) for edge in drawn["edges"]}
+    assert {node["id"] for node in drawn["nodes"]} >= {
+        "decide", "retrieve", "grade", "refine", "web:rewrite", "web:select", "offer",
+        "reflect:compete", "reflect:extend", "reflect:scan", "reflect:conclude",
+    }  # fmt: skip
+    assert edges >= {
+        ("decide", "retrieve"), ("grade", "refine"), ("grade", "web:rewrite"),
+        ("refine", "offer"), ("web:select", "offer"), ("reflect:extend", "reflect:extend"),
+        ("reflect:extend", "reflect:conclude"), ("reflect:compete", "reflect:conclude"),
+    }  # fmt: skip
+
+
+def test_self_crag_streams_the_updates_of_its_subgraph(client: Any) -> None:
+    stream = client.runs.stream(
+        None, "self_crag", input=QUESTION, context={"form": "long"}, stream_mode="updates",
+        stream_subgraphs=True,
+    )  # fmt: skip
+    parts = [part for part in stream if part.event.startswith("updates")]
+    nodes = [node for part in parts for node in part.data]
+    assert nodes[:5] == ["decide", "retrieve", "grade", "refine", "offer"]
+    assert nodes[5] == "extend"
+    assert nodes[-2:] == ["conclude", "reflect"]
+    within = [part for part in parts if "extend" in part.data]
+    assert within[0].event.startswith("updates|reflect:")
+    assert within[0].data["extend"]["critiques"][0]["relevance"] is not None
+
+
+def test_self_rag_answers_with_its_critique(client: Any) -> None:
+    state = client.runs.wait(None, "self_rag", input=QUESTION)
+    assert "Incorrect" in state["answer"]
+    assert state["citations"][0]["source"]["url"].endswith(".md")
+    assert len(state["critiques"]) == len(state["passages"]) == 10
+    assert sum(critique["chosen"] for critique in state["critiques"]) == 1
+    assert "quotation" in state["approximation"]
+
+
 def test_a_threaded_run_returns_answer_citations_and_trace(client: Any) -> None:
     thread = client.threads.create()["thread_id"]
     state = client.runs.wait(thread, "crag", input=QUESTION)

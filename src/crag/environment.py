@@ -34,6 +34,18 @@ class Environment(BaseSettings):
     """OPENAI_BASE_URL: an OpenAI-compatible server, such as vLLM, Ollama or llama.cpp."""
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
 
+    reflection: str | None = None
+    """CRAG_REFLECTION: who reflects in Self-RAG and Self-CRAG: embedded, prompted, server, or the
+    folder or hub name of a model with reflection tokens. Unset, the chat model if there is one."""
+    reflection_model: str = "selfrag/selfrag_llama2_7b"
+    """CRAG_REFLECTION_MODEL: the model's name on the server."""
+    reflection_url: str | None = None
+    """CRAG_REFLECTION_URL: address of a completions server; unset, that of OPENAI_BASE_URL."""
+    reflection_device: str | None = None
+    """CRAG_REFLECTION_DEVICE: such as cuda:0; unset, CUDA where there is one."""
+    reflection_dtype: str = "auto"
+    """CRAG_REFLECTION_DTYPE: auto, float32, bfloat16 or float16."""
+
     search: str | None = None
     """CRAG_SEARCH: tavily, wikipedia, searxng or none; unset, the service that a key or an address
     is given for."""

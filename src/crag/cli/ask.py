@@ -14,16 +14,35 @@ from crag.cli.choose import environment, settings
 from crag.cli.confirm import decide
 from crag.cli.show import Trace
 from crag.compose import choose_parts
-from crag.graph import build_crag, build_rag
+from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
 from crag.settings import Settings
 
-_BUILDERS = {"crag": build_crag, "rag": build_rag}
+_BUILDERS = {
+    "crag": build_crag,
+    "rag": build_rag,
+    "self-rag": build_self_rag,
+    "self-crag": build_self_crag,
+}
 _THREAD = RunnableConfig(configurable={"thread_id": "ask"})
 INTERRUPT = "__interrupt__"
 _REPORTED = (
-    "question", "action", "scores", "thresholds", "query", "hits", "pages", "internal", "external",
-    "knowledge", "answer", "citations", "abstained", "events", "usage",
-)  # fmt: skip
+    "question",
+    "action",
+    "scores",
+    "thresholds",
+    "query",
+    "hits",
+    "pages",
+    "internal",
+    "external",
+    "knowledge",
+    "answer",
+    "citations",
+    "abstained",
+    "events",
+    "usage",
+)
+_REFLECTED = ("approximation", "choices", "passages", "critiques", "reflection")  # fmt: skip
 
 
 def run(  # noqa: PLR0913 - the options of the command
@@ -42,7 +61,8 @@ def run(  # noqa: PLR0913 - the options of the command
     graph = _BUILDERS[method](parts, checkpointer=checkpointer)
     if as_json:
         state = _invoke(graph, question, chosen)
-        report = {"method": method} | {name: state.get(name) for name in _REPORTED}
+        names = _REPORTED + (_REFLECTED if method.startswith("self") else ())
+        report = {"method": method} | {name: state.get(name) for name in names}
         sys.stdout.write(json.dumps(report, ensure_ascii=False) + "\n")
     else:
         _stream(graph, question, chosen, Trace(Console(highlight=False), verbose=verbose))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from crag.cli.critique import CritiqueTrace
 from crag.state import Citation, Source, Strip, Thresholds
 from crag.untrusted import without_controls
 
@@ -26,6 +28,7 @@ class Trace:
         self._documents: list[Any] = []
         self._draft = ""
         self._query = ""
+        self._critiques = CritiqueTrace(console, verbose=verbose)
         self._nodes: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "retrieve": self._retrieve,
             "grade": self._grade,
@@ -36,7 +39,13 @@ class Trace:
             "search": self._search,
             "read": self._read,
             "select": self._select,
-            "generate": self._generate,
+            "generate": self._answer,
+            "decide": self._critiques.decide,
+            "offer": self._critiques.offer,
+            "compete": partial(self._critiques.judged, "compete"),
+            "extend": partial(self._critiques.judged, "extend"),
+            "scan": partial(self._critiques.judged, "scan"),
+            "conclude": self._answer,
         }
 
     def token(self, text: str) -> None:
@@ -120,7 +129,7 @@ class Trace:
         for reason, count in dropped.items():
             self._console.print(f"  [dim]- {count} dropped: {escape(reason)}[/]", soft_wrap=True)
 
-    def _generate(self, update: Mapping[str, Any]) -> None:
+    def _answer(self, update: Mapping[str, Any]) -> None:
         if update["answer"] != self._draft.strip():  # What was streamed had to be corrected.
             self._console.print()
             style = "yellow" if update["abstained"] else "bold"

@@ -1,14 +1,13 @@
 """A folder with the paper's evaluator: checked, then loaded whole or not at all."""
 
 import json
-import logging
 import pickle
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crag.errors import EvaluatorError, MissingPackageError
+from crag.pretrained import quietly
 
 if TYPE_CHECKING:
     import torch
@@ -85,7 +84,7 @@ def load_tokenizer(folder: Path) -> Any:
     from transformers import T5Tokenizer
 
     try:
-        with _quietly():
+        with quietly():
             return T5Tokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError) as error:
         problem = f"its tokenizer cannot be read. Copy it again ({_first_line(error)})"
@@ -99,7 +98,7 @@ def load_model(folder: Path, dtype: str, device: "torch.device") -> Any:
     from transformers import T5ForSequenceClassification
 
     try:
-        with _quietly():
+        with quietly():
             loaded: Any = T5ForSequenceClassification.from_pretrained(
                 folder,
                 dtype=dtype if dtype == "auto" else getattr(torch, dtype),
@@ -121,24 +120,6 @@ def load_model(folder: Path, dtype: str, device: "torch.device") -> Any:
         raise refusal(folder, problem) from error
     lacks = f"{len(missing)} weights are missing, such as {min(missing)}. Copy them again, whole"
     raise refusal(folder, _HEADLESS if missing & _HEAD else lacks)
-
-
-def find_device(name: str | None) -> "torch.device":
-    """Return the device called `name`; without a name CUDA where there is one, else the CPU.
-
-    Raises:
-        EvaluatorError: there is none of that name here.
-    """
-    import torch
-
-    here = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
-    if name is None:
-        return torch.device(here[:2][-1])  # The first CUDA device, else the CPU.
-    wanted = "cuda:0" if name == "cuda" else name
-    if wanted not in here:
-        message = f"there is no device {name!r} for the evaluator; there are: {', '.join(here)}"
-        raise EvaluatorError(message)
-    return torch.device(wanted)
 
 
 def refusal(place: str | Path, problem: str) -> EvaluatorError:
@@ -229,22 +210,3 @@ def _json(folder: Path, path: Path) -> Mapping[str, Any]:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Silence what transformers draws and reports while it loads, then restore it.
-
-    What it reports becomes an error here.
-    """
-    from transformers.utils import logging as loading
-
-    shown, verbosity = loading.is_progress_bar_enabled(), loading.get_verbosity()
-    loading.disable_progress_bar()  # type: ignore[no-untyped-call]
-    loading.set_verbosity(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        loading.set_verbosity(verbosity)
-        if shown:
-            loading.enable_progress_bar()  # type: ignore[no-untyped-call]

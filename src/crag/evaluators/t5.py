@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -11,13 +11,13 @@ from crag.card import EvaluatorCard, read_card
 from crag.evaluators.batches import first_tokens, scored_in_batches
 from crag.evaluators.checkpoint import (
     check,
-    find_device,
     load_model,
     load_tokenizer,
     locate,
     names_hub,
     refusal,
 )
+from crag.pretrained import find_device
 from crag.scoring import LOWEST, joined
 from crag.state import Thresholds
 
@@ -102,7 +102,7 @@ class T5Evaluator:
             EvaluatorError: the device is unknown, or the folder holds no such evaluator.
         """
         if self._device is not None:
-            find_device(self._device)
+            find_device(self._device, partial(refusal, self._place))
         if not names_hub(self._place):
             check(self._folder)
             self.card  # noqa: B018 - reading it is the check
@@ -145,7 +145,7 @@ class T5Evaluator:
         return scores
 
     def _load(self) -> "_Loaded":
-        device = find_device(self._device)
+        device = find_device(self._device, partial(refusal, self._place))
         files = check(self._folder)
         tokenizer = load_tokenizer(self._folder)
         size = sum(path.stat().st_size for path in files) / 1e9

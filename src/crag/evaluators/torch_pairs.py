@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.batches import length_sorted_batches
-from crag.evaluators.checkpoint import find_device, refusal
+from crag.evaluators.checkpoint import refusal
 from crag.lexical import LEXICAL, Blend, title_of
+from crag.pretrained import find_device
 
 _LONGEST_TOKEN = 100
 """Characters: no word that a tokenizer keeps whole is longer."""
@@ -72,7 +74,7 @@ class TorchPairs:
         from safetensors import SafetensorError
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-        device = find_device(self._device)
+        device = find_device(self._device, partial(refusal, self._folder))
         try:
             tokenizer = AutoTokenizer.from_pretrained(self._folder, local_files_only=True)
             model, report = AutoModelForSequenceClassification.from_pretrained(

@@ -29,6 +29,19 @@ class Prefix(NamedTuple):
     """The passage of the last segment, which ``[Continue to Use Evidence]`` keeps using."""
 
 
+class Continuation(NamedTuple):
+    """What one candidate is generated after."""
+
+    prefix: Prefix
+    passage: Passage | None
+    """None stands for ``[No Retrieval]``: a candidate without a passage."""
+
+
+def continuations(prefix: Prefix, passages: Sequence[Passage | None]) -> list[Continuation]:
+    """Return one continuation of a prefix for each passage, in order."""
+    return [Continuation(prefix, passage) for passage in passages]
+
+
 class Decision(NamedTuple):
     """Whether to retrieve before the next segment."""
 
@@ -75,25 +88,26 @@ class ReflectionBackend(Protocol):
         """How critiques are approximated, in a few words; empty for a model with the tokens."""
         ...
 
-    def decide(self, prefix: Prefix) -> Decision:
-        """Return the distribution of Retrieve tokens after `prefix`."""
+    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
+        """Return the distribution of Retrieve tokens after each prefix, in order, by one batch."""
         ...
 
     def candidates(
-        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
-        """Return one greedy candidate for each passage, in order, generated in one batch.
+        """Return one greedy candidate for each continuation, in order, generated in one batch.
 
-        None stands for ``[No Retrieval]``: a candidate without a passage.
+        Those of several hypotheses come together, with prefixes that differ; no candidate depends
+        on what else is in its batch.
         """
         ...
 
-    async def adecide(self, prefix: Prefix) -> Decision:
+    async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Do as `decide` without blocking the event loop."""
         ...
 
     async def acandidates(
-        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
         """Do as `candidates` without blocking the event loop."""
         ...

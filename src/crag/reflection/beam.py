@@ -23,8 +23,8 @@ from crag.reflection.exchange import Asked, Decide, Generate, Judged, Steps
 from crag.reflection.growing import Child, Task, children_of, kept
 from crag.reflection.hypotheses import Hypothesis
 from crag.reflection.options import Options
-from crag.reflection.resuming import Kept, copied, hypothesis_from, record_of
 from crag.reflection.records import Choice, Critique, Flag, Outcome, SearchRecord
+from crag.reflection.resuming import Kept, copied, hypothesis_from, record_of
 from crag.reflection.supply import Supply
 
 Clock = Callable[[], float]

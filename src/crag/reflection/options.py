@@ -148,7 +148,7 @@ class Options(BaseModel):
     max_segment_tokens: int = Field(default=100, ge=1, le=100_000)
     """Self-RAG: the longest segment; in short form the longest answer."""
     max_reflection_tokens: int = Field(default=20_000, ge=1, le=10_000_000)
-    """Self-RAG, long form: budget of generated tokens of all candidates together."""
+    """Self-RAG, long form and poster: budget of generated tokens of all candidates together."""
     max_reflection_seconds: float = Field(default=300.0, gt=0, le=86_400)
     """Self-RAG, long form and poster: nothing more is generated later than this."""
     compat: Annotated[frozenset[Compat], BeforeValidator(_separated)] = frozenset()

@@ -81,16 +81,17 @@ class Critique(TypedDict):
     probabilities: dict[str, dict[str, float]]
     """Normalised, by group; a group that was not seen is not there."""
     relevance: float | None
-    """0 to 1; None without passage."""
+    """0 to 1; None without passage, or where nothing was generated."""
     support: float | None
-    """0 to 1; None without passage."""
+    """0 to 1; None without passage, or where nothing was generated."""
     utility: float
     """-1 to 1."""
     sequence: float
     """0 to 1."""
     total: float
     kept: bool
-    """Stayed in the beam after its segment; in short form the same as `chosen`."""
+    """Stayed in the beam after its segment; in short form the same as `chosen`, by the poster's
+    rule: competed as an answer."""
     chosen: bool
     """Stands in the answer, or has the same text as it."""
     why: str

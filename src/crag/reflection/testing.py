@@ -1,9 +1,19 @@
 """A reflecting model scripted by tables, for tests of those who build on these graphs."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 
 from crag.errors import ModelError
-from crag.reflection.backend import Candidate, Decision, Ending, Passage, Prefix, SegmentLimits
+from crag.reflection.backend import (
+    Candidate,
+    Continuation,
+    Decision,
+    Ending,
+    Passage,
+    Prefix,
+    SegmentLimits,
+)
+from crag.reflection.spending import spend
 from crag.reflection.tokens import (
     FULLY,
     IRRELEVANT,
@@ -14,6 +24,7 @@ from crag.reflection.tokens import (
     RETRIEVAL,
     UTILITY,
 )
+from crag.state import Usage
 
 __all__ = ["FakeReflection", "fake_candidate", "fake_decision"]
 
@@ -54,7 +65,8 @@ def fake_candidate(  # noqa: PLR0913 - one for each critique
 class FakeReflection:
     """Return the candidates of a table or function, and decisions by what was answered so far.
 
-    What no table knows gets the decision `otherwise`, and an empty candidate.
+    What no table knows gets the decision `otherwise`, and an empty candidate. Each call is reported
+    to `crag.reflection.spending`; after `fails_after` of them all others fail.
     """
 
     def __init__(
@@ -69,39 +81,44 @@ class FakeReflection:
         self._candidates, self._decisions = candidates, dict(decisions or {})
         self._otherwise = otherwise or fake_decision(0.9)
         self._approximation, self._fails_after = approximation, fails_after
+        self._calls = 0
         self.decided: list[Prefix] = []
         """What each decision was asked for."""
         self.generated: list[tuple[Prefix, tuple[Passage | None, ...], SegmentLimits]] = []
-        """What each batch of candidates was asked for."""
+        """What candidates were asked for: one entry for each run of continuations of one prefix."""
+        self.batches: list[int] = []
+        """How many continuations each call for candidates had."""
 
     @property
     def approximation(self) -> str:
         """The words given."""
         return self._approximation
 
-    def decide(self, prefix: Prefix) -> Decision:
-        """Return the decision of the table."""
-        self._may_fail()
-        self.decided.append(prefix)
-        return self._decisions.get(prefix.answered, self._otherwise)
+    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
+        """Return the decisions of the table."""
+        self._call()
+        self.decided += prefixes
+        return [self._decisions.get(prefix.answered, self._otherwise) for prefix in prefixes]
 
     def candidates(
-        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
-        """Return one candidate for each passage, in order."""
-        self._may_fail()
-        self.generated.append((prefix, tuple(passages), limits))
-        return [self._candidate(prefix, passage) for passage in passages]
+        """Return one candidate for each continuation, in order."""
+        self._call()
+        self.batches.append(len(continuations))
+        for prefix, run in groupby(continuations, key=lambda one: one.prefix):
+            self.generated.append((prefix, tuple(one.passage for one in run), limits))
+        return [self._candidate(*one) for one in continuations]
 
-    async def adecide(self, prefix: Prefix) -> Decision:
+    async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Do as `decide`."""
-        return self.decide(prefix)
+        return self.decide(prefixes)
 
     async def acandidates(
-        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
         """Do as `candidates`."""
-        return self.candidates(prefix, passages, limits)
+        return self.candidates(continuations, limits)
 
     def _candidate(self, prefix: Prefix, passage: Passage | None) -> Candidate:
         if callable(self._candidates):
@@ -109,7 +126,8 @@ class FakeReflection:
         key = (prefix.answered, passage.text if passage else None)
         return self._candidates.get(key, Candidate("", {}, None, None, 0.0, 0, "end"))
 
-    def _may_fail(self) -> None:
-        calls = len(self.decided) + len(self.generated)
-        if self._fails_after is not None and calls >= self._fails_after:
+    def _call(self) -> None:
+        if self._fails_after is not None and self._calls >= self._fails_after:
             raise ModelError("fake", "failed", "it was told to fail")
+        self._calls += 1
+        spend(Usage(llm_calls=1))

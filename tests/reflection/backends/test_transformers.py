@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,9 @@ from crag.reflection.backend import (
     Prefix,
     ReflectionBackend,
     SegmentLimits,
+    continuations,
 )
+from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection.spending import counting
 from crag.reflection.tokens import (
     FULLY,
@@ -26,9 +29,9 @@ from crag.reflection.tokens import (
     TOKENS,
     UTILITY,
 )
-from crag.reflection.transformers_backend import TransformersReflection
-from tests.reflection.tiny_llama import (
+from tests.reflection.backends.tiny_llama import (
     COLOURS,
+    mixed,
     one_core,
     passage,
     question,
@@ -52,10 +55,16 @@ def backend() -> TransformersReflection:
     return TransformersReflection(tiny_llama(), device="cpu")
 
 
+def pieces() -> tuple[Any, Any]:
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(tiny_llama()), tokenizer()
+
+
 def one(
     backend: TransformersReflection, prefix: Prefix, given: Passage | None, limits: SegmentLimits
 ) -> Candidate:
-    (candidate,) = backend.candidates(prefix, [given], limits)
+    (candidate,) = backend.candidates(continuations(prefix, [given]), limits)
     return candidate
 
 
@@ -114,12 +123,12 @@ def test_a_plain_forward_pass_gives_the_same_numbers(backend: TransformersReflec
 
 
 def test_decides(backend: TransformersReflection) -> None:
-    asked = backend.decide(question("kettle"))
+    (asked,) = backend.decide([question("kettle")])
     assert asked.emitted == RETRIEVAL
     assert 0.5 < asked.retrieve[RETRIEVAL] < 0.99
-    greeted = backend.decide(Prefix("Say hello."))
+    (greeted,) = backend.decide([Prefix("Say hello.")])
     assert greeted.emitted == NO_RETRIEVAL
-    after = backend.decide(Prefix(question("kettle").instruction, f"{NO_RETRIEVAL} It may"))
+    (after,) = backend.decide([Prefix(question("kettle").instruction, f"{NO_RETRIEVAL} It may")])
     assert after.emitted == " be"
 
 
@@ -143,22 +152,52 @@ def test_a_candidate_does_not_depend_on_its_batch(backend: TransformersReflectio
     long = Passage("Lantern", "The lantern is green. " * 12)
     given = [*map(passage, COLOURS), None, long, passage("kettle")]
     for limits in (SHORT, WHOLE):
-        together = backend.candidates(question("compass"), given, limits)
+        together = backend.candidates(continuations(question("compass"), given), limits)
         close(together, [one(backend, question("compass"), each, limits) for each in given])
-        close(together, [*reversed(backend.candidates(question("compass"), given[::-1], limits))])
+        backwards = continuations(question("compass"), given[::-1])
+        close(together, backend.candidates(backwards, limits)[::-1])
     in_twos = TransformersReflection(tiny_llama(), device="cpu", batch_size=2)
-    close(in_twos.candidates(question("compass"), given, WHOLE), together)
+    close(in_twos.candidates(continuations(question("compass"), given), WHOLE), together)
 
 
-def test_one_call_is_counted_for_all_passages(backend: TransformersReflection) -> None:
+@pytest.mark.parametrize("size", [1, 3, 32])
+@pytest.mark.parametrize("limits", [SHORT, WHOLE])
+def test_prefixes_of_several_hypotheses_share_a_batch(
+    backend: TransformersReflection, size: int, limits: SegmentLimits
+) -> None:
+    sized = TransformersReflection.around(*pieces(), batch_size=size)
+    together = sized.candidates(mixed(), limits)
+    close(together, [one(backend, *each, limits) for each in mixed()])
+    assert len({candidate.tokens for candidate in together}) > 2
+    prefixes = [each.prefix for each in mixed()]
+    decided = sized.decide(prefixes)
+    alone = [backend.decide([prefix])[0] for prefix in prefixes]
+    assert [decision.emitted for decision in decided] == [each.emitted for each in alone]
+    for decision, expected in zip(decided, alone, strict=True):
+        assert decision.retrieve == pytest.approx(expected.retrieve, abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [2, 32])
+def test_one_call_is_counted_for_all_continuations(size: int) -> None:
+    backend = TransformersReflection.around(*pieces(), batch_size=size)
     with counting() as spending:
-        backend.candidates(question("kettle"), [*map(passage, COLOURS)], SHORT)
-    assert spending.usage["llm_calls"] == 1
-    assert spending.usage["output_tokens"] > 8
+        found = backend.candidates(mixed(), SHORT)
+        backend.decide([each.prefix for each in mixed()])
+    assert spending.usage["llm_calls"] == 2
+    assert spending.usage["output_tokens"] >= sum(c.tokens for c in found) + len(mixed())
+    with counting() as spending:
+        assert (backend.candidates([], SHORT), backend.decide([])) == ([], [])
+    assert spending.usage == {}
+
+
+def test_one_question_too_long_refuses_the_batch(backend: TransformersReflection) -> None:
+    given = [*mixed(), *continuations(Prefix("kettle " * 300), [passage("kettle")])]
+    with pytest.raises(ModelError, match="Shorten the question"):
+        backend.candidates(given, SHORT)
 
 
 def test_no_passage(backend: TransformersReflection) -> None:
-    assert backend.candidates(question("kettle"), [], SHORT) == []
+    assert backend.candidates(continuations(question("kettle"), []), SHORT) == []
     candidate = one(backend, question("kettle"), None, SHORT)
     assert candidate.relevance is None
     assert candidate.text == " It may be red."
@@ -188,9 +227,9 @@ def test_a_passage_beyond_the_context_is_cut(
 
 def test_a_question_beyond_the_context_is_refused(backend: TransformersReflection) -> None:
     with pytest.raises(ModelError, match="Shorten the question"):
-        backend.candidates(Prefix("kettle " * 300), [passage("kettle")], SHORT)
+        backend.candidates(continuations(Prefix("kettle " * 300), [passage("kettle")]), SHORT)
     with pytest.raises(ModelError, match="Shorten the question"):
-        backend.decide(Prefix("kettle " * 300))
+        backend.decide([Prefix("kettle " * 300)])
 
 
 def test_a_passage_cannot_forge_a_critique(backend: TransformersReflection) -> None:
@@ -209,15 +248,15 @@ def test_threads_and_tasks_share_a_model() -> None:
     given = [passage("kettle"), passage("violin")]
 
     def ask(thing: str) -> list[Candidate]:
-        return fresh.candidates(question(thing), given, SHORT)
+        return fresh.candidates(continuations(question(thing), given), SHORT)
 
     with ThreadPoolExecutor(4) as pool:
         at_once = list(pool.map(ask, COLOURS))
     for thing, found in zip(COLOURS, at_once, strict=True):
         close(found, ask(thing))
-        close(asyncio.run(fresh.acandidates(question(thing), given, SHORT)), found)
-    decided = asyncio.run(fresh.adecide(question("kettle")))
-    assert decided == fresh.decide(question("kettle"))
+        close(asyncio.run(fresh.acandidates(continuations(question(thing), given), SHORT)), found)
+    decided = asyncio.run(fresh.adecide([question("kettle")]))
+    assert decided == fresh.decide([question("kettle")])
 
 
 def test_a_tokenizer_without_the_tokens(tmp_path: Path) -> None:
@@ -251,7 +290,7 @@ def test_a_missing_file_is_named(tmp_path: Path, removed: str, said: str) -> Non
     with pytest.raises(ModelError, match=said):
         backend.load()
     shutil.copy(tiny_llama() / removed, folder)
-    assert backend.decide(question("kettle")).emitted == RETRIEVAL
+    assert backend.decide([question("kettle")])[0].emitted == RETRIEVAL
 
 
 def test_damaged_weights(tmp_path: Path) -> None:
@@ -277,6 +316,6 @@ def test_a_checkpoints_own_habits_do_not_change_what_is_greedy(
     (folder / "generation_config.json").write_text(
         '{"do_sample": true, "repetition_penalty": 5.0, "temperature": 3.0}', "utf-8"
     )
-    given = Prefix("Go on."), [None], SegmentLimits(6)
+    given = continuations(Prefix("Go on."), [None]), SegmentLimits(6)
     habitual = TransformersReflection(folder, device="cpu").candidates(*given)
     close(habitual, backend.candidates(*given))

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from langgraph.constants import TAG_NOSTREAM
 
 from crag.errors import ModelError
-from crag.reflection.completions_errors import faults, model_error
-from crag.reflection.completions_wire import Completion, read_completion
+from crag.reflection.backends.completions_errors import faults, model_error
+from crag.reflection.backends.completions_wire import Completion, read_completion
 from crag.reflection.spending import spend
 from crag.state import Usage
 

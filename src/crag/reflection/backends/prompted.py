@@ -7,9 +7,9 @@ from pydantic import BaseModel
 
 from crag.parts import ChatModel
 from crag.prompts import render
-from crag.reflection.asking import Call, FormAsker, Said
 from crag.reflection.backend import (
     Candidate,
+    Continuation,
     Decision,
     Ending,
     Passage,
@@ -17,8 +17,8 @@ from crag.reflection.backend import (
     Probabilities,
     SegmentLimits,
 )
-from crag.reflection.cleaning import cleaned
-from crag.reflection.forms import (
+from crag.reflection.backends.asking import Call, FormAsker, Said
+from crag.reflection.backends.forms import (
     Answer,
     JudgedAnswer,
     JudgedSegment,
@@ -26,9 +26,10 @@ from crag.reflection.forms import (
     Retrieval,
     Segment,
 )
-from crag.reflection.log_probabilities import of_labels, of_text
+from crag.reflection.backends.log_probabilities import of_labels, of_text
+from crag.reflection.backends.segments import NO_LOG_PROBABILITY, nothing, prose, shortened, written
+from crag.reflection.cleaning import cleaned
 from crag.reflection.scoring import argmax
-from crag.reflection.segments import NO_LOG_PROBABILITY, nothing, prose, shortened, written
 from crag.reflection.tokens import (
     CONTINUE,
     FULLY,
@@ -60,7 +61,7 @@ _UTILITY = {str(grade): token for grade, token in enumerate(UTILITY, start=1)}
 
 
 class PromptedReflection:
-    """Ask a chat model for text and critiques together, in one call for each passage.
+    """Ask a chat model for text and critiques together, in one call for each continuation.
 
     The critiques are those of Self-RAG's critic. Each is a field of structured output where the
     model is a LangChain chat model that has it, and of JSON in the reply otherwise, or if
@@ -72,7 +73,8 @@ class PromptedReflection:
     model with the tokens does. A text of more words than the segment may have tokens is cut; the
     model itself is not limited, since half a form is none.
 
-    At most `concurrency` calls of one round run at a time; `crag.reflection.spending` counts them.
+    At most `concurrency` calls of one round run at a time, whatever their prefixes, and equal ones
+    are made once; `crag.reflection.spending` counts each.
 
     Raises:
         SettingsError: `concurrency` is below 1.
@@ -89,22 +91,24 @@ class PromptedReflection:
     ) -> None:
         self._asker = FormAsker(model, _PROMPTS, concurrency=concurrency, structured=structured)
 
-    def decide(self, prefix: Prefix) -> Decision:
+    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Ask whether to retrieve; at the beginning of an answer "continue" is no choice.
 
         Raises:
-            ModelError: the call failed, or its reply is malformed.
+            ModelError: a call failed, or its reply is malformed.
         """
-        return self._decision(self._asker.ask(_decision_call(prefix)))
+        forms = [_decision_form(prefix) for prefix in prefixes]
+        return [self._decision(said) for said in self._said(forms)]
 
-    async def adecide(self, prefix: Prefix) -> Decision:
+    async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Do as `decide` without blocking the event loop."""
-        return self._decision(await self._asker.aask(_decision_call(prefix)))
+        forms = [_decision_form(prefix) for prefix in prefixes]
+        return [self._decision(said) for said in await self._asaid(forms)]
 
     def candidates(
-        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
-        """Ask about all passages at the same time, about equal ones once.
+        """Ask for all continuations at the same time.
 
         A call that failed, was refused or gave a malformed reply makes an empty candidate without
         critiques.
@@ -112,19 +116,25 @@ class PromptedReflection:
         Raises:
             ModelError: this happened to every call.
         """
-        calls = _calls(prefix, passages, limits)
-        said = self._asker.ask_all(list(calls.values()))
-        made = dict(zip(calls, said, strict=True))
-        return [_candidate(made[passage], passage, limits) for passage in passages]
+        forms = [_candidate_form(one, limits) for one in continuations]
+        return _candidates(self._said(forms), continuations, limits)
 
     async def acandidates(
-        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
         """Do as `candidates` without blocking the event loop."""
-        calls = _calls(prefix, passages, limits)
-        said = await self._asker.aask_all(list(calls.values()))
-        made = dict(zip(calls, said, strict=True))
-        return [_candidate(made[passage], passage, limits) for passage in passages]
+        forms = [_candidate_form(one, limits) for one in continuations]
+        return _candidates(await self._asaid(forms), continuations, limits)
+
+    def _said(self, forms: "Sequence[_Form]") -> list[Said]:
+        distinct = list(dict.fromkeys(forms))
+        said = self._asker.ask_all([form.call() for form in distinct])
+        return [said[distinct.index(form)] for form in forms]
+
+    async def _asaid(self, forms: "Sequence[_Form]") -> list[Said]:
+        distinct = list(dict.fromkeys(forms))
+        said = await self._asker.aask_all([form.call() for form in distinct])
+        return [said[distinct.index(form)] for form in forms]
 
     def _decision(self, said: Said) -> Decision:
         if not isinstance(said.form, Retrieval | NextRetrieval):
@@ -133,25 +143,31 @@ class PromptedReflection:
         return Decision(shares, argmax("retrieve", shares))
 
 
-def _decision_call(prefix: Prefix) -> Call:
-    form = NextRetrieval if prefix.answered else Retrieval
-    return _call(form, prefix, prefix.passage)
+class _Form(NamedTuple):
+    """A form to be filled in, and what the prompt for it says."""
+
+    kind: type[BaseModel]
+    question: str
+    knowledge: str
+
+    def call(self) -> Call:
+        prompt = render(_PROMPTS[self.kind], question=self.question, knowledge=self.knowledge)
+        return Call(self.kind, prompt)
 
 
-def _calls(
-    prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
-) -> dict[Passage | None, Call]:
-    judged = JudgedAnswer if limits.whole_answer else JudgedSegment
-    alone = Answer if limits.whole_answer else Segment
-    return {
-        passage: _call(alone if passage is None else judged, prefix, passage)
-        for passage in passages
-    }
+def _decision_form(prefix: Prefix) -> _Form:
+    kind = NextRetrieval if prefix.answered else Retrieval
+    return _form(kind, prefix, prefix.passage)
 
 
-def _call(form: type[BaseModel], prefix: Prefix, passage: Passage | None) -> Call:
-    question, knowledge = neutral(prefix.instruction), _material(prefix, passage)
-    return Call(form, render(_PROMPTS[form], question=question, knowledge=knowledge))
+def _candidate_form(continuation: Continuation, limits: SegmentLimits) -> _Form:
+    if continuation.passage is None:
+        return _form(Answer if limits.whole_answer else Segment, *continuation)
+    return _form(JudgedAnswer if limits.whole_answer else JudgedSegment, *continuation)
+
+
+def _form(kind: type[BaseModel], prefix: Prefix, passage: Passage | None) -> _Form:
+    return _Form(kind, neutral(prefix.instruction), _material(prefix, passage))
 
 
 def _material(prefix: Prefix, passage: Passage | None) -> str:
@@ -168,6 +184,15 @@ class _Critiques(NamedTuple):
     relevance: Probabilities | None
     support: Probabilities | None
     utility: Probabilities | None
+
+
+def _candidates(
+    replies: Sequence[Said], continuations: Sequence[Continuation], limits: SegmentLimits
+) -> list[Candidate]:
+    return [
+        _candidate(said, one.passage, limits)
+        for said, one in zip(replies, continuations, strict=True)
+    ]
 
 
 def _candidate(said: Said, passage: Passage | None, limits: SegmentLimits) -> Candidate:

@@ -7,9 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from crag.errors import ModelError, SettingsError
-from crag.reflection.backend import Candidate, Decision, Passage, Prefix, SegmentLimits
-from crag.reflection.completions_client import ECHO, RETRIES, TIMEOUT, TOP, CompletionsClient
-from crag.reflection.completions_wire import (
+from crag.reflection.backend import (
+    Candidate,
+    Continuation,
+    Decision,
+    Passage,
+    Prefix,
+    SegmentLimits,
+)
+from crag.reflection.backends.completions_client import (
+    ECHO,
+    RETRIES,
+    TIMEOUT,
+    TOP,
+    CompletionsClient,
+)
+from crag.reflection.backends.completions_wire import (
     ECHOED,
     Completion,
     Names,
@@ -18,8 +31,7 @@ from crag.reflection.completions_wire import (
     read_names,
     stop_ids,
 )
-from crag.reflection.prompt_format import candidate_prompt, decision_prompt
-from crag.reflection.reading import (
+from crag.reflection.backends.reading import (
     LARGEST_GROUP,
     Position,
     length,
@@ -27,6 +39,7 @@ from crag.reflection.reading import (
     read_decision,
     shortest_cut,
 )
+from crag.reflection.prompt_format import candidate_prompt, decision_prompt
 from crag.reflection.tokens import END, RETRIEVE
 
 LONGEST_PASSAGE = 6000
@@ -40,7 +53,8 @@ class CompletionsReflection:
         vllm serve selfrag/selfrag_llama2_7b --max-logprobs 20
         CompletionsReflection("selfrag/selfrag_llama2_7b", base_url="http://localhost:8000/v1")
 
-    All candidates of a retrieval round are one request. Of each position the `top` likeliest tokens
+    All candidates of a retrieval round are one request, whatever their prefixes, and so are all
+    decisions. Of each position the `top` likeliest tokens
     are seen; a member of a group that is not among them is absent from the probabilities, with a
     warning in the log where it could matter. On first use the server is asked to echo the tokens,
     which shows how it names them and that each is a single one; with `tokenizer` (a folder or hub
@@ -91,48 +105,54 @@ class CompletionsReflection:
         """
         self._known_names()
 
-    def decide(self, prefix: Prefix) -> Decision:
-        """Return the distribution of Retrieve tokens after `prefix`.
+    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
+        """Return the distribution of Retrieve tokens after each prefix, in order, by one request.
 
         Raises:
             ModelError: the server failed, or its reply cannot be used.
         """
+        if not prefixes:
+            return []
         names = self._known_names()
-        return self._decision(self._client.ask([decision_prompt(prefix)], 1, {}), names)
+        found = self._client.ask(list(map(decision_prompt, prefixes)), 1, {})
+        return [self._decision(completion, names) for completion in found]
 
     def candidates(
-        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
-        """Return one greedy candidate for each passage, in order, by one request.
+        """Return one greedy candidate for each continuation, in order, by one request.
 
         Raises:
             ModelError: the server failed, or its reply cannot be used.
         """
-        if not passages:
+        if not continuations:
             return []
         names = self._known_names()
-        prompts = self._prompts(prefix, passages)
+        prompts = self._prompts(continuations)
         found = self._client.ask(prompts, limits.max_tokens, _stopping(names, limits))
-        return self._candidates(found, passages, limits, names)
+        return self._candidates(found, continuations, limits, names)
 
-    async def adecide(self, prefix: Prefix) -> Decision:
+    async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Do as `decide` without blocking the event loop."""
-        names = await self._aknown_names()
-        return self._decision(await self._client.aask([decision_prompt(prefix)], 1, {}), names)
-
-    async def acandidates(
-        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
-    ) -> list[Candidate]:
-        """Do as `candidates` without blocking the event loop."""
-        if not passages:
+        if not prefixes:
             return []
         names = await self._aknown_names()
-        prompts = self._prompts(prefix, passages)
-        found = await self._client.aask(prompts, limits.max_tokens, _stopping(names, limits))
-        return self._candidates(found, passages, limits, names)
+        found = await self._client.aask(list(map(decision_prompt, prefixes)), 1, {})
+        return [self._decision(completion, names) for completion in found]
 
-    def _prompts(self, prefix: Prefix, passages: Sequence[Passage | None]) -> list[str]:
-        return [candidate_prompt(prefix, self._shown(passage)) for passage in passages]
+    async def acandidates(
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
+    ) -> list[Candidate]:
+        """Do as `candidates` without blocking the event loop."""
+        if not continuations:
+            return []
+        names = await self._aknown_names()
+        prompts = self._prompts(continuations)
+        found = await self._client.aask(prompts, limits.max_tokens, _stopping(names, limits))
+        return self._candidates(found, continuations, limits, names)
+
+    def _prompts(self, continuations: Sequence[Continuation]) -> list[str]:
+        return [candidate_prompt(prefix, self._shown(passage)) for prefix, passage in continuations]
 
     def _shown(self, passage: Passage | None) -> Passage | None:
         most = self._longest_passage
@@ -144,8 +164,7 @@ class CompletionsReflection:
         )  # fmt: skip
         return shortest_cut(passage, lambda shown: len(shown.text) <= most)
 
-    def _decision(self, completions: Sequence[Completion], names: Names) -> Decision:
-        (completion,) = completions
+    def _decision(self, completion: Completion, names: Names) -> Decision:
         positions = positions_of(self._model, completion, names)
         if not positions:
             raise ModelError(self._model, "empty", "the reply has no token to decide by")
@@ -154,12 +173,12 @@ class CompletionsReflection:
     def _candidates(
         self,
         completions: Sequence[Completion],
-        passages: Sequence[Passage | None],
+        continuations: Sequence[Continuation],
         limits: SegmentLimits,
         names: Names,
     ) -> list[Candidate]:
         found: list[Candidate] = []
-        for passage, completion in zip(passages, completions, strict=True):
+        for (_, passage), completion in zip(continuations, completions, strict=True):
             positions = positions_of(self._model, completion, names)
             found.append(
                 read_candidate(
@@ -191,7 +210,7 @@ class CompletionsReflection:
     def _looked_up(self) -> Names | None:
         if self._tokenizer is None:
             return None
-        from crag.reflection.language_model import load_tokenizer, names_of
+        from crag.reflection.backends.language_model import load_tokenizer, names_of
 
         return names_by_number(names_of(load_tokenizer(str(self._tokenizer))))
 

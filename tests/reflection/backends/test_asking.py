@@ -12,11 +12,11 @@ from langgraph.constants import TAG_NOSTREAM
 
 from crag.errors import ModelError, SettingsError
 from crag.parts import ChatModel
-from crag.reflection.asking import Call, FormAsker
-from crag.reflection.forms import JudgedAnswer
+from crag.reflection.backends.asking import Call, FormAsker
+from crag.reflection.backends.forms import JudgedAnswer
 from crag.reflection.spending import counting
 from crag.testing import FakeChatModel
-from tests.reflection.replying import ToolCaller, form
+from tests.reflection.backends.replying import ToolCaller, form
 
 CALL = Call(JudgedAnswer, [HumanMessage("Q?")])
 FILLED = JudgedAnswer.model_validate_json(form())

@@ -7,17 +7,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from crag.batches import length_sorted_batches
 from crag.errors import ModelError, SettingsError
-from crag.reflection.backend import Candidate, Decision, Passage, Prefix, SegmentLimits
-from crag.reflection.greedy import Generated, generate
-from crag.reflection.language_model import LanguageModel, around, check_folder, load
+from crag.reflection.backend import (
+    Candidate,
+    Continuation,
+    Decision,
+    Passage,
+    Prefix,
+    SegmentLimits,
+)
+from crag.reflection.backends.greedy import Generated, generate
+from crag.reflection.backends.language_model import LanguageModel, around, check_folder, load
+from crag.reflection.backends.reading import length, read_candidate, read_decision, shortest_cut
 from crag.reflection.prompt_format import candidate_prompt, decision_prompt
-from crag.reflection.reading import length, read_candidate, read_decision, shortest_cut
 from crag.reflection.spending import spend
 from crag.reflection.tokens import RETRIEVE
 from crag.state import Usage
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+BATCH_SIZE = 32
+"""Prompts in one turn: ten passages for each of three hypotheses."""
 _logger = logging.getLogger(__name__)
 
 
@@ -27,8 +37,10 @@ class TransformersReflection:
     `model` is a folder as transformers saves it, or an id on the Hugging Face hub, of which
     `revision` says the version; weights must be safetensors. `device` is a name such as "cuda:0";
     without it CUDA is used where there is one. `dtype` "auto" is the type the weights were saved
-    in. At most `batch_size` passages are generated for at a time, padded on the left; in float32 a
-    candidate is the same in any batch, while half precision rounds differently in each.
+    in. All prompts of a call, whatever their prefixes, go through the model together, padded on the
+    left; more than `batch_size` go in several turns, those of like length together, so that memory
+    stays bounded. In float32 a candidate is the same in any batch, while half precision rounds
+    differently in each.
 
     Decoding is greedy, and probabilities are those of the raw logits. A passage that does not fit
     into the model's context with the question and the tokens to generate is cut at its end, between
@@ -48,7 +60,7 @@ class TransformersReflection:
         *,
         device: str | None = None,
         dtype: Dtype = "auto",
-        batch_size: int = 16,
+        batch_size: int = BATCH_SIZE,
         revision: str | None = None,
     ) -> None:
         if batch_size < 1:
@@ -62,7 +74,7 @@ class TransformersReflection:
         self._lock = threading.Lock()
 
     @classmethod
-    def around(cls, model: Any, tokenizer: Any, *, batch_size: int = 16) -> Self:
+    def around(cls, model: Any, tokenizer: Any, *, batch_size: int = BATCH_SIZE) -> Self:
         """Reflect with a model that is loaded already, on the device it is on.
 
         Its `generation_config` is replaced by one that changes nothing.
@@ -87,63 +99,71 @@ class TransformersReflection:
         with self._lock:
             self._model()
 
-    def decide(self, prefix: Prefix) -> Decision:
-        """Return the distribution of Retrieve tokens after `prefix`.
+    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
+        """Return the distribution of Retrieve tokens after each prefix, in order.
 
         Raises:
-            ModelError: the model cannot be loaded, or the prefix exceeds its context.
+            ModelError: the model cannot be loaded, or a prefix exceeds its context.
         """
+        if not prefixes:
+            return []
         with self._lock:
             model = self._model()
-            prompt = _fitting_ids(model, decision_prompt(prefix), 1)
-            (generated,) = generate(model, [prompt], 1, stops=())
-        emitted = generated.text(1) or model.tokenizer.eos_token
-        spend(_usage([prompt], [generated]))
-        return read_decision(generated.positions[0], emitted)
+            prompts = [_fitting_ids(model, decision_prompt(prefix), 1) for prefix in prefixes]
+            rows = self._generated(model, prompts, 1, stops=())
+            return [
+                read_decision(row.positions[0], row.text(1) or model.tokenizer.eos_token)
+                for row in rows
+            ]
 
     def candidates(
-        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
-        """Return one greedy candidate for each passage, in order.
+        """Return one greedy candidate for each continuation, in order.
 
         Raises:
             ModelError: the model cannot be loaded, or question and answer exceed its context.
         """
-        found: list[Candidate] = []
-        for start in range(0, len(passages), self._batch_size):
-            batch = passages[start : start + self._batch_size]
-            with self._lock:
-                found += self._batch(prefix, batch, limits)
-        return found
+        if not continuations:
+            return []
+        most, stops = limits.max_tokens, () if limits.whole_answer else RETRIEVE
+        with self._lock:
+            model = self._model()
+            prompts = [_prompt(model, *one, most) for one in continuations]
+            rows = self._generated(model, prompts, most, stops)
+            return [
+                read_candidate(
+                    row.positions,
+                    row.text(length(row.positions, limits)),
+                    limits,
+                    has_passage=one.passage is not None,
+                    otherwise="length",
+                )
+                for one, row in zip(continuations, rows, strict=True)
+            ]
 
-    async def adecide(self, prefix: Prefix) -> Decision:
+    async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Do as `decide`, in a thread."""
-        return await asyncio.to_thread(self.decide, prefix)
+        return await asyncio.to_thread(self.decide, prefixes)
 
     async def acandidates(
-        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
         """Do as `candidates`, in a thread."""
-        return await asyncio.to_thread(self.candidates, prefix, passages, limits)
+        return await asyncio.to_thread(self.candidates, continuations, limits)
 
-    def _batch(
-        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
-    ) -> list[Candidate]:
-        model, most = self._model(), limits.max_tokens
-        prompts = [_prompt(model, prefix, passage, most) for passage in passages]
-        stops = () if limits.whole_answer else RETRIEVE
-        rows = generate(model, prompts, most, stops)
-        spend(_usage(prompts, rows))
-        return [
-            read_candidate(
-                row.positions,
-                row.text(length(row.positions, limits)),
-                limits,
-                has_passage=passage is not None,
-                otherwise="length",
-            )
-            for passage, row in zip(passages, rows, strict=True)
-        ]
+    def _generated(
+        self, model: LanguageModel, prompts: list[list[int]], most: int, stops: Sequence[str]
+    ) -> list[Generated]:
+        """Return a row for each prompt, in order; the turns count as one call."""
+        rows: dict[int, Generated] = {}
+        batches = length_sorted_batches([len(prompt) for prompt in prompts], self._batch_size)
+        for batch in batches:
+            given = [prompts[place] for place in batch]
+            made = generate(model, given, most, stops)
+            spend(_usage(given, made, calls=0 if rows else 1))
+            rows |= zip(batch, made, strict=True)
+        return [rows[place] for place in range(len(prompts))]
 
     def _model(self) -> LanguageModel:
         if self._loaded is None:
@@ -189,9 +209,9 @@ def _ids(model: LanguageModel, prompt: str) -> list[int]:
     return ids
 
 
-def _usage(prompts: Sequence[Sequence[int]], rows: Sequence[Generated]) -> Usage:
+def _usage(prompts: Sequence[Sequence[int]], rows: Sequence[Generated], calls: int) -> Usage:
     return Usage(
-        llm_calls=1,
+        llm_calls=calls,
         input_tokens=sum(map(len, prompts)),
         output_tokens=sum(len(row.ids) for row in rows),
     )

@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from crag.reflection.forms import Answer, JudgedSegment, NextRetrieval, Retrieval, Segment, filled
+from crag.reflection.backends.forms import (
+    Answer,
+    JudgedSegment,
+    NextRetrieval,
+    Retrieval,
+    Segment,
+    filled,
+)
 
 GOOD = {
     "relevance": "relevant", "text": "A fact.", "support": "fully", "utility": 5, "next": "end",

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crag.reflection.language_model import LanguageModel
-from crag.reflection.reading import Position
+from crag.reflection.backends.language_model import LanguageModel
+from crag.reflection.backends.reading import Position
 from crag.reflection.tokens import END
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.reflection.backend import Passage
-from crag.reflection.degrees import (
+from crag.reflection.backends.degrees import (
     AT_THRESHOLD,
     coverage,
     degree_of,

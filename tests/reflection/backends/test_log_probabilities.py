@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from crag.reflection.log_probabilities import Token, of_labels, of_text, tokens_of
+from crag.reflection.backends.log_probabilities import Token, of_labels, of_text, tokens_of
 
 NAMES = {"fully": "F", "partially": "P", "none": "N"}
 

@@ -3,10 +3,12 @@
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crag.errors import ModelError
+from crag.pretrained import find_device, quietly
 from crag.reflection.tokens import END, token_ids
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def load(place: str, *, revision: str | None, device: str | None, dtype: str) ->
         ModelError: it is neither, it holds no safetensors, its weights do not fit its
             configuration, its tokenizer lacks a reflection token, or there is no such device.
     """
-    where = find_device(place, device)
+    where = find_device(device, partial(ModelError, place, "unknown"))
     tokenizer = load_tokenizer(place, revision)
     names_of(tokenizer)  # Before the weights, which take longer.
     _logger.info("loading the reflecting model %s onto %s", place, where)
@@ -87,22 +89,6 @@ def names_of(tokenizer: Any) -> dict[int, str]:
     return names
 
 
-def find_device(place: str, name: str | None) -> "torch.device":
-    """Return the device called `name`; without a name CUDA where there is one, else the CPU.
-
-    Raises:
-        ModelError: there is none of that name here.
-    """
-    import torch
-
-    here = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
-    wanted = {None: here[:2][-1], "cuda": "cuda:0"}.get(name, name)
-    if wanted not in here:
-        problem = f"there is no device {name!r}; there are: {', '.join(here)}"
-        raise ModelError(place, "unknown", problem)
-    return torch.device(wanted)
-
-
 def check_folder(folder: Path) -> None:
     """Check what shows without loading weights.
 
@@ -127,7 +113,7 @@ def _load_weights(place: str, revision: str | None, dtype: str) -> Any:
     import torch
     from transformers import AutoModelForCausalLM
 
-    with _failing(place, f"its weights cannot be loaded. If {_NO_SAFETENSORS}"), _quietly():
+    with _failing(place, f"its weights cannot be loaded. If {_NO_SAFETENSORS}"), quietly():
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             place,
             revision=revision,
@@ -154,19 +140,3 @@ def _failing(place: str, problem: str) -> Iterator[None]:
             raise
         first = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ModelError(place, "unknown", f"{problem} ({first})") from error
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Silence what transformers draws and reports while it loads, then restore it."""
-    from transformers.utils import logging as loading
-
-    shown, verbosity = loading.is_progress_bar_enabled(), loading.get_verbosity()
-    loading.disable_progress_bar()  # type: ignore[no-untyped-call]
-    loading.set_verbosity(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        loading.set_verbosity(verbosity)
-        if shown:
-            loading.enable_progress_bar()  # type: ignore[no-untyped-call]

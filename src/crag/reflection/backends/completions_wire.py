@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from crag.errors import ModelError
-from crag.reflection.reading import LARGEST_GROUP, Position
+from crag.reflection.backends.reading import LARGEST_GROUP, Position
 from crag.reflection.tokens import END, GROUPS, TOKENS
 
 Names = Mapping[str, str]

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from crag.reflection.backend import Passage, Prefix
+from crag.reflection.backend import Continuation, Passage, Prefix
 from crag.reflection.prompt_format import base_prompt
 from crag.reflection.tokens import CONTINUE, PAD, RETRIEVAL, SUPPORT, TOKENS, UTILITY
 
@@ -30,6 +30,25 @@ def question(thing: str) -> Prefix:
 
 def passage(thing: str) -> Passage:
     return Passage(thing.title(), f"The {thing} is {COLOURS[thing]}.")
+
+
+def mixed() -> list[Continuation]:
+    """Return continuations of several prefixes and lengths, as hypotheses of a beam have them."""
+    later = Prefix(
+        question("lantern").instruction,
+        "[Retrieval][Relevant] The lantern is green.[Fully supported]",
+        passage("lantern"),
+    )
+    long = Passage("Compass", "The compass is black. " * 9)
+    return [
+        Continuation(question("kettle"), passage("kettle")),
+        Continuation(later, passage("lantern")),
+        Continuation(later, passage("violin")),
+        Continuation(Prefix("Say nothing."), None),
+        Continuation(question("compass"), long),
+        Continuation(Prefix("Go on."), None),
+        Continuation(question("compass"), passage("violin")),
+    ]
 
 
 @cache
@@ -84,12 +103,12 @@ def _named(*kinds: str) -> dict[str, Any]:
     return {f"{kind}_token": tokens[kind] for kind in kinds}
 
 
-def untrained(vocabulary: int, seed: int = 0, **shape: int) -> Any:
+def untrained(vocabulary: int, seed: int = 0) -> Any:
     """Return a small Llama with random weights."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    sizes = {
+    sizes: Any = {
         "hidden_size": 48,
         "intermediate_size": 96,
         "num_hidden_layers": 2,
@@ -99,7 +118,7 @@ def untrained(vocabulary: int, seed: int = 0, **shape: int) -> Any:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return LlamaForCausalLM(
-            LlamaConfig(vocab_size=vocabulary, bos_token_id=1, eos_token_id=2, **sizes | shape)
+            LlamaConfig(vocab_size=vocabulary, bos_token_id=1, eos_token_id=2, **sizes)
         )
 
 

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from crag.errors import ModelError, SettingsError
 from crag.events import event
 from crag.parts import ChatModel
-from crag.reflection.forms import filled
-from crag.reflection.log_probabilities import Token, tokens_of
+from crag.reflection.backends.forms import filled
+from crag.reflection.backends.log_probabilities import Token, tokens_of
 from crag.reflection.spending import spend
 from crag.replies import Reply, aask, ask
 

@@ -4,15 +4,31 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from functools import lru_cache
+from math import log
 from typing import NamedTuple
 
 from crag.edge import Attempt
 from crag.errors import ModelError
 from crag.events import event
 from crag.parts import Evaluator, Quotation, Quoter
-from crag.reflection.backend import Candidate, Decision, Ending, Passage, Prefix, SegmentLimits
-from crag.reflection.degrees import coverage, degree_of, is_quoted, relevance, support, utility
-from crag.reflection.segments import NO_LOG_PROBABILITY, nothing, prose, shortened, written
+from crag.reflection.backend import (
+    Candidate,
+    Continuation,
+    Decision,
+    Ending,
+    Passage,
+    Prefix,
+    SegmentLimits,
+)
+from crag.reflection.backends.degrees import (
+    coverage,
+    degree_of,
+    is_quoted,
+    relevance,
+    support,
+    utility,
+)
+from crag.reflection.backends.segments import nothing, prose, shortened, written
 from crag.reflection.spending import spend
 from crag.reflection.tokens import CONTINUE, NO_RETRIEVAL, RETRIEVAL, without_tokens
 from crag.scoring import LOWEST, score_texts, with_title
@@ -23,6 +39,8 @@ logger = logging.getLogger(__name__)
 _NAME = "embedded reflection"
 _REMEMBERED = 16
 """Sets of passages: a long answer asks for the same set at each segment and hypothesis."""
+_LEAST = 1e-6
+"""A degree of 0 has no logarithm."""
 
 
 class EmbeddedReflection:
@@ -35,10 +53,12 @@ class EmbeddedReflection:
     - IsSup: certain for sentences that stand in the passage. For any other text it is the share of
       its words that the passage holds, times the evaluator's degree with the text as the question.
     - IsUse: the best quotation's score. The quoter scores on the evaluator's scale.
+    - The mean log-probability, of which exp is the sequence score: the same degree.
 
-    The evaluator is asked once for all passages (IsRel) and, since it takes one question at a time,
-    once for each different text that is not quoted word by word (IsSup). The quoter is asked once
-    for each passage, and does not report what it asks the evaluator.
+    For each prefix the evaluator is asked once for all passages (IsRel) and, since it takes one
+    question at a time, once for each different text that is not quoted word by word (IsSup). The
+    quoter is asked once for each passage, and does not report what it asks the evaluator. What is
+    known of a question and a set of passages is not asked again.
     """
 
     approximation = "IsRel by the evaluator, answers by quotation, IsSup by their words"
@@ -48,38 +68,49 @@ class EmbeddedReflection:
         self._quoter = quoter
         self._read = lru_cache(maxsize=_REMEMBERED)(self._readings)
 
-    def decide(self, prefix: Prefix) -> Decision:
+    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Retrieve, with probability 1."""
-        del prefix
-        return Decision({NO_RETRIEVAL: 0.0, RETRIEVAL: 1.0, CONTINUE: 0.0}, RETRIEVAL)
+        shares = {NO_RETRIEVAL: 0.0, RETRIEVAL: 1.0, CONTINUE: 0.0}
+        return [Decision(shares, RETRIEVAL) for _ in prefixes]
 
     def candidates(
-        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
         """Quote and judge each passage; without a passage there is no text.
+
+        What is left to say is told from the passages of the same prefix.
 
         Raises:
             ModelError: the quoter failed, or the evaluator judged nothing.
         """
-        given = tuple(dict.fromkeys(passage for passage in passages if passage is not None))
-        readings = [reading.after(prefix) for reading in self._read(prefix.instruction, given)]
+        made: dict[Continuation, Candidate] = {}
+        for prefix in dict.fromkeys(one.prefix for one in continuations):
+            passages = [one.passage for one in continuations if one.prefix == prefix]
+            given = dict.fromkeys(passage for passage in passages if passage is not None)
+            for passage, candidate in self._after(prefix, tuple(given), limits).items():
+                made[Continuation(prefix, passage)] = candidate
+        return [nothing(None) if one.passage is None else made[one] for one in continuations]
+
+    async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
+        """Do as `decide`."""
+        return self.decide(prefixes)
+
+    async def acandidates(
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
+    ) -> list[Candidate]:
+        """Do as `candidates`, in a thread."""
+        return await asyncio.to_thread(self.candidates, continuations, limits)
+
+    def _after(
+        self, prefix: Prefix, passages: tuple[Passage, ...], limits: SegmentLimits
+    ) -> dict[Passage, Candidate]:
+        readings = [reading.after(prefix) for reading in self._read(prefix.instruction, passages)]
         drafts = [_draft(reading, readings, limits) for reading in readings]
         supported = self._supported(drafts)
-        made = {
+        return {
             draft.passage: self._candidate(draft, degree)
             for draft, degree in zip(drafts, supported, strict=True)
         }
-        return [nothing(None) if passage is None else made[passage] for passage in passages]
-
-    async def adecide(self, prefix: Prefix) -> Decision:
-        """Do as `decide`."""
-        return self.decide(prefix)
-
-    async def acandidates(
-        self, prefix: Prefix, passages: Sequence[Passage | None], limits: SegmentLimits
-    ) -> list[Candidate]:
-        """Do as `candidates`, in a thread."""
-        return await asyncio.to_thread(self.candidates, prefix, passages, limits)
 
     def _readings(self, question: str, passages: Sequence[Passage]) -> "list[_Reading]":
         scores = self._scores(question, passages)
@@ -134,7 +165,7 @@ class EmbeddedReflection:
             relevance=relevant,
             support=supports,
             utility=uses,
-            mean_log_probability=NO_LOG_PROBABILITY,
+            mean_log_probability=log(max(useful, _LEAST)),
             tokens=len(draft.text.split()),
             ending=draft.ending,
         )

@@ -3,8 +3,8 @@
 import pytest
 
 from crag.reflection.backend import SegmentLimits
+from crag.reflection.backends.segments import nothing, prose, shortened, written
 from crag.reflection.cleaning import cleaned
-from crag.reflection.segments import nothing, prose, shortened, written
 from crag.reflection.tokens import FULLY, IRRELEVANT, NO_SUPPORT, RELEVANT, UTILITY
 
 

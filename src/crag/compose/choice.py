@@ -1,0 +1,15 @@
+"""What was chosen for one part, as `crag doctor` shows it."""
+
+from typing import Literal, NamedTuple
+
+State = Literal["ready", "missing", "broken"]
+
+
+class Choice(NamedTuple):
+    """One part as `crag doctor` shows it."""
+
+    part: str
+    state: State
+    in_use: str
+    why: str
+    todo: str

@@ -1,0 +1,80 @@
+"""`crag ask --method self-rag|self-crag` on the guide, offline, with the embedded default."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+QUESTION = "What happens when every retrieved document scores below the lower threshold?"
+ELSEWHERE = "Who won the chess world championship in 1972?"
+METHODS = pytest.mark.parametrize("method", ["self-rag", "self-crag"])
+FORMS = pytest.mark.parametrize("form", ["short", "long"])
+
+
+def crag(*arguments: str) -> str:
+    keys = ("OPENAI", "TAVILY", "SEARXNG", "CRAG")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(keys)}
+    command = [Path(sys.executable).with_name("crag"), *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, env=environment | {"COLUMNS": "200"}, capture_output=True, text=True,
+        check=True,
+    ).stdout  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> str:
+    location = str(tmp_path_factory.mktemp("reflective") / "index")
+    crag("index", str(ROOT / "docs" / "method"), "--index", location)
+    return location
+
+
+@METHODS
+@FORMS
+def test_the_answer_comes_with_its_critique(index: str, method: str, form: str) -> None:
+    told = crag("ask", QUESTION, "--method", method, "--set", f"form={form}", "--index", index)
+    assert "the action is Incorrect" in told
+    assert "docs/method/" in told.rsplit("[1]", maxsplit=1)[-1]
+    assert "retrieve   1.000 is above 0.2" in told
+    assert all(name in told for name in ("IsRel", "IsSup", "IsUse", "score", "why"))
+    assert told.count("approximation") >= 2
+
+
+@METHODS
+def test_what_the_documents_do_not_hold_is_not_answered(index: str, method: str) -> None:
+    told = crag("ask", ELSEWHERE, "--method", method, "--index", index)
+    assert "I could not find this in the documents." in told
+    assert "abstained" in told
+
+
+def test_the_trace_as_json_holds_every_critique(index: str) -> None:
+    said = crag("ask", QUESTION, "--method", "self-crag", "--json", "--index", index)
+    trace = json.loads(said)
+    assert trace["method"] == "self-crag"
+    assert trace["action"] == "correct"
+    assert [passage["label"] for passage in trace["passages"]] == ["correct"]
+    assert trace["approximation"]
+    assert trace["choices"][0]["action"] == "retrieve"
+    (critique,) = trace["critiques"]
+    assert critique["chosen"]
+    assert set(critique["probabilities"]) == {"relevance", "support", "utility"}
+    assert trace["reflection"]["score"] == critique["total"]
+
+
+def test_verbose_shows_candidates_without_text(index: str) -> None:
+    arguments = ("ask", QUESTION, "--method", "self-rag", "--index", index)
+    assert "without text: it is empty" in crag(*arguments)
+    assert "without text" not in crag(*arguments, "--verbose")
+    assert "it is empty" in crag(*arguments, "--verbose")
+
+
+def test_the_posters_rule_needs_grades(index: str) -> None:
+    poster = ("--set", "form=poster", "--index", index)
+    assert "(high)" in crag("ask", QUESTION, "--method", "self-crag", *poster)
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        crag("ask", QUESTION, "--method", "self-rag", *poster)
+    assert "setting 'form' cannot be 'poster'" in failed.value.stderr
+    assert "Traceback" not in failed.value.stderr
