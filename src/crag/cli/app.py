@@ -31,6 +31,8 @@ class Method(StrEnum):
 
     crag = "crag"
     rag = "rag"
+    self_rag = "self-rag"
+    self_crag = "self-crag"
 
 
 class Labels(StrEnum):
@@ -86,7 +88,11 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     location: IndexOption = None,
     method: Annotated[
-        Method, typer.Option(help="crag corrects what was retrieved; rag does not.")
+        Method,
+        typer.Option(
+            help="crag corrects what was retrieved, rag does not; self-rag critiques what it reads "
+            "and writes, self-crag does both."
+        ),
     ] = Method.crag,
     settings: Annotated[
         list[str] | None,
@@ -111,6 +117,24 @@ def doctor(location: IndexOption = None, as_json: JsonOption = False) -> None:
     from crag.cli.doctor import run
 
     raise typer.Exit(run(location, as_json=as_json))
+
+
+@app.command()
+def serve(
+    location: IndexOption = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than this machine may then ask too.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 2024,
+    opens: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show what the server says.")
+    ] = False,
+) -> None:
+    """Serve a page to ask and watch, the graphs' API, and LangGraph Studio's server."""
+    from crag.cli.serve import run
+
+    run(location, host, port, opens=opens, verbose=verbose)
 
 
 @app.command()
