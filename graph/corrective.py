@@ -4,8 +4,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
-from crag.graph.routes import BRANCHES, by_action
+from crag.graph.routes import BRANCHES, by_action, by_history, opens
 from crag.graph.web import build_web
+from crag.nodes.contextualize import Contextualize
 from crag.nodes.generate import Generate
 from crag.nodes.grade import Grade
 from crag.nodes.refine import Refine
@@ -13,7 +14,7 @@ from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
 from crag.running import computing, waiting
 from crag.settings import Settings
-from crag.state import InputState, State
+from crag.state import InputState, OpenState, State
 
 
 def build_crag(
@@ -25,13 +26,15 @@ def build_crag(
     once, whichever were taken. There is one pass and no cycle, as in the paper.
     """
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
+    graph.add_node("contextualize", waiting(Contextualize(parts.model)))
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=OpenState)
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
     graph.add_node("generate", waiting(Generate(parts.model, parts.quoter)), defer=True)
 
-    graph.add_edge(START, "retrieve")
+    graph.add_conditional_edges(START, by_history, opens("retrieve"))
+    graph.add_edge("contextualize", "retrieve")
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_action, BRANCHES)
     graph.add_edge("refine", "generate")

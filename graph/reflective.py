@@ -6,8 +6,9 @@ from langgraph.types import Checkpointer
 
 from crag.errors import CragError
 from crag.graph.reflect import build_reflect
-from crag.graph.routes import CHOICES, KNOWLEDGE, by_choice, by_knowledge
+from crag.graph.routes import CHOICES, KNOWLEDGE, by_choice, by_history, by_knowledge, opens
 from crag.graph.web import build_web
+from crag.nodes.contextualize import Contextualize
 from crag.nodes.decide import Decide
 from crag.nodes.grade import Grade
 from crag.nodes.offer import Offer
@@ -17,7 +18,7 @@ from crag.parts import Parts
 from crag.reflection.backend import ReflectionBackend
 from crag.running import computing, waiting
 from crag.settings import Settings
-from crag.state import InputState, State
+from crag.state import InputState, OpenState, State
 
 
 def build_self_rag(
@@ -30,12 +31,14 @@ def build_self_rag(
     """
     backend = _backend(parts)
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("decide", waiting(Decide(backend, grades=False)), input_schema=InputState)
+    graph.add_node("contextualize", waiting(Contextualize(parts.model)))
+    graph.add_node("decide", waiting(Decide(backend, grades=False)), input_schema=OpenState)
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, opens=False)))
     graph.add_node("offer", computing(Offer(prepared=False)))
     graph.add_node("reflect", build_reflect(backend, parts.retriever))
 
-    graph.add_edge(START, "decide")
+    graph.add_conditional_edges(START, by_history, opens("decide"))
+    graph.add_edge("contextualize", "decide")
     graph.add_conditional_edges("decide", by_choice, CHOICES)
     graph.add_edge("retrieve", "offer")
     graph.add_edge("offer", "reflect")
@@ -56,7 +59,8 @@ def build_self_crag(
     """
     backend = _backend(parts)
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("decide", waiting(Decide(backend, grades=True)), input_schema=InputState)
+    graph.add_node("contextualize", waiting(Contextualize(parts.model)))
+    graph.add_node("decide", waiting(Decide(backend, grades=True)), input_schema=OpenState)
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, opens=False)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
@@ -64,7 +68,8 @@ def build_self_crag(
     graph.add_node("offer", computing(Offer(prepared=True)), defer=True)
     graph.add_node("reflect", build_reflect(backend))
 
-    graph.add_edge(START, "decide")
+    graph.add_conditional_edges(START, by_history, opens("decide"))
+    graph.add_edge("contextualize", "decide")
     graph.add_conditional_edges("decide", by_choice, CHOICES)
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_knowledge, KNOWLEDGE)

@@ -3,8 +3,9 @@
 from collections.abc import Hashable
 from typing import Literal
 
+from crag.question import is_follow_up
 from crag.running import current_settings
-from crag.state import State
+from crag.state import OpenState, State
 
 Branch = Literal["refine", "web"]
 BRANCHES: dict[Hashable, str] = {"refine": "refine", "web": "web"}
@@ -13,6 +14,17 @@ CHOICES: dict[Hashable, str] = {"retrieve": "retrieve", "reflect": "reflect"}
 KNOWLEDGE: dict[Hashable, str] = {"refine": "refine", "web": "web", "offer": "offer"}
 FORMS: dict[Hashable, str] = {name: name for name in ("compete", "extend", "scan", "conclude")}
 ROUNDS: dict[Hashable, str] = {"extend": "extend", "conclude": "conclude"}
+
+
+def by_history(state: OpenState) -> Literal["contextualize", "first"]:
+    """Make a question self-contained where a chat goes before it, unless that is switched off."""
+    follows = current_settings().contextualize and is_follow_up(state)
+    return "contextualize" if follows else "first"
+
+
+def opens(first: str) -> dict[Hashable, str]:
+    """Return the path map of `by_history` for a graph whose first node is `first`."""
+    return {"contextualize": "contextualize", "first": first}
 
 
 def by_choice(state: State) -> Literal["retrieve", "reflect"]:

@@ -118,9 +118,9 @@ def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -
     if not reflection["answer"]:
         return "nothing that was written answers the question"
     is_alone = all(critique["passage"] is None for critique in chosen)
-    if is_alone and "no_passages" in reflection["flags"] and not settings.allow_own_knowledge:
-        return "there is no passage"
-    return ""
+    wanted = bool(state["choices"]) and state["choices"][0]["action"] == "retrieve"
+    missing = wanted and is_alone and "no_passages" in reflection["flags"]
+    return "there is no passage" if missing and not settings.allow_own_knowledge else ""
 
 
 def _update(
@@ -136,6 +136,6 @@ def _update(
         answer=answer,
         abstained=abstained,
         citations=citations,
-        messages=chat_reply(state, answer),
+        messages=chat_reply(state, answer, citations),
         events=events,
     )

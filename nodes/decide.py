@@ -1,23 +1,20 @@
 """Open a run that reflects, and let the model decide whether to retrieve."""
 
-from typing import cast
+from collections.abc import Mapping
+from typing import Any
 
 from crag.errors import SettingsError
-from crag.question import read_question
+from crag.question import is_open, read_question
 from crag.reflecting import Driver, Reflected, asked_of
 from crag.reflection.backend import ReflectionBackend
 from crag.reflection.deciding import first_choice
 from crag.reflection.records import Choice
 from crag.settings import Settings
-from crag.state import FreshEvents, FreshUsage, InputState, State, Usage
+from crag.state import FreshEvents, FreshUsage, OpenState, State
 from crag.updates import DecideUpdate, opening
 
-
-class _DecideUpdate(DecideUpdate):
-    """Nor is anything left of an earlier grading: this question may do without."""
-
-    thresholds: None
-    action: None
+Update = Mapping[str, Any]
+"""A `DecideUpdate`, with an `OpeningUpdate` where it opens the run."""
 
 
 class Decide:
@@ -34,32 +31,30 @@ class Decide:
         self._driver = Driver(backend, "decide", without="retrieve")
         self._grades = grades
 
-    def run(self, state: InputState, settings: Settings) -> DecideUpdate:
+    def run(self, state: OpenState, settings: Settings) -> Update:
         """Decide in the calling thread."""
         question, instruction = self._open(state, settings)
         decided = self._driver.run(lambda: first_choice(instruction, settings), settings)
-        return self._update(question, decided)
+        return self._update(state, question, decided)
 
-    async def arun(self, state: InputState, settings: Settings) -> DecideUpdate:
+    async def arun(self, state: OpenState, settings: Settings) -> Update:
         """Decide without blocking the event loop."""
         question, instruction = self._open(state, settings)
         decided = await self._driver.arun(lambda: first_choice(instruction, settings), settings)
-        return self._update(question, decided)
+        return self._update(state, question, decided)
 
-    def _open(self, state: InputState, settings: Settings) -> tuple[str, str]:
+    def _open(self, state: OpenState, settings: Settings) -> tuple[str, str]:
         if settings.form == "poster" and not self._grades:
             allowed = "the poster's rule grades documents, so it needs Self-CRAG"
             raise SettingsError("form", settings.form, allowed)
-        question = read_question(state, settings.max_question_characters)
+        question = state.get("question", "")
+        if not is_open(state):
+            question = read_question(state, settings.max_question_characters)
         return question, asked_of(State(question=question), settings).instruction
 
-    def _update(self, question: str, decided: Reflected) -> DecideUpdate:
-        opened = opening(question)
-        opened["events"] = FreshEvents(decided.events)
-        opened["usage"] = cast("Usage", FreshUsage(cast("dict[str, int]", decided.spending.usage)))
+    def _update(self, state: OpenState, question: str, decided: Reflected) -> Update:
         choice: Choice = decided.result or _without_decision()
-        return _DecideUpdate(
-            **opened,
+        decision = DecideUpdate(
             thresholds=None,
             action=None,
             approximation=self._driver.backend.approximation,
@@ -68,7 +63,14 @@ class Decide:
             critiques=[],
             search=None,
             reflection=None,
+            events=decided.events,
+            usage=decided.spending.usage,
         )
+        if is_open(state):
+            return decision
+        decision["events"] = FreshEvents(decided.events)
+        decision["usage"] = FreshUsage.of(decided.spending.usage)
+        return {**opening(question), **decision}
 
 
 def _without_decision() -> Choice:

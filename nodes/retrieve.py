@@ -8,9 +8,9 @@ from langchain_core.vectorstores import VectorStoreRetriever
 
 from crag.edge import Attempt
 from crag.events import Event, event
-from crag.question import read_question
+from crag.question import is_open, read_question
 from crag.settings import Settings
-from crag.state import FreshEvents, InputState
+from crag.state import FreshEvents, OpenState
 from crag.updates import DocumentsUpdate, OpeningUpdate, opening
 
 RetrieveUpdate = OpeningUpdate | DocumentsUpdate
@@ -33,38 +33,38 @@ class Retrieve:
         self._opens = opens
         self._takes_k = isinstance(retriever, VectorStoreRetriever)
 
-    def run(self, state: InputState, settings: Settings) -> RetrieveUpdate:
+    def run(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
         """Retrieve in the calling thread."""
         question = self._question(state, settings)
         found: list[Document] = []
         with Attempt("retriever") as attempt:
-            found = self._retriever.invoke(question, **self._options(settings))
-        return self._update(question, found, attempt, settings)
+            found = list(self._retriever.invoke(question, **self._options(settings)))
+        return self._update(state, question, found[: settings.k], attempt)
 
-    async def arun(self, state: InputState, settings: Settings) -> RetrieveUpdate:
+    async def arun(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
         """Retrieve without blocking the event loop."""
         question = self._question(state, settings)
         found: list[Document] = []
         with Attempt("retriever") as attempt:
-            found = await self._retriever.ainvoke(question, **self._options(settings))
-        return self._update(question, found, attempt, settings)
+            found = list(await self._retriever.ainvoke(question, **self._options(settings)))
+        return self._update(state, question, found[: settings.k], attempt)
 
     def _options(self, settings: Settings) -> dict[str, Any]:
         return {"k": settings.k} if self._takes_k else {}
 
-    def _question(self, state: InputState, settings: Settings) -> str:
-        if not self._opens:
+    def _question(self, state: OpenState, settings: Settings) -> str:
+        if not self._opens or is_open(state):
             return state["question"]
         return read_question(state, settings.max_question_characters)
 
     def _update(
-        self, question: str, found: list[Document], attempt: Attempt, settings: Settings
+        self, state: OpenState, question: str, found: list[Document], attempt: Attempt
     ) -> RetrieveUpdate:
-        documents, events = list(found)[: settings.k], _events(found, attempt)
-        if not self._opens:
-            return DocumentsUpdate(documents=documents, events=events)
+        events = _events(found, attempt)
+        if not self._opens or is_open(state):
+            return DocumentsUpdate(documents=found, events=events)
         update = opening(question)
-        update["documents"], update["events"] = documents, FreshEvents(events)
+        update["documents"], update["events"] = found, FreshEvents(events)
         return update
 
 

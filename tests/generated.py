@@ -21,7 +21,12 @@ from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
 
 ROOT = Path(__file__).parents[1]
 _NAMES = {"__start__": "question([question])", "__end__": "answer([answer, citations, trace])"}
-_LABELS = {"refine": "correct, ambiguous", "web": "incorrect, ambiguous"}
+_LABELS = {
+    "contextualize": "follow-up",
+    "retrieve": "first question",
+    "refine": "correct, ambiguous",
+    "web": "incorrect, ambiguous",
+}
 
 
 def diagram() -> str:
@@ -43,10 +48,16 @@ def settings_table() -> str:
     """Return every setting with its default, what is allowed and what it means."""
     rows = ["| setting | default | allowed | meaning |", "|---|---|---|---|"]
     for name, field in Settings.model_json_schema()["properties"].items():
-        default = "none" if field["default"] is None else str(field["default"]).lower()
+        default = _default(field["default"])
         meaning = field["description"].replace("|", "or")
         rows.append(f"| `{name}` | {default} | {_allowed(field)} | {meaning} |")
     return "\n".join(rows) + "\n"
+
+
+def _default(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(value) or "none"
+    return "none" if value is None else str(value).lower()
 
 
 def _allowed(field: dict[str, Any]) -> str:
@@ -56,6 +67,8 @@ def _allowed(field: dict[str, Any]) -> str:
         return ", ".join(kind["enum"])
     if kind["type"] == "boolean":
         return "true, false"
+    if kind["type"] == "array":
+        return "names between commas: " + ", ".join(kind["items"].get("enum", ["critique tokens"]))
     if "exclusiveMinimum" in kind:
         return f"above {kind['exclusiveMinimum']:,}, up to {kind['maximum']:,}"
     return f"{kind['minimum']:,} to {kind['maximum']:,}"

@@ -101,10 +101,12 @@ def test_the_settings_schema_shows_every_field(client: Any) -> None:
 def test_the_drawn_graph_has_all_nodes_and_edges(client: Any) -> None:
     drawn = client.assistants.get_graph(assistant(client, "crag"), xray=1)
     assert {node["id"] for node in drawn["nodes"]} == {
-        "__start__", "retrieve", "grade", "refine", "web:rewrite", "web:confirm", "web:search",
+        "__start__", "contextualize", "retrieve", "grade", "refine", "web:rewrite", "web:confirm",
+        "web:search",
         "web:read", "web:select", "generate", "__end__",
     }  # fmt: skip
     assert {(edge["source"], edge["target"]) for edge in drawn["edges"]} == {
+        ("__start__", "contextualize"), ("contextualize", "retrieve"),
         ("__start__", "retrieve"), ("retrieve", "grade"), ("grade", "refine"),
         ("grade", "web:rewrite"), ("web:rewrite", "web:confirm"), ("web:confirm", "web:search"),
         ("web:search", "web:read"), ("web:read", "web:select"), ("refine", "generate"),

@@ -75,15 +75,20 @@ def _update(  # noqa: PLR0913, PLR0917 - one argument for each key that differs
         answer=answer,
         abstained=False,
         citations=citations,
-        messages=chat_reply(state, answer, reply.message_id if reply else None),
+        messages=chat_reply(state, answer, citations, reply.message_id if reply else None),
         events=events,
         usage=reply.usage if reply else Usage(),
     )
 
 
-def chat_reply(state: State, answer: str, message_id: str | None = None) -> list[AnyMessage]:
-    """Answer with a message where a message asked; its id is that of the streamed tokens."""
+def chat_reply(
+    state: State, answer: str, citations: list[Citation], message_id: str | None = None
+) -> list[AnyMessage]:
+    """Answer with a message where a message asked; its id is that of the streamed tokens.
+
+    What its ``[n]`` refer to stands beside it, in `additional_kwargs`.
+    """
     messages = state.get("messages") or []
     if not messages or not isinstance(messages[-1], HumanMessage):
         return []
-    return [AIMessage(content=answer, id=message_id)]
+    return [AIMessage(answer, id=message_id, additional_kwargs={"citations": citations})]

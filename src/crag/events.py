@@ -5,6 +5,8 @@ import re
 from typing import Literal, TypedDict
 
 EventKind = Literal[
+    "contextualize_failed",
+    "contextualize_skipped",
     "nothing_retrieved",
     "retrieval_failed",
     "evaluator_failed",

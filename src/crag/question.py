@@ -1,9 +1,22 @@
 """Find the question in what a caller gave."""
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 
 from crag.errors import QuestionError
-from crag.state import InputState
+from crag.state import InputState, OpenState
+
+
+def is_follow_up(state: InputState) -> bool:
+    """Say whether the question came as a message after others."""
+    messages = state.get("messages") or []
+    spoken = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
+    return len(spoken) > 1 and messages[-1] is spoken[-1] and isinstance(spoken[-1], HumanMessage)
+
+
+def is_open(state: OpenState) -> bool:
+    """Say whether the run was opened already, for a follow-up question that is the last message."""
+    messages, follow_up = state.get("messages") or [], state.get("follow_up")
+    return bool(messages) and follow_up is not None and follow_up["message_id"] == messages[-1].id
 
 
 def read_question(state: InputState, longest: int) -> str:

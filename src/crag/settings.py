@@ -47,6 +47,10 @@ class Correction(BaseModel):
     A task's thresholds belong to the paper's T5 evaluator."""
     k: int = Field(default=10, ge=1, le=1000)
     """Documents to retrieve and grade."""
+    contextualize: bool = True
+    """Make a question that follows others in a chat self-contained, with one model call."""
+    history_messages: int = Field(default=6, ge=1, le=1000)
+    """Earlier messages of a chat that are read for it."""
     max_question_characters: int = Field(default=8000, ge=1, le=1_000_000)
     """A longer question is refused."""
 

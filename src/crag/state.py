@@ -121,12 +121,26 @@ class Usage(TypedDict, total=False):
     output_tokens: int
 
 
+class FollowUp(TypedDict):
+    """A question of a chat that was made self-contained."""
+
+    message_id: str
+    """Of the message that asked it."""
+    asked: str
+    """The question as it was asked."""
+
+
 class FreshEvents(list[Event]):
     """Events that begin the record of a new question instead of continuing the last one's."""
 
 
 class FreshUsage(dict[str, int]):
     """Counts that begin at zero for a new question on the same thread."""
+
+    @classmethod
+    def of(cls, usage: Usage) -> Usage:
+        """Begin with what was spent before the run was opened."""
+        return cast("Usage", cls(cast("dict[str, int]", usage)))
 
 
 def extend_events(recorded: list[Event], new: list[Event]) -> list[Event]:
@@ -149,7 +163,14 @@ class InputState(TypedDict, total=False):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
-class State(InputState, total=False):
+class OpenState(InputState, total=False):
+    """What the first nodes read."""
+
+    follow_up: FollowUp | None
+    """The question as it was asked, where `question` was made self-contained from a chat."""
+
+
+class State(OpenState, total=False):
     """Everything a run knows; `question` is never overwritten by a rewrite."""
 
     documents: list[Document]

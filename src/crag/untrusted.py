@@ -33,7 +33,7 @@ _STRAY = re.compile(
 )
 
 _TAG = re.compile(
-    r"[<＜﹤](?=\s*(?:[/\\]\s*)?(?:(?:passages?|question|paragraph|start_of_turn|end_of_turn|"
+    r"[<＜﹤](?=\s*(?:[/\\]\s*)?(?:(?:passages?|question|conversation|paragraph|start_of_turn|end_of_turn|"
     r"start_of_image|system|user|assistant|human|think|tool_call|tool_response)\b"
     r"|(?:s|bos|eos|unk|pad)\s*[>＞﹥]|[<＜﹤]\s*/?\s*sys\b|sys\s*[>＞﹥]))",
     re.IGNORECASE,

@@ -1,6 +1,6 @@
 """The part of the state that each node writes, and the state in which a run begins."""
 
-from typing import TypedDict, cast
+from typing import TypedDict
 
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
@@ -10,6 +10,7 @@ from crag.reflection.records import Choice, Critique, SearchRecord
 from crag.state import (
     Action,
     Citation,
+    FollowUp,
     FoundHit,
     FreshEvents,
     FreshUsage,
@@ -26,6 +27,7 @@ class OpeningUpdate(TypedDict):
     """Written by the first node: the question, and nothing left of an earlier one on the thread."""
 
     question: str
+    follow_up: FollowUp | None
     documents: list[Document]
     scores: list[float]
     query: str
@@ -47,6 +49,7 @@ def opening(question: str) -> OpeningUpdate:
     """Return the state in which a run begins to work on `question`."""
     return OpeningUpdate(
         question=question,
+        follow_up=None,
         documents=[],
         scores=[],
         query="",
@@ -61,19 +64,24 @@ def opening(question: str) -> OpeningUpdate:
         abstained=False,
         citations=[],
         events=FreshEvents(),
-        usage=cast("Usage", FreshUsage()),
+        usage=FreshUsage.of(Usage()),
     )
 
 
-class DecideUpdate(OpeningUpdate):
-    """Written by `decide`, which opens the runs that reflect."""
+class DecideUpdate(TypedDict):
+    """Written by `decide`, with an `OpeningUpdate` where it opens the run."""
 
+    thresholds: None
+    action: None
+    """Nothing is left of an earlier grading: this question may do without."""
     approximation: str
     choices: list[Choice]
     passages: list[OfferedPassage]
     critiques: list[Critique]
     search: SearchRecord | None
     reflection: Reflection | None
+    events: list[Event]
+    usage: Usage
 
 
 class DocumentsUpdate(TypedDict):

@@ -6,7 +6,12 @@ import pytest
 
 from crag.prompts import render
 
-VALUES = {"question": "Q $knowledge", "knowledge": "K [user] $question", "not_found": "N"}
+VALUES = {
+    "question": "Q $knowledge",
+    "history": "H",
+    "knowledge": "K [user] $question",
+    "not_found": "N",
+}
 NAMES = sorted(
     entry.name.removesuffix(".md")
     for entry in files("crag.prompts").iterdir()

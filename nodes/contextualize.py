@@ -1,0 +1,90 @@
+"""Make a follow-up question self-contained."""
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+
+from crag.events import Event, event
+from crag.parts import ChatModel
+from crag.prompts import render
+from crag.question import read_question
+from crag.replies import Reply, aask, ask
+from crag.settings import Settings
+from crag.state import FollowUp, FreshEvents, FreshUsage, InputState, Usage
+from crag.untrusted import neutral
+from crag.updates import OpeningUpdate, opening
+
+_FALLBACK = "take the question as it was asked"
+_LONGEST_MESSAGE = 1000
+"""Characters of an earlier message that the model reads."""
+
+
+class Contextualize:
+    """Open the run of a question that follows others in a chat, with one model call.
+
+    `question` becomes the self-contained question, which is what is retrieved for, graded against
+    and answered; `follow_up` keeps what was asked. It runs only where there is a history.
+
+    Raises:
+        QuestionError: the input holds no usable question.
+    """
+
+    def __init__(self, model: ChatModel | None) -> None:
+        self._model = model
+
+    def run(self, state: InputState, settings: Settings) -> OpeningUpdate:
+        """Contextualize in the calling thread."""
+        asked = read_question(state, settings.max_question_characters)
+        if self._model is None or settings.max_llm_calls <= 1:
+            return _update(state, asked, asked, [self._skipped(settings)])
+        reply = ask(self._model, _prompt(state["messages"], asked, settings))
+        return _read(state, asked, reply, settings)
+
+    async def arun(self, state: InputState, settings: Settings) -> OpeningUpdate:
+        """Contextualize without blocking the event loop."""
+        asked = read_question(state, settings.max_question_characters)
+        if self._model is None or settings.max_llm_calls <= 1:
+            return _update(state, asked, asked, [self._skipped(settings)])
+        reply = await aask(self._model, _prompt(state["messages"], asked, settings))
+        return _read(state, asked, reply, settings)
+
+    def _skipped(self, settings: Settings) -> Event:
+        detail = "no chat model is configured to make the question self-contained"
+        if self._model is not None:
+            detail = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
+        return event("contextualize_skipped", "contextualize", detail, _FALLBACK)
+
+
+def _read(state: InputState, asked: str, reply: Reply, settings: Settings) -> OpeningUpdate:
+    question = " ".join(reply.text.split()).strip('"“”')
+    detail = reply.detail
+    if reply.problem is None:
+        if question and len(question) <= settings.max_question_characters:
+            return _update(state, asked, question, [], reply.usage)
+        detail = f"the model's reply is no question: {reply.text[:80]!r}"
+    failed = event("contextualize_failed", "contextualize", detail, _FALLBACK)
+    return _update(state, asked, asked, [failed], reply.usage)
+
+
+def _update(
+    state: InputState,
+    asked: str,
+    question: str,
+    events: list[Event],
+    usage: Usage | None = None,
+) -> OpeningUpdate:
+    update = opening(question)
+    update["events"] = FreshEvents(events)
+    update["usage"] = FreshUsage.of(usage or Usage())
+    update["follow_up"] = FollowUp(message_id=state["messages"][-1].id or "", asked=asked)
+    return update
+
+
+def _prompt(messages: Sequence[AnyMessage], asked: str, settings: Settings) -> list[AnyMessage]:
+    spoken = [m for m in messages[:-1] if isinstance(m, HumanMessage | AIMessage) and m.text]
+    lines = [
+        f"{'user' if isinstance(message, HumanMessage) else 'assistant'}: "
+        f"{neutral(' '.join(message.text.split())[:_LONGEST_MESSAGE])}"
+        for message in spoken[-settings.history_messages :]
+    ]
+    return render("contextualize", question=neutral(asked), history="\n".join(lines))
