@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test check format docs bench bench-evaluator bench-index bench-popqa bench-web serve train-evaluator clean
+.PHONY: help ask test check format docs bench bench-evaluator bench-index bench-popqa bench-reflection bench-web serve train-evaluator clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -46,13 +46,16 @@ docs: $(DEV)  ## Write the generated parts of README and docs
 serve: $(DEV)  ## Serve the graphs on loopback for LangGraph Studio
 	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --no-browser --n-jobs-per-worker 8
 
-bench: bench-popqa bench-index bench-web bench-evaluator  ## Run the benchmarks on the data in DATA
+bench: bench-popqa bench-index bench-web bench-reflection bench-evaluator  ## Run the benchmarks on the data in DATA
 
 bench-popqa: $(DEV)  ## What correction does to the knowledge, on PopQA questions
 	$(BIN)/python benchmarks/popqa.py $(DATA)/qa/popqa_dev.jsonl
 
 bench-index: $(DEV)  ## Indexing, side by side with the bare encoder
 	$(BIN)/python benchmarks/index_corpus.py $(DATA)/corpus/wikipedia.jsonl
+
+bench-reflection: $(DEV)  ## Candidates per second, batched over passages against one by one
+	$(BIN)/python benchmarks/reflection_speed.py
 
 bench-web: $(DEV)  ## How long the web branch takes, with loopback latencies
 	$(BIN)/python benchmarks/web_latency.py
