@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test check format docs bench bench-evaluator bench-index bench-popqa bench-reflection bench-web serve train-evaluator clean
+.PHONY: help ask test check format docs bench bench-evaluator bench-quality bench-side-by-side bench-index bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -46,16 +46,41 @@ docs: $(DEV)  ## Write the generated parts of README and docs
 serve: $(DEV)  ## Serve the graphs on loopback for LangGraph Studio
 	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --no-browser --n-jobs-per-worker 8
 
-bench: bench-popqa bench-index bench-web bench-reflection bench-evaluator  ## Run the benchmarks on the data in DATA
+bench: bench-popqa bench-index bench-web bench-reflection bench-retriever bench-evaluator  ## Run the benchmarks on the data in DATA
 
 bench-popqa: $(DEV)  ## What correction does to the knowledge, on PopQA questions
 	$(BIN)/python benchmarks/popqa.py $(DATA)/qa/popqa_dev.jsonl
+
+QUALITY := build/bench
+QUESTIONS := $(DATA)/qa/popqa_dev.jsonl
+RUN_BENCH = $(BIN)/crag bench benchmarks/experiments/$(1).toml --set task=default --cache $(QUALITY)/cache.sqlite --output $(QUALITY)/$(2) --report benchmarks/results/$(2).md
+WEB := --web $(DATA)/corpus/wikipedia.jsonl --web $(QUESTIONS)
+
+bench-quality: $(DEV)  ## The papers' experiments with the embedded default, into benchmarks/results
+	$(call RUN_BENCH,popqa,popqa_without_web) --data $(QUESTIONS)
+	$(call RUN_BENCH,popqa,popqa) --data $(QUESTIONS) $(WEB)
+	$(call RUN_BENCH,actions,actions) --data $(QUESTIONS) $(WEB)
+	$(call RUN_BENCH,operations,operations) --data $(QUESTIONS) $(WEB)
+	$(call RUN_BENCH,robustness,robustness_without_web) --data $(QUESTIONS)
+	$(call RUN_BENCH,robustness,robustness) --data $(QUESTIONS) $(WEB)
+	$(call RUN_BENCH,thresholds,thresholds) --data $(QUESTIONS) $(WEB)
+	$(call RUN_BENCH,k,k) --data $(QUESTIONS) $(WEB)
+	$(call RUN_BENCH,judging,judging) --data $(DATA)/qa/actions_dev.jsonl
+	$(call RUN_BENCH,efficiency,efficiency) --data $(QUESTIONS) $(WEB) --limit 20
+
+bench-side-by-side: $(DEV)  ## CRAG and a yes or no for each document, with the same slow services
+	$(BIN)/python benchmarks/side_by_side.py
 
 bench-index: $(DEV)  ## Indexing, side by side with the bare encoder
 	$(BIN)/python benchmarks/index_corpus.py $(DATA)/corpus/wikipedia.jsonl
 
 bench-reflection: $(DEV)  ## Candidates per second, batched over passages against one by one
 	$(BIN)/python benchmarks/reflection_speed.py
+
+bench-retriever: $(DEV)  ## What CorrectiveRetriever does to the context of a chain
+	$(BIN)/python benchmarks/corrective_retriever.py $(DATA)/qa/popqa_dev.jsonl
+	$(BIN)/python benchmarks/corrective_retriever.py $(DATA)/qa/popqa_dev.jsonl --pooled
+	$(BIN)/python benchmarks/corrective_retriever.py $(DATA)/qa/covidqa_dev.jsonl --pooled
 
 bench-web: $(DEV)  ## How long the web branch takes, with loopback latencies
 	$(BIN)/python benchmarks/web_latency.py

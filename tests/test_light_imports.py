@@ -33,6 +33,7 @@ def loaded_by(statement: str) -> list[str]:
         "import crag.evaluators",
         "import crag.testing",
         "import crag.compose",
+        "import crag.langchain",
         "import crag.graph.studio",
         "sys.argv = ['crag', '--help']; from crag.cli import main; main()",
     ],

@@ -1,0 +1,93 @@
+"""Corrective RAG as a part of your own graph, which has a state of its own.
+
+    python docs/examples/own_graph.py
+
+Needs no key and no network.
+"""
+
+from typing import TypedDict
+
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from crag.encoder import packaged_encoder
+from crag.evaluators import load_evaluator
+from crag.generation import ExtractiveAnswerer
+from crag.graph import build_crag
+from crag.parts import Parts
+from crag.settings import Settings
+
+DOCUMENTS = [
+    Document(
+        "The heron nests in tall trees near water. It lays three to five eggs in April.",
+        metadata={"title": "Heron", "source": "heron.txt"},
+    ),
+    Document(
+        "The wren builds several nests. It is among the smallest birds of Europe.",
+        metadata={"title": "Wren", "source": "wren.txt"},
+    ),
+]
+
+
+class Note(TypedDict, total=False):
+    """The state of your graph: none of its keys is one of ours."""
+
+    bird: str
+    found: str
+    sources: list[str]
+    known: bool
+    text: str
+
+
+class Research:
+    """Map your state to ours and back, around one run of the graph."""
+
+    def __init__(self) -> None:
+        evaluator = load_evaluator()
+        store = InMemoryVectorStore.from_documents(DOCUMENTS, packaged_encoder())
+        parts = Parts(
+            retriever=store.as_retriever(),
+            evaluator=evaluator,
+            quoter=ExtractiveAnswerer(evaluator),
+        )
+        self._crag = build_crag(parts)
+
+    def __call__(self, state: Note) -> Note:
+        """Ask where the bird nests."""
+        question = f"Where does the {state['bird']} nest?"
+        found = self._crag.invoke({"question": question}, context=Settings(k=4))
+        sources = [cited["source"]["url"] for cited in found["citations"]]
+        return Note(found=found["answer"], sources=sources, known=not found["abstained"])
+
+
+def write(state: Note) -> Note:
+    """Write the note from your own keys."""
+    if not state["known"]:
+        return Note(text=f"{state['bird']}: somebody has to go and look")
+    return Note(text=f"{state['bird']}: {state['found']} {', '.join(state['sources'])}")
+
+
+def build_graph() -> CompiledStateGraph[Note, None, Note, Note]:
+    """Build research → write."""
+    graph = StateGraph(Note)
+    graph.add_node("research", Research())
+    graph.add_node("write", write)
+    graph.add_edge(START, "research")
+    graph.add_edge("research", "write")
+    graph.add_edge("write", END)
+    return graph.compile(name="field_guide")
+
+
+def main() -> None:
+    """Write two notes; the steps of the inner graph can be followed from outside."""
+    graph = build_graph()
+    for bird in ("heron", "penguin"):
+        print(graph.invoke({"bird": bird})["text"])
+    steps = graph.stream({"bird": "wren"}, stream_mode="updates", subgraphs=True)
+    print("steps:", " ".join(name for _, update in steps for name in update))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Corrective RAG without the answer: for those whose own chain or graph writes it."""
+
+from dataclasses import dataclass
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Checkpointer
+
+from crag.graph.routes import BRANCHES, by_action
+from crag.graph.web import build_web
+from crag.nodes.grade import Grade
+from crag.nodes.refine import Refine
+from crag.nodes.retrieve import Retrieve
+from crag.parts import Parts
+from crag.running import computing, waiting
+from crag.settings import Settings
+from crag.state import InputState, State
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeParts(Parts):
+    """Parts of a graph that writes no answer: a model only rewrites queries, and none is needed."""
+
+    def __post_init__(self) -> None:
+        """Accept parts that hold neither a model nor a quoter."""
+
+
+def build_knowledge(
+    parts: Parts, *, checkpointer: Checkpointer = None
+) -> CompiledStateGraph[State, Settings, InputState, State]:
+    """Compile retrieve → grade → refine and/or web: `build_crag` up to the knowledge.
+
+    The kept strips stand in `internal` and `external` of the state; `knowledge` and `answer` stay
+    empty. Ambiguous runs both branches at once. A question that follows others in a chat is taken
+    as it stands.
+    """
+    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
+    graph.add_node("grade", computing(Grade(parts.evaluator)))
+    graph.add_node("refine", computing(Refine(parts.evaluator)))
+    graph.add_node("web", build_web(parts))
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "grade")
+    graph.add_conditional_edges("grade", by_action, BRANCHES)
+    graph.add_edge("refine", END)
+    graph.add_edge("web", END)
+    return graph.compile(checkpointer=checkpointer, name="knowledge")

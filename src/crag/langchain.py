@@ -1,0 +1,249 @@
+"""Corrective RAG in LangChain programs: a retriever that corrects another one, and agents' tools.
+
+The graphs themselves are LangChain Runnables and need no adapter.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, cast
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import merge_configs
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.vectorstores import VectorStoreRetriever
+from langgraph.graph.state import CompiledStateGraph
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from crag.answers import NOT_FOUND
+from crag.edge import Attempt
+from crag.errors import CragError
+from crag.evaluators import load_evaluator
+from crag.events import Event, redact
+from crag.graph.knowledge import KnowledgeParts, build_knowledge
+from crag.parts import ChatModel, Evaluator, PageReader, WebSearcher
+from crag.settings import Settings, settings_from
+from crag.sources import source_of
+from crag.state import Citation, InputState, State, Strip
+from crag.strips import recompose
+from crag.untrusted import neutral
+
+__all__ = ["CorrectiveRetriever", "QuestionInput", "as_tool", "documents_of"]
+
+logger = logging.getLogger(__name__)
+
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_DESCRIPTION = (
+    "Answer a question from the documents, with numbered sources; say so where there is no answer."
+)
+
+
+class CorrectiveRetriever(BaseRetriever):
+    """Correct what another retriever finds: grade, refine, and search the web where it is needed.
+
+    It returns the kept strips as documents (see `documents_of`), internal before external, and
+    an empty list when nothing passes, with the reason in the log. A retriever, evaluator, model,
+    search or page that fails is an event of the run, as in the graphs. Where `settings` leave `k`
+    out, a vector store retriever that is wrapped is asked for its own `search_kwargs["k"]`.
+
+    Raises:
+        SettingsError: a setting is unknown or out of range.
+        QuestionError: the question is empty or too long.
+    """
+
+    retriever: BaseRetriever = Field(frozen=True)
+    """What is corrected."""
+    evaluator: Evaluator = Field(default_factory=load_evaluator, frozen=True)
+    """Scores documents and strips; the packaged one by default, whose weights load on first use."""
+    model: ChatModel | None = Field(default=None, frozen=True)
+    """Rewrites the question for the web search; without it the question's keywords serve."""
+    searcher: WebSearcher | None = Field(default=None, frozen=True)
+    """The second source of knowledge; without it nothing leaves the machine."""
+    reader: PageReader | None = Field(default=None, frozen=True)
+    """Reads the pages that a search found; without it their snippets serve."""
+    settings: Settings = Field(default_factory=Settings, frozen=True)
+    """Numbers and switches; a mapping is validated."""
+    tags: list[str] | None = Field(default_factory=lambda: ["crag"])
+    """Tags of each run, for tracing."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, use_attribute_docstrings=True)
+
+    @field_validator("settings", mode="before")
+    @classmethod
+    def _validate_settings(cls, given: Any) -> Any:
+        return settings_from(given) if isinstance(given, Mapping) else given
+
+    @cached_property
+    def graph(self) -> CompiledStateGraph[State, Settings, InputState, State]:
+        """The compiled graph, to draw it, to stream it or to make it part of another one."""
+        parts = KnowledgeParts(
+            retriever=self.retriever,
+            evaluator=self.evaluator,
+            model=self.model,
+            searcher=self.searcher,
+            reader=self.reader,
+        )
+        return build_knowledge(parts)
+
+    def correct(self, question: str, config: RunnableConfig | None = None) -> State:
+        """Return the whole state of a run: scores, action, strips kept and dropped, events."""
+        state = self.graph.invoke(InputState(question=question), **self._options(config))
+        return _logged(cast("State", state))
+
+    async def acorrect(self, question: str, config: RunnableConfig | None = None) -> State:
+        """Do the same without blocking the event loop."""
+        state = await self.graph.ainvoke(InputState(question=question), **self._options(config))
+        return _logged(cast("State", state))
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        state = self.correct(query, {"callbacks": run_manager.get_child()})
+        return documents_of(state, self.settings)
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        state = await self.acorrect(query, {"callbacks": run_manager.get_child()})
+        return documents_of(state, self.settings)
+
+    def _options(self, config: RunnableConfig | None) -> dict[str, Any]:
+        """Return the settings in force, and the config that lets tracing back ends show them."""
+        settings, wrapped = self.settings, self.retriever
+        own = wrapped.search_kwargs.get("k") if isinstance(wrapped, VectorStoreRetriever) else None
+        if own is not None and "k" not in settings.model_fields_set:
+            settings = settings.model_copy(update={"k": own})
+        shown = {"crag_settings": settings.model_dump(mode="json", exclude_unset=True)}
+        named = merge_configs({"tags": ["crag"], "metadata": shown}, config)
+        return {"config": named, "context": settings}
+
+
+def documents_of(state: State, settings: Settings | None = None) -> list[Document]:
+    """Return the kept strips of a run as documents, internal before external.
+
+    The metadata hold `score` (None where none was asked for), `action`, `thresholds`, `kind`
+    (``internal`` or ``external``) and the source's `title`, `url`, `position` and `id`; and, of an
+    internal strip, whatever else stands in the metadata of its document. `settings` are those of
+    the run; their `strip_order` decides the order. A state that came from a server is read too.
+    """
+    order = settings or Settings()
+    documents = [Document.model_validate(document) for document in state.get("documents", [])]
+    whole = {
+        tuple(source_of(document, index).values()): document.metadata
+        for index, document in reversed(list(enumerate(documents)))
+    }
+    return [
+        _document(state, strip, kind, whole.get(tuple(strip["source"].values()), {}))
+        for kind, strips in (("internal", state["internal"]), ("external", state["external"]))
+        for strip in recompose(strips, order)
+    ]
+
+
+def _document(state: State, strip: Strip, kind: str, original: Mapping[str, Any]) -> Document:
+    own = {
+        **strip["source"],
+        "score": strip["score"],
+        "kind": kind,
+        "action": state.get("action"),
+        "thresholds": state.get("thresholds"),
+    }
+    return Document(strip["text"], metadata={"source": own["url"], **original, **own})
+
+
+def _logged(state: State) -> State:
+    if not any(strip["kept"] for strip in [*state["internal"], *state["external"]]):
+        reasons = "; ".join(f"{event['kind']}: {event['detail']}" for event in state["events"])
+        logger.warning("no knowledge passes after the action %s; %s", state["action"], reasons)
+    return state
+
+
+class QuestionInput(BaseModel):
+    """What an agent gives the tool."""
+
+    question: str = Field(description="One complete question that can be understood on its own.")
+
+
+def as_tool(
+    graph: Runnable[Any, Any],
+    *,
+    name: str | None = None,
+    description: str = _DESCRIPTION,
+    settings: Settings | Mapping[str, object] | None = None,
+) -> BaseTool:
+    """Make a tool for agents of a graph that answers: ours, or a `RemoteGraph` of one.
+
+    Its content is the answer with its numbered sources, and what went wrong on the way; its
+    artifact is the whole state. `name` is ``ask_`` and the graph's name unless given. A graph that
+    cannot be asked (an empty question, a server that is down) is told as the tool's error.
+
+    Raises:
+        CragError: the name is none that chat models take.
+        SettingsError: a setting is unknown or out of range.
+    """
+    name = f"ask_{graph.get_name()}" if name is None else name
+    if not _TOOL_NAME.fullmatch(name):
+        allowed = "use 1 to 64 letters, digits, underscores and hyphens"
+        raise CragError(f"name of a tool cannot be {name!r}: {allowed}")
+    options: dict[str, Any] = {}
+    if settings is not None:
+        chosen = settings if isinstance(settings, Settings) else settings_from(settings)
+        options["context"] = chosen.model_dump(mode="json", exclude_unset=True)
+
+    def ask(question: str, config: RunnableConfig) -> tuple[str, State]:
+        with Attempt(name) as attempt:
+            state = graph.invoke({"question": question}, config, **options)
+            return _told(state), state
+        raise _unanswered(attempt)
+
+    async def aask(question: str, config: RunnableConfig) -> tuple[str, State]:
+        with Attempt(name) as attempt:
+            state = await graph.ainvoke({"question": question}, config, **options)
+            return _told(state), state
+        raise _unanswered(attempt)
+
+    return StructuredTool.from_function(
+        ask,
+        aask,
+        name=name,
+        description=description,
+        args_schema=QuestionInput,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+        tags=["crag"],
+    )
+
+
+def _unanswered(attempt: Attempt) -> ToolException:
+    error = attempt.error
+    return ToolException(f"No answer: {type(error).__name__}: {neutral(redact(str(error)))}")
+
+
+def _told(state: State) -> str:
+    """Write the answer, its sources and the events as the text that an agent reads."""
+    if "__interrupt__" in state:
+        return "No answer yet: the run waits for a decision about the web search."
+    pieces = [state.get("answer") or NOT_FOUND]
+    if state.get("citations"):
+        pieces.append("\n".join(["Sources:", *map(_source, state["citations"])]))
+    if state.get("events"):
+        pieces.append("\n".join(["Notes:", *map(_note, state["events"])]))
+    return "\n\n".join(pieces)
+
+
+def _source(citation: Citation) -> str:
+    source = citation["source"]
+    where = (source["title"], source["position"], source["url"])
+    parts = (" ".join(neutral(part).split()) for part in where if part)
+    return f"[{citation['number']}] {', '.join(parts) or source['id']}"
+
+
+def _note(event: Event) -> str:
+    fallback = f" → {event['fallback']}" if event["fallback"] else ""
+    return f"- {event['kind']}: {neutral(event['detail'])}{fallback}"

@@ -1,0 +1,61 @@
+"""The graph without an answer runs the very nodes of the whole one."""
+
+from typing import Any
+
+import pytest
+
+from crag.errors import CragError
+from crag.graph import build_crag
+from crag.graph.knowledge import KnowledgeParts, build_knowledge
+from crag.parts import Parts
+from crag.settings import Settings
+from crag.state import InputState
+from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
+
+QUESTION = InputState(question="Who wrote the first program?")
+WRITTEN_BY_GENERATE = ("answer", "knowledge", "citations", "abstained", "messages")
+
+
+def edges(graph: Any) -> set[tuple[str, str]]:
+    return {(edge.source, edge.target) for edge in graph.get_graph(xray=1).edges}
+
+
+def test_it_is_the_middle_of_the_whole_graph(make_parts: Any) -> None:
+    whole, ours = edges(build_crag(make_parts())), edges(build_knowledge(make_parts()))
+    inner = {edge for edge in ours if not {"__start__", "__end__"} & {*edge}}
+    nodes = {node for edge in inner for node in edge}
+    assert {"retrieve", "grade", "refine", "web:select"} < nodes
+    assert inner == {edge for edge in whole if {*edge} <= nodes}
+    assert ours - inner == {
+        ("__start__", "retrieve"),
+        *((source, "__end__") for source, target in whole if target == "generate"),
+    }
+
+
+@pytest.mark.parametrize("score", [0.9, 0.0, -0.9], ids=["correct", "ambiguous", "incorrect"])
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_it_leaves_the_same_knowledge(make_parts: Any, score: float, way: str) -> None:
+    async def run(build: Any) -> Any:
+        graph = build(make_parts(score, model=FakeChatModel(replies=["ada, program"])))
+        settings = Settings(strips_kept=1)
+        if way == "invoke":
+            return graph.invoke(QUESTION, context=settings)
+        return await graph.ainvoke(QUESTION, context=settings)
+
+    ours, whole = await run(build_knowledge), await run(build_crag)
+    same = ("documents", "scores", "action", "query", "hits", "internal", "external", "thresholds")
+    assert {name: ours.get(name) for name in same} == {name: whole.get(name) for name in same}
+    assert any(strip["kept"] for strip in [*ours["internal"], *ours["external"]])
+    assert not any(ours.get(name) for name in WRITTEN_BY_GENERATE)
+    assert ours["usage"].get("llm_calls", 0) == whole["usage"]["llm_calls"] - 1
+
+
+def test_nobody_has_to_write_an_answer() -> None:
+    nobody: dict[str, Any] = {"retriever": FakeRetriever(), "evaluator": FakeEvaluator()}
+    state = build_knowledge(KnowledgeParts(**nobody)).invoke(QUESTION)
+    assert [event["kind"] for event in state["events"]] == [
+        "nothing_retrieved",
+        "search_unavailable",
+    ]
+    with pytest.raises(CragError, match="need a `model`"):
+        Parts(**nobody)

@@ -1,0 +1,124 @@
+"""The graphs as Runnables: steps of chains, and parts of graphs with a state of their own."""
+
+import operator
+from operator import itemgetter
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langchain_core.runnables import ConfigurableField, RunnablePassthrough
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+
+from crag.graph import build_crag, build_rag
+from crag.graph.knowledge import build_knowledge
+from crag.langchain import CorrectiveRetriever, documents_of
+from crag.parts import Evaluator
+from crag.settings import Settings
+from crag.testing import FakeEvaluator, FakeRetriever
+
+QUESTION = "Who wrote the first program?"
+WAYS = pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+
+
+class Own(TypedDict, total=False):
+    """The state of somebody's graph, with a reducer of its own."""
+
+    topic: str
+    report: str
+    sources: list[str]
+    log: Annotated[list[str], operator.add]
+
+
+async def use(runnable: Any, given: Any, way: str, *arguments: Any) -> Any:
+    if way == "invoke":
+        return runnable.invoke(given, *arguments)
+    return await runnable.ainvoke(given, *arguments)
+
+
+@WAYS
+@pytest.mark.parametrize("build", [build_crag, build_rag])
+async def test_a_graph_is_a_step_of_a_chain(make_parts: Any, build: Any, way: str) -> None:
+    chain = {"question": RunnablePassthrough()} | build(make_parts(0.9)) | itemgetter("answer")
+    assert await use(chain, QUESTION, way) == "Ada Lovelace did [1]."
+
+
+@WAYS
+async def test_bound_settings_hold_for_every_run(make_parts: Any, way: str) -> None:
+    graph = build_crag(make_parts(0.9)).bind(context=Settings(upper=0.95))
+    chain = {"question": RunnablePassthrough()} | graph | itemgetter("action")
+    assert await use(chain, QUESTION, way) == "ambiguous"
+
+
+def test_a_chain_streams_what_its_graph_streams(make_parts: Any) -> None:
+    graph = build_crag(make_parts(0.9)).bind(stream_mode="updates")
+    steps = list(({"question": RunnablePassthrough()} | graph).stream(QUESTION))
+    assert [name for step in steps for name in step] == ["retrieve", "grade", "refine", "generate"]
+
+
+@WAYS
+async def test_a_graph_with_another_state_maps_it(make_parts: Any, way: str) -> None:
+    inner = build_crag(make_parts(0.9))
+
+    def mapped(found: Any) -> Own:
+        sources = [cited["source"]["url"] for cited in found["citations"]]
+        return Own(report=found["answer"], sources=sources, log=["researched"])
+
+    def research(state: Own) -> Own:
+        return mapped(inner.invoke({"question": state["topic"]}, context=Settings(k=1)))
+
+    async def aresearch(state: Own) -> Own:
+        return mapped(await inner.ainvoke({"question": state["topic"]}, context=Settings(k=1)))
+
+    graph = StateGraph(Own)
+    graph.add_node("research", research if way == "invoke" else aresearch)
+    graph.add_edge(START, "research")
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+    for runs in (1, 2):
+        state = await use(compiled, {"topic": QUESTION}, way, config)
+        assert state["report"] == "Ada Lovelace did [1]."
+        assert state["sources"] == ["ada.md"]
+        assert state["log"] == ["researched"] * runs
+
+
+@WAYS
+async def test_a_graph_that_shares_keys_takes_it_as_a_node(make_parts: Any, way: str) -> None:
+    class Sharing(TypedDict, total=False):
+        question: str
+        answer: str
+        action: str
+
+    def shout(state: Sharing) -> Sharing:
+        return Sharing(answer=state["answer"].upper())
+
+    graph = StateGraph(Sharing)
+    graph.add_node("crag", build_crag(make_parts(0.9)))
+    graph.add_node("shout", shout)
+    graph.add_edge(START, "crag")
+    graph.add_edge("crag", "shout")
+    state = await use(graph.compile(), {"question": QUESTION}, way)
+    assert state == {
+        "question": QUESTION,
+        "answer": "ADA LOVELACE DID [1].",
+        "action": "correct",
+    }
+
+
+@WAYS
+async def test_knowledge_alone_serves_a_graph_that_writes_for_itself(
+    make_parts: Any, way: str
+) -> None:
+    chain = (
+        {"question": RunnablePassthrough()} | build_knowledge(make_parts(0.9)) | documents_of | len
+    )
+    assert await use(chain, QUESTION, way) == 2
+
+
+def test_a_retriever_is_reconfigured_for_one_run(documents: Any) -> None:
+    judge: Evaluator = FakeEvaluator(0.9)
+    retriever = CorrectiveRetriever(
+        retriever=FakeRetriever(documents=documents), evaluator=judge
+    ).configurable_fields(settings=ConfigurableField(id="settings"))
+    assert len(retriever.invoke(QUESTION)) == 2
+    chosen = retriever.with_config(configurable={"settings": Settings(strips_kept=1)})
+    assert len(chosen.invoke(QUESTION)) == 1

@@ -1,0 +1,116 @@
+"""Graphs on a real LangGraph server, used over `RemoteGraph` like local ones."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from operator import itemgetter
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnablePassthrough
+from langgraph.graph import START, StateGraph
+from langgraph.pregel.remote import RemoteGraph
+from langgraph_sdk import get_client, get_sync_client
+
+from crag.langchain import as_tool, documents_of
+from tests.langchain.served import QUESTION, serving
+
+pytestmark = pytest.mark.slow
+WAYS = pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving(tmp_path_factory.mktemp("remote")) as address:
+        yield address
+
+
+@pytest.fixture
+async def remote(url: str) -> AsyncIterator[RemoteGraph]:
+    async with connected(url) as graph:
+        yield graph
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[RemoteGraph]:
+    """Connect by clients that are closed again, which those of `RemoteGraph` itself are not."""
+    async with get_client(url=url) as client:
+        with get_sync_client(url=url) as sync_client:
+            yield RemoteGraph("crag", client=client, sync_client=sync_client)
+
+
+async def use(runnable: Any, given: Any, way: str) -> Any:
+    return runnable.invoke(given) if way == "invoke" else await runnable.ainvoke(given)
+
+
+@WAYS
+async def test_it_is_a_step_of_a_chain(remote: RemoteGraph, way: str) -> None:
+    chain = {"question": RunnablePassthrough()} | remote | itemgetter("action", "answer")
+    action, answer = await use(chain, QUESTION, way)
+    assert action == "correct"
+    assert "Incorrect" in answer
+
+
+@WAYS
+async def test_it_is_a_tool(remote: RemoteGraph, way: str) -> None:
+    tool = as_tool(remote, settings={"strips_kept": 2, "upper": 1.0, "lower": -1.0})
+    call = {"name": tool.name, "args": {"question": QUESTION}, "id": "1", "type": "tool_call"}
+    reply = await use(tool, call, way)
+    assert isinstance(reply, ToolMessage)
+    assert (tool.name, reply.status) == ("ask_crag", "success")
+    assert "Sources:\n[" in reply.text
+    assert "action.md" in reply.text
+    assert reply.artifact["action"] == "ambiguous"
+    assert sum(strip["kept"] for strip in reply.artifact["internal"]) == 2
+    assert "- search_unavailable: " in reply.text
+
+
+@WAYS
+async def test_its_knowledge_is_read_as_documents(remote: RemoteGraph, way: str) -> None:
+    found = documents_of(await use(remote, {"question": QUESTION}, way))
+    assert found
+    assert {document.metadata["action"] for document in found} == {"correct"}
+    assert all(document.metadata["url"].endswith("action.md") for document in found)
+
+
+@WAYS
+async def test_it_is_a_node_of_a_graph_with_another_state(remote: RemoteGraph, way: str) -> None:
+    class Own(TypedDict, total=False):
+        topic: str
+        report: str
+
+    def research(state: Own) -> Own:
+        return Own(report=remote.invoke({"question": state["topic"]})["answer"])
+
+    async def aresearch(state: Own) -> Own:
+        return Own(report=(await remote.ainvoke({"question": state["topic"]}))["answer"])
+
+    graph = StateGraph(Own)
+    graph.add_node("research", research if way == "invoke" else aresearch)
+    graph.add_edge(START, "research")
+    state = await use(graph.compile(), {"topic": QUESTION}, way)
+    assert "Incorrect" in state["report"]
+
+
+def test_its_steps_stream(remote: RemoteGraph) -> None:
+    steps = remote.stream({"question": QUESTION}, stream_mode="updates")
+    assert [name for step in steps for name in step] == ["retrieve", "grade", "refine", "generate"]
+
+
+@WAYS
+async def test_an_empty_question_is_told_by_the_server(remote: RemoteGraph, way: str) -> None:
+    tool = as_tool(remote)
+    call = {"name": tool.name, "args": {"question": " "}, "id": "1", "type": "tool_call"}
+    reply = await use(tool, call, way)
+    assert reply.status == "error"
+    assert "question is empty" in reply.text
+
+
+@WAYS
+async def test_a_server_that_is_down_is_told_to_the_agent(way: str) -> None:
+    async with connected("http://127.0.0.1:9") as graph:
+        tool = as_tool(graph)
+        call = {"name": tool.name, "args": {"question": QUESTION}, "id": "1", "type": "tool_call"}
+        reply = await use(tool, call, way)
+    assert reply.status == "error"
+    assert reply.text.startswith("No answer: ConnectError: ")

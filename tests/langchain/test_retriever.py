@@ -1,0 +1,321 @@
+"""A retriever that corrects another one, in the places where LangChain programs use retrievers."""
+
+import asyncio
+import logging
+from typing import Any, TypedDict, cast
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableConfig, RunnablePassthrough
+from langchain_core.vectorstores import InMemoryVectorStore
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command
+from pydantic import ValidationError
+
+from crag.errors import QuestionError, SearchError, SettingsError
+from crag.evaluators import CrossEncoderEvaluator
+from crag.graph import build_crag
+from crag.knowledge import kept_strips
+from crag.langchain import CorrectiveRetriever, documents_of
+from crag.parts import Hit
+from crag.settings import Settings
+from crag.state import State
+from crag.testing import FakeChatModel, FakeEvaluator, FakeReader, FakeRetriever, FakeSearcher
+
+QUESTION = "Who wrote the first program?"
+SCORES = {"Ada Lovelace": 0.9, "Charles Babbage": -0.2}
+"""The first document of `documents` is kept, the second as well unless the threshold forbids."""
+
+
+@pytest.fixture
+def make(documents: list[Document], hits: list[Hit]) -> Any:
+    def build(score: Any = 0.9, **replaced: Any) -> CorrectiveRetriever:
+        fields: dict[str, Any] = {
+            "retriever": FakeRetriever(documents=documents),
+            "evaluator": FakeEvaluator(score),
+            "searcher": FakeSearcher(hits),
+        }
+        return CorrectiveRetriever(**fields | replaced)
+
+    return build
+
+
+async def ask(retriever: BaseRetriever, way: str) -> list[Document]:
+    if way == "invoke":
+        return await asyncio.to_thread(retriever.invoke, QUESTION)
+    return await retriever.ainvoke(QUESTION)
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_correct_returns_the_kept_strips_of_the_documents(make: Any, way: str) -> None:
+    found = await ask(make(SCORES, settings={"strip_threshold": 0.5}), way)
+    assert [document.page_content for document in found] == [
+        "Ada Lovelace wrote the first published program. It was for the Analytical Engine."
+    ]
+    assert found[0].metadata == {
+        "title": "Ada Lovelace", "url": "ada.md", "source": "ada.md", "position": "line 3",
+        "id": "document-1", "score": 0.9, "kind": "internal", "action": "correct",
+        "thresholds": {"upper": 0.5, "lower": -0.5},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_incorrect_returns_what_the_web_holds(make: Any, way: str) -> None:
+    reader = FakeReader({"https://example.org/p": ["Ada Lovelace wrote the first program of all."]})
+    scores = {"first program of all": 0.7, "notes in 1843": -0.9}
+    found = await ask(make(scores, reader=reader), way)
+    assert [(d.page_content, d.metadata["url"], d.metadata["position"]) for d in found] == [
+        ("Ada Lovelace wrote the first program of all.", "https://example.org/p", "paragraph 1")
+    ]
+    metadata = found[0].metadata
+    assert (metadata["kind"], metadata["action"], metadata["score"]) == (
+        "external",
+        "incorrect",
+        0.7,
+    )
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_ambiguous_returns_both_internal_first(make: Any, way: str) -> None:
+    found = await ask(make(0.0), way)
+    kinds = [document.metadata["kind"] for document in found]
+    assert kinds == ["internal", "internal", "external", "external"]
+    assert {document.metadata["action"] for document in found} == {"ambiguous"}
+
+
+@pytest.mark.parametrize("score", [0.9, 0.0, -0.9])
+@pytest.mark.parametrize("order", ["original", "score"])
+def test_it_keeps_what_the_graph_keeps(
+    make: Any, make_parts: Any, score: float, order: str
+) -> None:
+    def judge(_: str, text: str) -> float:
+        return min(0.99, score + len(text) / 10_000)
+
+    settings = Settings.model_validate({"strip_order": order, "strips_kept": 2})
+    found = make(judge, settings=settings).invoke(QUESTION)
+    parts = make_parts(
+        evaluator=FakeEvaluator(judge), model=FakeChatModel(replies=["first program"])
+    )
+    state = build_crag(parts).invoke({"question": QUESTION}, context=settings)
+    kept = kept_strips(cast("State", state), settings)
+    assert kept
+    assert [document.page_content for document in found] == [strip["text"] for strip in kept]
+
+
+def test_other_metadata_of_a_document_stay_with_its_strips(make: Any) -> None:
+    metadata = {"source": "ada.md", "page": 3, "score": "the store's own"}
+    documents = [
+        Document("Ada Lovelace wrote the first program.", metadata={"page": 1}),
+        Document("She signed it with her initials.", metadata=metadata),
+    ]
+    found = make(retriever=FakeRetriever(documents=documents)).invoke(QUESTION)
+    assert [document.metadata["page"] for document in found] == [1, 3]
+    assert [document.metadata["source"] for document in found] == ["", "ada.md"]
+    assert [document.metadata["score"] for document in found] == [0.9, 0.9]
+    assert documents[1].metadata == metadata  # What was retrieved is not changed.
+
+
+def test_without_refinement_whole_documents_stand_unscored(make: Any) -> None:
+    found = make(settings={"refine": False}).invoke(QUESTION)
+    assert [document.metadata["score"] for document in found] == [None, None]
+
+
+FAILING = {
+    "retrieval_failed: OSError: the disk is gone": {
+        "retriever": FakeRetriever(error=OSError("the disk is gone"))
+    },
+    "nothing_retrieved: the retriever found": {"retriever": FakeRetriever()},
+    "evaluator_failed: OSError: no weights": {
+        "evaluator": FakeEvaluator(error=OSError("no weights"))
+    },
+    "search_unavailable: no web search": {"score": -0.9, "searcher": None},
+    "search_failed: SearchError: Engine: the quota is spent": {
+        "score": -0.9,
+        "searcher": FakeSearcher(error=SearchError("Engine", "quota", "the quota is spent")),
+    },
+    "search_empty: the web search found nothing": {"score": -0.9, "searcher": FakeSearcher()},
+}
+"""The reason that is logged, and the parts that lead to it."""
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("reason", FAILING)
+async def test_a_failure_outside_leaves_an_empty_list_and_a_reason_in_the_log(
+    make: Any, reason: str, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    retriever = make(**{"searcher": FakeSearcher(), **FAILING[reason]})
+    with caplog.at_level(logging.WARNING, "crag.langchain"):
+        assert await ask(retriever, way) == []
+    told = [record.message for record in caplog.records if record.name == "crag.langchain"]
+    assert len(told) == 1
+    assert told[0].startswith("no knowledge passes after the action incorrect; ")
+    assert reason in told[0]
+
+
+def test_nothing_is_logged_where_something_passes(
+    make: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert make().invoke(QUESTION)
+    assert not caplog.records
+
+
+def test_correct_returns_the_whole_state(make: Any) -> None:
+    state = make(-0.9, searcher=None).correct(QUESTION)
+    assert state["scores"] == [-0.9, -0.9]
+    assert [event["kind"] for event in state["events"]] == ["search_unavailable"]
+    assert documents_of(state) == []
+
+
+async def test_acorrect_does_too(make: Any) -> None:
+    state = await make(SCORES).acorrect(QUESTION)
+    assert state["action"] == "correct"
+    assert [document.metadata["kind"] for document in documents_of(state)] == ["internal"] * 2
+
+
+def test_an_empty_question_is_refused(make: Any) -> None:
+    with pytest.raises(QuestionError, match="question is empty"):
+        make().invoke("  ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"k": 0}, "setting 'k' cannot be 0"),
+        ({"strips": 1}, "setting 'strips' cannot be 1: unknown name"),
+        ({"upper": -0.6, "lower": 0.1}, "must not be above"),
+    ],
+)
+def test_settings_are_validated_when_it_is_built(make: Any, settings: Any, told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        make(settings=settings)
+
+
+@pytest.mark.parametrize("field", ["retriever", "evaluator", "searcher", "reader", "model"])
+def test_a_wrong_part_is_refused_by_name(make: Any, field: str) -> None:
+    with pytest.raises(ValidationError, match=rf"(?s){field}.*Input should be"):
+        make(**{field: "nonsense"})
+
+
+@pytest.mark.parametrize("field", ["retriever", "evaluator", "settings"])
+def test_what_the_graph_was_built_from_cannot_be_exchanged_unseen(make: Any, field: str) -> None:
+    retriever = make()
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(retriever, field, getattr(retriever, field))
+
+
+@pytest.mark.parametrize(
+    ("own", "settings", "asked"),
+    [({"k": 2}, {}, 2), ({"k": 2}, {"k": 3}, 3), ({}, {}, 10), ({"k": 2}, {"strips_kept": 9}, 2)],
+)
+def test_a_vector_store_is_asked_for_its_own_k_unless_the_settings_say_another(
+    own: dict[str, Any], settings: dict[str, Any], asked: int
+) -> None:
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents([Document(f"This is text number {number}.") for number in range(20)])
+    retriever = CorrectiveRetriever(
+        retriever=store.as_retriever(search_kwargs=own),
+        evaluator=FakeEvaluator(),
+        settings=Settings(**settings),
+    )
+    assert len(retriever.correct(QUESTION)["documents"]) == asked
+
+
+def test_the_packaged_evaluator_judges_unless_another_one_is_given() -> None:
+    documents = [
+        Document("Ada Lovelace wrote the first computer program. It computes Bernoulli numbers."),
+        Document("A kettle boils water in three minutes. Most kettles are made of steel."),
+    ]
+    retriever = CorrectiveRetriever(retriever=FakeRetriever(documents=documents))
+    assert isinstance(retriever.evaluator, CrossEncoderEvaluator)
+    found = retriever.invoke("Who wrote the first computer program?")
+    assert [document.page_content for document in found] == [documents[0].page_content]
+
+
+def test_a_chain_is_corrected_by_one_line(make: Any) -> None:
+    def build(retriever: BaseRetriever, model: FakeChatModel) -> Any:
+        prompt = ChatPromptTemplate.from_template("{context}\n\n{question}")
+        inputs = {"context": retriever | joined, "question": RunnablePassthrough()}
+        return inputs | prompt | model | StrOutputParser()
+
+    def joined(documents: list[Document]) -> str:
+        return " ".join(document.page_content for document in documents)
+
+    plain, corrected = (FakeChatModel(replies=["Ada Lovelace."]) for _ in range(2))
+    retriever = make(SCORES, settings={"strip_threshold": 0.5})
+    assert build(retriever.retriever, plain).invoke(QUESTION) == "Ada Lovelace."
+    assert build(retriever, corrected).invoke(QUESTION) == "Ada Lovelace."
+    assert "Babbage" in plain.prompts[0][0].text
+    assert "Babbage" not in corrected.prompts[0][0].text
+    assert "Ada Lovelace wrote" in corrected.prompts[0][0].text
+
+
+async def test_batches_run_side_by_side_and_stay_apart(make: Any) -> None:
+    questions = [f"Question {number}?" for number in range(8)]
+
+    def judge(question: str, text: str) -> float:
+        return 0.9 if ("Ada" in text) == (int(question[9]) % 2 == 0) else -0.9
+
+    retriever = make(judge)
+    expected = [0, 1] * 4
+    for found in (retriever.batch(questions), await retriever.abatch(questions)):
+        titles = [[document.metadata["title"] for document in each] for each in found]
+        assert titles == [[["Ada Lovelace"], ["Charles Babbage"]][turn] for turn in expected]
+
+
+def test_the_model_rewrites_the_query_and_is_asked_for_nothing_else(make: Any) -> None:
+    model, searcher = FakeChatModel(replies=["first program, author"]), FakeSearcher()
+    make(-0.9, model=model, searcher=searcher).invoke(QUESTION)
+    assert searcher.queries == ["first program, author"]
+    assert len(model.prompts) == 1
+    make(0.9, model=model).invoke(QUESTION)
+    assert len(model.prompts) == 1
+
+
+class Own(TypedDict, total=False):
+    """The state of somebody's graph."""
+
+    topic: str
+    found: list[str]
+
+
+def own_graph(retrieve: Any) -> Any:
+    graph = StateGraph(Own)
+    graph.add_node("look_up", retrieve)
+    graph.add_edge(START, "look_up")
+    return graph.compile(checkpointer=InMemorySaver())
+
+
+def test_a_search_is_confirmed_where_the_surrounding_graph_can_wait(make: Any) -> None:
+    searcher = FakeSearcher([Hit("Ada", "https://example.org/a", "Ada Lovelace wrote it in 1843.")])
+    scores = {"Babbage": -0.9, "Ada Lovelace wrote the first": -0.9, "in 1843": 0.9}
+    retriever = make(scores, searcher=searcher, settings={"confirm_web": True})
+
+    def look_up(state: Own) -> Own:
+        return Own(found=[found.page_content for found in retriever.invoke(state["topic"])])
+
+    graph, config = own_graph(look_up), RunnableConfig(configurable={"thread_id": "1"})
+    waiting = graph.invoke({"topic": QUESTION}, config)
+    assert waiting["__interrupt__"][0].value["kind"] == "confirm_web"
+    assert searcher.queries == []
+    done = graph.invoke(Command(resume={"query": "ada notes"}), config)
+    assert searcher.queries == ["ada notes"]
+    assert done["found"] == ["Ada Lovelace wrote it in 1843."]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_one_node_may_retrieve_more_than_once(make: Any, way: str) -> None:
+    retriever = make(SCORES)
+
+    async def look_up(state: Own) -> Own:
+        first = await ask(retriever, way)
+        second = await asyncio.gather(ask(retriever, way), ask(retriever, way))
+        return Own(found=[f"{state['topic']} {len(found)}" for found in (first, *second)])
+
+    config = RunnableConfig(configurable={"thread_id": "1"})
+    done = await own_graph(look_up).ainvoke({"topic": "Ada"}, config)
+    assert done["found"] == ["Ada 2"] * 3

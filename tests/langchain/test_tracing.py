@@ -1,0 +1,153 @@
+"""What a tracing back end is told: it receives the same runs as the collector here."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig, RunnablePassthrough
+from langchain_core.tools import tool
+from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
+from langchain_core.tracers.schemas import Run
+
+from crag.evaluators import load_evaluator
+from crag.graph import build_crag
+from crag.langchain import CorrectiveRetriever, as_tool
+from crag.parts import Hit
+from crag.settings import Settings
+from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
+
+QUESTION = "Who wrote the first program?"
+WAYS = pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+
+
+@tool
+def archive(query: str) -> str:
+    """Search the archive."""
+    return f"Ada Lovelace is in the archive under {query}."
+
+
+class ToolSearcher:
+    """A searcher that asks a LangChain tool, as programs have them already."""
+
+    def search(self, query: str, limit: int) -> list[Hit]:
+        return [Hit("Archive", "https://example.org/a", archive.invoke(query))][:limit]
+
+    async def asearch(self, query: str, limit: int) -> list[Hit]:
+        return [Hit("Archive", "https://example.org/a", await archive.ainvoke(query))][:limit]
+
+
+@pytest.fixture
+def retriever(documents: list[Document]) -> CorrectiveRetriever:
+    """Judge every text Ambiguous, so that all nodes run."""
+    return CorrectiveRetriever(
+        retriever=FakeRetriever(documents=documents, name="shelf"),
+        evaluator=FakeEvaluator(0.0),
+        model=FakeChatModel(replies=["first program"], name="writer"),
+        searcher=ToolSearcher(),
+        settings=Settings(strips_kept=3),
+    )
+
+
+def nested(run: Run, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Run]]:
+    here = (*path, run.name)
+    yield here, run
+    for child in run.child_runs:
+        yield from nested(child, here)
+
+
+async def traced(runnable: Any, given: Any, way: str, **config: Any) -> dict[tuple[str, ...], Run]:
+    collector = RunCollectorCallbackHandler()
+    wanted = RunnableConfig(callbacks=[collector], **config)
+    if way == "invoke":
+        runnable.invoke(given, wanted)
+    else:
+        await runnable.ainvoke(given, wanted)
+    assert len(collector.traced_runs) == 1, "everything belongs to one trace"
+    return dict(nested(collector.traced_runs[0]))
+
+
+@WAYS
+async def test_every_node_is_shown_by_its_name(retriever: CorrectiveRetriever, way: str) -> None:
+    runs = await traced(retriever, QUESTION, way)
+    graph = ("CorrectiveRetriever", "knowledge")
+    branch = (*graph, "web", "web")  # The node, and the graph that it is.
+    nodes = {path for path, run in runs.items() if run.metadata.get("langgraph_node") == run.name}
+    assert nodes == {
+        *((*graph, name) for name in ("retrieve", "grade", "refine", "web")),
+        *((*branch, name) for name in ("rewrite", "confirm", "search", "read", "select")),
+        branch,
+    }
+
+
+@WAYS
+async def test_action_and_scores_are_shown(retriever: CorrectiveRetriever, way: str) -> None:
+    runs = await traced(retriever, QUESTION, way)
+    grade = runs["CorrectiveRetriever", "knowledge", "grade"]
+    assert grade.outputs is not None
+    assert grade.outputs["action"] == "ambiguous"
+    assert grade.outputs["scores"] == [0.0, 0.0]
+    assert grade.outputs["thresholds"] == {"upper": 0.5, "lower": -0.5}
+    root = runs[("CorrectiveRetriever",)]
+    assert root.run_type == "retriever"
+    assert root.outputs is not None
+    returned = [document.metadata for document in root.outputs["documents"]]
+    assert len(returned) == 3
+    assert {(found["action"], found["score"]) for found in returned} == {("ambiguous", 0.0)}
+
+
+@WAYS
+async def test_tags_and_settings_are_shown_with_those_of_the_caller(
+    retriever: CorrectiveRetriever, way: str
+) -> None:
+    runs = await traced(
+        retriever, QUESTION, way, run_name="correct", tags=["mine"], metadata={"user": "7"}
+    )
+    assert {"crag", "mine"} <= set(runs[("correct",)].tags or [])
+    graph = runs["correct", "knowledge"]
+    assert {"crag", "mine"} <= set(graph.tags or [])
+    assert graph.metadata["crag_settings"] == {"strips_kept": 3}
+    assert graph.metadata["user"] == "7"
+    assert runs["correct", "knowledge", "grade"].metadata["user"] == "7"
+
+
+@WAYS
+async def test_callbacks_reach_retriever_model_and_searcher(
+    retriever: CorrectiveRetriever, way: str
+) -> None:
+    runs = await traced(retriever, QUESTION, way)
+    found = {run.name: (path[-2:-1], run.run_type) for path, run in runs.items()}
+    assert found["shelf"] == (("Retrieve",), "retriever")
+    assert found["writer"] == (("Rewrite",), "llm")
+    assert found["archive"] == (("Search",), "tool")
+
+
+@WAYS
+async def test_callbacks_reach_the_model_of_an_evaluator(
+    documents: list[Document], way: str
+) -> None:
+    judge = FakeChatModel(replies=["yes"], name="judge")
+    evaluator = load_evaluator("chat-direct", model=judge)
+    corrected = CorrectiveRetriever(
+        retriever=FakeRetriever(documents=documents), evaluator=evaluator
+    )
+    runs = await traced(corrected, QUESTION, way)
+    assert any("grade" in path for path in runs if path[-1] == "judge")
+    assert any("refine" in path for path in runs if path[-1] == "judge")
+
+
+@WAYS
+async def test_a_chain_and_a_tool_show_the_graph_within_them(make_parts: Any, way: str) -> None:
+    graph = build_crag(make_parts(0.9))
+    chain = {"question": RunnablePassthrough()} | graph
+    runs = await traced(chain, QUESTION, way, run_name="my chain")
+    grade = runs["my chain", "crag", "grade"]
+    assert grade.outputs is not None
+    assert grade.outputs["action"] == "correct"
+
+    runs = await traced(as_tool(graph), {"question": QUESTION}, way)
+    assert runs[("ask_crag",)].run_type == "tool"
+    assert "crag" in (runs[("ask_crag",)].tags or [])
+    grade = runs["ask_crag", "crag", "grade"]
+    assert grade.outputs is not None
+    assert grade.outputs["scores"] == [0.9, 0.9]
