@@ -40,4 +40,4 @@ def _steps(state: State, settings: Settings) -> Steps[Outcome]:
 
 
 def _grade(passage: OfferedPassage) -> Grade:
-    return passage["grade"] or "medium"
+    return passage.get("grade") or "medium"

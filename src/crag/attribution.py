@@ -19,13 +19,16 @@ def attributed(answer: str, passages: Sequence[OfferedPassage]) -> tuple[str, li
     """Let each ``[n]`` cite a strip of ``passages[n - 1]``, and return the strips by number.
 
     It is the strip that shares most words with the text since the ``[n]`` before, the first of
-    equals. Strips are numbered in the order in which they are cited.
+    equals. Strips are numbered in the order in which they are cited. A mark without passage goes.
     """
     pieces = _MARK.split(answer)
     citations: list[Citation] = []
     for place in range(1, len(pieces), 2):
-        strip = _nearest(pieces[place - 1], passages[int(pieces[place]) - 1])
-        pieces[place] = f"[{_number(strip, citations)}]"
+        number = int(pieces[place])
+        pieces[place] = ""
+        if 1 <= number <= len(passages):
+            strip = _nearest(pieces[place - 1], passages[number - 1])
+            pieces[place] = f"[{_number(strip, citations)}]"
     return "".join(pieces), citations
 
 

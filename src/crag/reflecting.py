@@ -5,12 +5,21 @@ from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import VectorStoreRetriever
 from langgraph.config import get_stream_writer
 
 from crag.edge import Attempt
 from crag.errors import ModelError
 from crag.events import Event, event
-from crag.reflection.backend import Passage, ReflectionBackend
+from crag.reflection.backend import (
+    Candidate,
+    Continuation,
+    Decision,
+    Passage,
+    Prefix,
+    ReflectionBackend,
+    SegmentLimits,
+)
 from crag.reflection.exchange import Asked, Judged, Steps, arun, run
 from crag.reflection.prompt_format import CLOSED, InstructionTask, instruction_for
 from crag.reflection.records import Outcome, PassageRecord
@@ -39,8 +48,13 @@ class Reflected(NamedTuple):
 
 
 def asked_of(state: State, settings: Settings) -> Asked:
-    """Say what an algorithm is to answer, with the passages and the decision that are there."""
+    """Say what an algorithm is to answer, with the passages and the decision that are there.
+
+    Where nothing was retrieved because nothing was wanted, a later segment may search.
+    """
     task, choices, passages = _TASKS[settings.task], state.get("choices"), state.get("passages")
+    if not passages and choices and choices[0]["action"] != "retrieve":
+        passages = None
     return Asked(
         instruction=instruction_for(task, state["question"]),
         query=state["question"],
@@ -94,8 +108,8 @@ def reflection_of(outcome: Outcome) -> Reflection:
 class Driver:
     """Drive algorithms with one back end and, where they search themselves, one retriever.
 
-    A `ModelError` that an algorithm does not survive leaves no result, and an event whose fallback
-    is `without`.
+    A failure of the back end that an algorithm does not survive leaves no result, and an event
+    whose fallback is `without`. A vector store's retriever is asked for `Settings.k`.
     """
 
     def __init__(
@@ -106,7 +120,8 @@ class Driver:
         retriever: BaseRetriever | None = None,
         without: str = "abstain",
     ) -> None:
-        self.backend = backend
+        self.backend: ReflectionBackend = _Held(backend)
+        self._takes_k = isinstance(retriever, VectorStoreRetriever)
         self._retriever, self._node, self._without = retriever, node, without
 
     def run(self, steps: Callable[[], Steps[Result]], settings: Settings) -> Reflected:
@@ -118,7 +133,8 @@ class Driver:
         def search(query: str) -> list[Passage]:
             documents: list[Document] = []
             with Attempt("retriever") as attempt:
-                documents = self._retriever.invoke(query) if self._retriever else []
+                if self._retriever is not None:
+                    documents = self._retriever.invoke(query, **self._options(settings))
             return self._passages(documents, attempt, settings, (found, events))
 
         with counting() as spending:
@@ -137,7 +153,8 @@ class Driver:
         async def search(query: str) -> list[Passage]:
             documents: list[Document] = []
             with Attempt("retriever") as attempt:
-                documents = await self._retriever.ainvoke(query) if self._retriever else []
+                if self._retriever is not None:
+                    documents = await self._retriever.ainvoke(query, **self._options(settings))
             return self._passages(documents, attempt, settings, (found, events))
 
         with counting() as spending:
@@ -146,6 +163,9 @@ class Driver:
             except ModelError as error:
                 events.append(event("model_failed", self._node, error, self._without))
         return Reflected(result, found, events, spending)
+
+    def _options(self, settings: Settings) -> dict[str, Any]:
+        return {"k": settings.k} if self._takes_k else {}
 
     def _passages(
         self,
@@ -162,6 +182,48 @@ class Driver:
         offered = [offered_document(document, place) for place, document in enumerate(kept)]
         found += offered
         return [passage_of(passage) for passage in offered]
+
+
+class _Held:
+    """A back end whose every failure is a `ModelError`, so that algorithms can go on after it."""
+
+    def __init__(self, backend: ReflectionBackend) -> None:
+        self._backend = backend
+
+    @property
+    def approximation(self) -> str:
+        return self._backend.approximation
+
+    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
+        with Attempt("reflection") as attempt:
+            return list(self._backend.decide(prefixes))
+        raise _failure(attempt)
+
+    def candidates(
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
+    ) -> list[Candidate]:
+        with Attempt("reflection") as attempt:
+            return list(self._backend.candidates(continuations, limits))
+        raise _failure(attempt)
+
+    async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
+        with Attempt("reflection") as attempt:
+            return list(await self._backend.adecide(prefixes))
+        raise _failure(attempt)
+
+    async def acandidates(
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
+    ) -> list[Candidate]:
+        with Attempt("reflection") as attempt:
+            return list(await self._backend.acandidates(continuations, limits))
+        raise _failure(attempt)
+
+
+def _failure(attempt: Attempt) -> ModelError:
+    error = attempt.error
+    if isinstance(error, ModelError):
+        return error
+    return ModelError("reflection", "failed", f"{type(error).__name__}: {error}")
 
 
 def _tell(judged: Judged) -> None:

@@ -41,10 +41,11 @@ def waiting(verb: WaitingVerb) -> Runnable[State, Update]:
 def current_settings() -> Settings:
     """Return the settings of the run; the defaults when the caller passed none.
 
-    LangGraph has validated a mapping against the schema before the run begins.
+    LangGraph has validated a mapping against the schema before the run begins. Within a user's
+    graph that has a context of another kind the defaults hold.
     """
-    context: Settings | None = get_runtime(Settings).context
-    return Settings() if context is None else context
+    context = get_runtime().context
+    return context if isinstance(context, Settings) else Settings()
 
 
 def _sync(run: Callable[[State, Settings], Update]) -> Callable[[State], Update]:

@@ -179,6 +179,7 @@ class State(OpenState, total=False):
     """The evaluator's score of each document, in the order of `documents`."""
     thresholds: Thresholds
     action: Action
+    """None, as `thresholds`, where nothing was graded."""
     query: str
     """What is searched for on the web."""
     confirms: bool

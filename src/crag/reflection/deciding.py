@@ -1,5 +1,6 @@
 """Whether to retrieve before a segment (Self-RAG, Sec. 3.3)."""
 
+import math
 from typing import NamedTuple
 
 from crag.reflection.backend import Decision, Ending, Prefix
@@ -31,7 +32,7 @@ class Verdict(NamedTuple):
             segment=segment,
             hypothesis=hypothesis,
             action=self.action,
-            ratio=self.ratio,
+            ratio=None if self.ratio is None or math.isinf(self.ratio) else self.ratio,
             emitted=self.decision.emitted if self.decision else "",
             probabilities=dict(self.decision.retrieve) if self.decision else {},
             why=self.why,

@@ -59,7 +59,8 @@ class Choice(TypedDict):
     """Place in the beam, from 0."""
     action: Action
     ratio: float | None
-    """What was compared with delta; None if the mode alone decided."""
+    """What was compared with delta; None if the mode alone decided, or if it is
+    infinite."""
     emitted: str
     probabilities: dict[str, float]
     """Of the Retrieve tokens that were seen, as they were given."""

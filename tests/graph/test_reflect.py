@@ -1,0 +1,174 @@
+"""The reflect subgraph alone, and as one node of a user's own graph with another state."""
+
+import operator
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import END, START, StateGraph
+
+from crag.events import Event
+from crag.graph.reflect import ReflectOutput
+from crag.reflection.testing import FakeReflection, fake_decision
+from crag.settings import Settings
+from crag.sources import offered_document
+from crag.state import Citation
+from crag.testing import FakeRetriever
+from tests.conftest import DOCUMENTS
+from tests.graph.reflective import (
+    OWN,
+    QUESTION,
+    WAYS,
+    build_reflect,
+    goes_on,
+    kinds,
+    plain,
+    state_by,
+)
+
+OFFERED = [offered_document(document, place) for place, document in enumerate(DOCUMENTS)]
+PLAIN: list[Any] = [{"title": p["title"], "text": p["text"]} for p in OFFERED]
+WRITTEN = ReflectOutput.__annotations__.keys() - {"messages"}
+FIRST = "Ada Lovelace wrote the first published program"
+
+
+class Mine(TypedDict, total=False):
+    """A state that shares only some names with ours."""
+
+    topic: str
+    question: str
+    passages: list[Any]
+    answer: str
+    citations: list[Citation]
+    events: Annotated[list[Event], operator.add]
+    log: Annotated[list[str], operator.add]
+
+
+def mine(passages: list[Any], **options: Any) -> Any:
+    """Return a user's graph: find → reflect → note."""
+
+    def find(state: Mine) -> Mine:
+        return {"question": f"Who did {state['topic']}?", "passages": passages, "log": ["found"]}
+
+    def note(state: Mine) -> Mine:
+        return {"log": [state["answer"]]}
+
+    graph = StateGraph(Mine, **options)
+    graph.add_node("find", find)
+    graph.add_node("reflect", build_reflect(FakeReflection(goes_on)))
+    graph.add_node("note", note)
+    graph.add_edge(START, "find")
+    graph.add_edge("find", "reflect")
+    graph.add_edge("reflect", "note")
+    graph.add_edge("note", END)
+    return graph.compile()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("passages", "url"), [(OFFERED, "ada.md"), (PLAIN, "")])
+@pytest.mark.parametrize("form", ["short", "long"])
+async def test_it_is_a_node_of_a_users_graph(
+    way: str, passages: list[Any], url: str, form: str
+) -> None:
+    graph = mine(passages, context_schema=Settings)
+    state = await state_by(way, graph, {"topic": "it"}, form=form)
+    assert state["answer"].startswith(f"{FIRST} [1].")
+    (cited,) = state["citations"]
+    assert (cited["source"]["title"], cited["source"]["url"]) == ("Ada Lovelace", url)
+    assert cited["text"] == PLAIN[0]["text"]
+    assert state["log"] == ["found", state["answer"]]
+    assert state["events"] == []
+
+
+async def test_without_settings_the_defaults_hold() -> None:
+    assert mine(OFFERED).invoke({"topic": "it"})["answer"] == f"{FIRST} [1]."
+    state = await mine(PLAIN).ainvoke({"topic": "it"})
+    assert state["answer"] == f"{FIRST} [1]."
+
+
+def test_settings_can_be_bound_to_the_node_that_calls_it() -> None:
+    reflect = build_reflect(FakeReflection(goes_on))
+
+    def node(state: Mine) -> Mine:
+        given: Any = {"question": state["question"], "passages": OFFERED}
+        found = reflect.invoke(given, context=Settings(form="long"))
+        return {"answer": found["answer"], "events": found["events"]}
+
+    graph = StateGraph(Mine)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    state = graph.compile().invoke({"question": "Who?"})
+    assert state["answer"] == f"{FIRST} [1]. It was for the Analytical Engine [1]."
+
+
+@pytest.mark.parametrize("form", ["short", "long"])
+async def test_alone_it_decides_by_itself(form: str) -> None:
+    asked = {**QUESTION, "passages": PLAIN}
+    node = {"short": "compete", "long": "extend"}[form]
+    states = []
+    for way in WAYS:
+        backend = FakeReflection(goes_on, otherwise=fake_decision(0.1))
+        state = await state_by(way, build_reflect(backend), asked, form=form)
+        states.append({key: plain(state)[key] for key in WRITTEN})
+        assert len(backend.decided) == 1
+        assert (state["answer"], state["choices"][0]["action"]) == (OWN, "no_retrieve")
+        assert kinds(state) == ["own_knowledge"]
+        assert state["usage"] == {"llm_calls": 2}
+    assert states[1:] == [states[0]] * 3
+    backend = FakeReflection(goes_on)
+    updates = build_reflect(backend).stream(asked, context={"form": form})
+    assert [name for update in updates for name in update][-2:] == [node, "conclude"]
+
+
+@pytest.mark.parametrize("form", ["short", "long"])
+async def test_without_passages_it_searches_with_the_retriever(form: str) -> None:
+    for way in WAYS:
+        retriever = FakeRetriever(documents=[*DOCUMENTS, Document(" ")])
+        graph = build_reflect(FakeReflection(goes_on), retriever)
+        state = await state_by(way, graph, form=form)
+        assert retriever.questions == [QUESTION["question"]]
+        assert [p["strips"][0]["source"]["url"] for p in state["passages"]] == [
+            "ada.md", "babbage.md",
+        ]  # fmt: skip
+        assert state["citations"][0]["source"]["url"] == "ada.md"
+
+
+@pytest.mark.parametrize("form", ["short", "long"])
+@pytest.mark.parametrize("given", [{}, {"passages": []}])
+@pytest.mark.parametrize("retriever", [None, FakeRetriever(), FakeRetriever(error=OSError("gone"))])
+async def test_where_there_is_nothing_to_read_it_abstains_unless_allowed(
+    form: str, given: Any, retriever: Any
+) -> None:
+    graph = build_reflect(FakeReflection(goes_on), retriever)
+    for way in WAYS:
+        state = await state_by(way, graph, {**QUESTION, **given}, form=form)
+        assert state["abstained"]
+        assert state["events"][-1]["detail"] == "there is no passage"
+        failed = not given and retriever is not None and retriever.error is not None
+        assert kinds(state)[:-1] == ["retrieval_failed"] * failed
+        asked = {**QUESTION, **given}
+        state = await state_by(way, graph, asked, form=form, allow_own_knowledge=True)
+        assert (state["answer"], state["citations"]) == (OWN, [])
+        assert kinds(state)[-1] == "own_knowledge"
+        assert "no passage was of use" in state["events"][-1]["detail"]
+
+
+def test_a_chat_message_is_answered_by_one() -> None:
+    asked: Any = {**QUESTION, "messages": [HumanMessage("Who?")], "passages": OFFERED}
+    messages = build_reflect(FakeReflection(goes_on)).invoke(asked)["messages"]
+    assert [type(message) for message in messages] == [HumanMessage, AIMessage]
+
+
+def test_the_drawing_shows_the_cycle() -> None:
+    drawn = build_reflect(FakeReflection({})).get_graph()
+    edges = {(edge.source, edge.target): edge.conditional for edge in drawn.edges}
+    assert edges["extend", "extend"]
+    assert edges["extend", "conclude"]
+    assert "extend -.-> extend" in drawn.draw_mermaid()
+
+
+def test_plain_passages_are_of_medium_grade_to_the_posters_rule() -> None:
+    asked = {**QUESTION, "passages": PLAIN}
+    state = build_reflect(FakeReflection(goes_on)).invoke(asked, context={"form": "poster"})
+    assert state["answer"].startswith(f"{OWN} {FIRST}")

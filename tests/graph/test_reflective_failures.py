@@ -1,0 +1,158 @@
+"""Reflecting models that fail: an event and a defined result, never an exception."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from crag.reflection.backend import Candidate, Continuation, Decision, Prefix, SegmentLimits
+from crag.reflection.testing import FakeReflection
+from tests.graph.reflective import (
+    OWN,
+    QUESTION,
+    WAYS,
+    build_self_crag,
+    build_self_rag,
+    goes_on,
+    kinds,
+    plain,
+    reflecting,
+    state_by,
+)
+
+BUILDERS = [build_self_rag, build_self_crag]
+LONG: dict[str, Any] = {"form": "long", "retrieval_mode": "always", "beam_width": 1}
+FORMS = [{}, {"form": "long"}]
+
+
+class Undecided(FakeReflection):
+    """Fails at decisions only."""
+
+    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
+        del prefixes
+        raise ConnectionError("the server is gone")
+
+
+class Careless(FakeReflection):
+    """Raises what no Protocol knows, or returns what is none."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(goes_on)
+        self._how = how
+
+    def candidates(
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
+    ) -> list[Candidate]:
+        found = super().candidates(continuations, limits)
+        match self._how:
+            case "raises":
+                raise KeyError("choices")
+            case "none":
+                return None  # type: ignore[return-value]
+        return found[1:]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("build", BUILDERS)
+@pytest.mark.parametrize("settings", FORMS)
+async def test_a_failing_decision_retrieves(
+    make_parts: Any, way: str, build: Any, settings: Any
+) -> None:
+    parts = reflecting(make_parts, reflection=Undecided(goes_on))
+    state = await state_by(way, build(parts), **settings, retrieval_mode="hard")
+    assert kinds(state) == ["model_failed"]
+    event = state["events"][0]
+    assert (event["node"], event["fallback"]) == ("decide", "retrieve")
+    assert "ConnectionError: the server is gone" in event["detail"]
+    assert state["choices"][0]["action"] == "retrieve"
+    assert state["answer"].startswith("Ada Lovelace wrote the first published program")
+    assert state["citations"]
+    plain(state)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("build", BUILDERS)
+@pytest.mark.parametrize("settings", FORMS)
+@pytest.mark.parametrize("fails_after", [0, 1])
+async def test_a_failure_before_there_is_any_text_abstains(
+    make_parts: Any, way: str, build: Any, settings: Any, fails_after: int
+) -> None:
+    parts = reflecting(make_parts, goes_on, fails_after=fails_after)
+    state = await state_by(way, build(parts), **settings)
+    node = "extend" if settings else "compete"
+    failed = [(event["node"], event["fallback"]) for event in state["events"][:-1]]
+    assert failed == [*[("decide", "retrieve")][fails_after:], (node, "abstain")]
+    assert kinds(state) == ["model_failed"] * (2 - fails_after) + ["abstained"]
+    assert state["events"][-1]["detail"] == "the model failed"
+    assert (state["abstained"], state["reflection"]) == (True, None)
+    assert state["usage"].get("llm_calls", 0) == fails_after
+    plain(state)
+
+
+@pytest.mark.parametrize("settings", FORMS)
+@pytest.mark.parametrize("build", BUILDERS)
+def test_a_failure_of_a_direct_answer_names_the_failure(
+    make_parts: Any, build: Any, settings: Any
+) -> None:
+    parts = reflecting(make_parts, fails_after=0)
+    state = build(parts).invoke(QUESTION, context={**settings, "retrieval_mode": "never"})
+    assert kinds(state) == ["model_failed", "abstained"]
+    assert state["events"][-1]["detail"] == "the model failed"
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_failure_in_a_later_segment_leaves_the_best_so_far(
+    make_parts: Any, way: str
+) -> None:
+    parts = reflecting(make_parts, goes_on, fails_after=1)
+    state = await state_by(way, build_self_rag(parts), **LONG)
+    assert state["answer"] == "Ada Lovelace wrote the first published program [1]."
+    assert kinds(state) == ["model_failed"]
+    assert state["events"][0]["fallback"] == "the best answer so far is given"
+    assert not state["abstained"]
+    assert state["usage"] == {"llm_calls": 1}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("how", "detail"),
+    [
+        ("raises", "KeyError: 'choices'"),
+        ("none", "TypeError"),
+        ("too_few", "it returned 1 candidates for 2 passages"),
+    ],
+)
+async def test_what_breaks_the_protocol_is_the_models_failure(
+    make_parts: Any, way: str, how: str, detail: str
+) -> None:
+    parts = reflecting(make_parts, reflection=Careless(how))
+    state = await state_by(way, build_self_rag(parts))
+    assert kinds(state) == ["model_failed", "abstained"]
+    assert detail in state["events"][0]["detail"]
+
+
+def test_the_poster_abstains_where_the_model_fails(make_parts: Any) -> None:
+    parts = reflecting(make_parts, goes_on, fails_after=1)
+    state = build_self_crag(parts).invoke(QUESTION, context={"form": "poster"})
+    assert kinds(state) == ["model_failed", "abstained"]
+    assert state["events"][0]["node"] == "scan"
+
+
+def test_usage_and_events_of_two_runs_at_once_stay_apart(make_parts: Any) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    graph = build_self_rag(reflecting(make_parts, goes_on))
+    modes = ["always", "never"] * 8
+    with ThreadPoolExecutor(4) as pool:
+        states = list(
+            pool.map(
+                lambda mode: graph.invoke(
+                    QUESTION, context={"form": "long", "retrieval_mode": mode}
+                ),
+                modes,
+            )
+        )
+    for mode, state in zip(modes, states, strict=True):
+        assert state["usage"] == {"llm_calls": 2 if mode == "always" else 1}
+        assert state["answer"].startswith("Ada" if mode == "always" else OWN)
+        assert kinds(state) == ([] if mode == "always" else ["own_knowledge"])

@@ -1,0 +1,232 @@
+"""Models with reflection tokens through the compiled graphs, in process and behind a server."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from crag.reflection.backend import ReflectionBackend
+from crag.reflection.backends.completions import CompletionsReflection
+from crag.reflection.backends.transformers import TransformersReflection
+from crag.testing import FakeRetriever, FakeSearcher
+from tests.graph.reflective import (
+    build_self_crag,
+    build_self_rag,
+    kinds,
+    plain,
+    reflecting,
+    state_by,
+)
+from tests.reflection.backends.completions_server import completing
+from tests.reflection.backends.tiny_llama import COLOURS, one_core, passage, question, tiny_llama
+
+WAYS = ["invoke", "ainvoke", "astream"]
+LIMITS = {"max_segment_tokens": 24, "max_depth": 3}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_core() -> Iterator[None]:
+    with one_core():
+        yield
+
+
+@pytest.fixture(scope="module")
+def local() -> TransformersReflection:
+    return TransformersReflection(tiny_llama(), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def remote() -> Iterator[CompletionsReflection]:
+    with completing(tiny_llama()) as server:
+        yield CompletionsReflection("tiny", base_url=server.url, retries=0, timeout=30)
+
+
+def about(*things: str) -> FakeRetriever:
+    shown = {thing: passage(thing) for thing in things}
+    documents = [
+        Document(given.text, metadata={"title": given.title, "source": f"{thing}.md"})
+        for thing, given in shown.items()
+    ]
+    return FakeRetriever(documents=documents)
+
+
+def graph_of(
+    make_parts: Any, build: Any, backend: ReflectionBackend, *things: str, **replaced: Any
+) -> Any:
+    """Return a graph that finds what is known of things; to Self-CRAG only of the first one."""
+    found = about(*(things[:1] if build is build_self_crag else things))
+    given = {"retriever": found, "searcher": FakeSearcher([]), "reflection": backend} | replaced
+    return build(reflecting(make_parts, **given))
+
+
+def asked(thing: str) -> dict[str, str]:
+    return {"question": question(thing).instruction}
+
+
+def same(found: Any, expected: Any) -> None:
+    """Compare by structure, numbers to 1e-4; a member that a server left out is below that."""
+    if isinstance(expected, dict):
+        for key in expected.keys() | found.keys():
+            same(found.get(key, 0.0), expected.get(key, 0.0))
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for left, right in zip(found, expected, strict=True):
+            same(left, right)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, abs=1e-4)
+    else:
+        assert found == expected
+
+
+def judged(state: Any) -> dict[str, Any]:
+    """Return what must not depend on how the model is reached."""
+    kept = plain(state)
+    keys = ("answer", "citations", "critiques", "reflection", "passages")
+    told = {key: kept[key] for key in keys}
+    told["choices"] = [
+        {key: choice[key] for key in ("segment", "hypothesis", "action", "ratio", "emitted")}
+        for choice in kept["choices"]
+    ]
+    # Members below the listed ones are flagged there, and their words carry rounded numbers.
+    for critique in told["critiques"]:
+        critique["flags"] = [flag for flag in critique["flags"] if flag != "member_missing"]
+    return told
+
+
+@pytest.mark.parametrize("constraints", ["soft", "hard"])
+@pytest.mark.parametrize(
+    ("form", "thing", "answer"),
+    [
+        ("short", "kettle", "The kettle is red [1]."),
+        ("long", "lantern", "The lantern is green [1]."),
+    ],
+)
+@pytest.mark.parametrize("build", [build_self_rag, build_self_crag])
+async def test_both_ways_to_reach_a_model_answer_alike(
+    make_parts: Any,
+    local: TransformersReflection,
+    remote: CompletionsReflection,
+    build: Any,
+    form: str,
+    thing: str,
+    answer: str,
+    constraints: str,
+) -> None:
+    settings = {"form": form, "constraints": constraints, **LIMITS}
+    things = (thing, "violin")
+    expected = None
+    for backend in (local, remote):
+        for way in WAYS:
+            graph = graph_of(make_parts, build, backend, *things)
+            state = await state_by(way, graph, asked(thing), **settings)
+            assert state["answer"].startswith(answer)
+            assert state["citations"][0]["source"]["url"] == f"{thing}.md"
+            assert state["approximation"] == ""
+            # One call for the candidates of each round, and one for the decisions before it.
+            asked_for = {choice["segment"] for choice in state["choices"]}
+            assert state["usage"]["llm_calls"] == len(rounds(state)) + len(asked_for)
+            assert (len(rounds(state)) > 1) == (form == "long")
+            expected = expected or judged(state)
+            same(judged(state), expected)
+
+
+def rounds(state: Any) -> set[int]:
+    """Return the segments for which something was generated."""
+    return {critique["segment"] for critique in state["critiques"]}
+
+
+def test_a_server_gets_one_request_for_each_round(make_parts: Any) -> None:
+    settings = {"form": "long", "retrieval_mode": "always", "beam_width": 3, **LIMITS}
+    with completing(tiny_llama()) as server:
+        backend = CompletionsReflection("tiny", base_url=server.url, retries=0, timeout=30)
+        graph = graph_of(make_parts, build_self_rag, backend, "lantern", "violin")
+        state = graph.invoke(asked("lantern"), context=settings)
+        _names, *requests = server.requests
+    assert len(requests) == len(rounds(state)) == state["usage"]["llm_calls"] > 1
+    assert len(requests[0]["prompt"]) == 2
+
+
+@pytest.mark.parametrize("thing", COLOURS)
+def test_each_answer_is_the_passages_and_cites_it(
+    make_parts: Any, local: TransformersReflection, thing: str
+) -> None:
+    others = [other for other in COLOURS if other != thing]
+    graph = graph_of(make_parts, build_self_rag, local, *others, thing)
+    state = graph.invoke(asked(thing), context=LIMITS)
+    assert state["answer"].startswith(f"The {thing} is {COLOURS[thing]}")
+    assert [entry["source"]["url"] for entry in state["citations"]] == [f"{thing}.md"]
+    by_title = {critique["title"]: critique for critique in state["critiques"]}
+    assert by_title[thing.title()]["chosen"]
+    assert by_title[thing.title()]["relevance"] > 0.9
+    assert all(by_title[other.title()]["relevance"] < 0.1 for other in others)
+    assert state["usage"]["llm_calls"] == 2
+
+
+def test_what_the_model_calls_irrelevant_is_not_cited(
+    make_parts: Any, local: TransformersReflection, remote: CompletionsReflection
+) -> None:
+    for backend in (local, remote):
+        graph = graph_of(make_parts, build_self_rag, backend, "violin")
+        state = graph.invoke(asked("kettle"), context=LIMITS)
+        assert (state["answer"], state["citations"]) == ("I cannot say.", [])
+        assert kinds(state) == ["unsupported_answer"]
+
+
+def test_odd_generations_and_passages(
+    make_parts: Any, local: TransformersReflection, remote: CompletionsReflection
+) -> None:
+    endless = {"max_segment_tokens": 7, "retrieval_mode": "never"}
+    for backend in (local, remote):
+        graph = graph_of(make_parts, build_self_rag, backend, "kettle")
+        hello = graph.invoke({"question": "Say hello."}, context=LIMITS)
+        assert (hello["answer"], hello["citations"]) == ("Hello.", [])
+        assert hello["choices"][0]["action"] == "no_retrieve"
+        assert kinds(hello) == ["own_knowledge"]
+        nothing = graph.invoke({"question": "Say nothing."}, context={"retrieval_mode": "never"})
+        assert nothing["abstained"]
+        for form in ("short", "long"):
+            cut = graph.invoke({"question": "Go on."}, context={"form": form, **endless})
+            assert cut["answer"] == " ".join(["on"] * 7)
+            assert kinds(cut) == ["reflection_limited", "own_knowledge"]
+        twice = FakeRetriever(documents=[*about("kettle").documents] * 2)
+        graph = graph_of(make_parts, build_self_rag, backend, retriever=twice)
+        state = graph.invoke(asked("kettle"), context=LIMITS)
+        assert state["answer"] == "The kettle is red [1]."
+        assert len(state["critiques"]) == 1
+
+
+@pytest.mark.parametrize("form", ["short", "long"])
+def test_an_over_long_passage_is_cut_and_has_a_defined_result(
+    make_parts: Any,
+    local: TransformersReflection,
+    form: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    long = Document("The kettle is red. " + "It is old. " * 4000, metadata={"title": "Kettle"})
+    retriever = FakeRetriever(documents=[long])
+    graph = graph_of(make_parts, build_self_rag, local, retriever=retriever)
+    state = graph.invoke(asked("kettle"), context={"form": form, **LIMITS})
+    assert "exceeds the model's context of 192 tokens" in caplog.text
+    assert len(state["passages"][0]["text"]) > 40_000
+    assert [critique["passage"] for critique in state["critiques"]] == [0]
+    assert "model_failed" not in kinds(state)
+    # Nothing as long stood in the data that the model learnt from, so it has little to say.
+    assert state["abstained"] or len(state["citations"]) <= 1
+
+
+def test_a_question_beyond_the_context_is_an_event(
+    make_parts: Any, local: TransformersReflection
+) -> None:
+    graph = graph_of(make_parts, build_self_rag, local, "kettle")
+    state = graph.invoke({"question": "What colour is it? " * 100}, context=LIMITS)
+    assert state["abstained"]
+    assert kinds(state) == ["model_failed", "model_failed", "abstained"]
+
+
+def test_a_server_that_is_gone_is_an_event(make_parts: Any) -> None:
+    with completing(tiny_llama()) as server:
+        url = server.url
+    gone = CompletionsReflection("tiny", base_url=url, retries=0, timeout=2)
+    state = graph_of(make_parts, build_self_crag, gone, "kettle").invoke(asked("kettle"))
+    assert kinds(state)[-3:] == ["model_failed", "model_failed", "abstained"]

@@ -1,0 +1,55 @@
+"""The long form round by round in a graph is the long form in one go, whatever the model says."""
+
+from typing import Any
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+from crag.reflection.beam import long_form
+from crag.reflection.exchange import Asked, run
+from crag.reflection.options import Options
+from crag.settings import Settings
+from tests.graph.reflective import build_reflect
+from tests.reflection.random_tables import OPTIONS, PASSAGES, RandomReflection, found_for
+
+KEPT = ("answer", "raw", "cited", "score", "flags", "tokens")
+
+
+class Finding(BaseRetriever):
+    """Find what the search in one go finds."""
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        del run_manager
+        found = found_for(query)
+        return [Document(passage.text, metadata={"title": passage.title}) for passage in found]
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.integers(0, 10**9), OPTIONS, st.sampled_from([None, PASSAGES]), st.booleans())
+def test_a_graph_searches_as_the_algorithm_does(
+    seed: int, options: Options, passages: Any, searches: bool
+) -> None:
+    asked = Asked("Who?", "Who?", passages=passages if passages or searches else ())
+    alone = options if searches else options.model_copy(update={"segment_retrieval": "static"})
+    whole = run(long_form(asked, alone), RandomReflection(seed), found_for)
+    graph = build_reflect(RandomReflection(seed), Finding() if searches else None)
+    given: Any = {"question": "Who?"}
+    if passages:
+        given["passages"] = [passage._asdict() for passage in passages]
+    updates = graph.stream(
+        given, stream_mode="updates", context=Settings.model_validate(options.model_dump())
+    )
+    listed = [update for chunk in updates for update in chunk.items()]
+    event(f"{len(listed) - 1} rounds")
+    assert [node for node, _ in listed] == ["extend"] * (len(listed) - 1) + ["conclude"]
+    *_, (_, last), _ = listed
+    assert last["reflection"] == {key: whole[key] for key in KEPT}  # type: ignore[literal-required]
+    assert last["choices"] == whole["choices"]
+    assert last["critiques"] == whole["critiques"]
+    read = [{"title": p["title"], "text": p["text"]} for p in last["passages"]]
+    assert read == whole["passages"]

@@ -1,0 +1,127 @@
+"""Runs that reflect as they are called, streamed, kept on a thread, and gone on with."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from crag.reflection.testing import FakeReflection, fake_decision
+from crag.settings import Settings
+from tests.graph.reflective import (
+    OWN,
+    QUESTION,
+    WAYS,
+    build_self_rag,
+    goes_on,
+    kinds,
+    plain,
+    reflecting,
+    state_by,
+)
+
+
+@pytest.mark.parametrize("form", ["short", "long"])
+@pytest.mark.parametrize("retrieves", [0.9, 0.1])
+async def test_all_ways_to_call_agree(make_parts: Any, form: str, retrieves: float) -> None:
+    states = []
+    for way in WAYS:
+        parts = reflecting(make_parts, goes_on, otherwise=fake_decision(retrieves))
+        states.append(plain(await state_by(way, build_self_rag(parts), form=form)))
+    assert states[1:] == [states[0]] * 3
+    assert states[0]["answer"].startswith("Ada" if retrieves > 0.5 else OWN)
+
+
+async def test_what_is_judged_is_streamed_as_it_comes(make_parts: Any) -> None:
+    graph = build_self_rag(reflecting(make_parts, goes_on))
+    context = Settings(form="long")
+    options: Any = {"stream_mode": "custom", "subgraphs": True, "context": context}
+    listed = [told["judged"] for _, told in graph.stream(QUESTION, **options)]
+    awaited = [told["judged"] async for _, told in graph.astream(QUESTION, **options)]
+    assert awaited == listed
+    counts = [(len(told["choices"]), len(told["critiques"])) for told in listed]
+    assert counts == [(1, 0), (0, 2), (2, 0), (0, 4)]
+    state = graph.invoke(QUESTION, context=context)
+    told = [choice for judged in listed for choice in judged["choices"]]
+    assert told == state["choices"]
+    texts = [critique["text"] for judged in listed for critique in judged["critiques"]]
+    assert texts == [critique["text"] for critique in state["critiques"]]
+
+
+def test_values_grow_round_by_round_and_are_plain(make_parts: Any) -> None:
+    graph = build_self_rag(reflecting(make_parts, goes_on))
+    options: Any = {"subgraphs": True, "context": Settings(form="long")}
+    seen = list(graph.stream(QUESTION, stream_mode="values", **options))
+    within = [plain(state) for inside, state in seen if inside]
+    assert [len(state.get("critiques", [])) for state in within] == [0, 2, 6, 6]
+    assert [bool(state.get("reflection")) for state in within] == [False, False, True, True]
+    assert plain(seen[-1][1])["search"] is None
+
+
+def test_a_killed_run_goes_on_with_the_round_it_had_begun(make_parts: Any) -> None:
+    class Killed(BaseException):
+        """Nothing that a run survives."""
+
+    class Mortal(FakeReflection):
+        alive = False
+
+        def candidates(self, continuations: Any, limits: Any) -> Any:
+            if self.batches and not self.alive:
+                raise Killed
+            return super().candidates(continuations, limits)
+
+    backend = Mortal(goes_on)
+    graph = build_self_rag(reflecting(make_parts, reflection=backend), checkpointer=InMemorySaver())
+    options: Any = {"context": Settings(form="long"), "durability": "sync"}
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    with pytest.raises(Killed):
+        graph.invoke(QUESTION, thread, **options)
+    backend.alive = True
+    state = graph.invoke(None, thread, **options)
+    assert backend.batches == [2, 4]
+    whole = build_self_rag(reflecting(make_parts, goes_on)).invoke(
+        QUESTION, context={"form": "long"}
+    )
+    assert plain(state) == plain(whole)
+
+
+@pytest.mark.parametrize("first", ["short", "long"])
+def test_nothing_of_an_earlier_question_is_left_on_a_thread(make_parts: Any, first: str) -> None:
+    parts = reflecting(make_parts, goes_on)
+    graph = build_self_rag(parts, checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    before = graph.invoke(QUESTION, thread, context={"form": first})
+    assert before["critiques"]
+    after = graph.invoke({"question": "Is it?"}, thread, context={"retrieval_mode": "never"})
+    alone = build_self_rag(parts).invoke(
+        {"question": "Is it?"}, context={"retrieval_mode": "never"}
+    )
+    assert plain(after) == plain(alone)
+    assert (after["passages"], after["citations"], after["documents"]) == ([], [], [])
+    assert kinds(after) == ["own_knowledge"]
+
+
+@pytest.mark.parametrize("form", ["short", "long"])
+async def test_the_answer_is_streamed_as_one_message(make_parts: Any, form: Any) -> None:
+    asked: Any = {"messages": [HumanMessage("Who wrote it?")]}
+    options: Any = {"stream_mode": "messages", "subgraphs": True, "context": Settings(form=form)}
+    graph = build_self_rag(reflecting(make_parts, goes_on))
+    listed = [message for _, (message, _) in graph.stream(asked, **options)]
+    awaited = [message async for _, (message, _) in graph.astream(asked, **options)]
+    answer = graph.invoke(asked, context=Settings(form=form))["answer"]
+    assert [message.text for message in listed if message.type == "ai"] == [answer]
+    assert [message.text for message in awaited if message.type == "ai"] == [answer]
+
+
+@pytest.mark.parametrize("form", ["short", "long"])
+async def test_a_chat_gets_one_message_for_each_question(make_parts: Any, form: str) -> None:
+    graph = build_self_rag(reflecting(make_parts, goes_on), checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    asked: Any = {"messages": [HumanMessage("Who wrote it?")]}
+    state = graph.invoke(asked, thread, context={"form": form})
+    assert state["question"] == "Who wrote it?"
+    assert [type(message) for message in state["messages"]] == [HumanMessage, AIMessage]
+    state = await graph.ainvoke({"messages": [HumanMessage("And then?")]}, thread)
+    assert [type(m) for m in state["messages"]] == [HumanMessage, AIMessage] * 2
+    assert state["messages"][-1].text == state["answer"]
+    assert len({message.id for message in state["messages"]}) == 4

@@ -1,0 +1,254 @@
+"""Self-CRAG as a graph: which branches run, what reflection is given, and what it costs."""
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from crag.errors import CragError
+from crag.reflection.testing import fake_decision
+from crag.settings import Settings
+from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
+from tests.conftest import DOCUMENTS, HITS
+from tests.graph.reflective import (
+    OWN,
+    QUESTION,
+    WAYS,
+    build_self_crag,
+    goes_on,
+    kinds,
+    plain,
+    reflecting,
+    state_by,
+    steps,
+)
+
+ACTIONS = {
+    "correct": FakeEvaluator(0.0, upper=0.0, lower=-0.4),
+    "incorrect": FakeEvaluator(0.0, upper=0.5, lower=0.4),
+    "ambiguous": FakeEvaluator(0.0, upper=0.5, lower=-0.4),
+}
+"""Every strip passes, and the thresholds choose the action."""
+ADA, BABBAGE = (document.page_content for document in DOCUMENTS)
+WEB_ADA, WEB_FIRST = HITS[1].snippet, HITS[0].snippet
+INTERNAL, EXTERNAL = f"{ADA}\n{BABBAGE}", f"{WEB_ADA}\n{WEB_FIRST}"
+BOTH = f"{INTERNAL}\n{EXTERNAL}"
+BEGIN, END = ["decide", "retrieve", "grade"], ["reflect:conclude", "reflect"]
+WEB = [f"web:{node}" for node in ("rewrite", "confirm", "search", "read", "select")] + ["web"]
+BRANCHES = {"correct": ["refine"], "incorrect": WEB, "ambiguous": ["refine", *WEB]}
+
+
+def parts_of(make_parts: Any, action: str, candidates: Any = goes_on, **replaced: Any) -> Any:
+    return reflecting(make_parts, candidates, evaluator=ACTIONS[action], **replaced)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("knowledge", ["routed", "assembled", "distributed"])
+@pytest.mark.parametrize(("form", "node"), [("short", "compete"), ("long", "extend")])
+def test_the_branches_that_run(
+    make_parts: Any, action: str, knowledge: str, form: str, node: str
+) -> None:
+    parts = parts_of(make_parts, action)
+    run = steps(build_self_crag(parts), form=form, self_crag_knowledge=knowledge)
+    branches = BRANCHES[action if knowledge == "routed" else "ambiguous"]
+    reflect = [step for step in run if step == f"reflect:{node}"]
+    assert 1 <= len(reflect) <= (1 if form == "short" else 6)
+    assert run[:3] == BEGIN
+    assert run[-len(reflect) - 3 :] == ["offer", *reflect, *END]
+    assert Counter(run[3 : -len(reflect) - 3]) == Counter(branches)
+    assert [step for step in run if step in WEB] == [step for step in WEB if step in branches]
+    assert len(parts.searcher.queries) == ("web" in branches)
+
+
+@pytest.mark.parametrize(
+    ("action", "knowledge", "offered"),
+    [
+        ("correct", "routed", [("correct", INTERNAL)]),
+        ("incorrect", "routed", [("incorrect", EXTERNAL)]),
+        ("ambiguous", "routed", [("ambiguous", BOTH)]),
+        *(
+            (action, "assembled",
+             [("correct", INTERNAL), ("incorrect", EXTERNAL), ("ambiguous", BOTH)])
+            for action in ACTIONS
+        ),
+        *(
+            (action, "distributed",
+             [("correct", INTERNAL), ("web", WEB_ADA), ("web", WEB_FIRST), ("ambiguous", BOTH)])
+            for action in ACTIONS
+        ),
+    ],
+)  # fmt: skip
+def test_what_reflection_is_offered(
+    make_parts: Any, action: str, knowledge: str, offered: list[tuple[str, str]]
+) -> None:
+    parts = parts_of(make_parts, action)
+    state = build_self_crag(parts).invoke(QUESTION, context={"self_crag_knowledge": knowledge})
+    assert state["action"] == action
+    assert [(p["label"], p["text"]) for p in state["passages"]] == offered
+    titles = [p["title"] for p in state["passages"]]
+    assert titles == ["; ".join(dict.fromkeys(s["source"]["title"] for s in p["strips"]))
+                      for p in state["passages"]]  # fmt: skip
+    assert all("; ".join(s["text"] for s in p["strips"]) for p in state["passages"])
+    assert [[s["text"] for s in p["strips"]] for p in state["passages"]] == [
+        text.split("\n") for _, text in offered
+    ]
+    ((_, generated, _),) = parts.reflection.generated
+    assert [(p.title, p.text) for p in generated] == [
+        (title, text) for title, (_, text) in zip(titles, offered, strict=True)
+    ]
+    assert state["usage"]["llm_calls"] == 2
+
+
+def test_the_papers_tasks_join_strips_as_its_files_do(make_parts: Any) -> None:
+    settings = {"task": "popqa", "upper": 0.0, "lower": -0.4, "retrieval_mode": "always"}
+    state = build_self_crag(parts_of(make_parts, "correct")).invoke(QUESTION, context=settings)
+    assert [p["text"] for p in state["passages"]] == [f"{ADA}; {BABBAGE}"]
+
+
+@pytest.mark.parametrize("form", ["short", "long", "poster"])
+def test_a_question_that_needs_nothing_is_answered_directly(make_parts: Any, form: str) -> None:
+    parts = parts_of(make_parts, "correct", otherwise=fake_decision(0.1))
+    node = {"short": "compete", "long": "extend", "poster": "scan"}[form]
+    assert steps(build_self_crag(parts), form=form) == ["decide", f"reflect:{node}", *END]
+    state = build_self_crag(parts).invoke(QUESTION, context={"form": form})
+    assert (state["answer"], state["citations"]) == (OWN, [])
+    assert kinds(state) == ["own_knowledge"]
+    assert "0.100 is not above 0.2" in state["events"][0]["detail"]
+    assert parts.retriever.questions == parts.searcher.queries == []
+
+
+def test_strips_of_knowledge_are_cited_and_not_the_text_made_of_them(make_parts: Any) -> None:
+    settings = {"form": "long", "retrieval_mode": "always"}
+    state = build_self_crag(parts_of(make_parts, "ambiguous")).invoke(QUESTION, context=settings)
+    first, second = state["citations"][0], state["citations"][1]
+    assert (first["text"], first["source"]["url"]) == (ADA, "ada.md")
+    assert (second["text"], second["source"]["url"]) == (BABBAGE, "babbage.md")
+    cited = [entry["source"]["url"] for entry in state["citations"][2:]]
+    assert cited == [HITS[1].url, HITS[0].url]
+    assert [entry["number"] for entry in state["citations"]] == [1, 2, 3, 4]
+    assert "Engine [2]." in state["answer"]
+    assert "in 1843 [3]." in state["answer"]
+
+
+@pytest.mark.parametrize("form", ["short", "long", "poster"])
+@pytest.mark.parametrize("action", ACTIONS)
+async def test_all_ways_to_call_agree(make_parts: Any, form: str, action: str) -> None:
+    states = [
+        plain(await state_by(way, build_self_crag(parts_of(make_parts, action)), form=form))
+        for way in WAYS
+    ]
+    assert states[1:] == [states[0]] * 3
+    # To the poster's rule the documents of Incorrect are of low grade.
+    assert states[0]["abstained"] == (form == "poster" and action == "incorrect")
+    assert states[0]["abstained"] or states[0]["answer"].endswith("].")
+
+
+@pytest.mark.parametrize("form", ["short", "long", "poster"])
+async def test_without_any_knowledge_it_abstains_or_says_whose_words_these_are(
+    make_parts: Any, form: str
+) -> None:
+    for way in WAYS:
+        nothing = {"retriever": FakeRetriever(), "searcher": FakeSearcher([])}
+        parts = reflecting(make_parts, goes_on, **nothing)
+        settings = {"form": form, "retrieval_mode": "always"}
+        state = await state_by(way, build_self_crag(parts), **settings)
+        assert state["abstained"]
+        assert state["answer"] == "I could not find this in the documents."
+        assert kinds(state)[0] == "nothing_retrieved"
+        assert kinds(state).count("abstained") == 1
+        assert "after the action incorrect" in state["events"][-1]["detail"]
+        assert state["usage"].get("llm_calls", 0) == 0
+        assert parts.reflection.batches == []
+        state = await state_by(way, build_self_crag(parts), **settings, allow_own_knowledge=True)
+        assert not state["abstained"]
+        assert (state["answer"], state["citations"]) == (OWN, [])
+        assert kinds(state)[-1] == "own_knowledge"
+        assert parts.reflection.batches == [1]
+
+
+def test_a_branch_that_left_nothing_is_not_offered(make_parts: Any) -> None:
+    parts = parts_of(make_parts, "correct", searcher=FakeSearcher([]))
+    state = build_self_crag(parts).invoke(QUESTION, context={"self_crag_knowledge": "assembled"})
+    assert [p["label"] for p in state["passages"]] == ["correct"]
+    assert kinds(state).count("search_empty") == 1
+
+
+def test_costs_of_all_branches_are_counted_once(make_parts: Any) -> None:
+    model = FakeChatModel(replies=["Ada, program"])
+    parts = parts_of(make_parts, "ambiguous", model=model)
+    state = build_self_crag(parts).invoke(QUESTION)
+    usage = {key: state["usage"][key] for key in ("llm_calls", "evaluator_calls", "searches")}
+    assert usage == {"llm_calls": 3, "evaluator_calls": 3, "searches": 1}
+    assert len(model.prompts) == 1
+
+
+def test_nothing_of_an_earlier_question_is_left_on_a_thread(make_parts: Any) -> None:
+    parts = parts_of(make_parts, "ambiguous", decisions={}, otherwise=fake_decision(0.3))
+    graph = build_self_crag(parts, checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    asked: Any = {"messages": [HumanMessage("Who wrote it?")]}
+    assert graph.invoke(asked, thread)["action"] == "ambiguous"
+    again: Any = {"messages": [HumanMessage("And what then?")]}
+    settings = {"delta": 0.5, "contextualize": False}
+    after = graph.invoke(again, thread, context=settings)
+    alone = build_self_crag(parts).invoke(again, context=settings)
+    assert plain(after) == plain(alone)
+    assert after["action"] is after["thresholds"] is None
+    assert [type(message) for message in after["messages"]] == [HumanMessage, AIMessage] * 2
+
+
+def test_a_question_of_a_chat_is_made_self_contained_for_reflection_too(make_parts: Any) -> None:
+    model = FakeChatModel(replies=["Who designed the engine?"])
+    parts = parts_of(make_parts, "correct", model=model)
+    graph = build_self_crag(parts, checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    graph.invoke({"messages": [HumanMessage("Who wrote it?")]}, thread)
+    state = graph.invoke({"messages": [HumanMessage("And the engine?")]}, thread)
+    assert state["question"] == "Who designed the engine?"
+    assert parts.retriever.questions[-1] == "Who designed the engine?"
+    assert [prefix.instruction for prefix in parts.reflection.decided] == [
+        "Who wrote it?", "Who designed the engine?",
+    ]  # fmt: skip
+    assert state["usage"]["llm_calls"] == 3
+    assert len(state["choices"]) == 1
+
+
+def test_a_human_is_asked_before_the_web(make_parts: Any) -> None:
+    parts = parts_of(make_parts, "incorrect")
+    graph = build_self_crag(parts, checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    context = Settings(confirm_web=True)
+    assert "__interrupt__" in graph.invoke(QUESTION, thread, context=context)
+    assert parts.searcher.queries == []
+    state = graph.invoke(Command(resume={"query": "first program"}), thread, context=context)
+    assert parts.searcher.queries == ["first program"]
+    assert [p["label"] for p in state["passages"]] == ["incorrect"]
+    assert state["usage"]["llm_calls"] == 2
+
+
+def test_parts_without_a_reflecting_model_are_refused(make_parts: Any) -> None:
+    with pytest.raises(CragError, match=r"Parts\(reflection=…\)"):
+        build_self_crag(make_parts())
+
+
+def test_the_drawing_holds_the_graphs_within(make_parts: Any) -> None:
+    drawn = build_self_crag(reflecting(make_parts)).get_graph(xray=True)
+    found = {(edge.source, edge.target, edge.conditional) for edge in drawn.edges}
+    web = [node for node in WEB if node != "web"]
+    assert found >= {
+        ("__start__", "decide", True), ("__start__", "contextualize", True),
+        ("contextualize", "decide", False),
+        ("decide", "retrieve", True), ("decide", "reflect:__start__", True),
+        ("retrieve", "grade", False),
+        ("grade", "refine", True), ("grade", "web:rewrite", True), ("grade", "offer", True),
+        *((source, target, False) for source, target in pairwise(web)),
+        ("refine", "offer", False), ("web:select", "offer", False),
+        ("offer", "reflect:__start__", False),
+        ("reflect:__start__", "reflect:scan", True), ("reflect:extend", "reflect:extend", True),
+        ("reflect:conclude", "__end__", False),
+    }  # fmt: skip
+    assert len(found) == 25

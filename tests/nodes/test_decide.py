@@ -1,0 +1,88 @@
+"""The node that opens a run with reflection: what it asks for, writes and refuses."""
+
+from typing import Any
+
+import pytest
+
+from crag.errors import QuestionError, SettingsError
+from crag.nodes.decide import Decide
+from crag.reflection.testing import FakeReflection, fake_decision
+from crag.reflection.tokens import NO_RETRIEVAL, RETRIEVAL
+from crag.settings import Settings
+from crag.state import FreshEvents, FreshUsage
+
+ASKED: Any = {"question": " Who wrote it? "}
+WAYS = ["run", "arun"]
+
+
+async def decided(way: str, backend: Any, asked: Any = ASKED, **settings: Any) -> Any:
+    node, context = Decide(backend, grades=True), Settings.model_validate(settings)
+    return node.run(asked, context) if way == "run" else await node.arun(asked, context)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_it_opens_the_run_and_writes_the_decision(way: str) -> None:
+    backend = FakeReflection({}, otherwise=fake_decision(0.3), approximation="by rule")
+    update = await decided(way, backend)
+    assert update["question"] == "Who wrote it?"
+    assert update["approximation"] == "by rule"
+    (choice,) = update["choices"]
+    assert (choice["action"], choice["ratio"], choice["emitted"]) == ("retrieve", 0.3, NO_RETRIEVAL)
+    assert choice["probabilities"] == {RETRIEVAL: 0.3, NO_RETRIEVAL: 0.7}
+    assert choice["why"] == "0.300 is above 0.2"
+    assert [prefix.instruction for prefix in backend.decided] == ["Who wrote it?"]
+    assert isinstance(update["events"], FreshEvents)
+    assert isinstance(update["usage"], FreshUsage)
+    assert update["usage"] == {"llm_calls": 1}
+    emptied = ("passages", "critiques", "documents", "citations", "internal", "external", "scores")
+    assert all(update[key] == [] for key in emptied)
+    assert all(update[key] is None for key in ("search", "reflection", "action", "thresholds"))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("mode", "action"), [("always", "retrieve"), ("never", "no_retrieve")])
+async def test_a_mode_that_decides_alone_asks_nothing(way: str, mode: str, action: str) -> None:
+    backend = FakeReflection({})
+    update = await decided(way, backend, retrieval_mode=mode)
+    assert update["choices"][0]["action"] == action
+    assert (backend.decided, update["usage"]) == ([], {})
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_the_released_ratio_belongs_to_the_short_form(way: str) -> None:
+    for form, action in (("short", "no_retrieve"), ("long", "retrieve")):
+        backend = FakeReflection({}, otherwise=fake_decision(0.9))
+        update = await decided(way, backend, form=form, compat=["released_ratio"])
+        assert update["choices"][0]["action"] == action
+
+
+async def test_a_task_is_asked_in_its_own_words() -> None:
+    backend = FakeReflection({})
+    await decided("run", backend, task="pubhealth")
+    assert backend.decided[0].instruction.startswith("Is the following statement correct or not?")
+    assert backend.decided[0].instruction.endswith("Who wrote it?")
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_failure_retrieves_and_is_told(way: str) -> None:
+    update = await decided(way, FakeReflection({}, fails_after=0))
+    assert update["choices"][0]["action"] == "retrieve"
+    assert update["choices"][0]["why"] == "the model could not be asked"
+    (event,) = update["events"]
+    assert (event["kind"], event["node"], event["fallback"]) == (
+        "model_failed", "decide", "retrieve",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("asked", [{}, {"question": "\t"}, {"question": "x" * 8001}])
+async def test_no_usable_question_is_refused(way: str, asked: Any) -> None:
+    with pytest.raises(QuestionError):
+        await decided(way, FakeReflection({}), asked)
+
+
+def test_the_posters_rule_needs_grades() -> None:
+    poster = Settings(form="poster")
+    with pytest.raises(SettingsError, match="needs Self-CRAG"):
+        Decide(FakeReflection({}), grades=False).run(ASKED, poster)
+    assert Decide(FakeReflection({}), grades=True).run(ASKED, poster)["choices"]
