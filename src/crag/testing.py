@@ -15,6 +15,7 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
 from crag.parts import Hit, Page, Quotation, ReadingLimits
+from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
 from crag.state import Strip, Thresholds
 
 __all__ = [
@@ -22,8 +23,11 @@ __all__ = [
     "FakeEvaluator",
     "FakeQuoter",
     "FakeReader",
+    "FakeReflection",
     "FakeRetriever",
     "FakeSearcher",
+    "fake_candidate",
+    "fake_decision",
 ]
 
 
