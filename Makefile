@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test check format docs bench bench-evaluator bench-quality bench-side-by-side bench-index bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator clean
+.PHONY: help ask test test-browser check format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -43,8 +43,15 @@ format: $(DEV)  ## Format the code and mend what can be mended
 docs: $(DEV)  ## Write the generated parts of README and docs
 	$(BIN)/python -m tests.generated
 
-serve: $(DEV)  ## Serve the graphs on loopback for LangGraph Studio
-	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --no-browser --n-jobs-per-worker 8
+notebooks: $(DEV)  ## Run the notebooks again and write their outputs
+	$(BIN)/python -m tests.notebooks.executing
+
+test-browser: $(DEV)  ## Run the tests of the page in Chromium (apt-get install chromium, or CRAG_TEST_BROWSER)
+	$(BIN)/python -m pytest -m browser tests/page
+
+serve: $(DEV)  ## Serve the guide: the page, the API, Studio's server
+	@$(BIN)/crag index docs --index .crag/docs
+	$(BIN)/crag serve --index .crag/docs
 
 bench: bench-popqa bench-index bench-web bench-reflection bench-retriever bench-evaluator  ## Run the benchmarks on the data in DATA
 

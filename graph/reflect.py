@@ -1,12 +1,13 @@
 """Reflection, as one node of a graph: of Self-RAG, of Self-CRAG, or of a user's own."""
 
-from typing import Annotated, TypedDict
+from typing import Annotated
 
 from langchain_core.messages import AnyMessage
 from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.graph.state import CompiledStateGraph
+from typing_extensions import TypedDict
 
 from crag.events import Event
 from crag.graph.routes import FORMS, ROUNDS, by_form, by_search

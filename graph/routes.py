@@ -3,6 +3,8 @@
 from collections.abc import Hashable
 from typing import Literal
 
+from langgraph.errors import InvalidUpdateError
+
 from crag.question import is_follow_up
 from crag.running import current_settings
 from crag.state import OpenState, State
@@ -68,10 +70,13 @@ def by_search(state: State) -> Literal["extend", "conclude"]:
 
 def by_action(state: State) -> list[Branch]:
     """Choose the branches for the action; Ambiguous takes both, in parallel (CRAG, Alg. 1)."""
-    match state["action"]:
+    match state.get("action"):
         case "correct":
             return ["refine"]
         case "incorrect":
             return ["web"]
         case "ambiguous":
             return ["refine", "web"]
+        case other:  # Whoever edits a state, as in Studio, can write anything.
+            message = f"action cannot be {other!r}: allowed are correct, incorrect and ambiguous"
+            raise InvalidUpdateError(message)

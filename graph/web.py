@@ -4,10 +4,9 @@ It is a graph of its own because LangGraph begins a step only when the last one 
 branch: as one node of the outer graph it runs beside refinement from its first step to its last.
 """
 
-from typing import TypedDict
-
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from typing_extensions import TypedDict
 
 from crag.events import Event
 from crag.nodes.confirm import Confirm

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"": "src/crag", "graph": "graph", "nodes": "nodes", "prompts": "prompts"}
-SHIPPED = {".py", ".md", ".json", ".typed", ".safetensors", ".onnx"}
+SHIPPED = {".py", ".md", ".json", ".typed", ".safetensors", ".onnx", ".html", ".css", ".js", ".svg"}
 
 
 def files_of_folders() -> set[str]:

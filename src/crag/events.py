@@ -2,7 +2,9 @@
 
 import os
 import re
-from typing import Literal, TypedDict
+from typing import Literal
+
+from typing_extensions import TypedDict
 
 EventKind = Literal[
     "contextualize_failed",

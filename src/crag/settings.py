@@ -4,11 +4,12 @@ This model is the graphs' `context_schema`: Studio shows it as a form, the serve
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from crag.errors import SettingsError
+from crag.form import arrange
 from crag.reflection.options import Options
 from crag.state import Action
 
@@ -31,18 +32,12 @@ where it has them, of the paper otherwise, and belong to its T5 evaluator; form,
 are those of the commands published with Self-RAG."""
 
 
-def _fold_descriptions(schema: dict[str, Any]) -> None:
-    """Write each description on one line, as forms show it."""
-    for field in schema["properties"].values():
-        field["description"] = " ".join(field["description"].split())
-
-
 class Correction(BaseModel):
     """How Corrective RAG retrieves, grades, refines, searches and answers: the other part."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    task: Task = "default"
+    task: Task = Field(default="default", json_schema_extra={"presets": cast("Any", PRESETS)})
     """Prompts and the paper's numbers for one of its four tasks; `default` answers with citations.
     A task's thresholds belong to the paper's T5 evaluator."""
     k: int = Field(default=10, ge=1, le=1000)
@@ -138,7 +133,7 @@ class Correction(BaseModel):
 class Settings(Options, Correction):
     """Settings of one run; every switch that the papers ablate is one of them."""
 
-    model_config = ConfigDict(json_schema_extra=_fold_descriptions)
+    model_config = ConfigDict(json_schema_extra=arrange)
 
     @model_validator(mode="before")
     @classmethod

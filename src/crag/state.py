@@ -4,11 +4,15 @@ All values are plain JSON types, LangChain `Document`s or messages, so that a ch
 client, Studio and a notebook all show the same thing.
 """
 
-from typing import Annotated, Literal, TypedDict, cast
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, cast
 
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
+from langgraph.errors import InvalidUpdateError
 from langgraph.graph.message import add_messages
+from pydantic import ConfigDict, with_config
+from typing_extensions import TypedDict
 
 from crag.events import Event
 from crag.reflection.records import Choice, Critique, Flag, PassageRecord, SearchRecord
@@ -148,6 +152,21 @@ def extend_events(recorded: list[Event], new: list[Event]) -> list[Event]:
     return list(new) if isinstance(new, FreshEvents) else [*recorded, *new]
 
 
+def replace_documents(
+    _: list[Document], new: Sequence[Document | Mapping[str, Any]]
+) -> list[Document]:
+    """Take the `new` documents; a client of a server, such as Studio, writes them as plain JSON.
+
+    Raises:
+        InvalidUpdateError: one is no document.
+    """
+    try:
+        return [one if isinstance(one, Document) else Document(**one) for one in new]
+    except (TypeError, ValueError) as error:
+        message = f"documents must each have a `page_content` and may have `metadata`: {error}"
+        raise InvalidUpdateError(message) from None
+
+
 def add_usage(spent: Usage, new: Usage) -> Usage:
     """Add up counts name by name, or begin anew with `FreshUsage`."""
     counts = {} if isinstance(new, FreshUsage) else dict(spent)
@@ -156,11 +175,14 @@ def add_usage(spent: Usage, new: Usage) -> Usage:
     return cast("Usage", counts)
 
 
+@with_config(ConfigDict(use_attribute_docstrings=True))
 class InputState(TypedDict, total=False):
     """What a caller gives: a question, or a chat whose last message is the question."""
 
     question: str
+    """What is asked, in plain words; it can be left out where `messages` ask."""
     messages: Annotated[list[AnyMessage], add_messages]
+    """A chat instead of a question: its last message is what is asked."""
 
 
 class OpenState(InputState, total=False):
@@ -173,7 +195,7 @@ class OpenState(InputState, total=False):
 class State(OpenState, total=False):
     """Everything a run knows; `question` is never overwritten by a rewrite."""
 
-    documents: list[Document]
+    documents: Annotated[list[Document], replace_documents]
     """At most k documents, best first."""
     scores: list[float]
     """The evaluator's score of each document, in the order of `documents`."""

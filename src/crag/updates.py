@@ -1,9 +1,8 @@
 """The part of the state that each node writes, and the state in which a run begins."""
 
-from typing import TypedDict
-
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
+from typing_extensions import TypedDict
 
 from crag.events import Event
 from crag.reflection.records import Choice, Critique, SearchRecord

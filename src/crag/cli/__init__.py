@@ -3,6 +3,9 @@
 import sys
 
 from crag.cli.app import app
+from crag.cli.bench import bench
+
+app.command()(bench)
 
 __all__ = ["app", "main"]
 

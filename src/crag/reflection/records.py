@@ -1,6 +1,8 @@
 """What a reflection leaves behind, as plain JSON: decisions, critiques, and the outcome."""
 
-from typing import Literal, TypedDict
+from typing import Literal
+
+from typing_extensions import TypedDict
 
 from crag.reflection.backend import Ending
 

@@ -1,0 +1,1 @@
+"""A page to ask and watch, served by the LangGraph server itself."""

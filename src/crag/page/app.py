@@ -1,0 +1,105 @@
+"""The page at `/`, as the `http.app` of a LangGraph server.
+
+Everything it shows comes from the server's own API; here are only its files, read once, each with
+headers that let the browser load nothing else and run nothing that is not in them.
+"""
+
+import gzip
+import hashlib
+import os
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+MEDIA_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+POLICY = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",  # Nothing in the page may parse text as HTML.
+    "trusted-types 'none'",
+)
+HEADERS = {
+    "Content-Security-Policy": "; ".join(POLICY),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "Cache-Control": "no-cache",
+    "Vary": "Accept-Encoding",
+}
+
+
+class Asset:
+    """One file of the page, as it is and compressed; `tag` changes with its content."""
+
+    def __init__(self, file: Traversable) -> None:
+        self.media_type = MEDIA_TYPES[f".{file.name.rpartition('.')[2]}"]
+        self.content = file.read_bytes()
+        self.compressed = gzip.compress(self.content, mtime=0)
+        self.tag = f'"{hashlib.sha256(self.content).hexdigest()[:16]}"'
+
+    def response(self, request: Request) -> Response:
+        """Answer with the file, compressed where that is understood, or with 304."""
+        headers = HEADERS | {"ETag": self.tag}
+        if request.headers.get("if-none-match") == self.tag:
+            return Response(status_code=304, headers=headers)
+        content = self.content
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            content, headers["Content-Encoding"] = self.compressed, "gzip"
+        return Response(content, media_type=self.media_type, headers=headers)
+
+
+ASSETS = {
+    file.name: Asset(file)
+    for file in files("crag.page").joinpath("static").iterdir()
+    if f".{file.name.rpartition('.')[2]}" in MEDIA_TYPES
+}
+
+
+def page(request: Request) -> Response:
+    """Answer with the page itself."""
+    return ASSETS["index.html"].response(request)
+
+
+def asset(request: Request) -> Response:
+    """Answer with one of its files."""
+    found = ASSETS.get(request.path_params["name"])
+    if found is None:
+        return PlainTextResponse("there is no such file", status_code=404, headers=HEADERS)
+    return found.response(request)
+
+
+def guards(hosts: str) -> list[Middleware]:
+    """Refuse requests that name another host, as those of a site that poses as this machine do.
+
+    `hosts` is a list with commas; if it is empty, as behind a proxy of the user's own, all pass.
+    """
+    if not hosts:
+        return []
+    within = "api"  # What LangGraph's server calls itself when it calls itself.
+    return [Middleware(TrustedHostMiddleware, allowed_hosts=[*hosts.split(","), within])]
+
+
+app = Starlette(
+    routes=[Route("/", page), Route("/page/{name}", asset)],
+    middleware=guards(os.environ.get("CRAG_SERVE_HOSTS", "")),
+)

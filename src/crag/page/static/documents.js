@@ -1,0 +1,142 @@
+/** The retrieved documents: their scores, and what refinement kept of each. */
+
+import { bar, legend, scale } from "./bars.js";
+import { byId, element, fill, link, longText, show, webAddress } from "./dom.js";
+import { addressOf, placeNamer } from "./places.js";
+import { numbered, stripList } from "./strips.js";
+import { ACTIONS, count, keptWords } from "./words.js";
+
+/** The id by which strips name their document, as the server gives it. */
+const idOf = (document, index) => String(document.id ?? document.metadata?.id ?? `document-${index + 1}`);
+
+/** Draws the documents of one run; rows stay while what is in them changes. */
+export class DocumentsView {
+  constructor() {
+    this.section = byId("documents");
+    this.head = element("div");
+    this.list = element("ol.documents");
+    this.rows = [];
+  }
+
+  /** Begin anew, without documents. */
+  clear() {
+    this.rows = [];
+    show(this.section, false);
+  }
+
+  draw(run) {
+    const { documents } = run.values;
+    if (!documents) return;
+    if (!this.rows.length) this.#begin(documents);
+    this.head.replaceChildren(...headOf(run.values));
+    this.strips = bySource(run.values.internal);
+    const cited = numbered(run.values.internal ?? [], run.values.citations ?? []);
+    const percent = run.values.thresholds && scale(run.values.scores, run.values.thresholds);
+    for (const row of this.rows) row.update(run, this.strips.get(row.id) ?? [], cited, percent);
+  }
+
+  #begin(documents) {
+    const namePlace = placeNamer(documents);
+    this.rows = documents.map((document, index) => new Row(document, index, namePlace));
+    fill(this.list, this.rows, (row) => row.item);
+    this.section.replaceChildren(
+      element("h2", { id: "documents-title" }, "Documents"), this.head, this.list,
+    );
+    show(this.section, true);
+  }
+}
+
+function headOf({ action, thresholds, documents, internal, scores = [] }) {
+  const head = [];
+  if (!documents.length) head.push(element("p.hint", {}, "No document was retrieved."));
+  if (action) {
+    head.push(element("p.verdict", {}, element("strong", { data: { action } }, action), ` ${ACTIONS[action]}`));
+  }
+  if (thresholds && scores.length) head.push(legend(thresholds));
+  if (internal?.length) head.push(element("p.hint", {}, `${keptWords(internal)}. Open a document to see them in its text.`));
+  return head;
+}
+
+function bySource(strips = []) {
+  const found = new Map();
+  for (const strip of strips) {
+    if (!found.has(strip.source.id)) found.set(strip.source.id, []);
+    found.get(strip.source.id).push(strip);
+  }
+  return found;
+}
+
+/** One document: a line that opens onto its text. */
+class Row {
+  constructor(document, index, namePlace) {
+    this.document = document;
+    this.index = index;
+    this.id = idOf(document, index);
+    this.score = element("span.points");
+    this.kept = element("span.kept-count");
+    this.body = element("div.body");
+    const summary = element("summary", {}, this.score, this.#name(namePlace), this.kept);
+    this.details = element("details", { ontoggle: () => this.#fillBody() }, summary, this.body);
+    this.item = element("li", {}, this.details);
+  }
+
+  #name(namePlace) {
+    const { title, position } = this.document.metadata ?? {};
+    const place = namePlace(addressOf(this.document), position);
+    const name = title || place || this.id;
+    return element(
+      "span.named",
+      {},
+      element("span.title", {}, name),
+      place && place !== name ? element("span.place", {}, place) : null,
+    );
+  }
+
+  update(run, strips, cited, percent) {
+    const { scores = [], thresholds, action, citations = [] } = run.values;
+    const points = scores[this.index];
+    if (thresholds && points !== undefined) this.score.replaceChildren(bar(points, thresholds, percent));
+    const kept = strips.filter((strip) => strip.kept).length;
+    this.kept.textContent = strips.length ? `${kept} of ${count(strips.length, "strip")}` : "";
+    this.details.classList.toggle("empty", strips.length > 0 && kept === 0);
+    this.strips = strips;
+    this.cited = new Map(strips.filter((strip) => cited.has(strip)).map((strip) => [strip, cited.get(strip)]));
+    const covered = new Set(cited.values());
+    this.asWhole = citations.filter(({ number, source }) => source.id === this.id && !covered.has(number));
+    this.discarded = action === "incorrect";
+    if (this.cited.size || this.asWhole.length) this.details.open = true;
+    this.filled = false;
+    this.#fillBody();
+  }
+
+  /** Build the text only when it is open: a trace may hold very many strips. */
+  #fillBody() {
+    if (!this.details.open || this.filled) return;
+    this.filled = true;
+    const content = this.strips?.length ? stripList(this.strips, this.cited) : this.#whole();
+    const address = addressOf(this.document);
+    const leads = webAddress(address) ? [element("p.place", {}, link(address, address))] : [];
+    this.body.replaceChildren(...leads, ...this.asWhole.map(({ number }) => wholeMark(number)), content);
+  }
+
+  #whole() {
+    const holder = element("div", {}, longText(this.document.page_content, "p"));
+    holder.firstChild.classList.add("whole");
+    if (this.discarded) {
+      holder.classList.add("discarded");
+      holder.append(element("p.why", {}, "discarded · the action is incorrect"));
+    }
+    return holder;
+  }
+}
+
+/** Where a citation leads that refers to a document as a whole. */
+function wholeMark(number) {
+  return element(
+    "p.strip.kept",
+    { id: `strip-${number}`, tabindex: "-1" },
+    element("span.number", {}, element("span.unseen", {}, "Citation "), `${number}`),
+    "The document as a whole. ",
+    element("a.back", { href: "#answer", data: { back: number } }, "back to the answer"),
+  );
+}

@@ -1,0 +1,178 @@
+/** Draws the graph, and lights up what a run has reached. */
+
+import { drawn, element } from "./dom.js";
+import { GAPS, isEnd, layout, shortName } from "./layout.js";
+import { taken } from "./taken.js";
+import { doing, seconds } from "./words.js";
+
+const SMALLEST = 0.75;
+const SECTIONS = {
+  critiques: ["decide", "offer"],
+  documents: ["retrieve", "grade", "refine", "keep"],
+  web: ["rewrite", "confirm", "search", "read", "select"],
+};
+const WORDS = {
+  idle: "", running: "running", done: "", failed: "failed", waiting: "waits", cancelled: "stopped",
+  skipped: "not taken",
+};
+const MARKS = { done: "✓ ", failed: "✕ ", waiting: "? ", cancelled: "– " };
+
+/** Where a node's work is shown on the page. */
+function sectionOf(id) {
+  if (id.startsWith("reflect")) return "critiques";
+  const found = Object.entries(SECTIONS).find(([, names]) => names.includes(shortName(id)));
+  return found ? found[0] : "answer";
+}
+
+/** A graph within an element; drawn again when the element's width asks for it. */
+export class GraphView {
+  /** @param {HTMLElement} holder */
+  constructor(holder) {
+    this.holder = holder;
+    this.graph = null;
+    this.run = null;
+    new ResizeObserver(() => this.#draw()).observe(holder);
+  }
+
+  /** Show another graph, untouched. */
+  open(graph) {
+    this.graph = graph;
+    this.run = null;
+    this.drawnFor = null;
+    this.#draw();
+  }
+
+  /** Light up what the run has reached. */
+  light(run) {
+    this.run = run;
+    if (this.graph) this.#mark();
+  }
+
+  #draw() {
+    const width = this.holder.clientWidth;
+    if (!this.graph || !width) return;
+    const { placed, across, way } = fitting(this.graph, width);
+    if (this.drawnFor === way) return;
+    this.drawnFor = way;
+    const svg = drawn("svg", { viewBox: `0 0 ${placed.width} ${placed.height}`, role: "group", "aria-label": "Nodes of the graph" });
+    svg.style.maxWidth = `${placed.width}px`;
+    svg.append(
+      ...placed.groups.map((group) => groupBox(group, across)),
+      ...(this.edges = placed.edges.map((edge) => edgeLine(edge, across))),
+      ...(this.nodes = placed.nodes.map(nodeBox)),
+    );
+    this.holder.replaceChildren(svg);
+    this.#mark();
+  }
+
+  #mark() {
+    const states = this.#states();
+    for (const node of this.nodes) markNode(node, states.get(node.dataset.node) ?? { state: "idle" });
+    const reached = new Set([...states].filter(([, { state }]) => state !== "skipped").map(([id]) => id));
+    const lit = taken(this.graph.edges, reached);
+    this.graph.edges.forEach((edge, at) => this.edges[at].classList.toggle("taken", lit.has(edge)));
+  }
+
+  /** Say for each node how far it is; the latest step counts where one ran several times. */
+  #states() {
+    const states = new Map();
+    const run = this.run;
+    if (!run) return states;
+    for (const step of run.steps) {
+      states.set(step.node, step);
+      if (step.node.includes(":")) states.set(`${step.node.slice(0, step.node.indexOf(":"))}:__start__`, { state: "done" });
+    }
+    states.set("__start__", { state: "done" });
+    if (run.phase === "done") {
+      states.set("__end__", { state: "done" });
+      for (const { id } of this.graph.nodes) if (!states.has(id)) states.set(id, { state: "skipped" });
+    }
+    return states;
+  }
+}
+
+/** Lay a graph out across if it stays legible, closer together if need be; else downwards. */
+function fitting(graph, width) {
+  for (const [way, gap] of Object.entries(GAPS)) {
+    const placed = layout(graph, true, gap);
+    if (width >= placed.width * (way === "wide" ? 1 : SMALLEST)) return { placed, across: true, way };
+  }
+  return { placed: layout(graph, false, GAPS.tight), across: false, way: "down" };
+}
+
+function groupBox({ name, x, y, width, height }, across) {
+  const box = drawn("rect", { x, y, width, height, rx: 14 });
+  const place = across
+    ? { x: x + width - 10, y: y + height + 14, "text-anchor": "end" }
+    : { x: x + width + 6, y: y + 14 };
+  const label = drawn("text", place, name);
+  return drawn("g", { class: "group", "aria-hidden": "true" }, box, label);
+}
+
+function edgeLine({ source, target, points, back }, across) {
+  const line = source === target ? loop : back ? detour : smooth;
+  return drawn("path", { d: line(points, across), class: "edge" });
+}
+
+function smooth([first, ...others], across) {
+  let [x, y] = first;
+  let path = `M${x},${y}`;
+  for (const [toX, toY] of others) {
+    const [midX, midY] = [(x + toX) / 2, (y + toY) / 2];
+    path += across ? `C${midX},${y} ${midX},${toY} ${toX},${toY}` : `C${x},${midY} ${toX},${midY} ${toX},${toY}`;
+    [x, y] = [toX, toY];
+  }
+  return path;
+}
+
+/** Lead an edge from a node to itself: from where it is left, back to where it is entered. */
+function loop([[fromX, fromY], [toX, toY]], across) {
+  return across
+    ? `M${fromX - 12},${fromY - 21}C${fromX - 6},${fromY - 44} ${toX + 6},${toY - 44} ${toX + 12},${toY - 21}`
+    : `M${fromX + 33},${fromY - 10}C${fromX + 58},${fromY - 6} ${toX + 58},${toY + 6} ${toX + 33},${toY + 10}`;
+}
+
+/** Lead an edge that goes back around the nodes it passes. */
+function detour([[fromX, fromY], [toX, toY]], across) {
+  const bow = 58;
+  return across
+    ? `M${fromX},${fromY}C${fromX + 30},${fromY - bow} ${toX - 30},${toY - bow} ${toX},${toY}`
+    : `M${fromX},${fromY}C${fromX + bow * 2},${fromY + 30} ${toX + bow * 2},${toY - 30} ${toX},${toY}`;
+}
+
+function nodeBox({ id, x, y, width, height }) {
+  if (isEnd(id)) {
+    const dot = drawn("circle", { cx: x + width / 2, cy: y + height / 2, r: width / 2 - 1, class: "end" });
+    dot.dataset.node = id;
+    return dot;
+  }
+  const node = drawn(
+    "a",
+    { class: "node", href: `#${sectionOf(id)}` },
+    drawn("rect", { x, y, width, height, rx: 10 }),
+    drawn("text", { class: "name", x: x + width / 2, y: y + height / 2 + 4.5 }, shortName(id)),
+    drawn("text", { class: "told", x: x + width / 2, y: y + height / 2 + 13 }),
+  );
+  node.dataset.node = id;
+  return node;
+}
+
+function markNode(node, step) {
+  node.dataset.state = step.state;
+  if (node.tagName !== "a") return;
+  const time = step.state === "done" && step.ended ? seconds(step.ended - step.started) : "";
+  const told = (MARKS[step.state] ?? "") + (time || WORDS[step.state]);
+  node.querySelector(".told").textContent = told;
+  node.classList.toggle("telling", told !== "");
+  const spoken = [shortName(node.dataset.node), step.state === "idle" ? "not reached" : step.state, time];
+  node.setAttribute("aria-label", spoken.filter(Boolean).join(", "));
+}
+
+/** Say what a run is doing just now. */
+export function nowDoing(run) {
+  const running = run.steps.filter((step) => step.state === "running" && !run.outer.has(step.id));
+  return running.length ? running.map((step) => doing(step.node)).join(" and ") : "waiting for the server";
+}
+
+/** A picture of nothing, while the graph is being fetched. */
+export const loadingGraph = () => element("p.hint", {}, "Fetching the graph…");

@@ -1,0 +1,225 @@
+/** The page: asks, follows the run, and draws what it brings. */
+
+import { drawAnswer } from "./answer.js";
+import { askHuman, closeQuestion } from "./confirm.js";
+import { drawCritiques } from "./critiques.js";
+import { DocumentsView } from "./documents.js";
+import { byId, element, show } from "./dom.js";
+import { GraphView, loadingGraph } from "./graph.js";
+import { History } from "./history.js";
+import { begin, cancelled, close, resume, take } from "./run.js";
+import * as server from "./server.js";
+import { Settings } from "./settings.js";
+import { tell } from "./status.js";
+import { drawEvents, drawNumbers } from "./trace.js";
+import { drawWeb } from "./web.js";
+
+const graphView = new GraphView(byId("graph"));
+const documentsView = new DocumentsView();
+const settings = new Settings(() => byId("question").focus());
+const history = new History(open);
+const drawings = new Map();
+const dirty = new Set();
+let assistants = [];
+let shown = null;
+let active = null;
+
+const DRAWN_BY = [
+  [["steps", "asked", "error"], (run) => graphView.light(run)],
+  [["steps", "draft", "answer", "abstained", "citations", "error", "asked"], (run) => drawAnswer(run, { ask })],
+  [["documents", "scores", "internal", "citations"], (run) => documentsView.draw(run)],
+  [["query", "hits", "pages", "external", "refused", "citations"], drawWeb],
+  [["critiques", "choices", "passages", "approximation"], drawCritiques],
+  [["events"], drawEvents],
+];
+
+/** Ask the server what it offers, and open the graph that the address names. */
+async function boot() {
+  show(byId("notice"), false);
+  byId("graph").replaceChildren(loadingGraph());
+  try {
+    assistants = await server.graphs();
+  } catch (error) {
+    return notice(down(error), boot);
+  }
+  const wanted = new URLSearchParams(location.search);
+  byId("question").value ||= wanted.get("question") ?? "";
+  const names = assistants.map((assistant) => assistant.graph_id);
+  const name = wanted.get("graph") ?? (names.includes("crag") ? "crag" : names[0]);
+  drawChoices(names);
+  if (names.includes(name)) return choose(name);
+  notice(`There is no graph “${name}” on this server; it has ${names.join(", ")}.`);
+  return choose(names.includes("crag") ? "crag" : names[0]);
+}
+
+function drawChoices(names) {
+  const options = names.map((name) => {
+    const about = assistants.find((one) => one.graph_id === name).description;
+    const radio = element("input", { type: "radio", name: "graph", value: name, onchange: () => choose(name) });
+    return element("label", { title: about }, radio, element("span", {}, name));
+  });
+  byId("graphs").replaceChildren(byId("graphs").firstElementChild, ...options);
+}
+
+const chosen = () => byId("ask").elements.namedItem("graph").value;
+
+/** Show another graph; its drawing and settings are fetched once. */
+async function choose(name) {
+  for (const radio of document.getElementsByName("graph")) radio.checked = radio.value === name;
+  const assistant = assistants.find((one) => one.graph_id === name)?.assistant_id;
+  try {
+    if (assistant && !drawings.has(name)) {
+      drawings.set(name, await Promise.all([server.drawing(assistant), server.settingsSchema(assistant)]));
+    }
+  } catch (error) {
+    return notice(down(error), () => choose(name));
+  }
+  if (chosen() !== name || !drawings.has(name)) return;
+  const [drawing, schema] = drawings.get(name);
+  settings.use(schema);
+  graphView.open(drawing);
+  if (shown?.graph === name) graphView.light(shown);
+}
+
+/** Start a run of the chosen graph. */
+async function ask(question) {
+  if (active || !question.trim()) return;
+  const run = begin(question.trim(), chosen(), settings.context(), performance.now());
+  show(byId("notice"), false);
+  open(run);
+  await follow(run, async (signal) => {
+    run.thread = await server.newThread();
+    history.note(run);
+    const { thread, graph, settings: context } = run;
+    return server.stream({ thread, graph, input: { question: run.question }, context }, signal);
+  });
+}
+
+/** Go on with a run that waits for a human. */
+async function decide(run, answer) {
+  if (active) return;
+  resume(run);
+  changed(run, ["steps", "asked"]);
+  const { thread, graph, settings: context } = run;
+  await follow(run, (signal) => server.stream({ thread, graph, resume: answer, context }, signal));
+}
+
+/** Read the stream to its end, whatever end that is. */
+async function follow(run, start) {
+  const stopping = new AbortController();
+  active = { run, stopping };
+  working(true);
+  history.note(run);
+  try {
+    for await (const part of await start(stopping.signal)) changed(run, take(run, part, performance.now()));
+    close(run, performance.now());
+  } catch (error) {
+    ended(run, error);
+  }
+  active = null;
+  working(false);
+  history.note(run);
+  changed(run, ["steps", "error", "asked", "events"]);
+}
+
+function ended(run, error) {
+  const now = performance.now();
+  if (error.name === "AbortError") return cancelled(run, now);
+  if (!(error instanceof server.ServerError)) throw error;
+  if (error.kind === "broken") return close(run, now, "broken", error.message);
+  run.error = { name: "", message: down(error) };
+  close(run, now, "failed");
+  if (error.kind === "down") notice(down(error), boot);
+}
+
+const down = (error) =>
+  error.kind === "down" ? "The server does not answer. Is “crag serve” still running?" : error.message;
+
+/** Stop reading, and tell the server. */
+function cancel() {
+  const run = active?.run ?? shown;
+  if (active) {
+    active.stopping.abort();
+    if (run.id) server.cancel(run.thread, run.id).catch((error) => notice(down(error)));
+  } else if (run?.phase === "waiting") {
+    cancelled(run, performance.now());
+    history.note(run);
+    changed(run, ["steps", "asked", "error"]);
+    working(false);
+  }
+}
+
+/** Show a run from its beginning. */
+function open(run) {
+  shown = run;
+  closeQuestion();
+  documentsView.clear();
+  for (const id of ["critiques", "web", "events", "numbers"]) show(byId(id), false);
+  history.show(run);
+  if (chosen() !== run.graph) choose(run.graph);
+  changed(run, DRAWN_BY.flatMap(([keys]) => keys));
+}
+
+/** Draw what changed, once for each frame. */
+function changed(run, keys) {
+  if (run !== shown) return;
+  if (!dirty.size) requestAnimationFrame(draw);
+  for (const key of keys) dirty.add(key);
+}
+
+function draw() {
+  const keys = [...dirty];
+  dirty.clear();
+  for (const [names, view] of DRAWN_BY) if (names.some((name) => keys.includes(name))) view(shown);
+  if (keys.includes("error") && !shown.values.hits?.length) drawWeb(shown);
+  drawNumbers(shown);
+  tell(shown);
+  if (keys.includes("asked") && shown.phase === "waiting" && !active) {
+    const run = shown;
+    askHuman(run.asked, (answer) => decide(run, answer));
+  } else if (shown.phase !== "waiting") closeQuestion();
+  working(active !== null);
+}
+
+/** Switch between asking and cancelling without losing the focus. */
+function working(busy) {
+  const cancellable = busy || shown?.phase === "waiting";
+  const lost = document.activeElement === byId("cancel") && !cancellable;
+  show(byId("cancel"), cancellable);
+  byId("send").setAttribute("aria-disabled", String(busy));
+  if (lost) byId("question").focus();
+}
+
+/** Say what is wrong with the server or the address, with a way to try again. */
+function notice(message, again) {
+  const retry = again && element("button", { type: "button", onclick: again }, "Try again");
+  byId("notice").replaceChildren(element("span", {}, message), ...(retry ? [retry] : []));
+  show(byId("notice"), true);
+}
+
+/** Lead a citation to its strip, and a strip back to where it was cited. */
+function jump(event) {
+  const { cite, back } = event.target.closest?.("a")?.dataset ?? {};
+  if (!cite && !back) return;
+  event.preventDefault();
+  const target = cite ? byId(`strip-${cite}`) ?? byId("documents") : document.querySelector(`#answer-body [data-cite="${CSS.escape(back)}"]`);
+  const holder = target?.closest("details");
+  if (holder) holder.open = true;
+  target?.focus({ preventScroll: true });
+  target?.scrollIntoView({ block: "center" });
+}
+
+byId("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  ask(byId("question").value);
+});
+byId("question").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  byId("ask").requestSubmit();
+});
+byId("cancel").addEventListener("click", cancel);
+document.addEventListener("click", jump);
+drawAnswer(null, { ask });
+history.draw();
+boot();

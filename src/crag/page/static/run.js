@@ -1,0 +1,162 @@
+/** A run as it is told by the server's events: pure data, drawn elsewhere. */
+
+/**
+ * @typedef {object} Step one execution of one node
+ * @property {string} id
+ * @property {string} node its name in the drawing, such as "web:search"
+ * @property {"running"|"done"|"failed"|"waiting"|"cancelled"} state
+ * @property {number} started milliseconds
+ * @property {number|null} ended
+ */
+
+/** Begin a run; nothing has been heard of it yet. */
+export function begin(question, graph, settings, now) {
+  return {
+    question,
+    graph,
+    settings,
+    thread: "",
+    id: "",
+    phase: "running",
+    started: now,
+    ended: null,
+    values: {},
+    steps: [],
+    draft: "",
+    asked: null,
+    error: null,
+    outer: new Set(),
+  };
+}
+
+/**
+ * Take in one event of the stream.
+ * @param {ReturnType<typeof begin>} run is changed
+ * @param {{event: string, data: any}} part
+ * @param {number} now milliseconds
+ * @returns {string[]} which keys of the state, or "steps", "draft", "asked", "error", changed
+ */
+export function take(run, { event, data }, now) {
+  const [kind, ...spaces] = event.split("|");
+  const path = spaces.map((space) => space.slice(0, space.lastIndexOf(":")));
+  for (const space of spaces) run.outer.add(space.slice(space.lastIndexOf(":") + 1));
+  if (kind === "metadata") run.id = data.run_id;
+  if (kind === "error") return failed(run, data, now);
+  if (kind === "messages") return spoken(run, data, path);
+  if (kind !== "tasks") return [];
+  return "input" in data ? entered(run, data, path, now) : left(run, data, now);
+}
+
+function failed(run, data, now) {
+  run.phase = /Interrupt|Cancel/.test(data.error) ? "cancelled" : "failed";
+  run.error = { name: data.error, message: plainError(data.message) };
+  stop(run, run.phase, now);
+  return ["steps", "error"];
+}
+
+function spoken(run, [chunk, metadata], path) {
+  if (path.length || metadata.langgraph_node !== "generate" || chunk.type !== "AIMessageChunk") return [];
+  run.draft += textOf(chunk.content);
+  return ["draft"];
+}
+
+function textOf(content) {
+  if (typeof content === "string") return content;
+  return content.map((block) => block.text ?? "").join("");
+}
+
+function entered(run, data, path, now) {
+  const known = run.steps.find((step) => step.id === data.id);
+  // A resumed run begins again what had ended before it was interrupted, and keeps its results.
+  if (known?.state === "done") return [];
+  const step = known ?? { id: data.id, node: [...path, data.name].join(":") };
+  Object.assign(step, { state: "running", started: now, ended: null });
+  if (!known) run.steps.push(step);
+  return ["steps"];
+}
+
+function left(run, data, now) {
+  const step = run.steps.find((known) => known.id === data.id);
+  if (!step || step.state === "done") return [];
+  step.ended = now;
+  step.state = data.error ? "failed" : data.interrupts?.length ? "waiting" : "done";
+  if (step.state === "waiting") {
+    run.asked = data.interrupts[0].value;
+    return ["steps", "asked"];
+  }
+  return ["steps", ...merge(run.values, data.result ?? {}, run.outer.has(data.id))];
+}
+
+/** Merge an update; a graph within has told its events and counts already, node by node. */
+function merge(values, update, toldBefore) {
+  for (const [key, value] of Object.entries(update)) {
+    if (!["events", "usage", "messages"].includes(key)) values[key] = value;
+    else if (toldBefore) continue;
+    else if (key === "usage") values.usage = sum(values.usage ?? {}, value);
+    else values[key] = [...(values[key] ?? []), ...value];
+  }
+  return Object.keys(update);
+}
+
+function sum(spent, added) {
+  const counts = { ...spent };
+  for (const [name, count] of Object.entries(added)) counts[name] = (counts[name] ?? 0) + count;
+  return counts;
+}
+
+/** Say that the stream has ended, for whatever reason `phase` names, or by itself. */
+export function close(run, now, phase = null, message = "") {
+  if (run.phase !== "running") return;
+  const byItself = run.asked ? "waiting" : "answer" in run.values ? "done" : "broken";
+  run.phase = phase ?? byItself;
+  if (run.phase === "broken") {
+    run.error = { name: "", message: message || "The stream ended before there was an answer." };
+  }
+  if (run.phase !== "waiting") stop(run, run.phase === "done" ? "done" : "cancelled", now);
+}
+
+/** Go on after a human has decided. */
+export function resume(run) {
+  run.asked = null;
+  run.phase = "running";
+}
+
+/** Cancel; whatever had been done stays. */
+export function cancelled(run, now) {
+  if (run.phase === "waiting") run.phase = "running";
+  close(run, now, "cancelled");
+  run.asked = null;
+}
+
+function stop(run, state, now) {
+  run.ended = now;
+  for (const step of run.steps) {
+    if (step.state === "running" || step.state === "waiting") {
+      Object.assign(step, { state: state === "done" ? "done" : state, ended: step.ended ?? now });
+    }
+  }
+}
+
+/** Say an error of the server's validation in a sentence; other messages are sentences already. */
+export function plainError(message) {
+  const lines = String(message).split("\n");
+  if (!/validation errors? for/.test(lines[0])) return String(message);
+  const found = [];
+  for (let at = 1; at < lines.length; at += 1) {
+    const told = /^ {2}(.+?) \[type=\w+, input_value=(.*), input_type=/.exec(lines[at]);
+    if (!told) continue;
+    const field = /^\S/.test(lines[at - 1]) && at > 1 ? lines[at - 1] : "";
+    const said = told[1].replace(/^Value error, /, "").replace(/^Input/, "it");
+    found.push(field ? `setting “${field}” cannot be ${told[2]}: ${said}` : said);
+  }
+  return found.length ? `${found.join("; ")}.` : String(message);
+}
+
+/** Return the whole trace as plain data, ready to be kept. */
+export function trace(run) {
+  const { question, graph, settings, thread, id, phase, error, values, steps } = run;
+  const times = steps.map(({ node, state, started, ended }) => ({
+    node, state, milliseconds: ended === null ? null : Math.round(ended - started),
+  }));
+  return { question, graph, settings, thread, run: id, phase, error, steps: times, state: values };
+}

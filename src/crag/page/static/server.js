@@ -1,0 +1,107 @@
+/** The API of the server that this page came from. */
+
+import { eventsOf } from "./sse.js";
+
+/** The server refused, or did not answer at all. */
+export class ServerError extends Error {
+  /**
+   * @param {"down"|"broken"|"refused"} kind not reached, lost midway, or answered with an error
+   * @param {string} message
+   * @param {number} status of HTTP; 0 without an answer
+   */
+  constructor(kind, message, status = 0) {
+    super(message);
+    this.kind = kind;
+    this.status = status;
+  }
+}
+
+const STREAMED = ["tasks", "messages-tuple"];
+
+async function call(path, options = {}) {
+  let response;
+  try {
+    response = await fetch(path, { credentials: "same-origin", ...options });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ServerError("down", "The server does not answer.");
+  }
+  if (!response.ok) throw await refusal(response);
+  return response;
+}
+
+async function refusal(response) {
+  const text = await response.text().catch(() => "");
+  let message = text;
+  try {
+    message = JSON.parse(text).detail ?? text;
+  } catch {
+    // Not JSON: a proxy's own words serve.
+  }
+  if (typeof message !== "string") message = JSON.stringify(message);
+  return new ServerError("refused", message || `status ${response.status}`, response.status);
+}
+
+const get = async (path) => (await call(path)).json();
+
+function post(path, body, signal) {
+  const headers = { "Content-Type": "application/json" };
+  return call(path, { method: "POST", headers, body: JSON.stringify(body), signal });
+}
+
+/** Return the assistants that the server made of its graphs, by name. */
+export async function graphs() {
+  const found = await (await post("/assistants/search", { limit: 100 })).json();
+  return found
+    .filter((assistant) => assistant.metadata?.created_by === "system")
+    .sort((one, other) => one.graph_id.localeCompare(other.graph_id));
+}
+
+export const drawing = (assistant) => get(`/assistants/${assistant}/graph?xray=1`);
+
+/** Return the JSON schema of the settings; without properties where the graph takes none. */
+export async function settingsSchema(assistant) {
+  return (await get(`/assistants/${assistant}/schemas`)).context_schema ?? { properties: {} };
+}
+
+/** Return what the server kept of a run, with what a human was asked, if anything. */
+export async function kept(thread) {
+  const state = await get(`/threads/${thread}/state`);
+  const interrupts = state.tasks.flatMap((task) => task.interrupts ?? []);
+  return { values: state.values, asked: interrupts[0]?.value ?? null, next: state.next };
+}
+
+export async function newThread() {
+  return (await (await post("/threads", {})).json()).thread_id;
+}
+
+/**
+ * Start a run on a thread, or go on with it, and yield its events with parsed data.
+ * A client that goes away cancels its run: nobody is left to read the answer.
+ * @param {{thread: string, graph: string, input?: object, resume?: any, context: object}} run
+ * @param {AbortSignal} signal
+ */
+export async function* stream({ thread, graph, input, resume, context }, signal) {
+  const asked = resume === undefined ? { input } : { command: { resume } };
+  const response = await post(`/threads/${thread}/runs/stream`, {
+    assistant_id: graph,
+    ...asked,
+    context,
+    stream_mode: STREAMED,
+    stream_subgraphs: true,
+    on_disconnect: "cancel",
+    multitask_strategy: "reject",
+  }, signal);
+  try {
+    for await (const { event, data } of eventsOf(response.body)) yield { event, data: JSON.parse(data) };
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    if (error instanceof SyntaxError) throw new ServerError("broken", "The stream ended within an event.");
+    throw new ServerError("broken", "The connection to the server broke.");
+  }
+}
+
+/** Cancel a run; one that has ended already is left as it is. */
+export async function cancel(thread, run) {
+  await post(`/threads/${thread}/runs/${run}/cancel?wait=0&action=interrupt`, {});
+}

@@ -1,0 +1,76 @@
+/** What was searched for on the web, what was found, what was read and kept. */
+
+import { byId, element, fill, link, show, webAddress } from "./dom.js";
+import { numbered, stripList } from "./strips.js";
+import { count, keptWords } from "./words.js";
+
+const READ = {
+  read: "page read",
+  cached: "page read before, from the cache",
+  given: "text came with the hit",
+  failed: "page not read",
+};
+
+/** Draw the web branch of a run, as far as it went. */
+export function drawWeb(run) {
+  const section = byId("web");
+  const { query, hits = [], external = [], refused, citations = [] } = run.values;
+  const went = run.steps.some((step) => step.node.startsWith("web"));
+  show(section, Boolean(went || hits.length || external.length));
+  if (section.hidden) return;
+  const cited = numbered(external, citations);
+  const list = element("ol.hits");
+  fill(list, hits, (hit, index) => hitItem(hit, index, run.values, cited));
+  section.replaceChildren(
+    element("h2", { id: "web-title" }, "Web"),
+    element("p.query", {}, query ? "Searched for: " : "Writing a query…", query ? element("q", {}, query) : null),
+    ...(refused ? [element("p.hint", {}, "The search was refused.")] : []),
+    ...(hits.length ? [element("p.hint", {}, summary(hits, external))] : []),
+    ...(hits.length || !ended(run) || refused ? [] : [element("p.hint", {}, "Nothing came of it; the events say why.")]),
+    list,
+  );
+}
+
+const ended = (run) => !["running", "waiting"].includes(run.phase);
+
+function summary(hits, external) {
+  const judged = external.some((strip) => strip.reason);
+  return [count(hits.length, "hit"), judged ? keptWords(external) : ""].filter(Boolean).join("; ") + ".";
+}
+
+function hitItem(hit, index, { pages = [], external = [] }, cited) {
+  const page = pages.find((one) => one.url === hit.url);
+  const strips = external.filter((strip) => strip.source.id === `hit-${index + 1}`);
+  const numbers = new Map(strips.filter((strip) => cited.has(strip)).map((strip) => [strip, cited.get(strip)]));
+  return element(
+    "li",
+    {},
+    element("p.hit", {}, link(hit.url, hit.title || hit.url), element("span.place", {}, site(hit.url))),
+    hit.snippet ? element("p.snippet", {}, hit.snippet) : null,
+    page ? element("p.why", { data: { status: page.status } }, pageWords(page)) : null,
+    strips.length ? opened(strips, numbers) : null,
+  );
+}
+
+function pageWords({ status, detail, paragraphs }) {
+  const told = status === "failed" ? detail : count(paragraphs, "paragraph");
+  return [READ[status] ?? status, told].filter(Boolean).join(" · ");
+}
+
+function opened(strips, numbers) {
+  const body = element("div.body");
+  const filled = () => body.childElementCount || body.append(stripList(strips, numbers));
+  const details = element("details", { ontoggle: filled }, element("summary", {}, keptOrRead(strips)), body);
+  if (numbers.size) {
+    filled();
+    details.open = true;
+  }
+  return details;
+}
+
+const keptOrRead = (strips) =>
+  strips.some((strip) => strip.reason) ? keptWords(strips) : `${count(strips.length, "strip")} to be judged`;
+
+function site(address) {
+  return webAddress(address) ? new URL(address).hostname : address;
+}

@@ -1,0 +1,124 @@
+/** What the page says in plain words. */
+
+/** What each event means; the event itself tells the detail and what was done instead. */
+export const EVENTS = {
+  nothing_retrieved: "No document was found",
+  retrieval_failed: "The documents could not be searched",
+  evaluator_failed: "The evaluator failed",
+  action_replaced: "A setting replaced the action",
+  contextualize_failed: "The question could not be made complete",
+  contextualize_skipped: "The question was taken as it is",
+  rewrite_failed: "The question could not be rewritten into a query",
+  rewrite_skipped: "No model rewrote the question",
+  search_unavailable: "The web cannot be searched",
+  search_failed: "The web search failed",
+  search_empty: "The web search brought nothing",
+  hits_dropped: "Some hits could not be used",
+  search_refused: "The web search was refused",
+  page_failed: "A page could not be read",
+  pages_skipped: "Not every page was read",
+  paragraphs_skipped: "Not every paragraph was judged",
+  budget_exhausted: "A budget was spent",
+  model_failed: "The model failed",
+  model_refused: "The model refused to answer",
+  model_empty: "The model said nothing",
+  citation_removed: "A citation referred to nothing",
+  link_removed: "A link stood in no source",
+  uncited_answer: "The answer cited nothing",
+  own_knowledge: "The model answered from its own knowledge",
+  reflection_limited: "Reflection reached a limit",
+  constraints_waived: "The constraints were waived",
+  unsupported_answer: "The answer is not supported",
+  abstained: "There is no answer",
+};
+
+/** Name an event; a kind nobody has put into words yet is spelled out. */
+export const eventWords = (kind) => EVENTS[kind] ?? spelled(kind);
+
+/** What each action means. */
+export const ACTIONS = {
+  correct: "The documents hold the answer: they are refined into strips.",
+  incorrect: "The documents do not help: they are discarded, and the web is searched.",
+  ambiguous: "The documents may help: they are refined, and the web is searched as well.",
+};
+
+const DOING = {
+  begin: "reading the question",
+  retrieve: "looking for documents",
+  contextualize: "making the question complete",
+  grade: "grading the documents",
+  refine: "refining the documents into strips",
+  keep: "keeping all documents",
+  rewrite: "writing a query for the web",
+  confirm: "asking for your decision",
+  search: "searching the web",
+  read: "reading pages",
+  select: "choosing what helps",
+  reflect: "reflecting",
+  decide: "deciding whether to retrieve",
+  offer: "preparing the passages",
+  compete: "judging an answer for each passage",
+  extend: "writing and judging the next segment",
+  scan: "reading the passages one by one",
+  conclude: "concluding",
+  generate: "writing the answer",
+};
+
+/** Say what a node does, such as "searching the web". */
+export const doing = (node) => DOING[lastName(node)] ?? `at ${spelled(lastName(node))}`;
+
+const lastName = (node) => node.split(":").at(-1);
+
+const DONE = {
+  retrieve: ({ documents = [] }) => count(documents.length, "document"),
+  grade: ({ action, scores = [] }) => `${action}; the best score is ${score(best(scores))}`,
+  refine: ({ internal = [] }) => keptWords(internal),
+  rewrite: ({ query }) => `query: ${query}`,
+  search: ({ hits = [] }) => count(hits.length, "hit"),
+  read: ({ pages = [] }) => count(pages.filter((page) => page.status !== "failed").length, "page"),
+  select: ({ external = [] }) => keptWords(external),
+  offer: ({ passages = [] }) => count(passages.length, "passage"),
+  compete: ({ critiques = [] }) => count(critiques.length, "candidate"),
+};
+
+/** Say what a node has brought, from the state after it. */
+export function brought(node, values) {
+  const name = lastName(node);
+  return `${spelled(name)}: ${DONE[name]?.(values) ?? "done"}`;
+}
+
+const best = (scores) => scores.reduce((one, other) => Math.max(one, other), -Infinity);
+
+export const keptWords = (strips) =>
+  `${strips.filter((strip) => strip.kept).length} of ${count(strips.length, "strip")} kept`;
+
+/** Write a number of things: "1 strip", "2 strips". */
+export const count = (number, noun) =>
+  `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+
+/** Write a score with its sign and two decimals. */
+export function score(number) {
+  if (!Number.isFinite(number)) return "none";
+  return `${number < 0 ? "−" : "+"}${Math.abs(number).toFixed(2)}`;
+}
+
+/** Write a name without underscores. */
+export const spelled = (name) => String(name).replaceAll("_", " ");
+
+/** Write a duration. */
+export const seconds = (milliseconds) =>
+  milliseconds < 995 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
+
+export const PHASES = {
+  running: "running",
+  waiting: "waits for you",
+  done: "answered",
+  abstained: "no answer",
+  cancelled: "cancelled",
+  failed: "failed",
+  broken: "broken off",
+};
+
+/** Name the phase of a run as the history shows it. */
+export const phaseOf = (run) =>
+  run.phase === "done" && run.values.abstained ? "abstained" : run.phase;

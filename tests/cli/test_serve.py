@@ -1,0 +1,157 @@
+"""`crag serve`: what it refuses, what it starts, and that nothing is left of it."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from typer.testing import CliRunner
+
+from crag.cli.app import app
+from crag.cli.serve import (
+    GRAPHS,
+    Address,
+    ServerError,
+    configuration,
+    require_port,
+    require_server,
+)
+from crag.errors import IndexNotFoundError
+from tests.page.serving import environment, free_port, wait_for
+
+ROOT = Path(__file__).parents[2]
+CRAG = str(Path(sys.executable).with_name("crag"))
+
+
+def test_it_serves_what_langgraph_json_does() -> None:
+    written = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
+    made = configuration()
+    assert made["http"]["app"] == written["http"]["app"]
+    assert list(made["graphs"]) == list(written["graphs"]) == list(GRAPHS)
+    for name, graph in written["graphs"].items():
+        assert made["graphs"][name]["description"] == graph["description"]
+        file, graph_name = graph["path"].split(":")
+        module = file.removeprefix("./").removesuffix(".py").replace("/", ".")
+        assert made["graphs"][name]["path"] == f"crag.{module}:{graph_name}"
+
+
+def test_only_studio_may_ask_from_another_site() -> None:
+    assert configuration()["http"]["cors"]["allow_origins"] == ["https://smith.langchain.com"]
+
+
+def test_without_the_server_it_names_the_command_that_installs_it() -> None:
+    with pytest.raises(ServerError, match=r"pip install 'corrective-rag\[studio\]'"):
+        require_server("no_such_package")
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ServerError, match=f"port {port} is taken; .*--port"):
+            require_port(Address("127.0.0.1", port))
+
+
+def test_a_host_that_is_not_this_machine_is_named() -> None:
+    with pytest.raises(ServerError, match=r"'192\.0\.2\.1' is no address of this machine.*--host"):
+        require_port(Address("192.0.2.1", 2024))
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [("127.0.0.1", "http://127.0.0.1:1"), ("::", "http://[::1]:1"), ("::1", "http://[::1]:1")],
+)  # fmt: skip
+def test_the_address_is_one_for_this_machine(host: str, url: str) -> None:
+    assert Address(host, 1).url == url
+
+
+def test_a_missing_index_is_told_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["serve", "--index", "nowhere", "--port", str(free_port())])
+    assert isinstance(result.exception, IndexNotFoundError)
+    assert "crag index" in str(result.exception)
+
+
+@pytest.mark.parametrize("port", ["0", "70000", "many"])
+def test_a_port_that_is_none_is_refused(port: str) -> None:
+    assert CliRunner().invoke(app, ["serve", "--port", port]).exit_code == 2
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Make a folder with an index, where nothing of the repository is."""
+    (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
+    command = [CRAG, "index", "kettle.md", "--index", "made"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    (tmp_path / ".env").write_text("CRAG_INDEX=made\n")
+    return tmp_path
+
+
+@contextmanager
+def started(folder: Path, port: int, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start `crag serve` with temporary files of its own; its index is named in `.env` only."""
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    with (
+        (folder / "said").open("wb") as said,
+        subprocess.Popen(
+            [CRAG, "serve", "--port", str(port)], cwd=folder, stdout=said, stderr=said,
+            env=environment(TMPDIR=str(temporary), **variables),
+        ) as serve,
+    ):  # fmt: skip
+        yield serve
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_anywhere_and_ends_with_all_it_started(
+    folder: Path, ending: signal.Signals
+) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with started(folder, port) as serve:
+        try:
+            wait_for(url, serve)
+            page = httpx.get(url)
+            assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
+            assert "<title>crag: ask and watch</title>" in page.text
+            assert httpx.get(url, headers={"Host": "evil.example"}).status_code == 400
+            found = httpx.post(f"{url}/assistants/search", json={}).json()
+            assert {one["graph_id"] for one in found} == set(GRAPHS)
+            asked = {"assistant_id": "crag", "input": {"question": "How long does a kettle take?"}}
+            state = httpx.post(f"{url}/runs/wait", json=asked, timeout=120).json()
+            assert "three minutes" in state["answer"]
+            below = psutil.Process(serve.pid).children(recursive=True)
+            assert below
+        finally:
+            serve.send_signal(ending)
+            assert serve.wait(20) == 0
+    assert not any(process.is_running() for process in below)
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url)
+    assert {path.name for path in folder.iterdir()} == {
+        "kettle.md", "made", ".env", "said", "temporary",
+    }  # fmt: skip
+    assert not list((folder / "temporary").glob("crag-serve-*"))
+    said = (folder / "said").read_text()
+    assert re.search(rf"^Page +{url}/$", said, re.MULTILINE)
+    assert re.search(rf"^API +{url}/docs$", said, re.MULTILINE)
+    assert "baseUrl=http%3A%2F%2F127.0.0.1%3A" in said
+
+
+@pytest.mark.slow
+def test_a_server_that_cannot_start_says_why(folder: Path) -> None:
+    with started(folder, free_port(), MOUNT_PREFIX="no-slash") as serve:
+        assert serve.wait(60) == 2
+    said = (folder / "said").read_text()
+    assert "LangGraph's server ended" in said
+    assert "Invalid mount_prefix 'no-slash'" in said

@@ -1,0 +1,79 @@
+"""Graphs of fakes for the page to show: hostile text, many strips, a large trace, slow words."""
+
+import time
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
+
+from crag.graph import build_crag, build_rag
+from crag.parts import Hit, Parts
+from crag.testing import FakeChatModel, FakeEvaluator, FakeReader, FakeRetriever, FakeSearcher
+
+HOSTILE = (
+    "The first <b>program</b> was by Ada. It came in 1843. So the notes say. "
+    "<script>document.title = 'owned'</script> stands in the first notes. "
+    "<img src=x onerror=\"document.title = 'owned'\"> too. And nothing else there. "
+    "Cats sleep a lot in winter. They like to be warm. That is all of it."
+)
+SCORES = {"first": 0.3, "Babbage": -0.2}
+
+
+class SlowModel(FakeChatModel):
+    """Takes its time for each word, so that a run can be watched and cancelled.
+
+    Its first reply is a query; it answers with the second where it is given passages.
+    """
+
+    def _reply(self, messages: list[BaseMessage]) -> str:
+        return self.replies["<passage" in messages[-1].text]
+
+    def _stream(self, *arguments: Any, **options: Any) -> Any:
+        for chunk in super()._stream(*arguments, **options):
+            time.sleep(0.1)
+            yield chunk
+
+
+def _document(text: str, name: str, source: str) -> Document:
+    return Document(text, id=name, metadata={"title": name, "source": source, "position": "line 1"})
+
+
+_hostile = Parts(
+    retriever=FakeRetriever(
+        documents=[
+            _document(HOSTILE, "Ada <i>Lovelace</i>", "javascript:document.title='owned'"),
+            _document("Babbage designed engines for years.", "Babbage", "https://example.org/b"),
+        ]
+    ),
+    evaluator=FakeEvaluator(SCORES),
+    model=SlowModel(
+        replies=["ada first program", "Ada did it first [1], <b>surely</b>, and all agree [2, 4]."]
+    ),
+    searcher=FakeSearcher(
+        [
+            Hit("<u>Programmers</u>", "https://example.org/p", "She was first."),
+            Hit("Trap", "javascript:document.title='owned'", "first of all"),
+        ]
+    ),
+    reader=FakeReader({"https://example.org/p": ["She was the <s>first</s> programmer of all."]}),
+)
+hostile = build_crag(_hostile)
+plain = build_rag(_hostile)
+
+
+def _of_length(documents: int, strips: int, sentence: str) -> Parts:
+    """Parts whose documents have as many strips of three such sentences."""
+    texts = [
+        " ".join(f"{sentence} {at}.{number}." for number in range(3 * strips))
+        for at in range(documents)
+    ]
+    found = [_document(text, f"Document {at}", f"/d/{at}.md") for at, text in enumerate(texts)]
+    return Parts(
+        retriever=FakeRetriever(documents=found),
+        evaluator=FakeEvaluator(0.9),
+        model=FakeChatModel(replies=["It is so [1]."]),
+    )
+
+
+many = build_crag(_of_length(10, 12, "The kettle boils water in three minutes or so in case"))
+large = build_crag(_of_length(10, 120, "The kettle " + "boils water and steams " * 30 + "in case"))

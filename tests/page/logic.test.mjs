@@ -1,0 +1,241 @@
+/* What the page computes, without a browser: `python -m pytest tests/page/test_logic.py`. */
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import test from "node:test";
+import { pathToFileURL } from "node:url";
+
+const load = (name) => import(pathToFileURL(join(process.env.PAGE, name)).href);
+
+const { pieces } = await load("answer.js");
+const { scale, zone } = await load("bars.js");
+const { webAddress } = await load("dom.js");
+const { GAPS, layout } = await load("layout.js");
+const { placeNamer } = await load("places.js");
+const { begin, cancelled, close, plainError, resume, take, trace } = await load("run.js");
+const { bounds, fieldOf, read } = await load("settings.js");
+const { eventsOf } = await load("sse.js");
+const { numbered } = await load("strips.js");
+const { taken } = await load("taken.js");
+
+const drawing = JSON.parse(process.env.DRAWING);
+const schema = JSON.parse(process.env.SCHEMA);
+
+async function all(chunks) {
+  const body = new ReadableStream({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(chunk);
+      controller.close();
+    },
+  });
+  const found = [];
+  for await (const event of eventsOf(body)) found.push(event);
+  return found;
+}
+
+test("events are read however the stream is cut, within a letter too", async () => {
+  const bytes = new TextEncoder().encode(
+    'event: tasks|web:1\r\ndata: {"text":"größer → ✓"}\r\n\r\n: a comment\n\ndata: one\ndata: two\n\n',
+  );
+  const expected = [
+    { event: "tasks|web:1", data: '{"text":"größer → ✓"}' },
+    { event: "message", data: "one\ntwo" },
+  ];
+  for (const size of [1, 2, 3, 7, bytes.length]) {
+    const chunks = [];
+    for (let at = 0; at < bytes.length; at += size) chunks.push(bytes.slice(at, at + size));
+    assert.deepEqual(await all(chunks), expected);
+  }
+});
+
+test("an event that is cut off is not told", async () => {
+  assert.deepEqual(await all([new TextEncoder().encode("event: tasks\ndata: {\"half\":")]), []);
+});
+
+const started = (id, name, space = "") => ({ event: `tasks${space}`, data: { id, name, input: {} } });
+const finished = (id, name, result, space = "") => ({
+  event: `tasks${space}`, data: { id, name, result, error: null, interrupts: [] },
+});
+const usage = (calls) => ({ llm_calls: calls });
+const event = (kind) => ({ kind, node: "rewrite", detail: "", fallback: "" });
+
+function told(...parts) {
+  const run = begin("Why?", "crag", {}, 0);
+  parts.forEach((part, at) => take(run, part, 10 * (at + 1)));
+  return run;
+}
+
+test("a graph within tells its events and counts once", () => {
+  const run = told(
+    started("a", "web"),
+    started("b", "rewrite", "|web:a"),
+    finished("b", "rewrite", { query: "q", events: [event("rewrite_skipped")], usage: usage(1) }, "|web:a"),
+    finished("a", "web", { query: "q", events: [event("rewrite_skipped")], usage: usage(1) }),
+    started("c", "generate"),
+    finished("c", "generate", { answer: "A [1].", events: [event("own_knowledge")], usage: usage(1) }),
+  );
+  close(run, 100);
+  assert.equal(run.phase, "done");
+  assert.deepEqual(run.values.events.map((one) => one.kind), ["rewrite_skipped", "own_knowledge"]);
+  assert.deepEqual(run.values.usage, { llm_calls: 2 });
+  assert.deepEqual(run.steps.map((step) => [step.node, step.state, step.ended - step.started]), [
+    ["web", "done", 30], ["web:rewrite", "done", 10], ["generate", "done", 10],
+  ]);
+});
+
+test("a run waits for a human, goes on, and keeps what had been done before", () => {
+  const asked = { kind: "confirm_web", query: "q" };
+  const run = told(
+    started("r", "refine"),
+    finished("r", "refine", { internal: [], events: [], usage: {} }),
+    started("w", "web"),
+    started("f", "confirm", "|web:w"),
+    { event: "tasks|web:w", data: { id: "f", name: "confirm", result: {}, error: null, interrupts: [{ value: asked }] } },
+  );
+  close(run, 60);
+  assert.equal(run.phase, "waiting");
+  assert.deepEqual(run.asked, asked);
+  resume(run);
+  for (const part of [started("r", "refine"), started("w", "web"), started("f", "confirm", "|web:w")]) take(run, part, 70);
+  assert.equal(run.steps.find((step) => step.node === "refine").state, "done");
+  assert.equal(run.steps.find((step) => step.node === "web:confirm").state, "running");
+  cancelled(run, 80);
+  assert.equal(run.phase, "cancelled");
+  assert.equal(run.steps.find((step) => step.node === "web:confirm").state, "cancelled");
+  assert.deepEqual(run.values.internal, []);
+});
+
+test("only what the last node says is the draft of the answer", () => {
+  const chunk = (content) => ({ type: "AIMessageChunk", content });
+  const from = (node) => ({ langgraph_node: node });
+  const run = told(
+    { event: "messages|web:1", data: [chunk("query"), from("rewrite")] },
+    { event: "messages", data: [chunk("An "), from("generate")] },
+    { event: "messages", data: [chunk([{ type: "text", text: "answer" }]), from("generate")] },
+    { event: "messages", data: [{ type: "ai", content: "An answer, whole" }, from("generate")] },
+  );
+  assert.equal(run.draft, "An answer");
+});
+
+test("every end of a stream is told apart", () => {
+  const broken = told(started("a", "retrieve"));
+  close(broken, 50);
+  assert.equal(broken.phase, "broken");
+  assert.equal(broken.steps[0].state, "cancelled");
+  const refused = told({ event: "error", data: { error: "QuestionError", message: "question is empty" } });
+  assert.deepEqual([refused.phase, refused.error.message], ["failed", "question is empty"]);
+  assert.equal(told({ event: "error", data: { error: "UserInterrupt", message: "" } }).phase, "cancelled");
+});
+
+test("the trace is plain data with all that the run brought", () => {
+  const run = told(started("a", "retrieve"), finished("a", "retrieve", { documents: [{ id: "1" }] }));
+  close(run, 90, "cancelled");
+  const kept = JSON.parse(JSON.stringify(trace(run)));
+  assert.deepEqual(kept.state, { documents: [{ id: "1" }] });
+  assert.deepEqual(kept.steps, [{ node: "retrieve", state: "done", milliseconds: 10 }]);
+  assert.equal(kept.phase, "cancelled");
+});
+
+test("errors of the server's validation become sentences", () => {
+  const bound = "1 validation error for Settings\nk\n  Input should be greater than or equal to 1 [type=greater_than_equal, input_value=0, input_type=int]\n    For further information visit https://errors.example/x";
+  assert.equal(plainError(bound), "setting “k” cannot be 0: it should be greater than or equal to 1.");
+  const both = "1 validation error for Settings\n  Value error, lower (1.0) must not be above upper (-1.0) [type=value_error, input_value={'upper': -1}, input_type=dict]";
+  assert.equal(plainError(both), "lower (1.0) must not be above upper (-1.0).");
+  assert.equal(plainError("question is empty"), "question is empty");
+});
+
+test("every setting of the schema has a form, and its default passes it", () => {
+  const fields = Object.entries(schema.properties).map(([name, property]) => fieldOf(name, property));
+  assert.ok(fields.length > 30);
+  for (const field of fields) {
+    assert.ok(["choice", "boolean", "number", "integer", "string", "array"].includes(field.kind), field.name);
+    if (["boolean", "array"].includes(field.kind)) continue;
+    const given = field.preset === null ? "" : String(field.preset);
+    assert.deepEqual(read(field, given), { value: field.preset }, field.name);
+  }
+});
+
+test("values outside their bounds are refused in words", () => {
+  const field = (name) => fieldOf(name, schema.properties[name]);
+  assert.equal(bounds(field("k")), "1 to 1,000");
+  for (const text of ["0", "1001", "2.5", "many", "", "Infinity"]) assert.ok(read(field("k"), text).problem.startsWith(field("k").title));
+  assert.deepEqual(read(field("k"), "7"), { value: 7 });
+  assert.deepEqual(read(field("upper"), ""), { value: null });
+  assert.match(read(field("upper"), "101").problem, /-100 to 100/);
+  assert.match(read(field("max_web_seconds"), "0").problem, /above 0 to 600/);
+  assert.deepEqual(read(field("only"), ""), { value: null });
+});
+
+test("citations are cut out of an answer, alone and in lists", () => {
+  assert.deepEqual(pieces("A [1]. B [2, 3]; [x] and [12345]."), ["A ", [1], ". B ", [2, 3], "; [x] and [12345]."]);
+  assert.deepEqual(pieces("nothing"), ["nothing"]);
+});
+
+test("a citation leads to the first kept strip of its text and source", () => {
+  const strip = (text, id, kept) => ({ text, kept, source: { id } });
+  const strips = [strip("a", "1", false), strip("a", "2", true), strip("a", "1", true), strip("a", "1", true)];
+  const found = numbered(strips, [{ number: 4, text: "a", source: { id: "1" } }, { number: 5, text: "b", source: { id: "1" } }]);
+  assert.deepEqual([...found], [[strips[2], 4]]);
+});
+
+test("links lead to web pages only", () => {
+  for (const bad of ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "docs/a.md", "", " java\nscript:1"]) {
+    assert.equal(webAddress(bad), "", bad);
+  }
+  assert.equal(webAddress("https://example.org/a?b#c"), "https://example.org/a?b#c");
+});
+
+test("paths are shown without the folder they have in common", () => {
+  const documents = ["/home/me/docs/a.md", "/home/me/docs/b/c.md", "https://example.org/d"].map((source) => ({ metadata: { source } }));
+  const name = placeNamer(documents);
+  assert.equal(name("/home/me/docs/b/c.md", "line 3"), "b/c.md, line 3");
+  assert.equal(name("https://example.org/d", ""), "https://example.org/d");
+  assert.equal(placeNamer([documents[0]])("/home/me/docs/a.md", ""), "a.md");
+  assert.equal(placeNamer([{ metadata: null }, {}])("x", "page 1"), "x, page 1");
+});
+
+test("scores beyond the usual range widen the scale", () => {
+  const limits = { upper: 0.5, lower: -0.5 };
+  assert.equal(scale([0], limits)(0), 50);
+  assert.equal(scale([3, -1], limits)(3), 100);
+  assert.deepEqual([0.5, 0.49, -0.5, -0.51].map((points) => zone(points, limits)), ["correct", "ambiguous", "ambiguous", "incorrect"]);
+});
+
+const inside = (node, box) =>
+  node.x >= 0 && node.y >= 0 && node.x + node.width <= box.width && node.y + node.height <= box.height;
+const apart = (one, other) =>
+  one.x + one.width <= other.x || other.x + other.width <= one.x
+  || one.y + one.height <= other.y || other.y + other.height <= one.y;
+
+test("every graph is laid out without overlap, across and downwards", () => {
+  for (const [name, graph] of Object.entries(drawing)) {
+    for (const [across, gap] of [[true, GAPS.wide], [true, GAPS.tight], [false, GAPS.tight]]) {
+      const placed = layout(graph, across, gap);
+      assert.equal(placed.nodes.length, graph.nodes.length);
+      placed.nodes.forEach((node, at) => {
+        assert.ok(inside(node, placed), `${name}: ${node.id}`);
+        for (const other of placed.nodes.slice(at + 1)) assert.ok(apart(node, other), `${name}: ${node.id}, ${other.id}`);
+      });
+      const at = new Map(placed.nodes.map((node) => [node.id, across ? node.x : node.y]));
+      for (const { source, target, back } of placed.edges) assert.ok(back || at.get(source) < at.get(target));
+    }
+  }
+});
+
+test("a long edge passes beside the nodes it leaves out", () => {
+  const placed = layout(drawing.crag, true);
+  const line = placed.edges.find((edge) => edge.source === "refine" && edge.target === "generate");
+  assert.ok(line.points.length > 2);
+  for (const [x, y] of line.points) {
+    for (const node of placed.nodes.filter(({ id }) => id.startsWith("web:"))) {
+      assert.ok(y < node.y || y > node.y + node.height || x < node.x || x > node.x + node.width);
+    }
+  }
+});
+
+test("an edge is lit unless the run came another way", () => {
+  const edges = [["a", "b"], ["a", "c"], ["b", "c"], ["c", "c"], ["c", "d"]].map(([source, target]) => ({ source, target }));
+  const names = (reached) => [...taken(edges, new Set(reached))].map(({ source, target }) => source + target);
+  assert.deepEqual(names(["a", "b", "c"]), ["ab", "bc"]);
+  assert.deepEqual(names(["a", "c"]), ["ac"]);
+});

@@ -1,0 +1,90 @@
+"""The real LangGraph server on loopback, with the page, for graphs of a test's own."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+ROOT = Path(__file__).parents[2]
+GRAPHS = Path(__file__).with_name("graphs.py")
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """Return the environment without anybody's keys, and with `variables`."""
+    secret = ("_KEY", "_TOKEN")
+    bare = {name: value for name, value in os.environ.items() if not name.endswith(secret)}
+    return bare | {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "1"} | variables
+
+
+def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
+    """Wait until the server answers."""
+    for _ in range(600):
+        assert server.poll() is None, "the server stopped"
+        try:
+            if httpx.get(f"{url}/ok").status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.2)
+    raise AssertionError("the server did not start in two minutes")
+
+
+@contextmanager
+def serving(
+    graphs: Mapping[str, str], folder: Path
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Serve `graphs`, names to files and objects, with the page; stop it in the end."""
+    http = {"app": "crag.page.app:app"}
+    (folder / "langgraph.json").write_text(
+        json.dumps({"dependencies": ["."], "graphs": dict(graphs), "http": http})
+    )
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
+    command += ["--port", str(port), "--n-jobs-per-worker", "8"]
+    with (
+        (folder / "server.log").open("wb") as log,
+        subprocess.Popen(
+            command, cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT
+        ) as server,
+    ):
+        try:
+            wait_for(url, server)
+            yield url, server
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+@contextmanager
+def serving_guide(folder: Path) -> Iterator[str]:
+    """Serve our own guide as a user would, from another folder, with `crag serve`."""
+    crag = str(Path(sys.executable).with_name("crag"))
+    index = [crag, "index", str(ROOT / "docs"), "--index", str(folder / "index")]
+    subprocess.run(index, check=True, capture_output=True)
+    port = free_port()
+    command = [crag, "serve", "--index", "index", "--port", str(port)]
+    with (
+        (folder / "serve.log").open("wb") as log,
+        subprocess.Popen(command, cwd=folder, env=environment(), stdout=log) as server,
+    ):
+        try:
+            wait_for(f"http://127.0.0.1:{port}", server)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+            server.wait(20)

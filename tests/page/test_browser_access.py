@@ -1,0 +1,183 @@
+"""For everybody: keyboard, screen reader, narrow and dark screens, slow machines."""
+
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from tests.page.asking import ask, open_everything, phase, set_setting
+
+pytestmark = pytest.mark.browser
+AXE = files("axe_playwright_python").joinpath("axe.min.js")
+ADA = "Who wrote the first program?"
+Visit = Callable[..., Any]
+
+
+def violations(page: Any) -> list[str]:
+    """Return what axe-core finds serious or critical, with the element it found."""
+    page.wait_for_timeout(400)  # Colours have settled.
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("axe.run().then(({violations}) => violations)")
+    return [
+        f"{one['id']} ({one['impact']}): {node['html'][:120]}"
+        for one in found
+        if one["impact"] in {"serious", "critical"}
+        for node in one["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_any_state(visit: Visit, site: str, scheme: str) -> None:
+    page = visit(f"{site}/?graph=hostile", color_scheme=scheme)
+    assert violations(page) == []
+    page.click("#open-settings")
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    set_setting(page, confirm_web=True)
+    ask(page, ADA, until="#confirm:not([hidden])")
+    assert violations(page) == []
+    page.press("#query", "Enter")
+    page.wait_for_selector("#answer[data-phase=done]")
+    open_everything(page)
+    assert violations(page) == []
+    set_setting(page, max_question_characters="3")
+    ask(page, ADA, until="#answer[data-phase=failed]")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_critiques(visit: Visit, demo: str, scheme: str) -> None:
+    page = visit(f"{demo}/?graph=self_rag", color_scheme=scheme)
+    ask(page, "What is a knowledge strip?")
+    assert page.locator("#critiques tbody tr").count() > 1
+    assert violations(page) == []
+
+
+def test_axe_would_find_something(visit: Visit, site: str) -> None:
+    page = visit(site)
+    page.evaluate("document.getElementById('question').labels[0].remove()")
+    page.evaluate("document.getElementById('question').removeAttribute('placeholder')")
+    assert any("label" in violation for violation in violations(page))
+
+
+def focused(page: Any) -> str:
+    """Return the id, name or text of what has the focus."""
+    return str(page.evaluate(
+        "(({id, name, textContent}) => id || name || textContent)(document.activeElement)"
+    ))  # fmt: skip
+
+
+def tab_to(page: Any, wanted: str, *, back: bool = False) -> None:
+    """Press Tab until something is focused; it has to be reached within a hundred."""
+    for _ in range(100):
+        page.keyboard.press("Shift+Tab" if back else "Tab")
+        if wanted in focused(page):
+            return
+    raise AssertionError(f"{wanted} cannot be reached with Tab")
+
+
+def test_the_keyboard_alone_does_everything(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=hostile")
+    keyboard = page.keyboard
+    keyboard.press("Tab")
+    assert "Skip to the question" in focused(page)
+    keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#question"
+    tab_to(page, "graph")
+    keyboard.press("ArrowRight")
+    keyboard.press("ArrowLeft")
+    assert page.locator("#graphs input:checked").get_attribute("value") == "hostile"
+    tab_to(page, "open-settings")
+    keyboard.press("Enter")
+    tab_to(page, "setting-confirm_web")
+    keyboard.press("Space")
+    keyboard.press("Enter")
+    assert page.locator("#changed li").count() == 1
+    assert focused(page) == "question"
+    keyboard.type(ADA)
+    keyboard.press("Enter")
+    page.wait_for_selector("#confirm:not([hidden])")
+    keyboard.press("Tab")
+    keyboard.type(" again")
+    keyboard.press("Enter")
+    page.wait_for_selector("#answer[data-phase=done]")
+    assert "again" in page.inner_text("#web .query")
+    page.focus("#question")
+    tab_to(page, "retrieve")
+    keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#documents"
+    page.focus("#answer")
+    keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "cite"
+    keyboard.press("Enter")
+    assert focused(page) == "strip-1"
+    keyboard.press("Tab")
+    keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.dataset.cite") == "1"
+    page.focus("#strip-4")
+    tab_to(page, "Download the trace")
+    with page.expect_download():
+        keyboard.press("Enter")
+    tab_to(page, ADA)
+    keyboard.press("Enter")
+    assert phase(page) == "done"
+
+
+def test_a_run_is_cancelled_with_the_keyboard(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=plain")
+    ask(page, ADA, until=".draft")
+    tab_to(page, "cancel")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#answer[data-phase=cancelled]")
+    assert focused(page) == "question"
+
+
+def test_every_step_is_read_out(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=hostile")
+    assert page.get_attribute("#status", "role") == "status"
+    page.evaluate("""() => {
+      window.said = [];
+      new MutationObserver(() => said.push(document.getElementById("status").textContent))
+        .observe(document.getElementById("status"), {childList: true});
+    }""")
+    ask(page, ADA)
+    said = " ".join(page.evaluate("window.said"))
+    for words in (
+        "grade: ambiguous; the best score is +0.30",
+        "Now writing the answer",
+        "Answered",
+    ):
+        assert words in said
+    label = page.get_attribute("[data-node='web:search']", "aria-label")
+    assert label.startswith("search, done")
+
+
+@pytest.mark.parametrize("width", [320, 390, 768])
+def test_nothing_is_wider_than_a_narrow_screen(visit: Visit, demo: str, width: int) -> None:
+    page = visit(f"{demo}/?graph=self_rag", viewport={"width": width, "height": 800})
+    ask(page, "What is a knowledge strip?")
+    page.locator("#documents summary").first.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.click("#open-settings")
+    assert page.evaluate("document.querySelector('dialog').scrollWidth") <= width
+
+
+def test_the_page_is_painted_within_a_second(visit: Visit, site: str) -> None:
+    page = visit(site)
+    page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
+    painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert painted < 1000
+
+
+def test_a_hundred_strips_hold_nothing_up(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=many")
+    ask(page, "How long does the kettle take?")
+    open_everything(page)
+    page.wait_for_function("() => document.querySelectorAll('.strip').length >= 100")
+    page.wait_for_timeout(300)
+    assert max(page.evaluate("seen.long"), default=0) <= 200
+    page.evaluate(
+        "setTimeout(() => { for (const end = performance.now() + 260; performance.now() < end;); })"
+    )
+    page.wait_for_function("() => Math.max(0, ...seen.long) > 200")

