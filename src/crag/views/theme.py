@@ -1,0 +1,125 @@
+"""How pictures look: the colours of the page, on a light card that dark viewers show as one."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from crag.action import decide
+from crag.errors import MissingPackageError
+from crag.state import Action, Thresholds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PAPER, INK, SOFT, DIM = "#FDFCFA", "#1E2226", "#585F68", "#85827A"
+LINE, FAINT = "#DCD9D0", "#A9A79F"
+ACCENT, SECOND = "#0F5F59", "#A24E00"
+ACCENT_SOFT = "#E0EFEC"
+COLOURS: Mapping[Action, str] = {
+    "correct": "#1B7A43",
+    "ambiguous": "#B07908",
+    "incorrect": "#B0322A",
+}
+SOFT_COLOURS: Mapping[Action, str] = {
+    "correct": "#E2F3E8",
+    "ambiguous": "#FAF0D7",
+    "incorrect": "#FBE7E4",
+}
+WIDTH = 8.8
+"""Inches; two screen pixels of a notebook's usual width for each of the picture's."""
+_MARGIN = 0.12
+_STYLE: dict[Any, Any] = {
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": SOFT,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 12,
+    "axes.titleweight": "bold",
+    "axes.titlepad": 20,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.axisbelow": True,
+    "grid.color": LINE,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+}
+
+
+@contextmanager
+def drawing(height: float, *, width: float = WIDTH) -> Iterator["Figure"]:
+    """Yield an empty figure of that many inches, in the style of all pictures.
+
+    Raises:
+        MissingPackageError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingPackageError("corrective-rag[train]", "drawing pictures") from error
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        figure.set_layout_engine("constrained", w_pad=_MARGIN, h_pad=_MARGIN)
+        yield figure
+
+
+def action_of(score: float, thresholds: Thresholds) -> Action:
+    """Return the action that a set with this best score gets."""
+    return decide([score], thresholds["upper"], thresholds["lower"])
+
+
+def shade_actions(axes: "Axes", thresholds: Thresholds) -> None:
+    """Shade where a score means which action, from left to right, within the axis as it is."""
+    left, right = axes.get_xlim()
+    edges = [left, thresholds["lower"], thresholds["upper"], right]
+    names: tuple[Action, ...] = ("incorrect", "ambiguous", "correct")
+    for action, start, end in zip(names, edges, edges[1:], strict=False):
+        axes.axvspan(start, end, color=SOFT_COLOURS[action], linewidth=0, zorder=0)
+    for value in thresholds["lower"], thresholds["upper"]:
+        axes.axvline(value, color=SOFT, linewidth=1, linestyle=(0, (3, 2)), zorder=1)
+    axes.set_xlim(left, right)
+
+
+def name_actions(axes: "Axes", thresholds: Thresholds) -> None:
+    """Write the action over each of its shades; the outer ones stand at the edges."""
+    left, right = axes.get_xlim()
+    middle = (thresholds["lower"] + thresholds["upper"]) / 2
+    places: tuple[tuple[Action, float, str], ...] = (
+        ("incorrect", left, "left"),
+        ("ambiguous", middle, "center"),
+        ("correct", right, "right"),
+    )
+    for action, place, side in places:
+        axes.annotate(
+            action,
+            (place, 1),
+            (0, 3),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            ha=side,
+            color=COLOURS[action],
+            size=8.5,
+        )
+
+
+def signed(value: float) -> str:
+    """Return a score with its sign, as it is printed."""
+    return signs(f"{value:+.2f}")
+
+
+def signs(text: str) -> str:
+    """Write minus signs as they are printed."""
+    return text.replace("-", "−")

@@ -1,0 +1,115 @@
+"""What a node wrote into the state, as Markdown: only what holds something."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+
+from crag.events import Event
+from crag.reflection.records import Choice, Critique
+from crag.state import Citation, FoundHit, OfferedPassage, PageRecord, Strip, Thresholds
+from crag.views.critiques import critique_table
+from crag.views.shown import Table, plain, shortened
+
+_TEXT = 90
+
+
+def written(update: Mapping[str, Any], documents: Sequence[Document] = ()) -> list[str]:
+    """Return an update as Markdown, one text for each key that holds something.
+
+    `documents` are those whose `scores` it may hold.
+    """
+    shown = dict(update)
+    if update.get("scores"):
+        shown["scores"] = (documents, update["scores"], update["thresholds"])
+    return [show(shown[key]) for key, show in _SHOWN.items() if shown.get(key)]
+
+
+def _documents(documents: Sequence[Document]) -> str:
+    titles = [str(one.metadata.get("title", "")) or one.page_content for one in documents]
+    listed = "\n".join(f"1. {plain(shortened(title, _TEXT))}" for title in titles)
+    return f"`documents`, nearest first\n\n{listed}"
+
+
+def _scores(given: tuple[Sequence[Document], Sequence[float], Thresholds]) -> str:
+    documents, scores, thresholds = given
+    rows = [
+        (float(score), str(one.metadata.get("title", "")))
+        for one, score in zip(documents, scores, strict=True)
+    ]
+    best = [place for place, score in enumerate(scores) if score == max(scores)]
+    table = Table(["score", "document"], rows, bold=best, numeric=["score"]).markdown()
+    limits = f"upper {thresholds['upper']:.2f}, lower {thresholds['lower']:.2f}"
+    return f"`scores`, with the thresholds {limits}\n\n{table}"
+
+
+def _strips(name: str) -> Callable[[Sequence[Strip]], str]:
+    def show(strips: Sequence[Strip]) -> str:
+        if not any(strip["reason"] for strip in strips):
+            return f"`{name}`, {len(strips)} strips, not judged yet"
+        kept = [strip for strip in strips if strip["kept"]]
+        rows = [(s["score"], s["text"], s["source"]["title"]) for s in kept]
+        rows = [(score, shortened(text, _TEXT), title) for score, text, title in rows]
+        table = Table(["score", "kept strip", "of"], rows, numeric=["score"]).markdown()
+        reasons = Counter(strip["reason"] for strip in strips if not strip["kept"])
+        dropped = "".join(f"\n\n*{number} dropped: {why}*" for why, number in reasons.items())
+        head = f"`{name}`, {len(kept)} of {len(strips)} strips kept"
+        return head + (f"\n\n{table}" if kept else "") + dropped
+
+    return show
+
+
+def _hits(hits: Sequence[FoundHit]) -> str:
+    listed = "\n".join(f"1. {plain(hit['title'])}, `{hit['url']}`" for hit in hits)
+    return f"`hits`\n\n{listed}"
+
+
+def _pages(pages: Sequence[PageRecord]) -> str:
+    counts = Counter(page["status"] for page in pages)
+    return "`pages` " + ", ".join(f"{number} {status}" for status, number in counts.items())
+
+
+def _choices(choices: Sequence[Choice]) -> str:
+    last = choices[-1]
+    return f"`choices` {last['action'].replace('_', ' ')}: {plain(last['why'])}"
+
+
+def _passages(passages: Sequence[OfferedPassage]) -> str:
+    rows = [(p["label"], p["title"], shortened(p["text"], _TEXT)) for p in passages]
+    return "`passages`\n\n" + Table(["knowledge", "title", "text"], rows).markdown()
+
+
+def _critiques(critiques: Sequence[Critique]) -> str:
+    return f"`critiques`\n\n{critique_table(critiques).markdown()}"
+
+
+def _citations(citations: Sequence[Citation]) -> str:
+    listed = (f"[{one['number']}] {plain(one['source']['title'])}" for one in citations)
+    return "`citations` " + ", ".join(listed)
+
+
+def _events(events: Sequence[Event]) -> str:
+    return "\n\n".join(
+        f"`{one['kind']}` {plain(one['detail'])}"
+        + (f" → {plain(one['fallback'])}" if one["fallback"] else "")
+        for one in events
+    )
+
+
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "query": lambda query: f"`query` {plain(query)}",
+    "documents": _documents,
+    "scores": _scores,
+    "action": lambda action: f"`action` **{action}**",
+    "internal": _strips("internal"),
+    "hits": _hits,
+    "pages": _pages,
+    "external": _strips("external"),
+    "choices": _choices,
+    "passages": _passages,
+    "critiques": _critiques,
+    "answer": lambda answer: "`answer`\n\n> " + plain(answer),
+    "citations": _citations,
+    "events": _events,
+}

@@ -1,0 +1,100 @@
+"""Execute the notebooks offline and write them with their outputs: `make notebooks`.
+
+A kernel of this interpreter runs each of them, without keys, and with every connection refused
+that would leave the machine (`offline/sitecustomize.py`).
+"""
+
+import argparse
+import os
+from copy import deepcopy
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import nbformat
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+from traitlets.config import Config
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+_OFFLINE = Path(__file__).parent / "offline"
+_KEYS = ("OPENAI_", "TAVILY_", "SEARXNG_", "CRAG_", "LANGSMITH_", "LANGCHAIN_", "MPLBACKEND")
+_LONGEST = 300
+"""Seconds for one cell."""
+_KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+
+
+class OwnKernel(AsyncKernelManager):
+    """A kernel of this interpreter, whatever others the machine knows."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]), **options)
+
+
+def executed(notebook: NotebookNode) -> NotebookNode:
+    """Return a copy of a notebook with the outputs of a run in the folder of the notebooks.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: a cell raised.
+    """
+    copy = deepcopy(notebook)
+    with TemporaryDirectory() as sockets:
+        client = NotebookClient(
+            copy,
+            config=Config(OwnKernel={"transport": "ipc", "ip": f"{sockets}/kernel"}),
+            kernel_manager_class=OwnKernel,
+            timeout=_LONGEST,
+            record_timing=False,
+            coalesce_streams=True,
+            resources={"metadata": {"path": str(FOLDER)}},
+        )
+        client.execute(env=_environment())
+    return tidied(copy)
+
+
+def tidied(notebook: NotebookNode) -> NotebookNode:
+    """Return the notebook without metadata that differ from machine to machine."""
+    notebook.metadata = NotebookNode(kernelspec=_KERNEL, language_info={"name": "python"})
+    for cell in notebook.cells:
+        cell.metadata = NotebookNode()
+    return notebook
+
+
+def read(path: Path) -> NotebookNode:
+    """Return a notebook as it is written."""
+    return nbformat.read(path, as_version=4)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def write(notebook: NotebookNode, path: Path) -> None:
+    """Write a notebook, refusing one that is not valid."""
+    nbformat.validate(notebook)
+    nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
+
+
+def _environment() -> dict[str, Any]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_KEYS)}
+    paths = os.pathsep.join(filter(None, [str(_OFFLINE), kept.get("PYTHONPATH")]))
+    return kept | {
+        "PYTHONPATH": paths,
+        "LANGSMITH_TRACING": "false",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # Its warning concerns debuggers only.
+    }
+
+
+def main() -> None:
+    """Execute the notebooks named, or all, in place or into a folder."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("notebooks", nargs="*", type=Path, default=NOTEBOOKS)
+    parser.add_argument("--output", type=Path, help="a folder; left out: in place")
+    arguments = parser.parse_args()
+    for path in arguments.notebooks:
+        target = arguments.output / path.name if arguments.output else path
+        write(executed(read(path)), target)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+from typing import Any
+
+import pytest
+
+from crag.errors import SettingsError
+from crag.graph import build_crag, build_self_crag
+from crag.reflection.testing import FakeReflection, fake_candidate
+from crag.views import walk
+
+WEB = [f"web:{name}" for name in ("rewrite", "confirm", "search", "read", "select")]
+QUESTION = "Who wrote the first program?"
+
+
+@pytest.mark.parametrize(
+    ("score", "action", "between"),
+    [
+        (0.9, "correct", ["refine"]),
+        (-0.9, "incorrect", WEB),
+        (0.0, "ambiguous", ["refine", *WEB]),
+    ],
+)
+def test_the_steps_of_each_action_in_the_order_of_the_graph(
+    make_parts: Any, score: float, action: str, between: list[str]
+) -> None:
+    run = walk(build_crag(make_parts(score)), QUESTION)
+    assert [step.node for step in run.steps] == ["retrieve", "grade", *between, "generate"]
+    assert run.state["action"] == action
+    assert run.steps[1].update["action"] == action
+    assert ("web" in run.nodes) is ("web:search" in between)
+    assert repr(run) == " → ".join(["retrieve", "grade", *between, "generate"])
+
+
+def test_the_same_run_reads_the_same_although_branches_run_at_once(make_parts: Any) -> None:
+    graph = build_crag(make_parts(0.0))
+    told = {walk(graph, QUESTION)._repr_markdown_() for _ in range(5)}
+    assert len(told) == 1
+
+
+def test_a_walk_tells_what_each_node_wrote_once(make_parts: Any) -> None:
+    told = walk(build_crag(make_parts(0.0)), QUESTION)._repr_markdown_()
+    assert "**2 · grade**" in told
+    assert "`action` **ambiguous**" in told
+    assert "| **+0.00** | **Ada Lovelace** |" in told
+    assert told.count("`query` Ada Lovelace did \\[1\\].") <= 1
+    assert told.count("`hits`") == 1
+    assert "`external`, 2 strips, not judged yet" in told
+    assert "> Ada Lovelace did \\[1\\]." in told
+
+
+def test_rounds_of_a_beam_are_steps_of_their_own(make_parts: Any) -> None:
+    unfinished = fake_candidate("Ada.", utility=None, ending="retrieve")
+    parts = make_parts(0.9, reflection=FakeReflection(lambda *_: unfinished))
+    run = walk(build_self_crag(parts), QUESTION, {"form": "long", "max_depth": 3})
+    rounds = [step for step in run.steps if step.node == "reflect:extend"]
+    assert len(rounds) == 3
+    assert [step.node for step in run.steps[:3]] == ["decide", "retrieve", "grade"]
+    assert run.steps[-1].node == "reflect:conclude"
+
+
+def test_settings_count_and_wrong_ones_are_refused(make_parts: Any) -> None:
+    graph = build_crag(make_parts(0.9))
+    assert walk(graph, QUESTION, {"only": "incorrect"}).state["action"] == "incorrect"
+    with pytest.raises(SettingsError, match="uppr"):
+        walk(graph, QUESTION, {"uppr": 0.5})
