@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import bm25s  # type: ignore[import-untyped]
+import bm25s
 import numpy as np
 from langchain_core.embeddings import Embeddings
 

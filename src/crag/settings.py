@@ -122,7 +122,8 @@ class Correction(BaseModel):
     max_answer_tokens: int | None = Field(default=None, ge=1, le=100_000)
     """Longest answer, in tokens of the chat model. Empty: the model's own limit."""
     max_llm_calls: int = Field(default=8, ge=0, le=1000)
-    """Budget of chat model calls for one question; the last one is kept for the answer."""
+    """Budget of chat model calls for one question; the last one is kept for the answer. What
+    reflects has budgets of its own."""
 
     self_crag_knowledge: SelfCragKnowledge = "routed"
     """Self-CRAG: what reflection is given: only the action's text (routed), the Correct, Incorrect

@@ -1,0 +1,205 @@
+"""Answer one unit with the graph of its method, and write down all of it as a row."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+from crag.bench.budget import BudgetSpentError, Meter, Tally, tallying
+from crag.bench.examples import Example
+from crag.bench.experiments import settings_of
+from crag.bench.methods import METHODS, Graph
+from crag.bench.rows import Row, Status
+from crag.bench.units import Unit
+from crag.edge import Attempt
+from crag.errors import EvaluatorError
+from crag.events import redact
+from crag.generation import ExtractiveAnswerer
+from crag.knowledge import kept_strips
+from crag.parts import Evaluator, Parts
+from crag.scoring import LOWEST
+from crag.settings import Settings
+
+_DOCUMENTS: ContextVar[Sequence[Document]] = ContextVar("crag_bench_documents", default=())
+_FAILURES = {"model_failed", "evaluator_failed", "retrieval_failed"}
+"""Events after which a row says nothing about its method."""
+_LETTERS = dict(zip("12345", "ABCDE", strict=True))
+
+
+class ExampleRetriever(BaseRetriever):
+    """Return the documents of the example that is being answered, whatever is asked."""
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        del query, run_manager
+        return list(_DOCUMENTS.get())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Materials:
+    """What all methods are given alike."""
+
+    parts: Parts
+    """Its retriever is replaced by the documents of each example."""
+    model: str
+    """What answers, as reports name it."""
+    evaluator: str = "default"
+    web: str = ""
+    """What is searched, as reports name it; empty if nothing is."""
+    reflection: str = ""
+    """Who reflects, as reports name it."""
+    program: str = ""
+    """Its source, as `crag.bench.program` tells it from others."""
+    other: Callable[[str], Evaluator] | None = None
+    """Loads the evaluators that variants name."""
+    meter: Meter = field(default_factory=Meter)
+
+    def named(self, unit: Unit) -> str:
+        """Name everything that the answer to a unit depends on beside the unit itself."""
+        evaluator = unit.variant.evaluator or self.evaluator
+        parts = (self.model, evaluator, self.web, self.reflection, self.program)
+        return " | ".join(parts)
+
+
+class Answerer:
+    """Answers units, many at the same time; each method's graph is compiled once."""
+
+    def __init__(self, materials: Materials) -> None:
+        self.materials = materials
+        self._graphs: dict[tuple[str, str], Graph] = {}
+
+    def missing(self, unit: Unit) -> str:
+        """Say what a unit needs that is not there; empty if nothing."""
+        return METHODS[unit.variant.method].missing(self.materials.parts)
+
+    async def answer(self, unit: Unit) -> Row:
+        """Return the row of a unit; whatever goes wrong outside us makes it a failed one.
+
+        Raises:
+            BudgetSpentError: the budget refused it a call; such a row would be worth nothing.
+        """
+        method = METHODS[unit.variant.method]
+        state: dict[str, Any] = {}
+        settings = settings_of({**method.settings, **unit.variant.settings})
+        graph = self._graph(unit)
+        token = _DOCUMENTS.set(unit.example.documents)
+        start = time.perf_counter()
+        with tallying() as tally:
+            with Attempt("run") as attempt:
+                asked = {"question": asked_as(unit.example)}
+                state = await graph.ainvoke(asked, context=settings)
+            seconds = time.perf_counter() - start
+        _DOCUMENTS.reset(token)
+        if tally.refused:
+            raise BudgetSpentError(tally.refused)
+        told = f"{type(attempt.error).__name__}: {attempt.error}" if attempt.error else ""
+        error = redact(told) or _failure(state)
+        return self._row(unit, state, settings, tally, error=error, seconds=seconds)
+
+    def _graph(self, unit: Unit) -> Graph:
+        name = unit.variant.method, unit.variant.evaluator
+        if name not in self._graphs:
+            self._graphs[name] = METHODS[name[0]].build(self._parts(name[1]))
+        return self._graphs[name]
+
+    def _parts(self, evaluator: str) -> Parts:
+        parts = replace(self.materials.parts, retriever=ExampleRetriever())
+        if not evaluator or evaluator == self.materials.evaluator:
+            return parts
+        if self.materials.other is None:
+            raise EvaluatorError(f"nothing here can load the evaluator {evaluator!r}")
+        judge = self.materials.other(evaluator)
+        quoter = ExtractiveAnswerer(judge) if parts.quoter is not None else None
+        return replace(parts, evaluator=judge, quoter=quoter)
+
+    def _row(  # noqa: PLR0913 - what came of one unit
+        self,
+        unit: Unit,
+        state: dict[str, Any],
+        settings: Settings,
+        tally: Tally,
+        *,
+        error: str,
+        seconds: float,
+    ) -> Row:
+        variant, example, materials = unit.variant, unit.example, self.materials
+        knowledge, usage = _knowledge(state, settings), dict(state.get("usage", {}))
+        documents = [one.page_content for one in state.get("documents") or []]
+        return Row(
+            key=unit.key(materials.named(unit)),
+            variant=variant.name,
+            condition=unit.condition,
+            id=example.id,
+            task=example.task,
+            method=variant.method,
+            settings=variant.settings,
+            seed=unit.seed,
+            model=materials.model,
+            evaluator=variant.evaluator or materials.evaluator,
+            status=_status(state, error),
+            error=error,
+            answer="" if error else str(state.get("answer", "")),
+            action=state.get("action") or "",
+            scores=[score if isfinite(score) else LOWEST for score in state.get("scores") or []],
+            knowledge=knowledge,
+            knowledge_words=len(knowledge.split()),
+            documents_words=sum(len(text.split()) for text in documents),
+            retrieved_holds_answer=holds_answer("\n".join(documents), example, documents),
+            knowledge_holds_answer=holds_answer(knowledge, example, [knowledge] if state else []),
+            events=[entry["kind"] for entry in state.get("events", [])],
+            usage=usage,
+            cached=tally.cached,
+            seconds=round(seconds, 3),
+            cost=materials.meter.budget.priced(usage),
+            reflection=_reflection(state),
+        )
+
+
+def asked_as(example: Example) -> str:
+    """Return the question as a graph is asked it: that of ARC with its options, lettered."""
+    options = [f"{_LETTERS.get(label, label)}: {text}" for label, text in example.choices]
+    return "\n".join([example.question, *options])
+
+
+def holds_answer(text: str, example: Example, found: Sequence[str]) -> bool | None:
+    """Say whether any gold answer is a substring, as the papers match; None where none is known."""
+    answers = [answer for group in example.answers for answer in group if answer]
+    if not answers or not found:
+        return None
+    return any(answer in text for answer in answers)
+
+
+def _knowledge(state: dict[str, Any], settings: Settings) -> str:
+    if state.get("passages") is not None:
+        return str(state.get("knowledge", ""))
+    return "\n".join(strip["text"] for strip in kept_strips(state, settings))  # type: ignore[arg-type]
+
+
+def _status(state: dict[str, Any], error: str) -> Status:
+    if error:
+        return "failed"
+    return "abstained" if state.get("abstained") else "answered"
+
+
+def _failure(state: dict[str, Any]) -> str:
+    return "; ".join(
+        f"{entry['node']}: {entry['detail']}"
+        for entry in state.get("events", [])
+        if entry["kind"] in _FAILURES
+    )
+
+
+def _reflection(state: dict[str, Any]) -> dict[str, Any] | None:
+    found = state.get("reflection")
+    if not found:
+        return None
+    return {name: found[name] for name in ("cited", "score", "flags", "tokens")} | {
+        "approximation": state.get("approximation", "")
+    }

@@ -1,0 +1,139 @@
+"""What a whole run may spend, and what it has spent."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+
+from crag.errors import CragError, SettingsError
+
+
+class BudgetSpentError(CragError):
+    """A limit of the budget is reached: nothing more is asked of any service."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """Limits of one run; None: no limit.
+
+    Calls are exact. Tokens, cost and seconds are looked at before each call and each row, so that
+    what is under way then may go over them.
+
+    Raises:
+        SettingsError: a limit is below 0, or a cost is limited without prices.
+    """
+
+    calls: int | None = None
+    """Of chat models, searches not counted."""
+    tokens: int | None = None
+    """In and out together."""
+    cost: float | None = None
+    seconds: float | None = None
+    prices: tuple[float, float] | None = None
+    """Of a million tokens in, and out."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, int | float) and value < 0:
+                raise SettingsError(f"max-{field.name}", value, "it must be at least 0")
+        if self.cost is not None and self.prices is None:
+            raise SettingsError("max-cost", self.cost, "give the prices too: --prices IN,OUT")
+
+    def priced(self, usage: Mapping[str, int]) -> float | None:
+        """Return what tokens cost; None without prices."""
+        if self.prices is None:
+            return None
+        sums = zip(self.prices, ("input_tokens", "output_tokens"), strict=True)
+        return sum(price * usage.get(name, 0) for price, name in sums) / 1e6
+
+
+class Tally:
+    """What one row took from the cache, and whether the budget refused it a call."""
+
+    def __init__(self) -> None:
+        self.cached: dict[str, int] = {}
+        self.refused = ""
+        self._lock = threading.Lock()
+
+    def add(self, usage: Mapping[str, int]) -> None:
+        """Count what came from the cache; threads may do so at the same time."""
+        with self._lock:
+            for name, count in usage.items():
+                self.cached[name] = self.cached.get(name, 0) + count
+
+
+_CURRENT: ContextVar[Tally | None] = ContextVar("crag_bench_tally", default=None)
+
+
+@contextmanager
+def tallying() -> Iterator[Tally]:
+    """Tally in the ``with`` block, in threads and tasks begun there too."""
+    tally = Tally()
+    token = _CURRENT.set(tally)
+    try:
+        yield tally
+    finally:
+        _CURRENT.reset(token)
+
+
+def current_tally() -> Tally:
+    """Return the tally of the row that is being answered, or one that nobody reads."""
+    return _CURRENT.get() or Tally()
+
+
+class Meter:
+    """Counts what a run spends and says when its budget is spent; thread-safe."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.budget = budget or Budget()
+        self._lock = threading.Lock()
+        self._start = time.monotonic()
+        self.calls = 0
+        self.tokens = {"input_tokens": 0, "output_tokens": 0}
+
+    @property
+    def seconds(self) -> float:
+        """Since the meter was made."""
+        return time.monotonic() - self._start
+
+    @property
+    def cost(self) -> float | None:
+        """Of the tokens spent so far; None without prices."""
+        return self.budget.priced(self.tokens)
+
+    def reached(self) -> str:
+        """Say which limit is reached; empty while none is."""
+        spent = {
+            "calls": self.calls,
+            "tokens": sum(self.tokens.values()),
+            "cost": self.cost or 0.0,
+            "seconds": self.seconds,
+        }
+        for name, value in spent.items():
+            limit = getattr(self.budget, name)
+            if limit is not None and value >= limit:
+                return f"max-{name} is {limit:g}"
+        return ""
+
+    def reserve(self) -> None:
+        """Count one call that is about to be made.
+
+        Raises:
+            BudgetSpentError: a limit is reached; the row under way learns of it.
+        """
+        with self._lock:
+            reached = self.reached()
+            if not reached:
+                self.calls += 1
+                return
+        current_tally().refused = reached
+        raise BudgetSpentError(reached)
+
+    def spend(self, usage: Mapping[str, int]) -> None:
+        """Count tokens, after the call."""
+        with self._lock:
+            for name in self.tokens:
+                self.tokens[name] += usage.get(name, 0)

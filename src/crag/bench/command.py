@@ -1,0 +1,141 @@
+"""One run of an experiment from its file to its report: what `crag bench` does."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from crag.bench.answering import Answerer, Materials
+from crag.bench.budget import Budget
+from crag.bench.examples import Loaded, load_examples
+from crag.bench.experiments import Experiment, read_experiment
+from crag.bench.gathering import Equipment, gather
+from crag.bench.pictures import draw, require_matplotlib
+from crag.bench.ray_workers import RayWorkers
+from crag.bench.report import Setup, render
+from crag.bench.rows import RowFile
+from crag.bench.runner import DEFAULT_CONCURRENCY, Ended, Progress, left, locally, run
+from crag.bench.summary import Line, metrics_of, summarise
+from crag.bench.units import plan, retrieval_accuracy
+from crag.environment import Environment
+from crag.errors import DataError
+
+ROWS, CACHE, REPORT = "rows.jsonl", "cache.sqlite", "report.md"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a user chooses for one run."""
+
+    experiment: Path
+    data: Path
+    output: Path
+    format: str = "auto"
+    limit: int | None = None
+    seed: int = 0
+    """Of the sample that `limit` draws, and of the intervals."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    web: tuple[Path, ...] = ()
+    cache: Path | None = None
+    """None: a file in the output folder."""
+    report: Path | None = None
+    """None: in the output folder. Pictures stand beside it."""
+    concurrency: int = DEFAULT_CONCURRENCY
+    ray: bool = False
+    again: bool = False
+    budget: Budget = field(default_factory=Budget)
+    date: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run left."""
+
+    experiment: Experiment
+    loaded: Loaded
+    lines: Sequence[Line]
+    ended: Ended
+    rows: Path
+    report: Path
+    pictures: Sequence[Path]
+
+
+def benchmark(options: Options, progress: Progress | None = None) -> Outcome:
+    """Run what is not finished yet, and write the report of all rows.
+
+    Raises:
+        CragError: the experiment, the data or a part cannot be used; before anything is asked.
+    """
+    require_matplotlib()
+    experiment = read_experiment(options.experiment, options.settings)
+    metrics_of(experiment)
+    loaded = load_examples(
+        options.data, experiment.task, format=options.format,  # type: ignore[arg-type]
+        limit=options.limit, seed=options.seed,
+    )  # fmt: skip
+    if not loaded.examples:
+        raise DataError(options.data, f"no row is left; {len(loaded.refused)} were refused")
+    equipment = _equipment(options, experiment)
+    answerer = Answerer(gather(Environment(), equipment))
+    with RowFile(options.output / ROWS) as rows:
+        units = list(plan(experiment, loaded.examples))
+        todo = left(units, rows, answerer, again=options.again)
+        concurrency = 1 if experiment.timed else options.concurrency
+        answers = (
+            RayWorkers(equipment, concurrency) if options.ray else locally(answerer, concurrency)
+        )
+        ended = asyncio.run(run(todo, rows, answers, progress))
+        keys = {unit.key(answerer.materials.named(unit)) for unit in units}
+        finished = {key: row for key, row in rows.rows.items() if key in keys}
+    lines = summarise(experiment, loaded.examples, finished, options.seed)
+    report = options.report or options.output / REPORT
+    report.parent.mkdir(parents=True, exist_ok=True)
+    accuracy = retrieval_accuracy(loaded.examples)
+    pictures = [draw(experiment, lines, report.with_suffix(".png"), accuracy)]
+    drawn = [picture for picture in pictures if picture is not None]
+    setup = _setup(options, loaded, answerer.materials, metrics_of(experiment))
+    text = render(experiment, setup, lines, ended, [picture.name for picture in drawn])
+    report.write_text(text, encoding="utf-8")
+    return Outcome(
+        experiment=experiment, loaded=loaded, lines=lines, ended=ended, rows=rows.path,
+        report=report, pictures=drawn,
+    )  # fmt: skip
+
+
+def _equipment(options: Options, experiment: Experiment) -> Equipment:
+    return Equipment(
+        cache=options.cache or options.output / CACHE,
+        scores=not experiment.timed,
+        corpus=options.web,
+        budget=options.budget,
+    )
+
+
+def _setup(options: Options, loaded: Loaded, materials: Materials, metrics: Sequence[Any]) -> Setup:
+    packages = sorted({one.package for one in metrics if one.package})
+    return Setup(
+        data=f"{options.data.name}{_digest(options.data)}",
+        examples=len(loaded.examples),
+        refused=loaded.refused,
+        notes=loaded.notes,
+        parts={
+            "answers": materials.model,
+            "evaluator": materials.evaluator,
+            "web": materials.web or "none",
+            "reflection": materials.reflection,
+            "program": f"crag {version('corrective-rag')}, source {materials.program}",
+            "optional packages": ", ".join(packages),
+        },
+        date=options.date,
+        command=options.command,
+    )
+
+
+def _digest(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    return f" (SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}…)"

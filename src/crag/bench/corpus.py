@@ -1,0 +1,92 @@
+"""Files of texts in the place of the web: BM25 over them, for runs that stay on the machine."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from crag.errors import DataError, MissingPackageError
+from crag.parts import Hit
+
+_WORDS = re.compile(r"\w+")
+
+
+class _Text(NamedTuple):
+    title: str
+    text: str
+
+
+class CorpusSearcher:
+    """Search JSONL files of `title` and `text`, or of questions with their `documents`.
+
+    What a hit brings is the whole text, so that no page is read. The same text counts once. Files
+    are read by `load`, or at the first search.
+    """
+
+    longest_query: int = 1000
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = list(paths)
+
+    def load(self) -> None:
+        """Index the texts now instead of at the first search.
+
+        Raises:
+            DataError: a file cannot be read, or holds no texts.
+            MissingPackageError: bm25s is not installed.
+        """
+        self._indexed  # noqa: B018 - reading it is what indexes
+
+    def __repr__(self) -> str:
+        return "BM25 over " + " and ".join(path.name for path in self._paths)
+
+    def search(self, query: str, limit: int) -> list[Hit]:
+        """Return at most `limit` texts that share a word with the query, best first."""
+        texts, index = self._indexed
+        words = _words(query)
+        if not words or not texts:
+            return []
+        scores = index.get_scores(words)
+        order = sorted(range(len(texts)), key=lambda place: -scores[place])[:limit]
+        return [_hit(texts[place], place) for place in order if scores[place] > 0]
+
+    async def asearch(self, query: str, limit: int) -> list[Hit]:
+        """Do the same; a search takes milliseconds."""
+        return self.search(query, limit)
+
+    @cached_property
+    def _indexed(self) -> tuple[list[_Text], Any]:
+        try:
+            import bm25s
+        except ImportError as error:
+            raise MissingPackageError("corrective-rag[bench]", "searching files") from error
+        texts = list(dict.fromkeys(text for path in self._paths for text in _texts(path)))
+        index = bm25s.BM25()
+        index.index([_words(f"{title} {text}") for title, text in texts], show_progress=False)
+        return texts, index
+
+
+def _words(text: str) -> list[str]:
+    return _WORDS.findall(text.lower())
+
+
+def _hit(text: _Text, place: int) -> Hit:
+    return Hit(text.title, f"https://corpus.invalid/{place}", text.text[:200], text.text)
+
+
+def _texts(path: Path) -> Iterator[_Text]:
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(path, "cannot be read; give a JSONL file of texts") from error
+    for number, line in enumerate(lines, start=1):
+        try:
+            entry: Any = json.loads(line) if line.strip() else {}
+            listed: Sequence[Mapping[str, Any]] = entry.get("documents") or (
+                [entry] if entry else []
+            )
+            yield from (_Text(str(one.get("title", "")), str(one["text"])) for one in listed)
+        except (ValueError, KeyError, AttributeError) as error:
+            raise DataError(path, f"holds no text ({error})", number) from None

@@ -1,0 +1,179 @@
+"""Experiments: small TOML files that say what is compared, and what the papers report for it.
+
+::
+
+    name = "Actions removed"
+    task = "popqa"
+    baseline = "crag"             # what differences are taken from
+    paper = "CRAG v3, Table 2"    # where the paper's numbers stand
+    paper_metric = "match"        # what they measure; left out: the first metric
+    metrics = ["match"]           # the first one is drawn; left out: all of the task
+    seeds = [0, 1, 2]             # of what is drawn at random
+    retrieval_accuracies = [0.6]  # shares of questions that keep their relevant documents
+
+    [settings]                    # of all variants; "none" leaves an optional one open
+    upper = "none"
+
+    [[sweep]]                     # each variant once for each of these settings
+    k = 5
+
+    [[variant]]
+    name = "crag"
+    method = "crag"
+    evaluator = "default"         # a name or folder
+    settings = { without = "correct" }
+    paper = { "SelfRAG-LLaMA2-7b" = 58.3 }
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from crag.bench.examples import TaskName
+from crag.errors import DataError, SettingsError
+from crag.settings import Settings, settings_from
+
+_OPEN = {"", "none", "null"}
+
+
+class Variant(BaseModel):
+    """One method with its settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1)
+    method: str
+    evaluator: str = ""
+    """Empty: the one of the run."""
+    settings: dict[str, Any] = {}
+    paper: dict[str, float] = {}
+    """The paper's number, by its model."""
+
+
+class Experiment(BaseModel):
+    """What one file says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1)
+    task: TaskName
+    about: str = ""
+    """A sentence or two for the report."""
+    baseline: str
+    paper: str = ""
+    paper_metric: str = ""
+    metrics: list[str] = []
+    seeds: list[int] = Field(default=[0], min_length=1)
+    retrieval_accuracies: list[float] = []
+    timed: bool = False
+    """One question at a time and no score from the cache, so that seconds mean something."""
+    settings: dict[str, Any] = {}
+    sweep: list[dict[str, Any]] = []
+    variant: list[Variant] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _names_hold(self) -> "Experiment":
+        names = [variant.name for variant in self.variants]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"variants of the same name: {', '.join(twice)}")
+        if self.baseline not in names:
+            message = f"the baseline {self.baseline!r} is none of the variants {', '.join(names)}"
+            raise ValueError(message)
+        wrong = [share for share in self.retrieval_accuracies if not 0 <= share <= 1]
+        if wrong:
+            raise ValueError(f"retrieval_accuracies are shares from 0 to 1, not {wrong[0]:g}")
+        return self
+
+    @property
+    def variants(self) -> list[Variant]:
+        """All variants, those of a sweep one by one, each with all of its settings."""
+        return [
+            variant.model_copy(
+                update={
+                    "name": ", ".join([variant.name, *_named(swept)]),
+                    "settings": self.settings | variant.settings | swept,
+                }
+            )
+            for variant in self.variant
+            for swept in self.sweep or [{}]
+        ]
+
+
+def read_experiment(path: Path, changes: Mapping[str, object] | None = None) -> Experiment:
+    """Read an experiment; `changes` are settings that take the place of those of every variant.
+
+    Raises:
+        DataError: the file cannot be read, or a field is unknown, missing or out of range.
+        SettingsError: a setting is.
+    """
+    try:
+        given: Any = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise DataError(path, f"cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(path, f"is no TOML: {error}") from None
+    try:
+        experiment = Experiment.model_validate(given)
+    except ValidationError as error:
+        raise DataError(path, _first(error)) from None
+    changed = experiment.model_copy(
+        update={
+            "variant": [
+                variant.model_copy(update={"settings": variant.settings | dict(changes or {})})
+                for variant in experiment.variant
+            ]
+        }
+    )
+    for variant in changed.variants:
+        _check(path, variant)
+    return changed
+
+
+def settings_of(values: Mapping[str, Any]) -> Settings:
+    """Return settings, where the text "none" leaves an optional one open.
+
+    Raises:
+        SettingsError: one is unknown or out of range.
+    """
+    return settings_from({name: _opened(name, value) for name, value in values.items()})
+
+
+def _opened(name: str, value: object) -> object:
+    """Return None for a text that says so, unless the setting has a choice of that name."""
+    if value is not None and str(value).strip().lower() not in _OPEN:
+        return value
+    field = Settings.model_fields.get(name)
+    return "none" if field is not None and "none" in get_args(field.annotation) else None
+
+
+def _check(path: Path, variant: Variant) -> None:
+    from crag.bench.methods import METHODS
+
+    if variant.method not in METHODS:
+        message = f"variant {variant.name!r}: method {variant.method!r} is none of "
+        raise DataError(path, message + ", ".join(METHODS))
+    try:
+        settings_of(variant.settings)
+    except SettingsError as error:
+        raise DataError(path, f"variant {variant.name!r}: {error}") from None
+
+
+def _named(settings: Mapping[str, object]) -> list[str]:
+    return [f"{name}={value}" for name, value in settings.items()]
+
+
+def _first(error: ValidationError) -> str:
+    first: Any = error.errors()[0]
+    field = ".".join(_place(first["loc"]))
+    message = str(first["msg"]).removeprefix("Value error, ")
+    value = first["input"]
+    shown = f", not {value!r}" if isinstance(value, str | int | float) else ""
+    return f"{field}: {message}{shown}" if field else message
+
+
+def _place(location: Sequence[str | int]) -> list[str]:
+    return [str(part) for part in location]

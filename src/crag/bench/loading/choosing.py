@@ -1,0 +1,123 @@
+"""Which format a file is in: by its shape, or an error that says what it could be."""
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from pathlib import Path
+
+from langchain_core.documents import Document
+
+from crag.bench.examples import FormatName, Loaded, TaskName
+from crag.bench.loading import alce, crag, crag_pairs, ours, popqa, self_rag
+from crag.bench.loading.alignment import align
+from crag.bench.loading.files import json_rows, read_lines
+from crag.bench.loading.reading import JsonRow, Reading
+from crag.errors import DataError
+
+READERS: Mapping[FormatName, Callable[[Path, TaskName], Loaded]] = {
+    "self-rag": self_rag.read,
+    "crag": crag_pairs.read,
+    "popqa": popqa.read,
+    "alce": alce.read,
+    "ours": ours.read,
+}
+"""How each format is read from one file."""
+_LOOKED_AT, _PASSAGES = 20, 5
+
+
+def load(path: Path, task: TaskName, format: FormatName) -> Loaded:  # noqa: A002 - as users say it
+    """Read `path` in the format given, or in the one it shows.
+
+    Raises:
+        DataError: the format cannot be told, or the file is not what it should be.
+    """
+    if not path.exists():
+        raise DataError(path, "there is no such file or folder")
+    chosen = detect(path) if format == "auto" else format
+    if path.is_dir():
+        if chosen != "crag":
+            raise DataError(path, f"the format {chosen!r} is one file; name it, not its folder")
+        return crag.read(path, task)
+    return checked_passages(path, READERS[chosen](path, task))
+
+
+def checked_passages(path: Path, loaded: Loaded) -> Loaded:
+    """Note whether passages seem to belong to their questions, and stop if they are shifted.
+
+    Retrieval may fail honestly, so that few words in common are no error; the passages of the next
+    or the last row fitting better all through the file are.
+
+    Raises:
+        DataError: the passages of each row belong to a neighbour.
+    """
+    found = align(
+        [example.question for example in loaded.examples],
+        [
+            "\n".join(_text(one) for one in example.documents[:_PASSAGES])
+            for example in loaded.examples
+        ],
+    )
+    if found.shift:
+        overlaps = f"{found.overlaps[found.shift]:.2f} instead of {found.overlaps[0]:.2f}"
+        problem = f"each row has the passages of the row at {found.shift:+d} (overlap {overlaps})"
+        raise DataError(path, f"{problem}; make the file again")
+    if found.broken_at is not None:
+        near = loaded.examples[found.broken_at].id
+        note = f"{path.name}: near id {near!r} passages fit neighbouring questions better"
+        return loaded._replace(notes=[*loaded.notes, note])
+    return loaded
+
+
+def _text(document: Document) -> str:
+    return f"{document.metadata['title']} {document.page_content}"
+
+
+def detect(path: Path) -> FormatName:
+    """Tell the format of a file from its first rows, or of a folder.
+
+    Raises:
+        DataError: nothing marks it, or marks of two formats do.
+    """
+    if path.is_dir():
+        return "crag"
+    if path.suffix.lower() == ".tsv":
+        return "popqa"
+    if path.suffix.lower() not in {".json", ".jsonl"} and _has_pairs(path):
+        return "crag"
+    found: set[FormatName] = set()
+    rows = _first_rows(path)
+    for row in rows:
+        found |= formats_of(row)
+    if len(found) == 1:
+        return found.pop()
+    if not found and any({"text", "label"} <= row.keys() for row in rows):
+        raise DataError(path, "its rows are labelled pairs, for crag train; they ask nothing")
+    seen = f"it bears the marks of {', '.join(sorted(found))}" if found else "nothing marks it"
+    choice = ", ".join(READERS)
+    raise DataError(path, f"which format is it? {seen}. Name it with format=: one of {choice}")
+
+
+def formats_of(row: JsonRow) -> set[FormatName]:
+    """Return the formats whose marks a row bears."""
+    marks: dict[FormatName, bool] = {
+        "alce": "qa_pairs" in row,
+        "self-rag": bool({"ctxs", "top_contexts", "answerKey"} & row.keys())
+        or {"input", "topic"} <= row.keys(),
+        "ours": "documents" in row,
+        "popqa": "possible_answers" in row and not {"ctxs", "documents"} & row.keys(),
+    }
+    found: set[FormatName] = {name for name, marked in marks.items() if marked}
+    if "alce" in found:  # Self-RAG ships ALCE's items, with passages of its own beside.
+        found -= {"self-rag"}
+    if not found and {"question", "answers"} <= row.keys():
+        found.add("ours")
+    return found
+
+
+def _first_rows(path: Path) -> list[JsonRow]:
+    rows = json_rows(path, Reading(path))
+    return [row for _, row in islice(rows, _LOOKED_AT)]
+
+
+def _has_pairs(path: Path) -> bool:
+    lines = read_lines(path, Reading(path))[:_LOOKED_AT]
+    return bool(lines) and any(crag_pairs.SEPARATOR in line for line in lines)

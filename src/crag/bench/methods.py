@@ -1,0 +1,52 @@
+"""The methods that are compared, as graphs of the same parts."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from langgraph.graph.state import CompiledStateGraph
+
+from crag.bench.peers import build_binary_llm, build_rag_web
+from crag.graph import build_crag, build_no_retrieval, build_rag, build_self_crag, build_self_rag
+from crag.parts import Parts
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+class Method(NamedTuple):
+    """One way of answering."""
+
+    build: Callable[[Parts], Graph]
+    retrieves: bool = True
+    needs_model: bool = False
+    """A chat model; the others answer with quotations where there is none."""
+    reflects: bool = False
+    settings: Mapping[str, object] = _NOTHING
+    """What the method is without a variant's settings."""
+
+    def missing(self, parts: Parts) -> str:
+        """Say what it needs that the parts do not hold; empty if nothing."""
+        if self.needs_model and parts.model is None:
+            return "it needs a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
+        if self.reflects and parts.reflection is None:
+            return "it needs a reflection back end: set CRAG_REFLECTION"
+        return ""
+
+
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {
+        "no_retrieval": Method(build_no_retrieval, retrieves=False, needs_model=True),
+        "rag": Method(build_rag),
+        "rag_web": Method(build_rag_web, settings=MappingProxyType({"select": False})),
+        "crag": Method(build_crag),
+        "self_rag": Method(build_self_rag, reflects=True),
+        "self_crag": Method(build_self_crag, reflects=True),
+        "binary_llm": Method(
+            build_binary_llm,
+            needs_model=True,
+            settings=MappingProxyType({"max_llm_calls": 1000}),
+        ),
+    }
+)
+"""By the name that experiments use. `self_crag` is assembled or routed by its settings."""

@@ -1,0 +1,97 @@
+"""Measures of benchmark rows, by name.
+
+`METRICS` holds those that need no model. The others are made with one: `citation_metrics` with an
+entailment function, `factscore_metrics` with a judge, `mauve` with features or GPT-2; `with_models`
+joins them. `installed` says whether a metric's optional package is there.
+"""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from crag.bench.metrics.citing import Entails, citation_metrics
+from crag.bench.metrics.factscore import FactJudge, factscore_metrics
+from crag.bench.metrics.judging import ACTION_ACCURACY, DOCUMENT_ACCURACY, EVALUATOR_ACCURACY
+from crag.bench.metrics.knowledge import (
+    ANSWER_FOUND,
+    ANSWER_KEPT,
+    KNOWLEDGE_RECALL,
+    KNOWLEDGE_WORDS,
+    RETRIEVED_RECALL,
+    WORDS_KEPT,
+)
+from crag.bench.metrics.long_form import ROUGE_LSUM, STR_EM, mauve
+from crag.bench.metrics.matching import MATCH, MATCH_NORMALISED
+from crag.bench.metrics.metric import Direction, Metric, Pairs, Row, RowMetric, SetMetric, Unit
+from crag.bench.metrics.spending import (
+    ABSTAINED,
+    COST,
+    EVALUATED_TEXTS,
+    FAILED,
+    INPUT_TOKENS,
+    LLM_CALLS,
+    OUTPUT_TOKENS,
+    PAGES,
+    SEARCHES,
+    SECONDS,
+)
+
+_ALL: tuple[Metric, ...] = (
+    MATCH,
+    MATCH_NORMALISED,
+    STR_EM,
+    ROUGE_LSUM,
+    EVALUATOR_ACCURACY,
+    DOCUMENT_ACCURACY,
+    ACTION_ACCURACY,
+    RETRIEVED_RECALL,
+    KNOWLEDGE_RECALL,
+    ANSWER_KEPT,
+    ANSWER_FOUND,
+    KNOWLEDGE_WORDS,
+    WORDS_KEPT,
+    LLM_CALLS,
+    EVALUATED_TEXTS,
+    SEARCHES,
+    PAGES,
+    INPUT_TOKENS,
+    OUTPUT_TOKENS,
+    SECONDS,
+    COST,
+    ABSTAINED,
+    FAILED,
+)
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
+"""Metrics that need no model, in the order in which reports show them."""
+_MODULES = {"rouge-score": "rouge_score", "mauve-text": "mauve"}
+
+__all__ = [
+    "METRICS",
+    "Direction",
+    "Entails",
+    "FactJudge",
+    "Metric",
+    "Pairs",
+    "Row",
+    "RowMetric",
+    "SetMetric",
+    "Unit",
+    "citation_metrics",
+    "factscore_metrics",
+    "installed",
+    "mauve",
+    "with_models",
+]
+
+
+def installed(metric: Metric) -> bool:
+    """Say whether the optional package of a metric is there, or it needs none."""
+    return not metric.package or find_spec(_MODULES[metric.package]) is not None
+
+
+def with_models(
+    entails: Entails | None = None, judge: FactJudge | None = None, *others: Metric
+) -> dict[str, Metric]:
+    """Return `METRICS`, those that the given models make possible, and `others` such as MAUVE."""
+    cited = citation_metrics(entails) if entails else ()
+    judged = factscore_metrics(judge) if judge else ()
+    return {**METRICS, **{metric.name: metric for metric in (*cited, *judged, *others)}}

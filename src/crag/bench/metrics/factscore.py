@@ -1,0 +1,81 @@
+"""FActScore for biographies: the share of atomic facts that a source supports (FActScore, Sec. 3).
+
+The published package `factscore` had its last release in 2023 and asks for torch 1 and the first
+OpenAI client, so it cannot be installed beside this project; the models its numbers were made with
+are retired. What is here is its arithmetic, with a judge of your own. `init_score` is the number
+to compare with both papers: they used version 0.1.5, without the penalty for short answers.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from crag.bench.examples import Example, TaskName
+from crag.bench.metrics.metric import Row, RowMetric
+
+GAMMA = 10
+"""Facts below which the penalised score falls (version 0.1.6 and later)."""
+_TASKS: frozenset[TaskName] = frozenset({"biography"})
+
+
+class FactJudge(Protocol):
+    """Cuts an answer into facts and checks them; how is the judge's own affair."""
+
+    def facts(self, answer: str) -> Sequence[str]:
+        """Return the atomic facts an answer states; none if it declines to answer."""
+        ...
+
+    def supported(self, topic: str, fact: str) -> bool:
+        """Say whether what is known about `topic` supports the fact."""
+        ...
+
+
+class FactScore(NamedTuple):
+    """The score of one answer."""
+
+    init_score: float
+    """The share of facts that are supported."""
+    score: float
+    """The same, times ``exp(1 - 10 / n)`` for fewer than ten facts."""
+    facts: int
+
+
+def factscore(topic: str, answer: str, judge: FactJudge) -> FactScore | None:
+    """Score one answer; None if it states nothing, as abstentions are left out of the mean."""
+    facts = list(judge.facts(answer)) if answer.strip() else []
+    if not facts:
+        return None
+    share = sum(judge.supported(topic, fact) for fact in facts) / len(facts)
+    penalty = math.exp(1 - GAMMA / len(facts)) if len(facts) < GAMMA else 1.0
+    return FactScore(share, share * penalty, len(facts))
+
+
+def factscore_metrics(judge: FactJudge) -> tuple[RowMetric, RowMetric, RowMetric]:
+    """Return `init_score`, the penalised `factscore` and the number of `facts`, by `judge`.
+
+    Each answer is judged once, whichever of them asks.
+    """
+    judged: dict[tuple[str, str], FactScore | None] = {}
+
+    def scored(example: Example, row: Row) -> FactScore | None:
+        topic, answer = str(example.extra.get("topic") or ""), str(row["answer"])
+        if not topic or row["status"] != "answered":
+            return None
+        if (topic, answer) not in judged:
+            judged[topic, answer] = factscore(topic, answer, judge)
+        return judged[topic, answer]
+
+    def init_score(example: Example, row: Row) -> float | None:
+        return None if (found := scored(example, row)) is None else found.init_score
+
+    def score(example: Example, row: Row) -> float | None:
+        return None if (found := scored(example, row)) is None else found.score
+
+    def facts(example: Example, row: Row) -> float | None:
+        return None if (found := scored(example, row)) is None else float(found.facts)
+
+    return (
+        RowMetric(name="init_score", compute=init_score, tasks=_TASKS),
+        RowMetric(name="factscore", compute=score, tasks=_TASKS),
+        RowMetric(name="facts", compute=facts, tasks=_TASKS, direction="neither", unit="count"),
+    )

@@ -1,0 +1,54 @@
+"""What refinement and the web do to knowledge; no generator takes part.
+
+Whether a gold answer stands in a text says nothing for verdicts and option letters, so PubHealth
+and ARC have no value here.
+"""
+
+from crag.bench.examples import Example
+from crag.bench.metrics.metric import ALL, LABELLED, Row, RowMetric
+
+_TASKS = ALL - LABELLED - {"biography"}
+
+
+def _retrieved(_: Example, row: Row) -> float | None:
+    return _number(row["retrieved_holds_answer"])
+
+
+def _known(_: Example, row: Row) -> float | None:
+    return _number(row["knowledge_holds_answer"])
+
+
+def _kept(_: Example, row: Row) -> float | None:
+    return _number(row["knowledge_holds_answer"]) if row["retrieved_holds_answer"] else None
+
+
+def _found(_: Example, row: Row) -> float | None:
+    without = row["retrieved_holds_answer"] is False
+    return _number(row["knowledge_holds_answer"]) if without else None
+
+
+def _words(_: Example, row: Row) -> float | None:
+    return float(row["knowledge_words"])
+
+
+def _words_kept(_: Example, row: Row) -> float | None:
+    documents = row["documents_words"]
+    return row["knowledge_words"] / documents if documents else None
+
+
+def _number(value: bool | None) -> float | None:
+    return None if value is None else float(value)
+
+
+RETRIEVED_RECALL = RowMetric(name="retrieved_recall", compute=_retrieved, tasks=_TASKS)
+"""A gold answer stands in the retrieved documents."""
+KNOWLEDGE_RECALL = RowMetric(name="knowledge_recall", compute=_known, tasks=_TASKS)
+"""A gold answer stands in what the generator was given."""
+ANSWER_KEPT = RowMetric(name="answer_kept", compute=_kept, tasks=_TASKS)
+"""Of the questions whose documents hold an answer: the knowledge still does."""
+ANSWER_FOUND = RowMetric(name="answer_found", compute=_found, tasks=_TASKS)
+"""Of the questions whose documents hold no answer: the knowledge does, thanks to the web."""
+KNOWLEDGE_WORDS = RowMetric(name="knowledge_words", compute=_words, direction="lower", unit="words")
+"""Words that the generator was given."""
+WORDS_KEPT = RowMetric(name="words_kept", compute=_words_kept, direction="neither")
+"""Words of knowledge for each word retrieved; above 1 where the web added more than was dropped."""

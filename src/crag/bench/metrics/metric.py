@@ -1,0 +1,108 @@
+"""What every metric offers, and the two kinds: of a row, and of a set of rows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from crag.bench.examples import TASKS, Example, TaskName
+
+Row = Mapping[str, Any]
+"""One answered question, as `crag.bench.rows` writes it."""
+Pairs = Sequence[tuple[Example, Row]]
+Direction = Literal["higher", "lower", "neither"]
+"""Which way is better; `neither` where it depends on what one wants."""
+Unit = Literal["share", "count", "words", "tokens", "seconds", "dollars"]
+"""What a value is: shares lie in [0, 1]; the papers print them as percentages."""
+ALL: frozenset[TaskName] = frozenset(TASKS)
+LABELLED: frozenset[TaskName] = frozenset({"pubhealth", "arc"})
+"""Tasks whose answer is one of a few labels."""
+
+
+class Metric(Protocol):
+    """Measures rows. Pure and without network; a model it needs is given when it is made."""
+
+    @property
+    def name(self) -> str:
+        """The column's name, unique among metrics."""
+        ...
+
+    @property
+    def direction(self) -> Direction:
+        """Which way is better."""
+        ...
+
+    @property
+    def unit(self) -> Unit:
+        """What a value is."""
+        ...
+
+    @property
+    def tasks(self) -> frozenset[TaskName]:
+        """The tasks it is defined for."""
+        ...
+
+    @property
+    def package(self) -> str:
+        """The optional package it needs, or nothing."""
+        ...
+
+    def score(self, example: Example, row: Row) -> float | None:
+        """Return the value of one row; None where it does not apply, which callers count."""
+        ...
+
+    def summarise(self, pairs: Pairs) -> float | None:
+        """Return the value of all rows; None if it applies to none."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowMetric:
+    """A metric that looks at one row at a time; its summary is the mean."""
+
+    name: str
+    compute: Callable[[Example, Row], float | None]
+    """Called only with rows of its tasks that did not fail."""
+    direction: Direction = "higher"
+    unit: Unit = "share"
+    tasks: frozenset[TaskName] = ALL
+    package: str = ""
+    of_failed: bool = False
+    """Whether failed rows have a value too: what was spent on them was spent."""
+
+    def score(self, example: Example, row: Row) -> float | None:
+        """Return the value of one row; None for a failed row or another task."""
+        if example.task not in self.tasks or (row["status"] == "failed" and not self.of_failed):
+            return None
+        return self.compute(example, row)
+
+    def summarise(self, pairs: Pairs) -> float | None:
+        """Return the mean over the rows it applies to."""
+        scores = [self.score(example, row) for example, row in pairs]
+        values = [score for score in scores if score is not None]
+        return sum(values) / len(values) if values else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetMetric:
+    """A metric that is defined for a set of rows alone, such as MAUVE; rows have no value."""
+
+    name: str
+    compute: Callable[[Pairs], float | None]
+    """Called only with the rows of its tasks that did not fail, at least one."""
+    direction: Direction = "higher"
+    unit: Unit = "share"
+    tasks: frozenset[TaskName] = ALL
+    package: str = ""
+
+    def score(self, example: Example, row: Row) -> float | None:  # noqa: ARG002 - the Protocol
+        """Return None: one row has no value."""
+        return None
+
+    def summarise(self, pairs: Pairs) -> float | None:
+        """Return the value of the rows of its tasks that did not fail."""
+        usable = [
+            (example, row)
+            for example, row in pairs
+            if example.task in self.tasks and row["status"] != "failed"
+        ]
+        return self.compute(usable) if usable else None

@@ -1,0 +1,130 @@
+"""Answer units in Ray workers: on the cores of this machine, or on the machines of a cluster.
+
+A worker is a process that keeps its models between units. Ray starts a unit again elsewhere when
+its worker dies, so none is lost, and rows come back in any order. `RAY_ADDRESS` names a cluster;
+there, each machine needs this package, its models, and keys in its own environment.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+from crag.bench.answering import Answerer
+from crag.bench.budget import Budget, Meter
+from crag.bench.gathering import Equipment, gather
+from crag.bench.rows import Row
+from crag.bench.units import Unit
+from crag.environment import Environment
+from crag.errors import CragError, MissingPackageError
+
+RETRIES = 5
+"""Times that one unit may lose its worker."""
+_AHEAD = 2
+"""Units handed out for each worker, so that none waits for the next."""
+
+
+class Heard(NamedTuple):
+    """What comes back from a worker."""
+
+    row: Row
+    process: int
+    """Its process on its machine."""
+
+
+class RayWorkers:
+    """Answers units with Ray; the budget is watched here, row by row, so calls may go over it.
+
+    Raises:
+        MissingPackageError: ray is not installed.
+    """
+
+    def __init__(
+        self, equipment: Equipment, workers: int, *, told: Callable[[int], None] | None = None
+    ) -> None:
+        self._ray = _ray()
+        self._budget = Meter(equipment.budget)
+        prices = Budget(prices=equipment.budget.prices)
+        self._equipment = replace(equipment, budget=prices)
+        self._workers, self._told = workers, told
+
+    async def __call__(self, units: Sequence[Unit], heard: Callable[[Row], None]) -> str:
+        """Hand over each row when it is there; return the limit that stopped the run, if any."""
+        with _cluster(self._ray, self._workers):
+            return await self._answers(iter(units), heard)
+
+    async def _answers(self, units: Iterator[Unit], heard: Callable[[Row], None]) -> str:
+        answer = self._ray.remote(max_retries=RETRIES)(answer_unit)
+        pending: dict[Any, Unit] = {}
+        reached = ""
+        while True:
+            reached = reached or self._budget.reached()
+            while not reached and len(pending) < _AHEAD * self._workers:
+                unit = next(units, None)
+                if unit is None:
+                    break
+                pending[answer.remote(self._equipment, unit)] = unit
+            if not pending:
+                return reached
+            done, _ = await asyncio.to_thread(self._ray.wait, list(pending), num_returns=1)
+            self._take(done[0], pending.pop(done[0]), heard)
+
+    def _take(self, reference: Any, unit: Unit, heard: Callable[[Row], None]) -> None:
+        try:
+            came: Heard = self._ray.get(reference)
+        except self._ray.exceptions.RayError as error:
+            message = (
+                f"question {unit.example.id} of {unit.variant.name!r} ended {RETRIES + 1} Ray "
+                f"workers or could not be sent to one ({error}). What is finished is kept: run "
+                "again, or without --ray to see more"
+            )
+            raise CragError(message) from error
+        row = came.row
+        spent = {name: count - row["cached"].get(name, 0) for name, count in row["usage"].items()}
+        self._budget.calls += spent.get("llm_calls", 0)
+        self._budget.spend(spent)
+        heard(row)
+        if self._told is not None:
+            self._told(came.process)
+
+
+def answer_unit(equipment: Equipment, unit: Unit) -> Heard:
+    """Answer one unit in a worker."""
+    answerer, loop = _kept(equipment)
+    return Heard(loop.run(answerer.answer(unit)), os.getpid())
+
+
+@cache
+def _kept(equipment: Equipment) -> tuple[Answerer, "asyncio.Runner"]:
+    """Keep models, and the event loop that their clients belong to, between units."""
+    return Answerer(gather(Environment(), equipment)), asyncio.Runner()
+
+
+def _ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing leaves the machine unasked.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingPackageError("corrective-rag[ray]", "--ray") from error
+    return ray
+
+
+@contextmanager
+def _cluster(ray: Any, workers: int) -> Iterator[None]:
+    """Use the cluster that RAY_ADDRESS names, or start one on this machine for the block."""
+    if ray.is_initialized():
+        yield
+        return
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if not os.environ.get("RAY_ADDRESS"):
+        options |= {"num_cpus": workers, "include_dashboard": False}
+        options |= {"_node_ip_address": "127.0.0.1"}
+    ray.init(**options)
+    try:
+        yield
+    finally:
+        ray.shutdown()

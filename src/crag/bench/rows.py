@@ -1,0 +1,118 @@
+"""What one answered question leaves behind: a row of plain JSON, and the file that rows go to."""
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self, TypedDict, cast
+
+from crag.errors import DataError
+
+Status = Literal["answered", "abstained", "failed"]
+
+
+class Row(TypedDict):
+    """One question under one variant of a method."""
+
+    key: str
+    """Names question, documents, variant, parts, program and seed: a finished key is not run again,
+    and a row of another program is not mixed with those of this one."""
+    variant: str
+    """Its name in the experiment; several variants share one method."""
+    condition: dict[str, Any]
+    """What was done to the documents, such as ``{"retrieval_accuracy": 0.3}``; else empty."""
+    id: str
+    task: str
+    method: str
+    settings: dict[str, Any]
+    """Those that differ from the defaults, as they were given."""
+    seed: int
+    model: str
+    evaluator: str
+    status: Status
+    error: str
+    """Why it failed; empty otherwise."""
+    answer: str
+    action: str
+    """Empty where the method takes none."""
+    scores: list[float]
+    """Of the documents, in their order."""
+    knowledge: str
+    """The text that the generator was given."""
+    knowledge_words: int
+    documents_words: int
+    """Of the documents the method retrieved."""
+    retrieved_holds_answer: bool | None
+    """A gold answer is a substring of a document; None without gold answers or documents."""
+    knowledge_holds_answer: bool | None
+    events: list[str]
+    """Their kinds."""
+    usage: dict[str, int]
+    cached: dict[str, int]
+    """The part of `usage` that came from the cache and was not spent again."""
+    seconds: float
+    cost: float | None
+    """In the currency of the prices given; None without prices."""
+    reflection: dict[str, Any] | None
+
+
+class RowFile:
+    """Rows of one run, one JSON object a line, each on disk before the next one is begun.
+
+    A line that a killed run left unfinished is cut off when the file is opened. Of rows with the
+    same key the last one counts.
+
+    Raises:
+        DataError: a line is no row; nothing is changed then.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self.rows = _read(path)
+        """By key, in the order in which they were first written."""
+        self._file = path.open("ab")
+
+    def append(self, row: Row) -> None:
+        """Write one row and wait until it is on disk."""
+        line = json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        with self._lock:
+            self._file.write(line)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self.rows[row["key"]] = row
+
+    def __enter__(self) -> Self:
+        """Use the file until the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self._file.close()
+
+
+def _read(path: Path) -> dict[str, Row]:
+    if not path.exists():
+        return {}
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    rows = dict(_rows(path, whole))
+    if len(whole) < len(content):
+        with path.open("r+b") as file:
+            file.truncate(len(whole))
+    return rows
+
+
+def _rows(path: Path, content: bytes) -> list[tuple[str, Row]]:
+    rows: list[tuple[str, Row]] = []
+    for number, line in enumerate(content.splitlines(), start=1):
+        try:
+            row: Any = json.loads(line)
+        except ValueError as error:
+            raise DataError(path, f"is no JSON ({error}); use another --output", number) from None
+        if not isinstance(row, Mapping) or Row.__required_keys__ - row.keys():
+            raise DataError(path, "is no row of a benchmark; use another --output", number)
+        rows.append((str(row["key"]), cast("Row", row)))
+    return rows

@@ -1,0 +1,113 @@
+"""Run all units of an experiment: at the same time within limits, resumable, within a budget."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from crag.bench.answering import Answerer
+from crag.bench.budget import BudgetSpentError
+from crag.bench.rows import Row, RowFile
+from crag.bench.units import Unit
+
+DEFAULT_CONCURRENCY = 4
+Progress = Callable[[int, int, str], None]
+"""Told how many of all units are done, and the name of the last variant."""
+
+
+@dataclass
+class Ended:
+    """How a run ended."""
+
+    units: int
+    """Of the whole plan."""
+    resumed: int = 0
+    """Finished by an earlier run."""
+    answered: int = 0
+    """Rows written by this one, failed ones too."""
+    failed: int = 0
+    not_run: dict[str, str] = field(default_factory=dict)
+    """Why a variant was not run at all, by its name."""
+    stopped: str = ""
+    """The limit of the budget that ended it early; empty if it came to its end."""
+
+
+class Todo(NamedTuple):
+    """What is left of a plan."""
+
+    units: list[Unit]
+    ended: Ended
+
+
+class Answers(Protocol):
+    """Answers units, in this process or in others."""
+
+    def __call__(self, units: Sequence[Unit], heard: Callable[[Row], None]) -> Awaitable[str]:
+        """Hand over each row when it is there; return the limit that stopped it, if one did."""
+        ...
+
+
+def left(units: Iterable[Unit], rows: RowFile, answerer: Answerer, *, again: bool = False) -> Todo:
+    """Leave out what is finished, and what cannot be done; `again` tries failed rows once more."""
+    todo, ended = [], Ended(units=0)
+    for unit in units:
+        ended.units += 1
+        missing = answerer.missing(unit)
+        done = rows.rows.get(unit.key(answerer.materials.named(unit)))
+        if missing:
+            ended.not_run[unit.variant.name] = missing
+        elif done is not None and not (again and done["status"] == "failed"):
+            ended.resumed += 1
+        else:
+            todo.append(unit)
+    return Todo(todo, ended)
+
+
+async def run(
+    todo: Todo, rows: RowFile, answers: Answers, progress: Progress | None = None
+) -> Ended:
+    """Answer what is left; each row is on disk before it counts as done."""
+    ended = todo.ended
+    not_run = ended.units - ended.resumed - len(todo.units)
+
+    def heard(row: Row) -> None:
+        rows.append(row)
+        ended.answered += 1
+        ended.failed += row["status"] == "failed"
+        if progress is not None:
+            progress(ended.resumed + ended.answered, ended.units - not_run, row["variant"])
+
+    ended.stopped = await answers(todo.units, heard)
+    return ended
+
+
+def locally(answerer: Answerer, concurrency: int = DEFAULT_CONCURRENCY) -> Answers:
+    """Answer in this process, at most `concurrency` units at the same time."""
+
+    async def answers(units: Sequence[Unit], heard: Callable[[Row], None]) -> str:
+        left_over = iter(units)
+        stopped: list[str] = []
+
+        async def work() -> None:
+            for unit in left_over:
+                reached = answerer.materials.meter.reached()
+                if stopped or reached:
+                    stopped.append(reached)
+                    return
+                try:
+                    heard(await answerer.answer(unit))
+                except BudgetSpentError as error:
+                    stopped.append(str(error))
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(max(1, concurrency)):
+                group.create_task(work())
+        return next((reason for reason in stopped if reason), "")
+
+    return answers
+
+
+def counted(rows: Iterable[Row]) -> Counter[str]:
+    """Count rows by their status."""
+    return Counter(row["status"] for row in rows)

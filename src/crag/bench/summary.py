@@ -1,0 +1,182 @@
+"""From rows to numbers: each variant under each condition, and differences from the baseline."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from crag.bench.examples import Example
+from crag.bench.experiments import Experiment, Variant
+from crag.bench.intervals import Difference, bootstrap, paired_difference
+from crag.bench.metrics import METRICS, installed
+from crag.bench.metrics.metric import Metric
+from crag.bench.rows import Row
+from crag.bench.units import ACCURACY, without_relevant
+from crag.errors import SettingsError
+
+Values = dict[str, float]
+"""By the id of the question, averaged over seeds."""
+ACTIONS = ("correct", "ambiguous", "incorrect")
+Place = tuple[str, tuple[tuple[str, Any], ...]]
+"""A variant and a condition."""
+Pair = tuple[Example, Row]
+
+
+class Cell(NamedTuple):
+    """The mean of a metric, with its 95 % interval where rows have values."""
+
+    value: float
+    low: float | None
+    high: float | None
+    questions: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One variant under one condition."""
+
+    variant: Variant
+    condition: dict[str, Any]
+    cells: dict[str, Cell | None]
+    """By metric; None where it applies to no row."""
+    gaps: dict[str, Difference]
+    """From the baseline under the same condition, by metric; empty for the baseline itself."""
+    paired: dict[str, int]
+    """Questions that have a value on both sides."""
+    statuses: Counter[str]
+    actions: Counter[str]
+    errors: Counter[str]
+    seeds: int
+    rows: int
+
+
+def metrics_of(experiment: Experiment) -> list[Metric]:
+    """Return the metrics of an experiment, in its order.
+
+    Where it names none: all of its task whose packages are installed.
+
+    Raises:
+        SettingsError: a name is unknown, or its metric is not for the task.
+    """
+    fitting = {name: one for name, one in METRICS.items() if experiment.task in one.tasks}
+    for name in experiment.metrics:
+        if name not in fitting:
+            known = f"for the task {experiment.task} there are {', '.join(fitting)}"
+            raise SettingsError("metrics", name, known)
+    named = experiment.metrics or [name for name, one in fitting.items() if installed(one)]
+    return [fitting[name] for name in named]
+
+
+def summarise(
+    experiment: Experiment, examples: Sequence[Example], rows: Mapping[str, Row], seed: int = 0
+) -> list[Line]:
+    """Return a line for each variant and condition that has rows, in the experiment's order.
+
+    `seed` is that of the intervals.
+    """
+    metrics = metrics_of(experiment)
+    groups = _grouped(experiment, rows, examples)
+    measured = {
+        place: {metric.name: _values(metric, pairs) for metric in metrics}
+        for place, pairs in groups.items()
+    }
+    variants = {variant.name: variant for variant in experiment.variants}
+    lines = []
+    for (name, condition), measured_pairs in groups.items():
+        own = measured[name, condition]
+        group = [row for _, row in measured_pairs]
+        base = measured.get((experiment.baseline, condition)) or measured.get(
+            (experiment.baseline, ()), {}
+        )
+        pairs = {} if name == experiment.baseline else _paired(own, base)
+        lines.append(
+            Line(
+                variant=variants[name],
+                condition=dict(condition),
+                cells={
+                    one.name: _cell(one, own[one.name], measured_pairs, seed) for one in metrics
+                },
+                gaps={metric: paired_difference(*sides, seed) for metric, sides in pairs.items()},
+                paired={metric: len(first) for metric, (first, _) in pairs.items()},
+                statuses=Counter(row["status"] for row in group),
+                actions=Counter(row["action"] for row in group if row["action"]),
+                errors=Counter(row["error"] for row in group if row["error"]),
+                seeds=len({row["seed"] for row in group}),
+                rows=len(group),
+            )
+        )
+    return lines
+
+
+def _grouped(
+    experiment: Experiment, rows: Mapping[str, Row], examples: Sequence[Example]
+) -> dict[Place, list[Pair]]:
+    """Return each row with its example, which has the documents that the row's method saw."""
+    seen = _Seen(examples)
+    found: dict[Place, list[Pair]] = {}
+    for row in rows.values():
+        example = seen.by(row)
+        if example is not None:
+            place = row["variant"], tuple(sorted(row["condition"].items()))
+            found.setdefault(place, []).append((example, row))
+    order = [variant.name for variant in experiment.variants]
+    places = sorted(
+        (place for place in found if place[0] in order),
+        key=lambda place: (order.index(place[0]), [-value for _, value in place[1]]),
+    )
+    return {place: sorted(found[place], key=_by_seed) for place in places}
+
+
+class _Seen:
+    """The examples as they were under each condition and seed."""
+
+    def __init__(self, examples: Sequence[Example]) -> None:
+        self._examples = examples
+        self._known: dict[tuple[float | None, int], dict[str, Example]] = {}
+
+    def by(self, row: Row) -> Example | None:
+        accuracy = row["condition"].get(ACCURACY)
+        place = accuracy, 0 if accuracy is None else row["seed"]
+        if place not in self._known:
+            seen = self._examples
+            if accuracy is not None:
+                seen = without_relevant(seen, accuracy, row["seed"])
+            self._known[place] = {example.id: example for example in seen}
+        return self._known[place].get(row["id"])
+
+
+def _by_seed(pair: Pair) -> tuple[int, str]:
+    return pair[1]["seed"], pair[1]["id"]
+
+
+def _values(metric: Metric, pairs: Sequence[Pair]) -> Values:
+    scored: dict[str, list[float]] = {}
+    for example, row in pairs:
+        value = metric.score(example, row)
+        if value is not None:
+            scored.setdefault(row["id"], []).append(value)
+    return {name: sum(values) / len(values) for name, values in scored.items()}
+
+
+def _cell(metric: Metric, values: Values, pairs: Sequence[Pair], seed: int) -> Cell | None:
+    if values:
+        numbers = list(values.values())
+        low, high = bootstrap(numbers, seed)
+        return Cell(sum(numbers) / len(numbers), low, high, len(numbers))
+    whole = metric.summarise(pairs)
+    return None if whole is None else Cell(whole, None, None, len(pairs))
+
+
+def _paired(
+    own: Mapping[str, Values], base: Mapping[str, Values]
+) -> dict[str, tuple[list[float], list[float]]]:
+    return dict(_sides(own, base))
+
+
+def _sides(
+    own: Mapping[str, Values], base: Mapping[str, Values]
+) -> Iterator[tuple[str, tuple[list[float], list[float]]]]:
+    for name, values in own.items():
+        common = [one for one in values if one in base.get(name, {})]
+        if common:
+            yield name, ([values[one] for one in common], [base[name][one] for one in common])

@@ -1,0 +1,179 @@
+"""`crag bench`: run an experiment, go on where it was interrupted, and write its report."""
+
+import json
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from crag.bench.command import Options, Outcome
+
+_PRICES = 2
+
+
+def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    experiment: Annotated[Path, typer.Argument(help="A TOML file: see benchmarks/experiments.")],
+    data: Annotated[Path, typer.Option(help="File of questions, or a published folder.")],
+    output: Annotated[Path, typer.Option(help="Folder of rows, cache and report.")],
+    form: Annotated[
+        str, typer.Option("--format", help="auto, self-rag, crag, popqa, alce or ours.")
+    ] = "auto",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Draw this many questions.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of that draw and of the intervals.")] = 0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of every variant."),
+    ] = None,
+    web: Annotated[
+        list[Path] | None,
+        typer.Option(help="Search this JSONL of texts in the place of the web; may be repeated."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Default: report.md in --output.", show_default=False)
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Default: cache.sqlite in --output.", show_default=False),
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Questions at the same time.")] = 4,
+    ray: Annotated[
+        bool, typer.Option("--ray", help="Answer in Ray workers; RAY_ADDRESS names a cluster.")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Try failed rows once more.")] = False,
+    max_calls: Annotated[
+        int | None, typer.Option(min=0, help="Most calls of the chat model.", show_default=False)
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=0, help="Most tokens, in and out.", show_default=False)
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0, help="Needs --prices.", show_default=False)
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(min=0, help="Begin no row later.", show_default=False)
+    ] = None,
+    prices: Annotated[
+        str | None,
+        typer.Option(metavar="IN,OUT", help="Of a million tokens.", show_default=False),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+) -> None:
+    """Run an experiment on data; the same command again goes on where it stopped."""
+    from crag.bench.budget import Budget
+    from crag.bench.command import Options
+    from crag.cli.choose import assigned
+
+    budget = Budget(
+        calls=max_calls, tokens=max_tokens, cost=max_cost, seconds=max_seconds,
+        prices=priced(prices),
+    )  # fmt: skip
+    options = Options(
+        experiment=experiment, data=data, output=output, format=form, limit=limit, seed=seed,
+        settings=assigned(settings or []), web=tuple(web or ()), cache=cache, report=report,
+        concurrency=concurrency, ray=ray, again=again, budget=budget,
+        date=datetime.now(tz=UTC).date().isoformat(), command=_command(),
+    )  # fmt: skip
+    run(options, as_json=as_json)
+
+
+def run(options: "Options", *, as_json: bool) -> None:
+    """Run with a progress bar on standard error, and say where the report is."""
+    outcome = _watched(options, quiet=as_json)
+    if as_json:
+        sys.stdout.write(json.dumps(plain(outcome), ensure_ascii=False) + "\n")
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    from crag.bench.report import results
+
+    console = Console(highlight=False)
+    console.print(escape(results(outcome.experiment, outcome.lines)), soft_wrap=True)
+    ended = outcome.ended
+    told = f"{ended.answered} rows written, {ended.resumed} were there, {ended.failed} failed"
+    console.print(f"\n{told}")
+    if ended.stopped:
+        console.print(f"[yellow]stopped early:[/] {escape(ended.stopped)}")
+    for name, why in ended.not_run.items():
+        console.print(f"[yellow]not run:[/] {escape(name)}: {escape(why)}", soft_wrap=True)
+    console.print(f"report: {escape(str(outcome.report))}", soft_wrap=True)
+
+
+def plain(outcome: "Outcome") -> dict[str, Any]:
+    """Return what a script reads: every number of the report, and where its files are."""
+    ended = outcome.ended
+    return {
+        "experiment": outcome.experiment.name,
+        "questions": len(outcome.loaded.examples),
+        "refused": [one._asdict() for one in outcome.loaded.refused],
+        "notes": outcome.loaded.notes,
+        "rows": {"planned": ended.units, "written": ended.answered, "resumed": ended.resumed,
+                 "failed": ended.failed},
+        "stopped": ended.stopped,
+        "not_run": ended.not_run,
+        "variants": [
+            {
+                "name": line.variant.name,
+                "condition": line.condition,
+                "metrics": {name: cell and cell._asdict() for name, cell in line.cells.items()},
+                "differences": {name: gap._asdict() for name, gap in line.gaps.items()},
+                "statuses": dict(line.statuses),
+                "actions": dict(line.actions),
+                "paper": line.variant.paper,
+            }
+            for line in outcome.lines
+        ],
+        "files": {"rows": str(outcome.rows), "report": str(outcome.report),
+                  "pictures": [str(path) for path in outcome.pictures]},
+    }  # fmt: skip
+
+
+def priced(text: str | None) -> tuple[float, float] | None:
+    """Read prices as ``IN,OUT``.
+
+    Raises:
+        SettingsError: they are not two numbers of at least 0.
+    """
+    from crag.errors import SettingsError
+
+    if text is None:
+        return None
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != _PRICES or not all(number >= 0 for number in numbers):
+        raise SettingsError("prices", text, "give two numbers of at least 0, such as 0.15,0.60")
+    return numbers[0], numbers[1]
+
+
+def _watched(options: "Options", *, quiet: bool) -> "Outcome":
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    from crag.bench.command import benchmark
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
+    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as progress:
+        bar = progress.add_task("reading", total=None)
+
+        def advance(done: int, total: int, variant: str) -> None:
+            progress.update(bar, completed=done, total=total, description=escape(variant[:40]))
+
+        return benchmark(options, advance)
+
+
+def _command() -> str:
+    """Return the command line without folders of this machine; keys are never on it."""
+    words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
+    return shlex.join(["crag", *words])

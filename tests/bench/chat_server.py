@@ -1,0 +1,100 @@
+"""A chat model behind HTTP on loopback that replies by what it is asked, always alike."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+_FORM = {"retrieval": "yes", "relevance": "relevant", "text": "It is red.", "support": "fully",
+         "utility": 5, "next": "end"}  # fmt: skip
+
+
+class ChatServer(ThreadingHTTPServer):
+    """Says yes to passages that hold "indeed", rewrites to "colour", answers "It is red [1]."."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.prompts: list[str] = []
+        """The last message of each request, in order."""
+        self.failing = ""
+        """A request that holds these words gets status 400."""
+        self.seconds = 0.0
+        """How long each reply takes."""
+        self.busy, self.busiest = 0, 0
+        """Requests at the same time, now and at most."""
+        self.counting = threading.Lock()
+        self.stopping = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+    def reply(self, system: str, prompt: str) -> str:
+        """Return what the model says."""
+        if "yes or no" in system + prompt:
+            passage = re.search(r"<passage>\n(.*?)\n</passage>", prompt, re.DOTALL)
+            return "yes" if passage and "indeed" in passage[1] else "no"
+        if "JSON of this form" in system:
+            return json.dumps(_FORM)
+        return "colour" if prompt.rstrip().endswith("query:") else "It is red [1]."
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ChatServer
+
+    def do_POST(self) -> None:
+        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        said = {message["role"]: message["content"] for message in sent["messages"]}
+        prompt = said["user"]
+        with self.server.counting:
+            self.server.prompts.append(prompt)
+            self.server.busy += 1
+            self.server.busiest = max(self.server.busiest, self.server.busy)
+        self.server.stopping.wait(self.server.seconds)
+        with self.server.counting:
+            self.server.busy -= 1
+        if self.server.failing and self.server.failing in prompt:
+            self._send(400, {"error": {"message": "out of order", "type": "server_error"}})
+            return
+        self._send(200, _completion(self.server.reply(said.get("system", ""), prompt)))
+
+    def _send(self, status: int, body: Any) -> None:
+        text = json.dumps(body).encode()
+        try:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+        except ConnectionError:  # The client was killed, which is what some tests do.
+            self.close_connection = True
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+def _completion(text: str) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text}
+    return {
+        "id": "1", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+    }  # fmt: skip
+
+
+@contextmanager
+def chatting() -> Iterator[ChatServer]:
+    """Start a server on a free port, and stop it."""
+    with ChatServer() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.stopping.set()
+            server.shutdown()
+            thread.join()

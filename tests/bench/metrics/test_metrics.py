@@ -1,0 +1,96 @@
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from crag.bench.examples import TASKS
+from crag.bench.metrics import METRICS, RowMetric, installed, mauve, with_models
+
+Make = Callable[..., Any]
+
+
+def test_every_metric_is_named_once_and_defined_for_some_task() -> None:
+    assert all(name == metric.name for name, metric in METRICS.items())
+    assert all(metric.tasks and metric.tasks <= set(TASKS) for metric in METRICS.values())
+    assert {metric.direction for metric in METRICS.values()} == {"higher", "lower", "neither"}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_metric_takes_every_row(example: Make, row: Make, task: str) -> None:
+    for status in ("answered", "abstained", "failed"):
+        pairs = [(example(task), row("poet", status=status))]
+        for metric in METRICS.values():
+            value = metric.score(*pairs[0])
+            assert value is None or isinstance(value, float)
+            assert metric.summarise(pairs) == value
+
+
+def test_shares_lie_between_nought_and_one(example: Make, row: Make) -> None:
+    measured = row(
+        "poet",
+        knowledge_words=5,
+        documents_words=9,
+        retrieved_holds_answer=True,
+        knowledge_holds_answer=True,
+    )
+    shares = [metric for metric in METRICS.values() if metric.unit == "share"]
+    values = [metric.score(example(), measured) for metric in shares]
+    assert all(value is None or 0 <= value <= 1 for value in values)
+    assert sum(value is not None for value in values) >= 6
+
+
+def test_a_row_metric_is_the_mean_of_its_rows(example: Make, row: Make) -> None:
+    metric = RowMetric(name="length", compute=lambda _, one: float(len(one["answer"])) or None)
+    pairs = [(example(), row("ab")), (example(), row("abcd")), (example(), row(""))]
+    assert metric.summarise(pairs) == 3.0
+
+
+class NoJudge:
+    def facts(self, answer: str) -> list[str]:
+        raise AssertionError(answer)
+
+    def supported(self, topic: str, fact: str) -> bool:
+        raise AssertionError(topic + fact)
+
+
+def test_models_make_more_metrics_possible() -> None:
+    assert with_models() == dict(METRICS)
+    more = with_models(str.__contains__, NoJudge(), mauve())
+    assert [name for name in more if name not in METRICS] == [
+        "citation_recall",
+        "citation_precision",
+        "init_score",
+        "factscore",
+        "facts",
+        "mauve",
+    ]
+
+
+def test_packages_are_told() -> None:
+    assert METRICS["rouge_lsum"].package == "rouge-score"
+    assert installed(METRICS["rouge_lsum"])
+    assert installed(METRICS["match"])
+    assert installed(mauve())
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "code"),
+    [
+        ("rouge-score", "rouge_score", "long_form.rouge_lsum('a', ['a'])"),
+        ("mauve-text", "mauve", "long_form._mauve(['a'], ['a'], None, -1)"),
+        ("nltk", "nltk", "sentences.nltk_sentences('A. B.')"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_command(package: str, module: str, code: str) -> None:
+    program = (
+        f"import sys; sys.modules[{module!r}] = None\n"
+        "from crag.bench.metrics import long_form, sentences\n"
+        "from crag.errors import MissingPackageError\n"
+        f"try:\n    {code}\nexcept MissingPackageError as error:\n    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    )
+    assert f"Run: pip install {package}" in done.stdout

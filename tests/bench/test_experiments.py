@@ -1,0 +1,132 @@
+"""Experiment files: those that ship, what they expand to, and what is wrong with others."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jinja2 import Template
+
+from crag.bench.experiments import read_experiment, settings_of
+from crag.bench.summary import metrics_of
+from crag.errors import DataError, SettingsError
+from crag.reflection.prompt_format import base_prompt
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = sorted((ROOT / "benchmarks" / "experiments").glob("*.toml"))
+SMALL = """
+name = "Small"
+task = "popqa"
+baseline = "rag"
+
+[[variant]]
+name = "rag"
+method = "rag"
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "small.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_shipped_experiment_can_be_run(path: Path) -> None:
+    experiment = read_experiment(path)
+    assert metrics_of(experiment)
+    assert len(experiment.variants) >= 5
+
+
+def test_there_is_one_for_each_table() -> None:
+    assert {path.stem for path in SHIPPED} >= {
+        "popqa", "pubhealth", "arc", "biography", "triviaqa", "asqa", "actions", "operations",
+        "robustness", "efficiency", "thresholds", "k", "evaluators", "judging",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("stem", "variant", "numbers"),
+    [
+        ("popqa", "crag", [54.9, 59.8]),
+        ("pubhealth", "rag", [48.9, 39.0]),
+        ("arc", "self-crag, assembled", [27.9, 67.2]),
+        ("actions", "crag, without Correct", [53.2, 58.3]),
+        ("actions", "self-crag, only Ambiguous", [44.9, 59.8]),
+        ("operations", "crag, without selection", [50.9, 58.6]),
+        ("operations", "rag, web always", [52.2, 53.8]),
+        ("efficiency", "self-crag", [0.908]),
+        ("evaluators", "evaluator of the run", [84.3]),
+        ("triviaqa", "self-rag", [66.4]),
+    ],
+)
+def test_the_papers_numbers_stand_where_they_belong(
+    stem: str, variant: str, numbers: list[float]
+) -> None:
+    experiment = read_experiment(ROOT / "benchmarks" / "experiments" / f"{stem}.toml")
+    (found,) = (one for one in experiment.variants if one.name == variant)
+    assert list(found.paper.values()) == numbers
+
+
+def test_changes_take_the_place_of_settings(tmp_path: Path) -> None:
+    text = SMALL + 'settings = { k = 3, upper = "none" }\n'
+    (variant,) = read_experiment(written(tmp_path, text), {"k": "7"}).variants
+    assert settings_of(variant.settings).k == 7
+    assert settings_of(variant.settings).upper is None
+
+
+def test_a_sweep_runs_each_variant_with_each_setting(tmp_path: Path) -> None:
+    text = 'baseline = "rag, k=1"\n' + SMALL.replace('baseline = "rag"\n', "")
+    text = text.replace("[[variant]]", "[[sweep]]\nk = 1\n\n[[sweep]]\nk = 2\n\n[[variant]]")
+    variants = read_experiment(written(tmp_path, text)).variants
+    assert [(one.name, one.settings["k"]) for one in variants] == [("rag, k=1", 1), ("rag, k=2", 2)]
+
+
+def test_none_is_open_only_where_it_is_no_choice() -> None:
+    settings = settings_of({"titles": "none", "strip_threshold": "none", "upper": None})
+    assert (settings.titles, settings.strip_threshold, settings.upper) == ("none", None, None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('method = "rag"', 'method = "rug"', "method 'rug' is none of no_retrieval, rag"),
+        ('method = "rag"', 'method = "rag"\nsettings = { k = 0 }', "setting 'k' cannot be 0"),
+        ('method = "rag"', 'method = "rag"\nsettings = { kk = 1 }', "'kk'"),
+        ('task = "popqa"', 'task = "poqa"', "task: Input should be 'popqa'"),
+        ('baseline = "rag"', 'baseline = "crag"', "the baseline 'crag' is none of"),
+        ('name = "Small"', "nome = 1", "name: Field required"),
+        ('name = "Small"', 'name = "Small"\nseeds = []', "seeds"),
+        ('name = "Small"', 'name = "S"\nretrieval_accuracies = [30.0]', "shares from 0 to 1"),
+        ('[[variant]]\nname = "rag"', "[[variant]]", "variant.0.name: Field required"),
+        ("[[variant]]", "[[variant", "is no TOML"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, told: str) -> None:
+    with pytest.raises(DataError, match=r"small\.toml") as raised:
+        read_experiment(written(tmp_path, SMALL.replace(old, new)))
+    assert told in str(raised.value)
+
+
+def test_two_variants_of_one_name_are_refused(tmp_path: Path) -> None:
+    twice = SMALL + SMALL[SMALL.index("[[variant]]") :]
+    with pytest.raises(DataError, match="variants of the same name: rag"):
+        read_experiment(written(tmp_path, twice))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        read_experiment(tmp_path / "missing.toml")
+
+
+@pytest.mark.parametrize("metric", ["mach", "str_em"])
+def test_a_metric_of_another_task_or_none(tmp_path: Path, metric: str) -> None:
+    text: Any = SMALL.replace("baseline", f'metrics = ["{metric}"]\nbaseline')
+    with pytest.raises(SettingsError, match="for the task popqa there are match"):
+        metrics_of(read_experiment(written(tmp_path, text)))
+
+
+def test_the_template_for_the_published_model_writes_its_prompt() -> None:
+    path = ROOT / "benchmarks" / "experiments" / "selfrag_chat_template.jinja"
+    messages = [{"role": "system", "content": "rules"}, {"role": "user", "content": "Who?"}]
+    written = Template(path.read_text("utf-8")).render(messages=messages)
+    assert written == base_prompt("Who?")

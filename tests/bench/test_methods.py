@@ -1,0 +1,132 @@
+"""Every method with a chat model behind HTTP: what it calls, what it knows, what it answers."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.bench.answering import asked_as
+from crag.bench.examples import Example
+from crag.bench.methods import METHODS
+from crag.bench.rows import Row
+from crag.bench.units import Unit
+from crag.errors import SearchError
+from crag.testing import FakeEvaluator, FakeSearcher
+from tests.bench.chat_server import ChatServer, chatting
+from tests.bench.runs import answerer, examples, variant
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with chatting() as running:
+        yield running
+
+
+def row_of(
+    folder: Path, url: str | None, name: str, method: str, *, parts: Any = None, **settings: Any
+) -> Row:
+    (example,) = (one for one in examples(folder) if one.id == name)
+    unit = Unit(variant(method, **settings), example, {}, 0)
+    return asyncio.run(answerer(url, **parts or {}).answer(unit))
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "settings", "calls", "action"),
+    [
+        ("no_retrieval", "barn", {}, 1, ""),
+        ("rag", "barn", {}, 1, ""),
+        ("rag_web", "barn", {}, 2, ""),
+        ("crag", "barn", {}, 1, "correct"),
+        ("crag", "gate", {}, 2, "ambiguous"),
+        ("crag", "boat", {}, 2, "incorrect"),
+        ("self_rag", "barn", {}, 3, ""),
+        ("self_crag", "barn", {"self_crag_knowledge": "routed"}, 2, "correct"),
+        ("self_crag", "barn", {"self_crag_knowledge": "assembled"}, 5, "correct"),
+        ("binary_llm", "barn", {}, 4, ""),
+    ],
+)
+def test_each_method_answers_with_its_calls(
+    tmp_path: Path, server: ChatServer, method: str, name: str, settings: dict[str, Any],
+    calls: int, action: str,
+) -> None:  # fmt: skip
+    row = row_of(tmp_path, server.url, name, method, **settings)
+    assert row["status"] == "answered", row["error"]
+    assert "It is red" in row["answer"]
+    assert row["action"] == action
+    assert row["usage"]["llm_calls"] == calls == len(server.prompts)
+    assert row["usage"]["input_tokens"] == 100 * calls
+
+
+def test_what_the_rows_say_of_knowledge(tmp_path: Path, server: ChatServer) -> None:
+    rag = row_of(tmp_path, server.url, "barn", "rag")
+    assert (rag["documents_words"], rag["knowledge_words"]) == (11, 11)
+    assert rag["retrieved_holds_answer"]
+    assert rag["knowledge_holds_answer"]
+    web = row_of(tmp_path, server.url, "barn", "rag_web")
+    assert web["knowledge"].endswith("The things of the harbour are red.")
+    assert web["knowledge_words"] == 11 + 7
+    wrong = row_of(tmp_path, server.url, "kite", "crag")
+    assert wrong["knowledge_holds_answer"]
+    assert "green" not in wrong["answer"]
+    alone = row_of(tmp_path, server.url, "barn", "no_retrieval")
+    assert (alone["knowledge"], alone["retrieved_holds_answer"]) == ("", None)
+
+
+def test_scores_are_those_of_the_documents_in_order(tmp_path: Path, server: ChatServer) -> None:
+    evaluator = FakeEvaluator({"indeed": 0.9, "dear": -0.7})
+    row = row_of(tmp_path, server.url, "barn", "crag", parts={"evaluator": evaluator})
+    assert row["scores"] == [0.9, -0.7]
+
+
+def test_a_score_that_is_no_number_is_the_lowest_in_a_row(
+    tmp_path: Path, server: ChatServer
+) -> None:
+    evaluator = FakeEvaluator({"indeed": 0.9, "dear": float("nan")})
+    row = row_of(tmp_path, server.url, "barn", "crag", parts={"evaluator": evaluator})
+    assert row["scores"][0] == 0.9
+    assert row["scores"][1] == -1.0
+
+
+def test_without_a_model_there_are_quotations(tmp_path: Path) -> None:
+    row = row_of(tmp_path, None, "barn", "crag")
+    assert row["answer"] == "“The barn is indeed red.” [1]"
+    assert row["usage"].get("llm_calls", 0) == 0
+
+
+@pytest.mark.parametrize("method", ["no_retrieval", "binary_llm", "self_rag", "self_crag"])
+def test_what_a_method_needs_is_said(tmp_path: Path, method: str) -> None:
+    unit = Unit(variant(method), examples(tmp_path)[0], {}, 0)
+    assert answerer(None).missing(unit).startswith("it needs a")
+    assert not answerer(None).missing(unit._replace(variant=variant("crag")))
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_a_model_that_fails_makes_a_failed_row(
+    tmp_path: Path, server: ChatServer, method: str
+) -> None:
+    server.failing = "barn"
+    row = row_of(tmp_path, server.url, "barn", method)
+    assert row["status"] == "failed"
+    assert "out of order" in row["error"]
+    assert row["answer"] == ""
+
+
+def test_a_search_that_fails_is_an_event_and_no_failure(tmp_path: Path, server: ChatServer) -> None:
+    broken = FakeSearcher(error=SearchError("fake", "server", "down"))
+    row = row_of(tmp_path, server.url, "gate", "crag", parts={"searcher": broken})
+    assert row["status"] == "answered"
+    assert "search_failed" in row["events"]
+
+
+def test_a_whole_run_that_breaks_is_a_failed_row(tmp_path: Path, server: ChatServer) -> None:
+    row = row_of(tmp_path, server.url, "barn", "rag", max_question_characters=3)
+    assert row["status"] == "failed"
+    assert row["error"].startswith("QuestionError")
+
+
+def test_arc_is_asked_with_lettered_options() -> None:
+    options = (("1", "in a pan"), ("2", "in a pot"))
+    example = Example("a", "arc", "Where?", (("1",),), choices=options)
+    assert asked_as(example) == "Where?\nA: in a pan\nB: in a pot"

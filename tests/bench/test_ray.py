@@ -1,0 +1,109 @@
+"""Answering in Ray workers gives the rows of a local run, also when a worker is killed."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.bench.answering import Answerer
+from crag.bench.budget import Budget
+from crag.bench.gathering import Equipment, gather
+from crag.bench.ray_workers import RayWorkers
+from crag.bench.report import outcomes, results
+from crag.bench.rows import Row, RowFile
+from crag.bench.runner import Answers, Ended, left, locally, run
+from crag.bench.summary import summarise
+from crag.bench.units import plan
+from crag.environment import Environment
+from tests.bench.chat_server import ChatServer, chatting
+from tests.bench.runs import examples, experiment, variant
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray leaves sockets to the collector.
+]
+COMPARED = experiment(variant("rag"), variant("crag"), variant("binary_llm"))
+NAMES = ["barn", "gate", "boat", "kite", "lamp", "rope", "sail", "mast"]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+    with chatting() as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        monkeypatch.setenv("CRAG_MODEL", "m")
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.setenv("CRAG_EVALUATOR", "chat-direct")
+        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+        yield running
+
+
+def ran(folder: Path, name: str, equipment: Equipment, answers: Answers | None = None) -> Ended:
+    by = Answerer(gather(Environment(), equipment))
+    with RowFile(folder / name) as rows:
+        todo = left(plan(COMPARED, examples(folder, NAMES)), rows, by)
+        return asyncio.run(run(todo, rows, answers or locally(by)))
+
+
+def table(folder: Path, name: str) -> tuple[str, set[str]]:
+    with RowFile(folder / name) as rows:
+        lines = summarise(COMPARED, examples(folder, NAMES), rows.rows)
+        return results(COMPARED, lines) + outcomes(lines), set(rows.rows)
+
+
+def same_but_for_time(row: Row) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in {"seconds", "cached"}}
+
+
+@pytest.mark.usefixtures("server")
+def test_the_table_is_that_of_a_local_run(tmp_path: Path) -> None:
+    equipment = Equipment()
+    local = ran(tmp_path, "local.jsonl", equipment)
+    told: list[int] = []
+    ray = ran(tmp_path, "ray.jsonl", equipment, RayWorkers(equipment, 2, told=told.append))
+    assert ray == local
+    assert ray.answered == 3 * len(NAMES)
+    assert table(tmp_path, "ray.jsonl") == table(tmp_path, "local.jsonl")
+    assert os.getpid() not in told
+    with RowFile(tmp_path / "ray.jsonl") as mine, RowFile(tmp_path / "local.jsonl") as other:
+        for key, row in mine.rows.items():
+            assert same_but_for_time(row) == same_but_for_time(other.rows[key])
+
+
+def test_a_killed_worker_loses_no_row(tmp_path: Path, server: ChatServer) -> None:
+    equipment = Equipment(cache=tmp_path / "cache.sqlite")
+    ran(tmp_path, "local.jsonl", equipment)
+    server.seconds = 0.05
+    fresh = Equipment(cache=tmp_path / "other.sqlite")
+    killed: list[int] = []
+    workers = RayWorkers(fresh, 2, told=_kill_once(killed))
+    ended = ran(tmp_path, "ray.jsonl", fresh, workers)
+    assert len(killed) == 1
+    assert (ended.answered, ended.failed, ended.stopped) == (3 * len(NAMES), 0, "")
+    assert table(tmp_path, "ray.jsonl") == table(tmp_path, "local.jsonl")
+
+
+@pytest.mark.usefixtures("server")
+def test_a_budget_ends_it_after_the_rows_under_way(tmp_path: Path) -> None:
+    equipment = Equipment(budget=Budget(calls=3))
+    ended = ran(tmp_path, "ray.jsonl", equipment, RayWorkers(equipment, 1))
+    assert ended.stopped == "max-calls is 3"
+    assert 1 <= ended.answered <= 6
+    rest = Equipment()
+    assert ran(tmp_path, "ray.jsonl", rest).resumed == ended.answered
+    assert len(table(tmp_path, "ray.jsonl")[1]) == 3 * len(NAMES)
+
+
+def _kill_once(killed: list[int]) -> Callable[[int], None]:
+    heard: list[int] = []
+
+    def told(process: int) -> None:
+        heard.append(process)
+        if len(heard) == 4 and not killed:
+            killed.append(process)
+            os.kill(process, signal.SIGKILL)
+
+    return told
