@@ -15,9 +15,8 @@ Label = Literal["correct", "incorrect", "ambiguous", "web"]
 class Offer:
     """Offer documents as they are (Self-RAG), or the knowledge made of them (Self-CRAG).
 
-    Knowledge bears the titles of its strips; in the paper's tasks that of the first document, as in
-    the official code. Its kinds are offered in the order correct, incorrect, ambiguous; one
-    without any strip is left out. For the poster's
+    Knowledge bears the title of the first document, as in the official code. Its kinds are offered
+    in the order correct, incorrect, ambiguous; one without any strip is left out. For the poster's
     rule the documents are offered with the evaluator's grades.
     """
 
@@ -70,10 +69,8 @@ def _passage(
     label: Label, strips: Sequence[Strip], state: State, settings: Settings
 ) -> OfferedPassage:
     """Join strips as the paper's knowledge files do, or each on a line of its own."""
-    documents, joint = state["documents"], "\n" if settings.task == "default" else "; "
-    titles = dict.fromkeys(strip["source"]["title"] for strip in strips)
-    title = "; ".join(filter(None, titles))
-    if settings.task != "default" and documents:
-        title = title_of(documents[0])
+    documents = state["documents"]
+    title = title_of(documents[0]) if documents else strips[0]["source"]["title"]
+    joint = "\n" if settings.task == "default" else "; "
     text = joint.join(strip["text"].strip() for strip in strips)
     return OfferedPassage(title=title, text=text, label=label, grade="", strips=list(strips))

@@ -185,3 +185,10 @@ def test_doctor_reports_a_model_without_key(index: str, monkeypatch: pytest.Monk
     result = runner.invoke(app, ["doctor", "--index", index])
     assert result.exit_code == 1
     assert "OPENAI_API_KEY" in result.stdout
+
+
+def test_none_is_a_value_where_a_setting_has_it() -> None:
+    from crag.cli.choose import settings
+
+    assert settings(["titles=none", "upper=none"]).titles == "none"
+    assert settings(["upper=none"]).upper is None

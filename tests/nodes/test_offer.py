@@ -66,7 +66,7 @@ def test_the_posters_grades_are_cut_at_the_thresholds(score: float, grade: str) 
 )
 def test_routed_offers_one_text_of_what_is_there(action: str, label: str) -> None:
     (found,) = offered(KNOWN | {"action": action})
-    assert (found["label"], found["title"]) == (label, "S")
+    assert (found["label"], found["title"]) == (label, "T0")
     assert found["text"] == "in 1\nin 2\nweb 1\nweb 2"
     assert [s["text"] for s in found["strips"]] == ["in 1", " in 2 ", "web 1", "web 2"]
 
@@ -99,14 +99,6 @@ def test_without_strips_nothing_is_offered(knowledge: str) -> None:
 def test_a_kind_without_strips_is_left_out() -> None:
     found = offered(KNOWN | {"internal": []}, self_crag_knowledge="assembled")
     assert [p["label"] for p in found] == ["incorrect", "ambiguous"]
-
-
-def test_knowledge_bears_the_titles_of_its_strips_and_in_the_papers_tasks_one() -> None:
-    other = strip("b")
-    other["source"] = {**other["source"], "title": "Z"}
-    known = {"action": "incorrect", "external": [strip("a"), other, strip("c")]}
-    assert offered(known)[0]["title"] == "S; Z"
-    assert offered(known, task="popqa")[0]["title"] == "T0"
 
 
 def test_without_documents_the_first_strip_gives_the_title() -> None:

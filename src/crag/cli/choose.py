@@ -1,6 +1,7 @@
 """What the options of a command choose: the environment and the settings."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 from crag.environment import Environment
 from crag.errors import SettingsError
@@ -16,12 +17,18 @@ def environment(location: str | None) -> Environment:
 
 
 def settings(assignments: Sequence[str]) -> Settings:
-    """Read the settings of a run from ``name=value`` texts.
+    """Read the settings of a run from ``name=value`` texts; for some, `none` is a value.
 
     Raises:
         SettingsError: a text without ``=``, an unknown name, or a value out of range.
     """
-    return settings_from(assigned(assignments))
+    names = {
+        n for n, field in Settings.model_fields.items() if "none" in get_args(field.annotation)
+    }
+    values = assigned(assignments)
+    return settings_from(
+        {n: "none" if value is None and n in names else value for n, value in values.items()}
+    )
 
 
 def assigned(assignments: Sequence[str]) -> dict[str, object]:

@@ -71,6 +71,9 @@ def passage_block(passage: Passage) -> str:
 
 
 def _choices(choices: Mapping[str, str]) -> str:
+    """Write four options; none where they stand in the question already."""
+    if not choices:
+        return ""
     lettered = {_letter(label): text for label, text in choices.items()}
     return "".join(f"\n{letter}: {lettered.get(letter, '')}" for letter in _LETTERS)
 

@@ -181,3 +181,8 @@ def test_nothing_to_match(example: Make, row: Make) -> None:
         assert MATCH.score(unmatched, row("poet")) is None
         assert MATCH_NORMALISED.score(unmatched, row("poet")) is None
     assert MATCH.summarise([(example(answers=()), row("poet"))]) is None
+
+
+def test_typographic_marks_are_no_words() -> None:
+    assert normalised_match("“politician” — he said", ["politician"])
+    assert normalised_match("He was a Politician’s son", ["politicians son"])

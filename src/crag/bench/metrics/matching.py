@@ -14,6 +14,8 @@ from crag.bench.metrics.metric import ALL, Row, RowMetric
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
+_TYPOGRAPHIC = re.compile(r"[^\w\s!-~]")
+"""Quotation marks, dashes: what Python does not count among its punctuation."""
 _VERDICT = re.compile(r"\b(true|false|supports|supported|refutes|refuted)\b")
 _TRUE = {"true", "supports", "supported"}
 _LETTERS, _DIGITS = "ABCDE", "12345"
@@ -45,8 +47,12 @@ def normalised_match(prediction: str, answers: Sequence[str]) -> bool:
     Whole words: `pol` is not in `police`, so this can be lower than the official match. An answer
     that is all punctuation or articles matches nothing.
     """
-    said = f" {normalise(prediction)} "
-    return any(f" {words} " in said for words in map(normalise, answers) if words)
+    said = f" {_words(prediction)} "
+    return any(f" {words} " in said for words in map(_words, answers) if words)
+
+
+def _words(text: str) -> str:
+    return normalise(_TYPOGRAPHIC.sub("", text))
 
 
 def verdict_of(prediction: str) -> str:
