@@ -108,7 +108,10 @@ def started(folder: Path, port: int, **variables: str) -> Iterator[subprocess.Po
             env=environment(TMPDIR=str(temporary), **variables),
         ) as serve,
     ):  # fmt: skip
-        yield serve
+        try:
+            yield serve
+        finally:
+            serve.kill()  # What failed to end does not hold up the tests.
 
 
 @pytest.mark.slow

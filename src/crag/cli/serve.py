@@ -194,7 +194,8 @@ def _ending_on_signals() -> Iterator[None]:
     def end(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    # A shell starts what runs in its background with SIGINT ignored.
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {name: signal.signal(getattr(signal, name), end) for name in names}
     try:
         yield
