@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-browser check format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator clean
+.PHONY: help ask test test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -29,12 +29,19 @@ test: $(DEV)  ## Run the tests
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
 
 check: $(DEV)  ## Lint, check types and the import contracts
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-style check-mypy check-pyright
+
+check-style: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+check-mypy: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/mypy --scripts-are-modules benchmarks/*.py
+
+check-pyright: $(DEV)
 	$(BIN)/pyright
-	$(BIN)/lint-imports
 
 format: $(DEV)  ## Format the code and mend what can be mended
 	$(BIN)/ruff check --fix .
