@@ -88,6 +88,7 @@ def test_a_trace_of_five_megabytes_is_shown_and_kept(
     ask(page, "How long does the kettle take?")
     assert phase(page) == "done"
     page.locator("#documents summary").nth(1).click()
+    page.locator("#documents li:nth-child(2) .strip").first.wait_for()
     assert page.locator("#documents li:nth-child(2) .strip").count() == 100
     page.click("#documents li:nth-child(2) .more button")
     assert page.locator("#documents li:nth-child(2) .strip").count() > 100
