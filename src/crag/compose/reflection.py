@@ -9,7 +9,7 @@ from crag.parts import ChatModel, Evaluator, Quoter
 from crag.reflection.backend import ReflectionBackend
 
 _STAND_INS = ("embedded", "prompted")
-_TODO = (
+_ADVICE = (
     "an approximation; for a model with reflection tokens set CRAG_REFLECTION to server, or to its "
     "folder"
 )
@@ -51,7 +51,7 @@ def examine_reflection(environment: Environment, *, has_model: bool) -> Choice:
     if name == "prompted" and not has_model:
         return Choice(part, "broken", name, why, _NO_MODEL)
     if name in _STAND_INS:
-        return Choice(part, "ready", name, why, _TODO)
+        return Choice(part, "ready", name, why, _ADVICE)
     try:
         backend = _server(environment) if name == "server" else _in_process(environment, name)
     except CragError as error:
