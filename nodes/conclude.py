@@ -65,7 +65,7 @@ def _cited(
         places = [place for place in places if place not in doubted]
     passages = [state["passages"][place] for place in places]
     answer = reflection["answer"]
-    if settings.task != "default" or "released_citations" in settings.compat:
+    if not settings.cites or "released_citations" in settings.compat:
         return answer, numbered_passages(passages), []
     if settings.form != "long" and passages:
         answer = cited_whole(answer)

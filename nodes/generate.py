@@ -11,6 +11,7 @@ from crag.edge import Attempt
 from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
 from crag.knowledge import fenced, kept_strips, paper_format
+from crag.multiple_choice import lettered, posed, stem
 from crag.parts import ChatModel, Quotation, Quoter
 from crag.prompts import render
 from crag.replies import Reply, aask, ask
@@ -56,7 +57,7 @@ class Generate:
         if state.get("usage", {}).get("llm_calls", 0) >= settings.max_llm_calls:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model writes the answer"
             return _Plan(strips, "", None, [event("budget_exhausted", "generate", detail)])
-        knowledge = fenced(strips) if settings.task == "default" else paper_format(state, settings)
+        knowledge = fenced(strips) if settings.cites else paper_format(state, settings)
         messages = _prompt(state["question"], knowledge, settings)
         return _Plan(strips, knowledge, (_limited(self._model, settings), messages), [])
 
@@ -64,19 +65,21 @@ class Generate:
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
     ) -> GenerateUpdate:
         if reply is not None and reply.problem is None:
-            cites = bool(plan.strips) and settings.task == "default"
+            cites = bool(plan.strips) and settings.cites
             update = from_reply(state, reply, plan.knowledge, plan.strips, cites=cites)
             if cites and settings.require_citations and _is_uncited(update):
                 events = [*plan.events, *update["events"]]
-                return self._without_reply(state, plan._replace(events=events), reply)
+                return self._without_reply(state, settings, plan._replace(events=events), reply)
             if not plan.strips:
                 detail = "no knowledge was left: the answer rests on the model alone"
                 update["events"].append(event("own_knowledge", "generate", detail))
             return update
-        return self._without_reply(state, plan, reply)
+        return self._without_reply(state, settings, plan, reply)
 
-    def _without_reply(self, state: State, plan: "_Plan", reply: Reply | None) -> GenerateUpdate:
-        quotations, events = self._quote(state, plan)
+    def _without_reply(
+        self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
+    ) -> GenerateUpdate:
+        quotations, events = self._quote(state, settings, plan)
         fallback = "quote the strips" if quotations else "abstain"
         if reply is not None and reply.problem is not None:
             kind = _KINDS.get(reply.problem, "model_failed")
@@ -89,12 +92,14 @@ class Generate:
             update["usage"] = reply.usage
         return update
 
-    def _quote(self, state: State, plan: "_Plan") -> tuple[list[Quotation], list[Event]]:
+    def _quote(
+        self, state: State, settings: Settings, plan: "_Plan"
+    ) -> tuple[list[Quotation], list[Event]]:
         quotations: list[Quotation] = []
         if self._quoter is None or not plan.strips:
             return quotations, plan.events
         with Attempt("quoter") as attempt:
-            quotations = self._quoter.quote(state["question"], plan.strips)
+            quotations = self._quoter.quote(stem(state["question"], settings), plan.strips)
         if attempt.error is None:
             return quotations, plan.events
         failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
@@ -117,7 +122,11 @@ def _is_uncited(update: GenerateUpdate) -> bool:
 def _prompt(question: str, knowledge: str, settings: Settings) -> list[AnyMessage]:
     if not knowledge:
         return render("answer_own_knowledge", question=question)
-    if settings.task != "default":
+    if settings.task == "arc":
+        asked, options = posed(question, settings)
+        shown = lettered(options) or "those that the question names"
+        return render("answer_arc", question=asked, options=shown, knowledge=knowledge)
+    if not settings.cites:
         return render(f"answer_{settings.task}", question=question, knowledge=knowledge)
     return render(
         "answer_default", question=neutral(question), knowledge=knowledge, not_found=NOT_FOUND

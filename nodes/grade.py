@@ -4,6 +4,7 @@ from langchain_core.documents import Document
 
 from crag.action import decide, limits, replaced
 from crag.events import Event, event
+from crag.multiple_choice import stem
 from crag.parts import Evaluator
 from crag.scoring import score_texts, with_title
 from crag.settings import Settings
@@ -23,7 +24,8 @@ class Grade:
     def run(self, state: State, settings: Settings) -> GradeUpdate:
         """Write scores in the order of the documents, the thresholds in force and the action."""
         texts = [_passage(document, settings) for document in state["documents"]]
-        scores, events, usage = score_texts(self._evaluator, state["question"], texts, node="grade")
+        question = stem(state["question"], settings)
+        scores, events, usage = score_texts(self._evaluator, question, texts, node="grade")
         own = self._evaluator.thresholds
         upper, lower = limits(own["upper"], own["lower"], settings)
         judged = decide(scores, upper, lower)

@@ -71,6 +71,6 @@ def _passage(
     """Join strips as the paper's knowledge files do, or each on a line of its own."""
     documents = state["documents"]
     title = title_of(documents[0]) if documents else strips[0]["source"]["title"]
-    joint = "\n" if settings.task == "default" else "; "
+    joint = "\n" if settings.cites else "; "
     text = joint.join(strip["text"].strip() for strip in strips)
     return OfferedPassage(title=title, text=text, label=label, grade="", strips=list(strips))

@@ -1,5 +1,6 @@
 """Refine the retrieved documents into internal knowledge."""
 
+from crag.multiple_choice import stem
 from crag.parts import Evaluator
 from crag.scoring import filter_strips, with_title
 from crag.settings import Settings
@@ -24,8 +25,9 @@ class Refine:
         if not settings.refine:
             whole = kept_whole(state["documents"], "refinement is off")
             return InternalUpdate(internal=whole, events=[], usage=Usage())
+        question, strips = stem(state["question"], settings), _strips(state, settings)
         strips, events, usage = filter_strips(
-            self._evaluator, state["question"], _strips(state, settings), settings, node="refine"
+            self._evaluator, question, strips, settings, node="refine"
         )
         return InternalUpdate(internal=strips, events=events, usage=usage)
 

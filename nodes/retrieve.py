@@ -8,6 +8,7 @@ from langchain_core.vectorstores import VectorStoreRetriever
 
 from crag.edge import Attempt
 from crag.events import Event, event
+from crag.multiple_choice import stem
 from crag.question import is_open, read_question
 from crag.settings import Settings
 from crag.state import FreshEvents, OpenState
@@ -38,7 +39,9 @@ class Retrieve:
         question = self._question(state, settings)
         found: list[Document] = []
         with Attempt("retriever") as attempt:
-            found = list(self._retriever.invoke(question, **self._options(settings)))
+            found = list(
+                self._retriever.invoke(stem(question, settings), **self._options(settings))
+            )
         return self._update(state, question, found[: settings.k], attempt)
 
     async def arun(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
@@ -46,7 +49,9 @@ class Retrieve:
         question = self._question(state, settings)
         found: list[Document] = []
         with Attempt("retriever") as attempt:
-            found = list(await self._retriever.ainvoke(question, **self._options(settings)))
+            found = list(
+                await self._retriever.ainvoke(stem(question, settings), **self._options(settings))
+            )
         return self._update(state, question, found[: settings.k], attempt)
 
     def _options(self, settings: Settings) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import re
 from langchain_core.messages import AnyMessage
 
 from crag.events import Event, event
+from crag.multiple_choice import stem
 from crag.parts import ChatModel
 from crag.prompts import render
 from crag.queries import LONGEST, cut, keywords, read_query
@@ -78,11 +79,13 @@ class Rewrite:
     def _by_keywords(
         self, state: State, settings: Settings, reason: Event, *, usage: Usage | None = None
     ) -> RewriteUpdate:
-        query = keywords(state["question"], self._longest)
+        query = keywords(stem(state["question"], settings), self._longest)
         return _update(query, settings, reason, usage=usage)
 
     def _as_it_is(self, state: State, settings: Settings) -> RewriteUpdate:
-        return _update(cut(" ".join(state["question"].split()), self._longest), settings)
+        return _update(
+            cut(" ".join(stem(state["question"], settings).split()), self._longest), settings
+        )
 
 
 def _update(
@@ -94,4 +97,5 @@ def _update(
 
 
 def _prompt(state: State, settings: Settings) -> list[AnyMessage]:
-    return render(_PROMPTS.get(settings.task, "rewrite_default"), question=state["question"])
+    question = stem(state["question"], settings)
+    return render(_PROMPTS.get(settings.task, "rewrite_default"), question=question)

@@ -1,6 +1,7 @@
 """Select external knowledge from what was read on the web."""
 
 from crag.events import Event, event
+from crag.multiple_choice import stem
 from crag.parts import Evaluator
 from crag.scoring import filter_strips, with_title
 from crag.settings import Settings
@@ -29,9 +30,10 @@ class Select:
             return ExternalUpdate(external=kept, events=[], usage=Usage())
         texts = [with_title(strip["source"]["title"], strip["text"]) for strip in strips]
         pages = [strip["source"]["id"] for strip in strips]
-        chosen = shortlist(state["question"], texts, settings.max_paragraphs, pages)
+        question = stem(state["question"], settings)
+        chosen = shortlist(question, texts, settings.max_paragraphs, pages)
         judged, events, usage = filter_strips(
-            self._evaluator, state["question"], [strips[i] for i in chosen], settings, node="select"
+            self._evaluator, question, [strips[i] for i in chosen], settings, node="select"
         )
         found = dict(zip(chosen, judged, strict=True))
         external = [found.get(place, _unjudged(strip)) for place, strip in enumerate(strips)]

@@ -11,6 +11,7 @@ from langgraph.config import get_stream_writer
 from crag.edge import Attempt
 from crag.errors import ModelError
 from crag.events import Event, event
+from crag.multiple_choice import posed
 from crag.reflection.backend import (
     Candidate,
     Continuation,
@@ -32,7 +33,7 @@ from crag.updates import ReflectUpdate
 Result = TypeVar("Result")
 _TASKS: dict[Task, InstructionTask] = {
     "default": "open", "popqa": "open", "pubhealth": "pubhealth", "arc": "arc",
-    "biography": "biography",
+    "biography": "biography", "asqa": "asqa",
 }  # fmt: skip
 
 
@@ -53,11 +54,12 @@ def asked_of(state: State, settings: Settings) -> Asked:
     Where nothing was retrieved because nothing was wanted, a later segment may search.
     """
     task, choices, passages = _TASKS[settings.task], state.get("choices"), state.get("passages")
+    question, options = posed(state["question"], settings)
     if not passages and choices and choices[0]["action"] != "retrieve":
         passages = None
     return Asked(
-        instruction=instruction_for(task, state["question"]),
-        query=state["question"],
+        instruction=instruction_for(task, question, options),
+        query=question,
         closed=task in CLOSED,
         passages=None if passages is None else tuple(map(passage_of, passages)),
         decided=choices[0] if choices else None,

@@ -13,7 +13,7 @@ from crag.form import arrange
 from crag.reflection.options import Options
 from crag.state import Action
 
-Task = Literal["default", "popqa", "pubhealth", "arc", "biography"]
+Task = Literal["default", "popqa", "pubhealth", "arc", "biography", "asqa"]
 SelfCragKnowledge = Literal["routed", "assembled", "distributed"]
 Decomposition = Literal["sentences", "selection", "excerption", "fixed_num"]
 
@@ -26,10 +26,11 @@ PRESETS: Mapping[Task, Mapping[str, object]] = {
     "pubhealth": {**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage", **_LABEL},
     "arc": {**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage", **_LABEL},
     "biography": {**_PAPER, "upper": 0.95, "lower": -0.91, "titles": "passage", **_LONG},
+    "asqa": {"k": 5, **_LONG},
 }
 """What a task changes, unless it is set explicitly. The thresholds are those of the official code
 where it has them, of the paper otherwise, and belong to its T5 evaluator; form, depth and tokens
-are those of the commands published with Self-RAG."""
+are those of the commands published with Self-RAG, from which ASQA comes."""
 
 
 class Correction(BaseModel):
@@ -38,8 +39,8 @@ class Correction(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     task: Task = Field(default="default", json_schema_extra={"presets": cast("Any", PRESETS)})
-    """Prompts and the paper's numbers for one of its four tasks; `default` answers with citations.
-    A task's thresholds belong to the paper's T5 evaluator."""
+    """Prompts and the papers' numbers for one of their tasks; `default` and `asqa` answer with
+    citations. A task's thresholds belong to CRAG's T5 evaluator."""
     k: int = Field(default=10, ge=1, le=1000)
     """Documents to retrieve and grade."""
     contextualize: bool = True
@@ -135,6 +136,11 @@ class Settings(Options, Correction):
     """Settings of one run; every switch that the papers ablate is one of them."""
 
     model_config = ConfigDict(json_schema_extra=arrange)
+
+    @property
+    def cites(self) -> bool:
+        """Whether answers refer to strips by number; the prompts of CRAG's tasks do not ask so."""
+        return self.task in {"default", "asqa"}
 
     @model_validator(mode="before")
     @classmethod

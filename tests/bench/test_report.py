@@ -44,7 +44,7 @@ can be compared.
 | variant | match | knowledge words | paper: LLaMA2 |
 | --- | --- | --- | --- |
 | rag | 50.0 % (0.0 to 100.0) | 10 (10 to 10) | 50.5 |
-| crag | 100.0 % (100.0 to 100.0) | 4 (4 to 4) | 54.9 |
+| crag | 100.0 % (100.0 to 100.0), 3 questions | 4 (4 to 4), 3 questions | 54.9 |
 
 ## Differences
 

@@ -15,7 +15,7 @@ from crag.bench.budget import BudgetSpentError, Meter, Tally, tallying
 from crag.bench.examples import Example
 from crag.bench.experiments import settings_of
 from crag.bench.methods import METHODS, Graph
-from crag.bench.rows import Row, Status
+from crag.bench.rows import CitedText, Row, Status
 from crag.bench.units import Unit
 from crag.edge import Attempt
 from crag.errors import EvaluatorError
@@ -149,6 +149,7 @@ class Answerer:
             action=state.get("action") or "",
             scores=[score if isfinite(score) else LOWEST for score in state.get("scores") or []],
             knowledge=knowledge,
+            citations=_citations(state),
             knowledge_words=len(knowledge.split()),
             documents_words=sum(len(text.split()) for text in documents),
             retrieved_holds_answer=holds_answer("\n".join(documents), example, documents),
@@ -180,6 +181,13 @@ def _knowledge(state: dict[str, Any], settings: Settings) -> str:
     if state.get("passages") is not None:
         return str(state.get("knowledge", ""))
     return "\n".join(strip["text"] for strip in kept_strips(state, settings))  # type: ignore[arg-type]
+
+
+def _citations(state: dict[str, Any]) -> list[CitedText]:
+    return [
+        CitedText(number=one["number"], title=one["source"]["title"], text=one["text"])
+        for one in state.get("citations") or []
+    ]
 
 
 def _status(state: dict[str, Any], error: str) -> Status:

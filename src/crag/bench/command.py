@@ -10,9 +10,11 @@ from typing import Any
 
 from crag.bench.answering import Answerer, Materials
 from crag.bench.budget import Budget
-from crag.bench.examples import Loaded, load_examples
+from crag.bench.examples import Loaded, load_examples, sample
 from crag.bench.experiments import Experiment, read_experiment
 from crag.bench.gathering import Equipment, gather
+from crag.bench.judges import Judges, load_judges, without_page
+from crag.bench.loading.hygiene import kept_apart
 from crag.bench.pictures import draw, require_matplotlib
 from crag.bench.ray_workers import RayWorkers
 from crag.bench.report import Setup, render
@@ -47,6 +49,9 @@ class Options:
     ray: bool = False
     again: bool = False
     budget: Budget = field(default_factory=Budget)
+    judges: Judges = field(default_factory=Judges)
+    trained_on: tuple[Path, ...] = ()
+    """Files that the evaluator was trained on; their questions are refused."""
     date: str = ""
     command: str = ""
 
@@ -73,13 +78,9 @@ def benchmark(options: Options, progress: Progress | None = None) -> Outcome:
     require_matplotlib()
     experiment = read_experiment(options.experiment, options.settings)
     metrics_of(experiment)
-    loaded = load_examples(
-        options.data, experiment.task, format=options.format,  # type: ignore[arg-type]
-        limit=options.limit, seed=options.seed,
-    )  # fmt: skip
-    if not loaded.examples:
-        raise DataError(options.data, f"no row is left; {len(loaded.refused)} were refused")
+    loaded = _loaded(options, experiment)
     equipment = _equipment(options, experiment)
+    judged = load_judges(options.judges, Environment(), equipment.cache)
     answerer = Answerer(gather(Environment(), equipment))
     with RowFile(options.output / ROWS) as rows:
         units = list(plan(experiment, loaded.examples))
@@ -91,19 +92,35 @@ def benchmark(options: Options, progress: Progress | None = None) -> Outcome:
         ended = asyncio.run(run(todo, rows, answers, progress))
         keys = {unit.key(answerer.materials.named(unit)) for unit in units}
         finished = {key: row for key, row in rows.rows.items() if key in keys}
-    lines = summarise(experiment, loaded.examples, finished, options.seed)
+    lines = summarise(experiment, loaded.examples, finished, options.seed, judged)
     report = options.report or options.output / REPORT
     report.parent.mkdir(parents=True, exist_ok=True)
     accuracy = retrieval_accuracy(loaded.examples)
     pictures = [draw(experiment, lines, report.with_suffix(".png"), accuracy)]
     drawn = [picture for picture in pictures if picture is not None]
-    setup = _setup(options, loaded, answerer.materials, metrics_of(experiment))
+    setup = _setup(options, loaded, answerer.materials, metrics_of(experiment, judged))
     text = render(experiment, setup, lines, ended, [picture.name for picture in drawn])
     report.write_text(text, encoding="utf-8")
     return Outcome(
         experiment=experiment, loaded=loaded, lines=lines, ended=ended, rows=rows.path,
         report=report, pictures=drawn,
     )  # fmt: skip
+
+
+def _loaded(options: Options, experiment: Experiment) -> Loaded:
+    loaded = load_examples(
+        options.data, experiment.task, format=options.format,  # type: ignore[arg-type]
+    )  # fmt: skip
+    loaded = kept_apart(loaded, options.trained_on)
+    if options.limit is not None:
+        loaded = sample(loaded, options.limit, options.seed)
+    if not loaded.examples:
+        raise DataError(options.data, f"no row is left; {len(loaded.refused)} were refused")
+    if lacking := without_page(loaded.examples, options.judges):
+        named = ", ".join(lacking[:5]) + (", …" if len(lacking) > 5 else "")  # noqa: PLR2004
+        note = f"without a page in --fact-pages, so their facts have no judge: {named}"
+        return loaded._replace(notes=[*loaded.notes, note])
+    return loaded
 
 
 def _equipment(options: Options, experiment: Experiment) -> Equipment:
@@ -127,6 +144,10 @@ def _setup(options: Options, loaded: Loaded, materials: Materials, metrics: Sequ
             "evaluator": materials.evaluator,
             "web": materials.web or "none",
             "reflection": materials.reflection,
+            "citations judged by": options.judges.entailment,
+            "MAUVE by": options.judges.mauve,
+            "facts judged by": options.judges.facts,
+            "facts checked against": " and ".join(path.name for path in options.judges.pages),
             "program": f"crag {version('corrective-rag')}, source {materials.program}",
             "optional packages": ", ".join(packages),
         },

@@ -44,7 +44,8 @@ def gather(environment: Environment, equipment: Equipment) -> Materials:
     """
     cache = Cache(equipment.cache) if equipment.cache is not None else None
     meter = Meter(equipment.budget)
-    model = _metered(choose_model(environment), cache, meter)
+    chosen = choose_model(environment)
+    model = None if chosen is None else metered(chosen, cache, meter)
     remembered = cache if equipment.scores else None
 
     def load(name: str) -> Evaluator:
@@ -76,7 +77,8 @@ def gather(environment: Environment, equipment: Equipment) -> Materials:
     )
 
 
-def _metered(model: ChatModel | None, cache: Cache | None, meter: Meter) -> ChatModel | None:
+def metered(model: ChatModel, cache: Cache | None, meter: Meter) -> ChatModel:
+    """Return the model with a cache for its replies, whose calls the meter counts."""
     if not isinstance(model, BaseChatModel):
         return model
     return model.model_copy(update={"cache": CachedReplies(cache, meter)})

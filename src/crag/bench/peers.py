@@ -17,6 +17,7 @@ from crag.errors import CragError, EvaluatorError
 from crag.evaluators.chat import verdict
 from crag.events import Event, event
 from crag.graph.web import build_web
+from crag.multiple_choice import stem
 from crag.nodes.generate import Generate
 from crag.nodes.keep import Keep
 from crag.nodes.retrieve import Retrieve
@@ -98,13 +99,15 @@ class GradeOneByOne:
     def __init__(self, model: ChatModel) -> None:
         self._model = model
 
-    def run(self, state: State, settings: Settings) -> Update:  # noqa: ARG002 - a node's form
+    def run(self, state: State, settings: Settings) -> Update:
         """Grade in the calling thread."""
-        return _graded(state, [ask(self._model, prompt) for prompt in _prompts(state)])
+        return _graded(state, [ask(self._model, prompt) for prompt in _prompts(state, settings)])
 
-    async def arun(self, state: State, settings: Settings) -> Update:  # noqa: ARG002
+    async def arun(self, state: State, settings: Settings) -> Update:
         """Grade without blocking the event loop."""
-        return _graded(state, [await aask(self._model, prompt) for prompt in _prompts(state)])
+        return _graded(
+            state, [await aask(self._model, prompt) for prompt in _prompts(state, settings)]
+        )
 
 
 class Snippets:
@@ -120,8 +123,8 @@ class Snippets:
         return {"external": [Strip({**s, "kept": True, "reason": "searched"}) for s in strips]}
 
 
-def _prompts(state: State) -> Iterator[list[AnyMessage]]:
-    question = neutral(state["question"])
+def _prompts(state: State, settings: Settings) -> Iterator[list[AnyMessage]]:
+    question = neutral(stem(state["question"], settings))
     for document in state["documents"]:
         yield render("grade_direct", question=question, knowledge=neutral(_shown(document)))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from crag.bench.experiments import Experiment
 from crag.bench.metrics import METRICS
-from crag.bench.summary import Cell, Line, metrics_of
+from crag.bench.summary import Cell, Line
 from crag.bench.units import ACCURACY
 from crag.errors import MissingPackageError
 
@@ -55,7 +55,11 @@ def draw(
         MissingPackageError: matplotlib is not installed.
     """
     metric = next(
-        (one.name for one in metrics_of(experiment) if any(line.cells[one.name] for line in lines)),
+        (
+            name
+            for name in (lines[0].cells if lines else [])
+            if any(one.cells[name] for one in lines)
+        ),
         None,
     )
     if metric is None:

@@ -10,7 +10,7 @@ from crag.bench.experiments import Experiment
 from crag.bench.intervals import Difference
 from crag.bench.metrics import METRICS
 from crag.bench.runner import Ended
-from crag.bench.summary import ACTIONS, Cell, Line, metrics_of
+from crag.bench.summary import ACTIONS, Line, metrics_of
 
 _MOST_LISTED = 20
 _MINUS = "−"
@@ -58,7 +58,7 @@ def results(experiment: Experiment, lines: Sequence[Line]) -> str:
     told = _told(experiment, lines)
     models = list(dict.fromkeys(model for line in lines for model in line.variant.paper))
     heads = [_title(line) for line in lines]
-    columns = [[_cell(name, line.cells[name]) for line in lines] for name in told]
+    columns = [[_cell(name, line) for line in lines] for name in told]
     paper = [[_published(line, model) for line in lines] for model in models]
     names = ["variant", *map(_spaced, told), *(f"paper: {model}" for model in models)]
     return table(names, [list(row) for row in zip(heads, *columns, *paper, strict=True)])
@@ -124,9 +124,19 @@ def _stopped(ended: Ended) -> str:
 
 
 def _told(experiment: Experiment, lines: Sequence[Line]) -> list[str]:
-    """Return the metrics that are not the same nothing everywhere; the first one always."""
-    first, *others = (one.name for one in metrics_of(experiment))
-    return [first, *(name for name in others if any(_value(line, name) for line in lines))]
+    """Return the metrics that are not nothing everywhere, and the first one that has a value."""
+    named = _names(experiment, lines)
+    first = [name for name in named if any(_value(line, name) is not None for line in lines)][:1]
+    return [name for name in named if name in first or any(_value(line, name) for line in lines)]
+
+
+def _names(experiment: Experiment, lines: Sequence[Line]) -> list[str]:
+    return list(lines[0].cells) if lines else [one.name for one in metrics_of(experiment)]
+
+
+def _with_need(metric: str) -> str:
+    needs = METRICS[metric].needs
+    return f"{_spaced(metric)} (see {needs})" if needs else _spaced(metric)
 
 
 def _value(line: Line, metric: str) -> float | None:
@@ -137,14 +147,14 @@ def _value(line: Line, metric: str) -> float | None:
 def _caption(experiment: Experiment, lines: Sequence[Line]) -> str:
     text = "Ours with 95 % bootstrap intervals over questions."
     told = _told(experiment, lines)
-    rest = [one.name for one in metrics_of(experiment) if one.name not in told]
+    rest = [name for name in _names(experiment, lines) if name not in told]
     zero = [name for name in rest if any(_value(line, name) is not None for line in lines)]
     if zero:
         text += f" 0 everywhere: {', '.join(map(_spaced, zero))}."
     if absent := [name for name in rest if name not in zero]:
-        text += f" No row has a value: {', '.join(map(_spaced, absent))}."
+        text += f" No row has a value: {', '.join(map(_with_need, absent))}."
     if experiment.paper:
-        measured = experiment.paper_metric or metrics_of(experiment)[0].name
+        measured = experiment.paper_metric or _names(experiment, lines)[0]
         text += (
             f" Paper: {experiment.paper}, {_spaced(measured)}. Unless model and data are those of "
             "the paper, only the directions of differences can be compared."
@@ -194,13 +204,16 @@ def _title(line: Line) -> str:
     return ", ".join([line.variant.name, *told])
 
 
-def _cell(metric: str, cell: Cell | None) -> str:
+def _cell(metric: str, line: Line) -> str:
+    cell = line.cells[metric]
     if cell is None:
         return "-"
     if cell.low is None or cell.high is None:
         return f"{shown(metric, cell.value)} (no interval)"
     low, high = (shown(metric, end).removesuffix(" %") for end in (cell.low, cell.high))
-    return f"{shown(metric, cell.value)} ({low} to {high})"
+    text = f"{shown(metric, cell.value)} ({low} to {high})"
+    most = max(other.questions for other in line.cells.values() if other is not None)
+    return text if cell.questions == most else f"{text}, {cell.questions} questions"
 
 
 def _gap(metric: str, gap: Difference | None, line: Line) -> str:

@@ -12,6 +12,14 @@ from crag.errors import DataError
 Status = Literal["answered", "abstained", "failed"]
 
 
+class CitedText(TypedDict):
+    """What a number in an answer refers to."""
+
+    number: int
+    title: str
+    text: str
+
+
 class Row(TypedDict):
     """One question under one variant of a method."""
 
@@ -40,6 +48,8 @@ class Row(TypedDict):
     """Of the documents, in their order."""
     knowledge: str
     """The text that the generator was given."""
+    citations: list[CitedText]
+    """What the numbers in the answer refer to."""
     knowledge_words: int
     documents_words: int
     """Of the documents the method retrieved."""

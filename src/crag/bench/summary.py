@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from crag.bench.examples import Example
@@ -14,6 +15,7 @@ from crag.bench.rows import Row
 from crag.bench.units import ACCURACY, without_relevant
 from crag.errors import SettingsError
 
+_NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
 Values = dict[str, float]
 """By the id of the question, averaged over seeds."""
 ACTIONS = ("correct", "ambiguous", "incorrect")
@@ -50,31 +52,40 @@ class Line:
     rows: int
 
 
-def metrics_of(experiment: Experiment) -> list[Metric]:
-    """Return the metrics of an experiment, in its order.
+def metrics_of(experiment: Experiment, loaded: Mapping[str, Metric] = _NO_METRICS) -> list[Metric]:
+    """Return the metrics of an experiment, in its order; `loaded` are those with their models.
 
-    Where it names none: all of its task whose packages are installed.
+    Where it names none: all of its task whose packages and models are there.
 
     Raises:
         SettingsError: a name is unknown, or its metric is not for the task.
     """
-    fitting = {name: one for name, one in METRICS.items() if experiment.task in one.tasks}
+    known = {**METRICS, **loaded}
+    fitting = {name: one for name, one in known.items() if experiment.task in one.tasks}
     for name in experiment.metrics:
         if name not in fitting:
-            known = f"for the task {experiment.task} there are {', '.join(fitting)}"
-            raise SettingsError("metrics", name, known)
-    named = experiment.metrics or [name for name, one in fitting.items() if installed(one)]
-    return [fitting[name] for name in named]
+            choice = f"for the task {experiment.task} there are {', '.join(fitting)}"
+            raise SettingsError("metrics", name, choice)
+    usable = [
+        name
+        for name, one in fitting.items()
+        if installed(one) and (name in loaded or not one.needs)
+    ]
+    return [fitting[name] for name in experiment.metrics or usable]
 
 
 def summarise(
-    experiment: Experiment, examples: Sequence[Example], rows: Mapping[str, Row], seed: int = 0
+    experiment: Experiment,
+    examples: Sequence[Example],
+    rows: Mapping[str, Row],
+    seed: int = 0,
+    loaded: Mapping[str, Metric] = _NO_METRICS,
 ) -> list[Line]:
     """Return a line for each variant and condition that has rows, in the experiment's order.
 
-    `seed` is that of the intervals.
+    `seed` is that of the intervals, `loaded` are the metrics with their models.
     """
-    metrics = metrics_of(experiment)
+    metrics = metrics_of(experiment, loaded)
     groups = _grouped(experiment, rows, examples)
     measured = {
         place: {metric.name: _values(metric, pairs) for metric in metrics}

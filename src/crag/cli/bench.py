@@ -46,6 +46,23 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
         bool, typer.Option("--ray", help="Answer in Ray workers; RAY_ADDRESS names a cluster.")
     ] = False,
     again: Annotated[bool, typer.Option("--again", help="Try failed rows once more.")] = False,
+    trained_on: Annotated[
+        list[Path] | None,
+        typer.Option(help="Refuse questions the evaluator was trained on; may be repeated."),
+    ] = None,
+    entailment: Annotated[
+        str, typer.Option(metavar="MODEL", help="Judges citations: a hub name or folder.")
+    ] = "",
+    mauve: Annotated[
+        str, typer.Option(metavar="MODEL", help="Computes MAUVE, such as gpt2-large.")
+    ] = "",
+    fact_judge: Annotated[
+        str, typer.Option(metavar="MODEL", help="Chat model that computes FActScore.")
+    ] = "",
+    fact_pages: Annotated[
+        list[Path] | None,
+        typer.Option(help="JSONL of titles and texts that facts are checked against."),
+    ] = None,
     max_calls: Annotated[
         int | None, typer.Option(min=0, help="Most calls of the chat model.", show_default=False)
     ] = None,
@@ -69,6 +86,7 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """Run an experiment on data; the same command again goes on where it stopped."""
     from crag.bench.budget import Budget
     from crag.bench.command import Options
+    from crag.bench.judges import Judges
     from crag.cli.choose import assigned
 
     budget = Budget(
@@ -79,6 +97,10 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
         experiment=experiment, data=data, output=output, format=form, limit=limit, seed=seed,
         settings=assigned(settings or []), web=tuple(web or ()), cache=cache, report=report,
         concurrency=concurrency, ray=ray, again=again, budget=budget,
+        trained_on=tuple(trained_on or ()),
+        judges=Judges(
+            entailment=entailment, mauve=mauve, facts=fact_judge, pages=tuple(fact_pages or ())
+        ),
         date=datetime.now(tz=UTC).date().isoformat(), command=_command(),
     )  # fmt: skip
     run(options, as_json=as_json)

@@ -33,6 +33,7 @@ def row() -> Callable[..., dict[str, Any]]:
             "action": "correct",
             "scores": [],
             "knowledge": "",
+            "citations": [],
             "knowledge_words": 0,
             "documents_words": 0,
             "retrieved_holds_answer": None,

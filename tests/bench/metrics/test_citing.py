@@ -2,12 +2,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 
 from crag.bench.metrics.citing import (
     citation_metrics,
     cited,
-    cited_passages,
     passage_text,
 )
 
@@ -88,12 +86,13 @@ def test_metrics_of_rows_that_say_what_they_cite(example: Make, row: Make) -> No
     )
 
 
-def test_only_plain_rag_cites_documents_by_rank(example: Make, row: Make) -> None:
-    given = example(documents=(Document("one", metadata={"title": "A"}), Document("two")))
-    assert cited_passages(given, row(method="rag")) == {1: "Title: A\none", 2: "Title: \ntwo"}
-    assert cited_passages(given, row(method="crag")) is None
-    assert cited_passages(given, row(method="crag", citations=[])) == {}
+def test_without_a_model_there_is_no_value(example: Make, row: Make) -> None:
+    answered = row("It is so [1].", citations=[{"number": 1, "title": "A", "text": "one"}])
+    assert [metric.score(example(), answered) for metric in citation_metrics()] == [None, None]
+    assert [metric.needs for metric in citation_metrics()] == ["--entailment", "--entailment"]
+
+
+def test_a_number_that_refers_to_nothing_supports_nothing(example: Make, row: Make) -> None:
     recall, precision = citation_metrics(holds_words)
-    assert recall.score(given, row("one [1].")) is None
-    assert precision.score(given, row("one [1].")) is None
-    assert recall.score(given, row("one [1].", method="rag")) == 1.0
+    assert recall.score(example(), row("one [1].")) == 0.0
+    assert precision.score(example(), row("one [1].")) == 0.0

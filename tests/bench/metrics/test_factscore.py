@@ -19,8 +19,8 @@ class SentenceJudge:
         self.answers.append(answer)
         return [one for one in answer.split(".") if one.strip() and "sorry" not in one]
 
-    def supported(self, topic: str, fact: str) -> bool:
-        return topic == "Ada" and "true" in fact
+    def supported(self, topic: str, facts: Sequence[str]) -> Sequence[bool | None]:
+        return [None if "unknown" in fact else topic == "Ada" and "true" in fact for fact in facts]
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,10 @@ def test_metrics_judge_each_answer_once(example: Make, row: Make) -> None:
     assert metrics[0].summarise([(person, row("", status="abstained"))]) is None
     assert metrics[0].score(example("biography"), answered) is None
     assert metrics[0].score(example(), answered) is None
+
+
+def test_an_answer_with_a_fact_that_nobody_can_judge_has_no_score(example: Make, row: Make) -> None:
+    assert factscore("Ada", "true. unknown.", SentenceJudge()) is None
+    person = example("biography", answers=(), extra={"topic": "Ada"})
+    scores = [metric.score(person, row("true.")) for metric in factscore_metrics()]
+    assert scores == [None, None, None]

@@ -98,7 +98,7 @@ def test_mauve_tells_like_from_unlike(example: Make, row: Make) -> None:
         centre = [10.0 if "dull" in text else 0.0 for text in texts]
         return generator.normal(size=(len(texts), 8)) + np.asarray(centre)[:, None]
 
-    metric = mauve(features)
+    metric = mauve(features=features)
     human = [example("asqa", extra={"reference": f"bright {n}."}) for n in range(60)]
     alike = metric.summarise([(one, row(f"bright {n} [1].\nMore")) for n, one in enumerate(human)])
     unlike = metric.summarise([(one, row(f"dull {n}")) for n, one in enumerate(human)])
@@ -114,7 +114,7 @@ def test_mauve_has_no_value_of_a_row_nor_without_references(example: Make, row: 
     def features(texts: Sequence[str]) -> Any:
         raise AssertionError(texts)
 
-    metric = mauve(features)
+    metric = mauve(features=features)
     item = example("asqa", extra={"reference": "France."})
     assert metric.score(item, row("France")) is None
     assert metric.summarise([]) is None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from crag.bench.examples import TASKS
-from crag.bench.metrics import METRICS, RowMetric, installed, mauve, with_models
+from crag.bench.metrics import METRICS, RowMetric, installed
 
 Make = Callable[..., Any]
 
@@ -47,39 +47,30 @@ def test_a_row_metric_is_the_mean_of_its_rows(example: Make, row: Make) -> None:
     assert metric.summarise(pairs) == 3.0
 
 
-class NoJudge:
-    def facts(self, answer: str) -> list[str]:
-        raise AssertionError(answer)
-
-    def supported(self, topic: str, fact: str) -> bool:
-        raise AssertionError(topic + fact)
-
-
-def test_models_make_more_metrics_possible() -> None:
-    assert with_models() == dict(METRICS)
-    more = with_models(str.__contains__, NoJudge(), mauve())
-    assert [name for name in more if name not in METRICS] == [
-        "citation_recall",
-        "citation_precision",
-        "init_score",
-        "factscore",
-        "facts",
-        "mauve",
-    ]
+def test_metrics_that_need_a_model_say_which_option_names_it() -> None:
+    needs = {name: metric.needs for name, metric in METRICS.items() if metric.needs}
+    assert needs == {
+        "mauve": "--mauve",
+        "citation_recall": "--entailment",
+        "citation_precision": "--entailment",
+        "init_score": "--fact-judge",
+        "factscore": "--fact-judge",
+        "facts": "--fact-judge",
+    }
 
 
 def test_packages_are_told() -> None:
     assert METRICS["rouge_lsum"].package == "rouge-score"
     assert installed(METRICS["rouge_lsum"])
     assert installed(METRICS["match"])
-    assert installed(mauve())
+    assert installed(METRICS["mauve"])
 
 
 @pytest.mark.parametrize(
     ("package", "module", "code"),
     [
         ("rouge-score", "rouge_score", "long_form.rouge_lsum('a', ['a'])"),
-        ("mauve-text", "mauve", "long_form._mauve(['a'], ['a'], None, -1)"),
+        ("mauve-text", "mauve", "long_form._mauve(['a'], ['a'], None, 'm', -1)"),
         ("nltk", "nltk", "sentences.nltk_sentences('A. B.')"),
     ],
 )

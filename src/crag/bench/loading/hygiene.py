@@ -2,10 +2,33 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from crag.bench.examples import Example
+from crag.bench.examples import Example, Loaded, Refused
+from crag.training.pairs import read_pairs
 
 _WORD = re.compile(r"\w+")
+
+
+def kept_apart(loaded: Loaded, trained_on: Sequence[Path]) -> Loaded:
+    """Refuse the questions that stand in files of pairs, or whose subject is relevant there.
+
+    Raises:
+        DataError: a file is none that an evaluator can be trained on.
+    """
+    pairs = [pair for path in trained_on for pair in read_pairs(path)]
+    titles = [pair.title for pair in pairs if pair.positive and pair.title]
+    seen = seen_in_training(loaded.examples, [pair.question for pair in pairs], titles)
+    known = {example.id for example in seen}
+    refused = [
+        Refused(f"question {one.id!r}", "the evaluator was trained on it or on its page", one.id)
+        for one in seen
+    ]
+    return Loaded(
+        [example for example in loaded.examples if example.id not in known],
+        [*loaded.refused, *refused],
+        loaded.notes,
+    )
 
 
 def seen_in_training(

@@ -1,8 +1,8 @@
 """Measures of benchmark rows, by name.
 
-`METRICS` holds those that need no model. The others are made with one: `citation_metrics` with an
-entailment function, `factscore_metrics` with a judge, `mauve` with features or GPT-2; `with_models`
-joins them. `installed` says whether a metric's optional package is there.
+Some need a model: `citation_metrics` an entailment function, `factscore_metrics` a judge, `mauve`
+GPT-2 or features. In `METRICS` they stand without one, and have no values; `crag.bench.judges`
+brings the models. `installed` says whether a metric's optional package is there.
 """
 
 from collections.abc import Mapping
@@ -40,6 +40,9 @@ _ALL: tuple[Metric, ...] = (
     MATCH_NORMALISED,
     STR_EM,
     ROUGE_LSUM,
+    mauve(),
+    *citation_metrics(),
+    *factscore_metrics(),
     EVALUATOR_ACCURACY,
     DOCUMENT_ACCURACY,
     ACTION_ACCURACY,
@@ -61,7 +64,7 @@ _ALL: tuple[Metric, ...] = (
     FAILED,
 )
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
-"""Metrics that need no model, in the order in which reports show them."""
+"""In the order in which reports show them."""
 _MODULES = {"rouge-score": "rouge_score", "mauve-text": "mauve"}
 
 __all__ = [
@@ -79,19 +82,9 @@ __all__ = [
     "factscore_metrics",
     "installed",
     "mauve",
-    "with_models",
 ]
 
 
 def installed(metric: Metric) -> bool:
     """Say whether the optional package of a metric is there, or it needs none."""
     return not metric.package or find_spec(_MODULES[metric.package]) is not None
-
-
-def with_models(
-    entails: Entails | None = None, judge: FactJudge | None = None, *others: Metric
-) -> dict[str, Metric]:
-    """Return `METRICS`, those that the given models make possible, and `others` such as MAUVE."""
-    cited = citation_metrics(entails) if entails else ()
-    judged = factscore_metrics(judge) if judge else ()
-    return {**METRICS, **{metric.name: metric for metric in (*cited, *judged, *others)}}

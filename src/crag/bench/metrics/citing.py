@@ -82,23 +82,24 @@ def _needed(place: int, texts: Sequence[str], claim: str, entails: Entails) -> b
     return not entails("\n".join([*texts[:place], *texts[place + 1 :]]), claim)
 
 
-def citation_metrics(entails: Entails, split: Splitter = sentences) -> tuple[RowMetric, RowMetric]:
-    """Return citation recall and precision by `entails`, for rows that say what they cite.
+def citation_metrics(
+    entails: Entails | None = None, split: Splitter = sentences
+) -> tuple[RowMetric, RowMetric]:
+    """Return citation recall and precision by `entails`; without it they have no values.
 
-    A row says so with `citations`, a list of number, title and text. Without it a row of the method
-    `rag` cites its documents by their rank from 1; other rows have no value.
+    What the numbers of an answer refer to stands in the row's `citations`.
     """
     remembered: dict[tuple[str, str], bool] = {}
 
     def once(premise: str, hypothesis: str) -> bool:
         key = premise, hypothesis
-        if key not in remembered:
+        if key not in remembered and entails is not None:
             remembered[key] = entails(premise, hypothesis)
         return remembered[key]
 
     def measured(example: Example, row: Row) -> Cited | None:
-        passages = cited_passages(example, row)
-        return None if passages is None else cited(str(row["answer"]), passages, once, split)
+        del example
+        return None if entails is None else cited(str(row["answer"]), _passages(row), once, split)
 
     def recall(example: Example, row: Row) -> float | None:
         return None if (found := measured(example, row)) is None else found.recall
@@ -107,18 +108,10 @@ def citation_metrics(entails: Entails, split: Splitter = sentences) -> tuple[Row
         return None if (found := measured(example, row)) is None else found.precision
 
     return (
-        RowMetric(name="citation_recall", compute=recall),
-        RowMetric(name="citation_precision", compute=precision),
+        RowMetric(name="citation_recall", compute=recall, needs="--entailment"),
+        RowMetric(name="citation_precision", compute=precision, needs="--entailment"),
     )
 
 
-def cited_passages(example: Example, row: Row) -> dict[int, str] | None:
-    """Return the passages that the numbers of an answer refer to, if the row tells."""
-    if row.get("citations") is not None:
-        return {one["number"]: passage_text(one["title"], one["text"]) for one in row["citations"]}
-    if row["method"] != "rag":
-        return None
-    return {
-        rank: passage_text(str(document.metadata.get("title") or ""), document.page_content)
-        for rank, document in enumerate(example.documents, start=1)
-    }
+def _passages(row: Row) -> dict[int, str]:
+    return {one["number"]: passage_text(one["title"], one["text"]) for one in row["citations"]}

@@ -2,7 +2,8 @@
 
 The published package `factscore` had its last release in 2023 and asks for torch 1 and the first
 OpenAI client, so it cannot be installed beside this project; the models its numbers were made with
-are retired. What is here is its arithmetic, with a judge of your own. `init_score` is the number
+are retired. What is here is its arithmetic, with a judge of your own or the one of
+`crag.bench.metrics.fact_judge`. `init_score` is the number
 to compare with both papers: they used version 0.1.5, without the penalty for short answers.
 """
 
@@ -16,6 +17,7 @@ from crag.bench.metrics.metric import Row, RowMetric
 GAMMA = 10
 """Facts below which the penalised score falls (version 0.1.6 and later)."""
 _TASKS: frozenset[TaskName] = frozenset({"biography"})
+_NEEDS = "--fact-judge"
 
 
 class FactJudge(Protocol):
@@ -25,8 +27,8 @@ class FactJudge(Protocol):
         """Return the atomic facts an answer states; none if it declines to answer."""
         ...
 
-    def supported(self, topic: str, fact: str) -> bool:
-        """Say whether what is known about `topic` supports the fact."""
+    def supported(self, topic: str, facts: Sequence[str]) -> Sequence[bool | None]:
+        """Say of each fact whether what is known about `topic` supports it; None: nobody knows."""
         ...
 
 
@@ -41,25 +43,29 @@ class FactScore(NamedTuple):
 
 
 def factscore(topic: str, answer: str, judge: FactJudge) -> FactScore | None:
-    """Score one answer; None if it states nothing, as abstentions are left out of the mean."""
+    """Score one answer; None if it states nothing, as abstentions are left out of the mean.
+
+    None as well if the judge cannot tell of one of its facts.
+    """
     facts = list(judge.facts(answer)) if answer.strip() else []
-    if not facts:
+    told = judge.supported(topic, facts) if facts else []
+    if not told or None in told:
         return None
-    share = sum(judge.supported(topic, fact) for fact in facts) / len(facts)
+    share = sum(map(bool, told)) / len(facts)
     penalty = math.exp(1 - GAMMA / len(facts)) if len(facts) < GAMMA else 1.0
     return FactScore(share, share * penalty, len(facts))
 
 
-def factscore_metrics(judge: FactJudge) -> tuple[RowMetric, RowMetric, RowMetric]:
+def factscore_metrics(judge: FactJudge | None = None) -> tuple[RowMetric, RowMetric, RowMetric]:
     """Return `init_score`, the penalised `factscore` and the number of `facts`, by `judge`.
 
-    Each answer is judged once, whichever of them asks.
+    Each answer is judged once, whichever of them asks. Without a judge they have no values.
     """
     judged: dict[tuple[str, str], FactScore | None] = {}
 
     def scored(example: Example, row: Row) -> FactScore | None:
         topic, answer = str(example.extra.get("topic") or ""), str(row["answer"])
-        if not topic or row["status"] != "answered":
+        if judge is None or not topic or row["status"] != "answered":
             return None
         if (topic, answer) not in judged:
             judged[topic, answer] = factscore(topic, answer, judge)
@@ -75,7 +81,14 @@ def factscore_metrics(judge: FactJudge) -> tuple[RowMetric, RowMetric, RowMetric
         return None if (found := scored(example, row)) is None else float(found.facts)
 
     return (
-        RowMetric(name="init_score", compute=init_score, tasks=_TASKS),
-        RowMetric(name="factscore", compute=score, tasks=_TASKS),
-        RowMetric(name="facts", compute=facts, tasks=_TASKS, direction="neither", unit="count"),
+        RowMetric(name="init_score", compute=init_score, tasks=_TASKS, needs=_NEEDS),
+        RowMetric(name="factscore", compute=score, tasks=_TASKS, needs=_NEEDS),
+        RowMetric(
+            name="facts",
+            compute=facts,
+            tasks=_TASKS,
+            needs=_NEEDS,
+            direction="neither",
+            unit="count",
+        ),
     )

@@ -70,24 +70,29 @@ def mauve_text(question: str, answer: str) -> str:
     return " ".join(words).rstrip(string.punctuation)
 
 
-def mauve(features: "Features | None" = None, *, device: int = -1) -> SetMetric:
+def mauve(model: str = "", features: "Features | None" = None, *, device: int = -1) -> SetMetric:
     """Return MAUVE, the likeness of all answers to all references as two clouds of texts.
 
-    `features` turns texts into rows of numbers; without it the package loads gpt2-large, from the
-    hub if it is not here, on `device` (-1 is the processor). Under a hundred answers say little.
+    The package loads `model`, by hub name or folder, on `device` (-1 is the processor); published
+    numbers are those of `MAUVE_MODEL`. In its place `features` turns texts into rows of numbers.
+    Without either there is no value. Under a hundred answers say little.
     """
 
     def compute(pairs: Pairs) -> float | None:
         usable = [(one, row) for one, row in pairs if one.extra.get("reference")]
         human = [mauve_text(one.question, str(one.extra["reference"])) for one, _ in usable]
-        model = [mauve_text(one.question, _cleaned(row)) for one, row in usable]
-        return _mauve(human, model, features, device) if usable else None
+        said = [mauve_text(one.question, _cleaned(row)) for one, row in usable]
+        if not usable or (features is None and not model):
+            return None
+        return _mauve(human, said, features, model, device)
 
-    return SetMetric(name="mauve", compute=compute, tasks=_TASKS, package="mauve-text")
+    return SetMetric(
+        name="mauve", compute=compute, tasks=_TASKS, package="mauve-text", needs="--mauve"
+    )
 
 
 def _mauve(
-    human: Sequence[str], model: Sequence[str], features: "Features | None", device: int
+    human: Sequence[str], said: Sequence[str], features: "Features | None", model: str, device: int
 ) -> float:
     try:
         from mauve import compute_mauve
@@ -95,10 +100,10 @@ def _mauve(
         raise MissingPackageError("mauve-text", "the metric mauve") from error
     given: dict[str, Any] = {"verbose": False}
     if features is None:
-        given |= {"p_text": human, "q_text": model, "device_id": device, "batch_size": 8}
-        given |= {"featurize_model_name": MAUVE_MODEL, "max_text_length": MAUVE_TOKENS}
+        given |= {"p_text": human, "q_text": said, "device_id": device, "batch_size": 8}
+        given |= {"featurize_model_name": model, "max_text_length": MAUVE_TOKENS}
     else:
-        given |= {"p_features": features(human), "q_features": features(model)}
+        given |= {"p_features": features(human), "q_features": features(said)}
     return float(compute_mauve(**given).mauve)
 
 

@@ -46,6 +46,11 @@ class Metric(Protocol):
         """The optional package it needs, or nothing."""
         ...
 
+    @property
+    def needs(self) -> str:
+        """The option of ``crag bench`` that names its model, or nothing."""
+        ...
+
     def score(self, example: Example, row: Row) -> float | None:
         """Return the value of one row; None where it does not apply, which callers count."""
         ...
@@ -66,6 +71,7 @@ class RowMetric:
     unit: Unit = "share"
     tasks: frozenset[TaskName] = ALL
     package: str = ""
+    needs: str = ""
     of_failed: bool = False
     """Whether failed rows have a value too: what was spent on them was spent."""
 
@@ -93,6 +99,7 @@ class SetMetric:
     unit: Unit = "share"
     tasks: frozenset[TaskName] = ALL
     package: str = ""
+    needs: str = ""
 
     def score(self, example: Example, row: Row) -> float | None:  # noqa: ARG002 - the Protocol
         """Return None: one row has no value."""

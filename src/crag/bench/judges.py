@@ -1,0 +1,87 @@
+"""The models that some metrics need, by the options of `crag bench` that name them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from crag.bench.budget import Meter
+from crag.bench.cache import Cache
+from crag.bench.examples import Example
+from crag.bench.gathering import metered
+from crag.bench.metrics import (
+    METRICS,
+    Metric,
+    citation_metrics,
+    factscore_metrics,
+    installed,
+    mauve,
+)
+from crag.bench.metrics.entailment import load_entailment
+from crag.bench.metrics.fact_judge import ChatFactJudge, Pages
+from crag.environment import Environment
+from crag.errors import MissingPackageError, SettingsError
+from crag.generation import load_chat_model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judges:
+    """What names the models; metrics whose model is not named have no values."""
+
+    entailment: str = ""
+    """Hub name or folder of a natural-language-inference model: citation recall and precision."""
+    mauve: str = ""
+    """Hub name or folder of a language model such as gpt2-large: MAUVE."""
+    facts: str = ""
+    """Name of a chat model: FActScore, together with `pages`."""
+    pages: tuple[Path, ...] = ()
+    """JSONL files of `title` and `text`: what facts are checked against, by the topic's title."""
+
+
+def load_judges(
+    judges: Judges, environment: Environment, cache: Path | None
+) -> Mapping[str, Metric]:
+    """Return the metrics whose models are named, by name.
+
+    Calls of the judge of facts are kept in `cache`, and are not part of a run's budget.
+
+    Raises:
+        CragError: a model, a package or a file cannot be used.
+    """
+    found: list[Metric] = []
+    if judges.mauve:
+        found.append(mauve(judges.mauve))
+    if judges.entailment:
+        found += citation_metrics(load_entailment(judges.entailment))
+    if judges.facts or judges.pages:
+        found += factscore_metrics(_judge_of_facts(judges, environment, cache))
+    for one in found:
+        if not installed(one):
+            raise MissingPackageError("corrective-rag[bench]", f"the metric {one.name}")
+    return {one.name: one for one in METRICS.values() if one.needs} | {
+        one.name: one for one in found
+    }
+
+
+def without_page(examples: Sequence[Example], judges: Judges) -> list[str]:
+    """Return the topics that `pages` say nothing about, in the order of the questions."""
+    if not judges.pages:
+        return []
+    pages = Pages(judges.pages)
+    topics = [str(example.extra.get("topic") or "") for example in examples]
+    return [topic for topic in topics if topic and not pages.passages(topic, "")]
+
+
+def _judge_of_facts(judges: Judges, environment: Environment, cache: Path | None) -> ChatFactJudge:
+    if not judges.facts:
+        raise SettingsError("fact-judge", "", "name the chat model that is to judge facts")
+    if not judges.pages:
+        allowed = "give --fact-pages, a JSONL file of titles and texts to check facts against"
+        raise SettingsError("fact-pages", "", allowed)
+    key = environment.openai_api_key
+    model = load_chat_model(
+        judges.facts,
+        base_url=environment.openai_base_url,
+        api_key=key.get_secret_value() if key else None,
+    )
+    kept = Cache(cache) if cache is not None else None
+    return ChatFactJudge(metered(model, kept, Meter()), Pages(judges.pages))

@@ -1,0 +1,112 @@
+"""A judge of facts that asks a chat model, with the page about the topic to check against.
+
+The published FActScore does the same with a GPT-3 of 2023 and a dump of Wikipedia: it cuts the
+answer into atomic facts, and asks about each with the passages of the topic's page that share most
+with it (FActScore, Sec. 3.2 and 4.1). Numbers of another model or other pages are other numbers.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from langchain_core.runnables.config import ContextThreadPoolExecutor
+
+from crag.errors import DataError, EvaluatorError
+from crag.evaluators.chat import verdict
+from crag.parts import ChatModel
+from crag.prompts import render
+from crag.replies import ask
+from crag.shortlist import shortlist
+from crag.untrusted import neutral
+
+PASSAGE_WORDS, PASSAGES = 200, 5
+"""Length of the passages of a page, and how many of them the model reads."""
+_AT_ONCE = 8
+_FACT = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+(\S.*)")
+
+
+class Pages:
+    """Texts about topics, from JSONL files of `title` and `text`; rows of one title are one page.
+
+    Raises:
+        DataError: from the first look at them: a file cannot be read or holds no such rows.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = list(paths)
+
+    def passages(self, topic: str, fact: str) -> list[str]:
+        """Return the passages of the topic's page that share most words with a fact."""
+        texts = self._by_title.get(topic.casefold(), [])
+        chosen = shortlist(fact, texts, PASSAGES, [topic] * len(texts))
+        return [texts[place] for place in chosen]
+
+    @cached_property
+    def _by_title(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for path in self._paths:
+            for title, text in _rows(path):
+                found.setdefault(title.casefold(), []).extend(_cut(text))
+        return found
+
+
+class ChatFactJudge:
+    """Cuts answers into facts with one call, and asks about each fact with another."""
+
+    def __init__(self, model: ChatModel, pages: Pages) -> None:
+        self._model, self._pages = model, pages
+
+    def facts(self, answer: str) -> Sequence[str]:
+        """Return the facts that the model lists, one to a line; none if it lists none.
+
+        Raises:
+            EvaluatorError: the model cannot be asked.
+        """
+        reply = ask(self._model, render("judge_facts", answer=neutral(answer)))
+        if reply.problem is not None:
+            message = f"facts cannot be told apart: {reply.detail}"
+            raise EvaluatorError(message)
+        lines = (_FACT.fullmatch(line) for line in reply.text.splitlines())
+        return [line[1].strip() for line in lines if line]
+
+    def supported(self, topic: str, facts: Sequence[str]) -> Sequence[bool | None]:
+        """Ask about each fact, several at a time; None without a page or without a verdict."""
+        with ContextThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(lambda fact: self._supported(topic, fact), list(facts)))
+
+    def _supported(self, topic: str, fact: str) -> bool | None:
+        passages = self._pages.passages(topic, fact)
+        if not passages:
+            return None
+        knowledge = neutral("\n\n".join(passages))
+        reply = ask(
+            self._model,
+            render("judge_fact", topic=neutral(topic), fact=neutral(fact), knowledge=knowledge),
+        )
+        try:
+            return verdict(reply.text) if reply.problem is None else None
+        except EvaluatorError:
+            return None
+
+
+def _cut(text: str) -> list[str]:
+    words = text.split()
+    starts = range(0, len(words), PASSAGE_WORDS)
+    return [" ".join(words[start : start + PASSAGE_WORDS]) for start in starts]
+
+
+def _rows(path: Path) -> Iterator[tuple[str, str]]:
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(path, "cannot be read; give a JSONL file of title and text") from error
+    for number, line in enumerate(lines, start=1):
+        try:
+            row: Any = json.loads(line) if line.strip() else None
+            if row is not None:
+                yield str(row["title"]), str(row["text"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(path, f"holds no title and text ({error})", number) from None
