@@ -13,7 +13,10 @@ _FORM = {"retrieval": "yes", "relevance": "relevant", "text": "It is red.", "sup
 
 
 class ChatServer(ThreadingHTTPServer):
-    """Says yes to passages that hold "indeed", rewrites to "colour", answers "It is red [1]."."""
+    """Says yes to passages that hold "indeed", rewrites to "colour", answers "It is red [1].".
+
+    Of an answer it tells one fact: the answer itself.
+    """
 
     daemon_threads = True
 
@@ -21,6 +24,8 @@ class ChatServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.prompts: list[str] = []
         """The last message of each request, in order."""
+        self.answers: dict[str, str] = {}
+        """What is answered to a prompt that holds these words."""
         self.failing = ""
         """A request that holds these words gets status 400."""
         self.seconds = 0.0
@@ -40,8 +45,16 @@ class ChatServer(ThreadingHTTPServer):
             passage = re.search(r"<passage>\n(.*?)\n</passage>", prompt, re.DOTALL)
             return "yes" if passage and "indeed" in passage[1] else "no"
         if "JSON of this form" in system:
-            return json.dumps(_FORM)
-        return "colour" if prompt.rstrip().endswith("query:") else "It is red [1]."
+            return json.dumps(_FORM | {"text": self.answer(prompt, "It is red.")})
+        if "List every fact" in prompt:
+            return f"- {prompt.split('<passage>')[1].split('</passage>', maxsplit=1)[0].strip()}"
+        if prompt.rstrip().endswith("query:"):
+            return "colour"
+        return self.answer(prompt, "It is red [1].")
+
+    def answer(self, prompt: str, otherwise: str) -> str:
+        """Return the answer that was given for words of the prompt."""
+        return next((said for words, said in self.answers.items() if words in prompt), otherwise)
 
 
 class _Handler(BaseHTTPRequestHandler):

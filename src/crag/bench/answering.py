@@ -2,20 +2,16 @@
 
 import time
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
-
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
-from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 
 from crag.bench.budget import BudgetSpentError, Meter, Tally, tallying
 from crag.bench.examples import Example
 from crag.bench.experiments import settings_of
 from crag.bench.methods import METHODS, Graph
 from crag.bench.rows import CitedText, Row, Status
+from crag.bench.underway import ExampleRetriever, answering
 from crag.bench.units import Unit
 from crag.edge import Attempt
 from crag.errors import EvaluatorError
@@ -26,20 +22,9 @@ from crag.parts import Evaluator, Parts
 from crag.scoring import LOWEST
 from crag.settings import Settings
 
-_DOCUMENTS: ContextVar[Sequence[Document]] = ContextVar("crag_bench_documents", default=())
 _FAILURES = {"model_failed", "evaluator_failed", "retrieval_failed"}
 """Events after which a row says nothing about its method."""
 _LETTERS = dict(zip("12345", "ABCDE", strict=True))
-
-
-class ExampleRetriever(BaseRetriever):
-    """Return the documents of the example that is being answered, whatever is asked."""
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        del query, run_manager
-        return list(_DOCUMENTS.get())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +62,7 @@ class Answerer:
 
     def missing(self, unit: Unit) -> str:
         """Say what a unit needs that is not there; empty if nothing."""
-        return METHODS[unit.variant.method].missing(self.materials.parts)
+        return METHODS[unit.variant.method].missing(self.materials.parts, unit.example)
 
     async def answer(self, unit: Unit) -> Row:
         """Return the row of a unit; whatever goes wrong outside us makes it a failed one.
@@ -89,14 +74,12 @@ class Answerer:
         state: dict[str, Any] = {}
         settings = settings_of({**method.settings, **unit.variant.settings})
         graph = self._graph(unit)
-        token = _DOCUMENTS.set(unit.example.documents)
         start = time.perf_counter()
-        with tallying() as tally:
+        with answering(unit.example), tallying() as tally:
             with Attempt("run") as attempt:
                 asked = {"question": asked_as(unit.example)}
                 state = await graph.ainvoke(asked, context=settings)
             seconds = time.perf_counter() - start
-        _DOCUMENTS.reset(token)
         if tally.refused:
             raise BudgetSpentError(tally.refused)
         told = f"{type(attempt.error).__name__}: {attempt.error}" if attempt.error else ""

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 
-from crag.bench.answering import ExampleRetriever, Materials
+from crag.bench.answering import Materials
 from crag.bench.budget import Budget, Meter
 from crag.bench.cache import Cache, CachedEvaluator, CachedReplies, CachedSearcher
 from crag.bench.corpus import CorpusSearcher
 from crag.bench.program import fingerprint
+from crag.bench.underway import ExampleRetriever
 from crag.compose import choose_model, choose_reader, choose_reflection, choose_searcher
 from crag.environment import Environment
 from crag.evaluators import load_evaluator

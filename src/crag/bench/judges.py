@@ -19,7 +19,7 @@ from crag.bench.metrics import (
 from crag.bench.metrics.entailment import load_entailment
 from crag.bench.metrics.fact_judge import ChatFactJudge, Pages
 from crag.environment import Environment
-from crag.errors import MissingPackageError, SettingsError
+from crag.errors import MissingPackageError, ModelError, SettingsError
 from crag.generation import load_chat_model
 
 
@@ -49,6 +49,9 @@ def load_judges(
     """
     found: list[Metric] = []
     if judges.mauve:
+        if not any(kind in judges.mauve for kind in ("gpt2", "bert")):
+            advice = "the package tells its kind by its name, which must hold gpt2 or bert"
+            raise ModelError(judges.mauve, "unknown", advice)
         found.append(mauve(judges.mauve))
     if judges.entailment:
         found += citation_metrics(load_entailment(judges.entailment))

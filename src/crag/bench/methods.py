@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 from langgraph.graph.state import CompiledStateGraph
 
+from crag.bench.examples import Example
 from crag.bench.peers import build_binary_llm, build_rag_web
+from crag.bench.published import build_crag_published
 from crag.graph import build_crag, build_no_retrieval, build_rag, build_self_crag, build_self_rag
 from crag.parts import Parts
 
@@ -22,15 +24,19 @@ class Method(NamedTuple):
     needs_model: bool = False
     """A chat model; the others answer with quotations where there is none."""
     reflects: bool = False
+    published: bool = False
+    """Its knowledge is that of the CRAG repository's files."""
     settings: Mapping[str, object] = _NOTHING
     """What the method is without a variant's settings."""
 
-    def missing(self, parts: Parts) -> str:
-        """Say what it needs that the parts do not hold; empty if nothing."""
+    def missing(self, parts: Parts, example: Example) -> str:
+        """Say what it needs that parts and example do not hold; empty if nothing."""
         if self.needs_model and parts.model is None:
             return "it needs a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
         if self.reflects and parts.reflection is None:
             return "it needs a reflection back end: set CRAG_REFLECTION"
+        if self.published and not example.knowledge:
+            return "it needs knowledge that was published: give a folder of the CRAG repository"
         return ""
 
 
@@ -40,6 +46,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "rag": Method(build_rag),
         "rag_web": Method(build_rag_web, settings=MappingProxyType({"select": False})),
         "crag": Method(build_crag),
+        "crag_published": Method(build_crag_published, published=True),
         "self_rag": Method(build_self_rag, reflects=True),
         "self_crag": Method(build_self_crag, reflects=True),
         "binary_llm": Method(

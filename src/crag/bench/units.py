@@ -30,7 +30,7 @@ class Unit(NamedTuple):
         """Return what a finished row is recognised by; `parts` names model, evaluator and web."""
         variant, example = self.variant, self.example
         texts = [[one.metadata.get("title", ""), one.page_content] for one in example.documents]
-        asked = [example.id, example.question, example.choices, texts]
+        asked = [example.id, example.question, example.choices, dict(example.knowledge), texts]
         done = [variant.method, variant.evaluator, sorted(variant.settings.items())]
         told = [asked, done, variant.name, self.condition, self.seed, parts]
         return hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()[:24]

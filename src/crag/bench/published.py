@@ -1,0 +1,64 @@
+"""CRAG with the knowledge texts that its authors published, in the place of refinement and web.
+
+The files hold, for each question, what was refined from the documents, what was selected from the
+web of 2023, and both. The official inference does no more than this: it judges the documents,
+chooses one of the three texts by the action, and generates (CRAG, Algorithm 1). So a run with them
+needs neither a search service nor the web as it was.
+"""
+
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from crag.bench.underway import current_example
+from crag.nodes.generate import Generate
+from crag.nodes.grade import Grade
+from crag.nodes.retrieve import Retrieve
+from crag.parts import Parts
+from crag.running import computing, waiting
+from crag.settings import Settings
+from crag.state import InputState, Source, State, Strip
+
+Graph = CompiledStateGraph[State, Settings, InputState, State]
+
+
+def build_crag_published(parts: Parts) -> Graph:
+    """Compile retrieve → grade → look up → generate, for examples with published knowledge."""
+    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
+    graph.add_node("grade", computing(Grade(parts.evaluator)))
+    graph.add_node("look_up", computing(LookUp()))
+    graph.add_node("generate", waiting(Generate(parts.model, parts.quoter)))
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "grade")
+    graph.add_edge("grade", "look_up")
+    graph.add_edge("look_up", "generate")
+    graph.add_edge("generate", END)
+    return graph.compile(name="crag_published")
+
+
+class LookUp:
+    """Take the published text of the action that was chosen."""
+
+    def run(self, state: State, settings: Settings) -> dict[str, Any]:  # noqa: ARG002 - a node's form
+        """Write one kept strip for each text; Ambiguous has the text of both, or else the two."""
+        known = current_example().knowledge
+        match state["action"]:
+            case "correct":
+                return {"internal": _strips(known.get("internal", ""))}
+            case "incorrect":
+                return {"external": _strips(known.get("external", ""))}
+        both = known.get("combined", "")
+        if both:
+            return {"internal": _strips(both)}
+        return {
+            "internal": _strips(known.get("internal", "")),
+            "external": _strips(known.get("external", "")),
+        }
+
+
+def _strips(text: str) -> list[Strip]:
+    source = Source(id="published", title="", url="", position="")
+    strip = Strip(text=text, source=source, score=None, kept=True, reason="published")
+    return [strip] if text else []
