@@ -1,5 +1,6 @@
 """Offer reflection the passages that it is to answer from."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -15,8 +16,8 @@ Label = Literal["correct", "incorrect", "ambiguous", "web"]
 class Offer:
     """Offer documents as they are (Self-RAG), or the knowledge made of them (Self-CRAG).
 
-    Knowledge bears the title of the first document, as in the official code. Its kinds are offered
-    in the order correct, incorrect, ambiguous; one without any strip is left out. For the poster's
+    Knowledge bears the title of its best strip, or that of the first document as in the official
+    code, where it may be the title of something else. Its kinds are offered in the order correct, incorrect, ambiguous; one without any strip is left out. For the poster's
     rule the documents are offered with the evaluator's grades.
     """
 
@@ -70,7 +71,14 @@ def _passage(
 ) -> OfferedPassage:
     """Join strips as the paper's knowledge files do, or each on a line of its own."""
     documents = state["documents"]
-    title = title_of(documents[0]) if documents else strips[0]["source"]["title"]
+    if documents and settings.knowledge_title == "first_document":
+        title = title_of(documents[0])
+    else:
+        title = max(strips, key=_score)["source"]["title"]
     joint = "\n" if settings.cites else "; "
     text = joint.join(strip["text"].strip() for strip in strips)
     return OfferedPassage(title=title, text=text, label=label, grade="", strips=list(strips))
+
+
+def _score(strip: Strip) -> float:
+    return -math.inf if strip["score"] is None else strip["score"]

@@ -64,6 +64,7 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     "Reflection": {
         "form": Shown("Form of the answer", _SELF),
         "self_crag_knowledge": Shown("Knowledge for Self-CRAG", "offer"),
+        "knowledge_title": Shown("Title of that knowledge", "offer"),
         "retrieval_mode": Shown("When to retrieve", "decide reflect"),
         "delta": Shown("Retrieve above this share", "decide reflect"),
         "segment_retrieval": Shown("Passages for later segments", "reflect"),

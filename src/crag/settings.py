@@ -17,7 +17,11 @@ Task = Literal["default", "popqa", "pubhealth", "arc", "biography", "asqa"]
 SelfCragKnowledge = Literal["routed", "assembled", "distributed"]
 Decomposition = Literal["sentences", "selection", "excerption", "fixed_num"]
 
-_PAPER = {"max_answer_tokens": 100, "allow_own_knowledge": True}
+_PAPER = {
+    "max_answer_tokens": 100,
+    "allow_own_knowledge": True,
+    "knowledge_title": "first_document",
+}
 _LABEL = {"max_segment_tokens": 50}
 _LONG = {"form": "long", "max_depth": 7, "max_segment_tokens": 300}
 PRESETS: Mapping[Task, Mapping[str, object]] = {
@@ -130,6 +134,9 @@ class Correction(BaseModel):
     """Self-CRAG: what reflection is given: only the action's text (routed), the Correct, Incorrect
     and Ambiguous text, which searches the web for every question (assembled: the paper's table), or
     the same with each piece of the web on its own (distributed)."""
+    knowledge_title: Literal["best_strip", "first_document"] = "best_strip"
+    """Self-CRAG: the title of knowledge that is made of several texts: that of its best strip, or
+    that of the first document, whatever the knowledge is (official)."""
 
 
 class Settings(Options, Correction):

@@ -86,7 +86,8 @@ def test_what_reflection_is_offered(
     make_parts: Any, action: str, knowledge: str, offered: list[tuple[str, str]]
 ) -> None:
     parts = parts_of(make_parts, action)
-    state = build_self_crag(parts).invoke(QUESTION, context={"self_crag_knowledge": knowledge})
+    settings = {"self_crag_knowledge": knowledge, "knowledge_title": "first_document"}
+    state = build_self_crag(parts).invoke(QUESTION, context=settings)
     assert state["action"] == action
     assert [(p["label"], p["text"]) for p in state["passages"]] == offered
     assert {p["title"] for p in state["passages"]} == {"Ada Lovelace"}

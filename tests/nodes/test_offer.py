@@ -66,7 +66,7 @@ def test_the_posters_grades_are_cut_at_the_thresholds(score: float, grade: str) 
 )
 def test_routed_offers_one_text_of_what_is_there(action: str, label: str) -> None:
     (found,) = offered(KNOWN | {"action": action})
-    assert (found["label"], found["title"]) == (label, "T0")
+    assert (found["label"], found["title"]) == (label, "S")
     assert found["text"] == "in 1\nin 2\nweb 1\nweb 2"
     assert [s["text"] for s in found["strips"]] == ["in 1", " in 2 ", "web 1", "web 2"]
 
@@ -114,3 +114,19 @@ def test_the_order_of_strips_is_that_of_the_settings() -> None:
 def test_the_papers_tasks_join_by_semicolons() -> None:
     (found,) = offered(KNOWN, task="popqa")
     assert found["text"] == "in 1; in 2; web 1; web 2"
+
+
+def test_knowledge_bears_the_title_of_its_best_strip_or_of_the_first_document() -> None:
+    state = {
+        "action": "ambiguous",
+        "internal": [strip("one", score=0.1, title="One"), strip("two", score=0.9, title="Two")],
+        "external": [strip("web", score=0.5, title="Web"), strip("odd", title="Odd")],
+    }
+    assert [p["title"] for p in offered(state)] == ["Two"]
+    assert [p["title"] for p in offered(state, knowledge_title="first_document")] == ["T0"]
+    assert [p["title"] for p in offered(state, task="popqa")] == ["T0"]
+    unscored: Any = {
+        "action": "correct",
+        "external": [{**strip("web", title="Web"), "score": None}],
+    }
+    assert [p["title"] for p in offered(unscored)] == ["Web"]
