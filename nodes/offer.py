@@ -17,8 +17,9 @@ class Offer:
     """Offer documents as they are (Self-RAG), or the knowledge made of them (Self-CRAG).
 
     Knowledge bears the title of its best strip, or that of the first document as in the official
-    code, where it may be the title of something else. Its kinds are offered in the order correct, incorrect, ambiguous; one without any strip is left out. For the poster's
-    rule the documents are offered with the evaluator's grades.
+    code, where it may be the title of something else. Its kinds are offered in the order correct,
+    incorrect, ambiguous; one without any strip is left out. For the poster's rule the documents are
+    offered with the evaluator's grades.
     """
 
     def __init__(self, *, prepared: bool) -> None:

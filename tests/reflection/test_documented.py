@@ -113,7 +113,9 @@ def test_commands_name_methods_and_settings_that_exist(text: str) -> None:
 def test_the_guide_groups_every_setting_of_reflection() -> None:
     section = GUIDE.partition("## Settings of reflection\n")[2].partition("\n## ")[0]
     named = [name for row in rows(section) for name in NAME.findall(row[0])]
-    assert sorted(named) == sorted([*Options.model_fields, "self_crag_knowledge", "knowledge_title"])
+    assert sorted(named) == sorted(
+        [*Options.model_fields, "self_crag_knowledge", "knowledge_title"]
+    )
 
 
 def test_the_guide_names_the_variables_that_exist() -> None:

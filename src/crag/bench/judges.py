@@ -33,6 +33,8 @@ class Judges:
     """Hub name or folder of a language model such as gpt2-large: MAUVE."""
     facts: str = ""
     """Name of a chat model: FActScore, together with `pages`."""
+    facts_url: str = ""
+    """Address of an OpenAI-compatible server that has it; empty: that of the generator."""
     pages: tuple[Path, ...] = ()
     """JSONL files of `title` and `text`: what facts are checked against, by the topic's title."""
 
@@ -83,7 +85,7 @@ def _judge_of_facts(judges: Judges, environment: Environment, cache: Path | None
     key = environment.openai_api_key
     model = load_chat_model(
         judges.facts,
-        base_url=environment.openai_base_url,
+        base_url=judges.facts_url or environment.openai_base_url,
         api_key=key.get_secret_value() if key else None,
     )
     kept = Cache(cache) if cache is not None else None

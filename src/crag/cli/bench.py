@@ -59,6 +59,9 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     fact_judge: Annotated[
         str, typer.Option(metavar="MODEL", help="Chat model that computes FActScore.")
     ] = "",
+    fact_judge_url: Annotated[
+        str, typer.Option(metavar="URL", help="Where that model is. Default: OPENAI_BASE_URL.")
+    ] = "",
     fact_pages: Annotated[
         list[Path] | None,
         typer.Option(help="JSONL of titles and texts that facts are checked against."),
@@ -99,7 +102,8 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
         concurrency=concurrency, ray=ray, again=again, budget=budget,
         trained_on=tuple(trained_on or ()),
         judges=Judges(
-            entailment=entailment, mauve=mauve, facts=fact_judge, pages=tuple(fact_pages or ())
+            entailment=entailment, mauve=mauve, facts=fact_judge, facts_url=fact_judge_url,
+            pages=tuple(fact_pages or ()),
         ),
         date=datetime.now(tz=UTC).date().isoformat(), command=_command(),
     )  # fmt: skip

@@ -186,7 +186,7 @@ def test_arc_of_the_repository_with_shifted_knowledge_and_numeric_keys(
     assert shown
 
 
-def test_biographies_are_scored_with_a_judge(
+def test_biographies_are_scored_by_a_judge_elsewhere(
     server: ChatServer, run: Callable[..., Outcome], write: Write
 ) -> None:
     rows = [
@@ -198,17 +198,20 @@ def test_biographies_are_scored_with_a_judge(
         {"title": "Ada", "text": "Ada is indeed red."},
         {"title": "Bob", "text": "Bob is blue."},
     ]
-    judges = Judges(facts="judge", pages=(write(known, "pages.jsonl"),))
-    outcome = run("biography", write(rows), judges=judges)
-    report = checked(outcome, 3)
-    assert means(outcome, "init_score") == same(MODELS | REFLECTING, 0.5)
-    assert means(outcome, "facts") == same(MODELS | REFLECTING, 1.0)
-    assert "50.0 % (0.0 to 100.0), 2 questions" in report
-    assert "without a page in --fact-pages, so their facts have no judge: Cy" in report
-    before = len(server.prompts)
-    again = run("biography", write(rows), judges=judges)
-    assert means(again, "init_score") == means(outcome, "init_score")
-    assert len(server.prompts) == before
+    with chatting() as judge:
+        pages = write(known, "pages.jsonl")
+        judges = Judges(facts="judge", facts_url=judge.url, pages=(pages,))
+        outcome = run("biography", write(rows), judges=judges)
+        report = checked(outcome, 3)
+        assert means(outcome, "init_score") == same(MODELS | REFLECTING, 0.5)
+        assert means(outcome, "facts") == same(MODELS | REFLECTING, 1.0)
+        assert "50.0 % (0.0 to 100.0), 2 questions" in report
+        assert "without a page in --fact-pages, so their facts have no judge: Cy" in report
+        assert not any("List every fact" in prompt for prompt in server.prompts)
+        before = len(judge.prompts), len(server.prompts)
+        again = run("biography", write(rows), judges=judges)
+        assert means(again, "init_score") == means(outcome, "init_score")
+        assert (len(judge.prompts), len(server.prompts)) == before
 
 
 def test_biographies_without_a_judge_say_which_option_brings_one(
