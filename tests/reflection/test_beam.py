@@ -136,7 +136,7 @@ def test_continue_keeps_the_last_passage() -> None:
     found = answer(backend, Options())
     assert found["answer"] == "A [1]. B [1]."
     assert [passages for _, passages, _ in backend.generated] == [(ONE, TWO), (TWO,)]
-    assert backend.generated[1][0] == Prefix("Who?", "A.", TWO)
+    assert backend.generated[1][0] == Prefix("Who?", "A.", TWO, "who")
     assert [choice["action"] for choice in found["choices"]] == ["retrieve", "continue"]
 
 

@@ -13,15 +13,16 @@ from crag.bench.budget import Budget
 from crag.bench.examples import Loaded, load_examples, sample
 from crag.bench.experiments import Experiment, read_experiment
 from crag.bench.gathering import Equipment, gather
-from crag.bench.judges import Judges, load_judges, without_page
+from crag.bench.judges import Judges, load_judges, topics_of
 from crag.bench.loading.hygiene import kept_apart
+from crag.bench.metrics.fact_judge import Pages
 from crag.bench.pictures import draw, require_matplotlib
 from crag.bench.ray_workers import RayWorkers
 from crag.bench.report import Setup, render
-from crag.bench.rows import RowFile
+from crag.bench.rows import Row, RowFile
 from crag.bench.runner import DEFAULT_CONCURRENCY, Ended, Progress, left, locally, run
 from crag.bench.summary import Line, metrics_of, summarise
-from crag.bench.units import plan, retrieval_accuracy
+from crag.bench.units import Unit, plan, retrieval_accuracy
 from crag.environment import Environment
 from crag.errors import DataError
 
@@ -80,30 +81,57 @@ def benchmark(options: Options, progress: Progress | None = None) -> Outcome:
     metrics_of(experiment)
     loaded = _loaded(options, experiment)
     equipment = _equipment(options, experiment)
-    judged = load_judges(options.judges, Environment(), equipment.cache)
+    pages = Pages(options.judges.pages, topics_of(loaded.examples))
+    judged = load_judges(options.judges, pages, Environment(), equipment.cache)
+    loaded = _without_pages(loaded, pages) if options.judges.pages else loaded
     answerer = Answerer(gather(Environment(), equipment))
+    units = list(plan(experiment, loaded.examples))
+    rows, ended = _run(options, units, answerer, equipment, progress, alone=experiment.timed)
+    lines = summarise(experiment, loaded.examples, rows, options.seed, judged)
+    setup = _setup(options, loaded, answerer.materials, metrics_of(experiment, judged))
+    return _report(options, experiment, loaded, setup, lines, ended)
+
+
+def _run(  # noqa: PLR0913 - what one run takes
+    options: Options,
+    units: Sequence[Unit],
+    answerer: Answerer,
+    equipment: Equipment,
+    progress: Progress | None,
+    *,
+    alone: bool,
+) -> tuple[Mapping[str, Row], Ended]:
+    """Answer what is left, and return all finished rows of the plan by their key."""
     with RowFile(options.output / ROWS) as rows:
-        units = list(plan(experiment, loaded.examples))
         todo = left(units, rows, answerer, again=options.again)
-        concurrency = 1 if experiment.timed else options.concurrency
+        concurrency = 1 if alone else options.concurrency
         answers = (
             RayWorkers(equipment, concurrency) if options.ray else locally(answerer, concurrency)
         )
         ended = asyncio.run(run(todo, rows, answers, progress))
         keys = {unit.key(answerer.materials.named(unit)) for unit in units}
-        finished = {key: row for key, row in rows.rows.items() if key in keys}
-    lines = summarise(experiment, loaded.examples, finished, options.seed, judged)
-    report = options.report or options.output / REPORT
-    report.parent.mkdir(parents=True, exist_ok=True)
+        return {key: row for key, row in rows.rows.items() if key in keys}, ended
+
+
+def _report(  # noqa: PLR0913, PLR0917 - what one report tells
+    options: Options,
+    experiment: Experiment,
+    loaded: Loaded,
+    setup: Setup,
+    lines: Sequence[Line],
+    ended: Ended,
+) -> Outcome:
+    """Write the report and its picture."""
+    path = options.report or options.output / REPORT
+    path.parent.mkdir(parents=True, exist_ok=True)
     accuracy = retrieval_accuracy(loaded.examples)
-    pictures = [draw(experiment, lines, report.with_suffix(".png"), accuracy)]
-    drawn = [picture for picture in pictures if picture is not None]
-    setup = _setup(options, loaded, answerer.materials, metrics_of(experiment, judged))
-    text = render(experiment, setup, lines, ended, [picture.name for picture in drawn])
-    report.write_text(text, encoding="utf-8")
+    picture = draw(experiment, lines, path.with_suffix(".png"), accuracy)
+    drawn = [picture] if picture is not None else []
+    text = render(experiment, setup, lines, ended, [one.name for one in drawn])
+    path.write_text(text, encoding="utf-8")
     return Outcome(
-        experiment=experiment, loaded=loaded, lines=lines, ended=ended, rows=rows.path,
-        report=report, pictures=drawn,
+        experiment=experiment, loaded=loaded, lines=lines, ended=ended,
+        rows=options.output / ROWS, report=path, pictures=drawn,
     )  # fmt: skip
 
 
@@ -116,11 +144,13 @@ def _loaded(options: Options, experiment: Experiment) -> Loaded:
         loaded = sample(loaded, options.limit, options.seed)
     if not loaded.examples:
         raise DataError(options.data, f"no row is left; {len(loaded.refused)} were refused")
-    if lacking := without_page(loaded.examples, options.judges):
-        named = ", ".join(lacking[:5]) + (", …" if len(lacking) > 5 else "")  # noqa: PLR2004
-        note = f"without a page in --fact-pages, so their facts have no judge: {named}"
-        return loaded._replace(notes=[*loaded.notes, note])
     return loaded
+
+
+def _without_pages(loaded: Loaded, pages: Pages) -> Loaded:
+    lacking = [topic for topic in topics_of(loaded.examples) if topic not in pages]
+    note = f"without a page in --fact-pages, so their facts have no judge: {', '.join(lacking)}"
+    return loaded._replace(notes=[*loaded.notes, note]) if lacking else loaded
 
 
 def _equipment(options: Options, experiment: Experiment) -> Equipment:

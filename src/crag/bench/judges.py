@@ -40,9 +40,9 @@ class Judges:
 
 
 def load_judges(
-    judges: Judges, environment: Environment, cache: Path | None
+    judges: Judges, pages: Pages, environment: Environment, cache: Path | None
 ) -> Mapping[str, Metric]:
-    """Return the metrics whose models are named, by name.
+    """Return the metrics whose models are named, by name; facts are checked against `pages`.
 
     Calls of the judge of facts are kept in `cache`, and are not part of a run's budget.
 
@@ -58,7 +58,7 @@ def load_judges(
     if judges.entailment:
         found += citation_metrics(load_entailment(judges.entailment))
     if judges.facts or judges.pages:
-        found += factscore_metrics(_judge_of_facts(judges, environment, cache))
+        found += factscore_metrics(_judge_of_facts(judges, pages, environment, cache))
     for one in found:
         if not installed(one):
             raise MissingPackageError("corrective-rag[bench]", f"the metric {one.name}")
@@ -67,16 +67,15 @@ def load_judges(
     }
 
 
-def without_page(examples: Sequence[Example], judges: Judges) -> list[str]:
-    """Return the topics that `pages` say nothing about, in the order of the questions."""
-    if not judges.pages:
-        return []
-    pages = Pages(judges.pages)
+def topics_of(examples: Sequence[Example]) -> list[str]:
+    """Return the topics of biographies, in the order of the examples."""
     topics = [str(example.extra.get("topic") or "") for example in examples]
-    return [topic for topic in topics if topic and not pages.passages(topic, "")]
+    return [topic for topic in topics if topic]
 
 
-def _judge_of_facts(judges: Judges, environment: Environment, cache: Path | None) -> ChatFactJudge:
+def _judge_of_facts(
+    judges: Judges, pages: Pages, environment: Environment, cache: Path | None
+) -> ChatFactJudge:
     if not judges.facts:
         raise SettingsError("fact-judge", "", "name the chat model that is to judge facts")
     if not judges.pages:
@@ -89,4 +88,4 @@ def _judge_of_facts(judges: Judges, environment: Environment, cache: Path | None
         api_key=key.get_secret_value() if key else None,
     )
     kept = Cache(cache) if cache is not None else None
-    return ChatFactJudge(metered(model, kept, Meter()), Pages(judges.pages))
+    return ChatFactJudge(metered(model, kept, Meter()), pages)

@@ -27,6 +27,13 @@ class Prefix(NamedTuple):
     """Earlier segments as the model wrote them, with their reflection tokens, without passages."""
     passage: Passage | None = None
     """The passage of the last segment, which ``[Continue to Use Evidence]`` keeps using."""
+    bare_question: str = ""
+    """The question where the instruction holds more than that: a task, or options."""
+
+    @property
+    def question(self) -> str:
+        """What passages are judged for, by a back end that writes after no prompt."""
+        return self.bare_question or self.instruction
 
 
 class Continuation(NamedTuple):

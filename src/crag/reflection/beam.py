@@ -220,7 +220,7 @@ class Search:
 
     def _prefix(self, hypothesis: Hypothesis) -> Prefix:
         passage = self._supply.offered[hypothesis.last_passage]
-        return Prefix(self._asked.instruction, hypothesis.answered, passage)
+        return self._asked.prefix(hypothesis.answered, passage)
 
     def _prune(self, children: Sequence[Child]) -> list[Critique]:
         """Let the children compete with what is done, and return their critiques."""

@@ -37,6 +37,11 @@ class Asked(NamedTuple):
     decided: Choice | None = None
     """Whether to retrieve before the first segment, where that was decided already."""
 
+    def prefix(self, answered: str = "", passage: Passage | None = None) -> Prefix:
+        """Return what the next segment continues, after what was answered so far."""
+        bare = "" if self.query == self.instruction else self.query
+        return Prefix(self.instruction, answered, passage, bare)
+
 
 class Decide(NamedTuple):
     """Ask for a `Decision`."""

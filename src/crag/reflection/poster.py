@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from crag.errors import ModelError
-from crag.reflection.backend import Candidate, Passage, Prefix, SegmentLimits
+from crag.reflection.backend import Candidate, Passage, SegmentLimits
 from crag.reflection.cleaning import short_answer
 from crag.reflection.critiques import Offered, critique_of
 from crag.reflection.deciding import Verdict, needs_decision, opening_verdict
@@ -110,7 +110,7 @@ class _Reading:
         """Decide whether to read at all, unless that was decided before."""
         decided = self._asked.decided
         asks = decided is None and needs_decision(self._options)
-        decision = (yield [Decide(Prefix(self._asked.instruction))])[0] if asks else None
+        decision = (yield [Decide(self._asked.prefix())])[0] if asks else None
         return opening_verdict(decided, decision, self._options, short=True)
 
     def read(self, passages: Sequence[Passage], grades: Sequence[Grade]) -> Steps[None]:
@@ -217,7 +217,7 @@ class _Reading:
         else:
             self._begun = True
             limits = SegmentLimits(min(room, self._options.max_segment_tokens), whole_answer=True)
-            prefix = Prefix(self._asked.instruction, before)
+            prefix = self._asked.prefix(before)
             candidate: Candidate = (yield [Generate(prefix, (self._offered[place],), limits)])[0][0]
             self._tokens += candidate.tokens
             return candidate

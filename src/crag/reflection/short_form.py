@@ -8,7 +8,7 @@ largest sum (closed)
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from crag.reflection.backend import Candidate, Passage, Prefix, SegmentLimits
+from crag.reflection.backend import Candidate, Passage, SegmentLimits
 from crag.reflection.cleaning import cleaned, released_answer, released_lead, short_answer
 from crag.reflection.critiques import Offered, critique_of
 from crag.reflection.deciding import Verdict, needs_decision, opening_verdict
@@ -37,7 +37,7 @@ def short_form(asked: Asked, options: Options) -> Steps[Outcome]:
 
     Without passages the answer is generated after ``[No Retrieval]``.
     """
-    prefix = Prefix(asked.instruction)
+    prefix = asked.prefix()
     asks = asked.decided is None and needs_decision(options)
     decision = (yield [Decide(prefix)])[0] if asks else None
     verdict = opening_verdict(asked.decided, decision, options, short=True)

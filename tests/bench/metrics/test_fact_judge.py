@@ -15,7 +15,7 @@ def pages(folder: Path, *rows: tuple[str, str]) -> Pages:
     path = folder / "pages.jsonl"
     lines = [json.dumps({"title": title, "text": text}) for title, text in rows]
     path.write_text("\n".join(lines) + "\n\n")
-    return Pages([path])
+    return Pages([path], ["Ada", "Cy"])
 
 
 def test_facts_are_the_lines_of_a_list(tmp_path: Path) -> None:
@@ -78,6 +78,13 @@ def test_a_file_of_something_else_is_named_with_its_line(tmp_path: Path) -> None
     path = tmp_path / "pages.jsonl"
     path.write_text('{"title": "Ada", "text": "Ada."}\n{"name": "Cy"}\n')
     with pytest.raises(DataError, match=r"pages\.jsonl, line 2"):
-        Pages([path]).passages("Ada", "x")
+        Pages([path], ["Ada"]).passages("Ada", "x")
     with pytest.raises(DataError, match="cannot be read"):
-        Pages([tmp_path / "missing.jsonl"]).passages("Ada", "x")
+        Pages([tmp_path / "missing.jsonl"], ["Ada"]).passages("Ada", "x")
+
+
+def test_only_pages_about_the_topics_are_kept(tmp_path: Path) -> None:
+    source = pages(tmp_path, ("Bob", "Bob sang."), ("cy", "Cy sang."))
+    assert "Bob" not in source
+    assert "CY" in source
+    assert source.passages("Bob", "Bob sang.") == []

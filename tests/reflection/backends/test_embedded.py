@@ -19,6 +19,7 @@ from crag.reflection.backend import (
 )
 from crag.reflection.backends.embedded import EmbeddedReflection
 from crag.reflection.cleaning import cleaned
+from crag.reflection.exchange import Asked
 from crag.reflection.options import Options
 from crag.reflection.scoring import argmax, graded, retrieve_ratio, score
 from crag.reflection.spending import counting
@@ -273,3 +274,12 @@ def test_one_passage_that_cannot_be_judged_counts_as_irrelevant() -> None:
     assert [argmax("relevance", candidate.relevance) for candidate in found] == [
         "[Relevant]", "[Irrelevant]",
     ]  # fmt: skip
+
+
+def test_passages_are_judged_for_the_question_and_not_for_the_task() -> None:
+    evaluator = FakeEvaluator(0.9)
+    told = "Say true if it's correct.\n\n## Input:\n\nMilk is white."
+    prefix = Asked(told, "Milk is white.").prefix()
+    EmbeddedReflection(evaluator, FakeQuoter()).candidates(continuations(prefix, [TOWER]), WHOLE)
+    assert evaluator.calls[0][0] == "Milk is white."
+    assert Asked(QUESTION, QUESTION).prefix() == Prefix(QUESTION)

@@ -7,7 +7,7 @@ with it (FActScore, Sec. 3.2 and 4.1). Numbers of another model or other pages a
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,12 +31,19 @@ _FACT = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+(\S.*)")
 class Pages:
     """Texts about topics, from JSONL files of `title` and `text`; rows of one title are one page.
 
+    Only pages about `topics` stay in memory, so that the files may hold a whole encyclopedia.
+
     Raises:
         DataError: from the first look at them: a file cannot be read or holds no such rows.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], topics: Iterable[str]) -> None:
         self._paths = list(paths)
+        self._topics = {topic.casefold() for topic in topics}
+
+    def __contains__(self, topic: str) -> bool:
+        """Say whether there is anything about a topic."""
+        return topic.casefold() in self._by_title
 
     def passages(self, topic: str, fact: str) -> list[str]:
         """Return the passages of the topic's page that share most words with a fact."""
@@ -49,7 +56,8 @@ class Pages:
         found: dict[str, list[str]] = {}
         for path in self._paths:
             for title, text in _rows(path):
-                found.setdefault(title.casefold(), []).extend(_cut(text))
+                if title.casefold() in self._topics:
+                    found.setdefault(title.casefold(), []).extend(_cut(text))
         return found
 
 
@@ -100,13 +108,17 @@ def _cut(text: str) -> list[str]:
 
 def _rows(path: Path) -> Iterator[tuple[str, str]]:
     try:
-        lines = path.read_text("utf-8").splitlines()
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield _row(path, number, line)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(path, "cannot be read; give a JSONL file of title and text") from error
-    for number, line in enumerate(lines, start=1):
-        try:
-            row: Any = json.loads(line) if line.strip() else None
-            if row is not None:
-                yield str(row["title"]), str(row["text"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(path, f"holds no title and text ({error})", number) from None
+
+
+def _row(path: Path, number: int, line: str) -> tuple[str, str]:
+    try:
+        row: Any = json.loads(line)
+        return str(row["title"]), str(row["text"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(path, f"holds no title and text ({error})", number) from None

@@ -104,7 +104,7 @@ class EmbeddedReflection:
     def _after(
         self, prefix: Prefix, passages: tuple[Passage, ...], limits: SegmentLimits
     ) -> dict[Passage, Candidate]:
-        readings = [reading.after(prefix) for reading in self._read(prefix.instruction, passages)]
+        readings = [reading.after(prefix) for reading in self._read(prefix.question, passages)]
         drafts = [_draft(reading, readings, limits) for reading in readings]
         supported = self._supported(drafts)
         return {
