@@ -25,6 +25,14 @@ HITS = [
 ]
 
 
+_LONGEST = ("tests/test_packaging.py", "tests/notebooks/", "tests/server/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files, so that no core waits at the end for one of them."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
+
+
 @pytest.fixture
 def documents() -> list[Document]:
     return list(DOCUMENTS)

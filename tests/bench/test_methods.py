@@ -17,6 +17,8 @@ from crag.testing import FakeEvaluator, FakeSearcher
 from tests.bench.chat_server import ChatServer, chatting
 from tests.bench.runs import answerer, examples, variant
 
+PUBLISHED = {"internal": "It is red inside.", "external": "It is red outside."}
+
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
@@ -27,7 +29,8 @@ def server() -> Iterator[ChatServer]:
 def row_of(
     folder: Path, url: str | None, name: str, method: str, *, parts: Any = None, **settings: Any
 ) -> Row:
-    (example,) = (one for one in examples(folder) if one.id == name)
+    (found,) = (one for one in examples(folder) if one.id == name)
+    example = found._replace(knowledge=PUBLISHED)
     unit = Unit(variant(method, **settings), example, {}, 0)
     return asyncio.run(answerer(url, **parts or {}).answer(unit))
 
@@ -41,6 +44,9 @@ def row_of(
         ("crag", "barn", {}, 1, "correct"),
         ("crag", "gate", {}, 2, "ambiguous"),
         ("crag", "boat", {}, 2, "incorrect"),
+        ("crag_published", "barn", {}, 1, "correct"),
+        ("crag_published", "gate", {}, 1, "ambiguous"),
+        ("crag_published", "boat", {}, 1, "incorrect"),
         ("self_rag", "barn", {}, 3, ""),
         ("self_crag", "barn", {"self_crag_knowledge": "routed"}, 2, "correct"),
         ("self_crag", "barn", {"self_crag_knowledge": "assembled"}, 5, "correct"),
@@ -74,6 +80,20 @@ def test_what_the_rows_say_of_knowledge(tmp_path: Path, server: ChatServer) -> N
     assert (alone["knowledge"], alone["retrieved_holds_answer"]) == ("", None)
 
 
+@pytest.mark.parametrize(
+    ("name", "knowledge"),
+    [
+        ("barn", "It is red inside."),
+        ("gate", "It is red inside.\nIt is red outside."),
+        ("boat", "It is red outside."),
+    ],
+)
+def test_published_knowledge_is_that_of_the_action(
+    tmp_path: Path, server: ChatServer, name: str, knowledge: str
+) -> None:
+    assert row_of(tmp_path, server.url, name, "crag_published")["knowledge"] == knowledge
+
+
 def test_scores_are_those_of_the_documents_in_order(tmp_path: Path, server: ChatServer) -> None:
     evaluator = FakeEvaluator({"indeed": 0.9, "dear": -0.7})
     row = row_of(tmp_path, server.url, "barn", "crag", parts={"evaluator": evaluator})
@@ -95,10 +115,12 @@ def test_without_a_model_there_are_quotations(tmp_path: Path) -> None:
     assert row["usage"].get("llm_calls", 0) == 0
 
 
-@pytest.mark.parametrize("method", ["no_retrieval", "binary_llm", "self_rag", "self_crag"])
+@pytest.mark.parametrize(
+    "method", ["no_retrieval", "binary_llm", "self_rag", "self_crag", "crag_published"]
+)
 def test_what_a_method_needs_is_said(tmp_path: Path, method: str) -> None:
     unit = Unit(variant(method), examples(tmp_path)[0], {}, 0)
-    assert answerer(None).missing(unit).startswith("it needs a")
+    assert answerer(None).missing(unit).startswith("it needs ")
     assert not answerer(None).missing(unit._replace(variant=variant("crag")))
 
 

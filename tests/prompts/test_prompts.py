@@ -6,11 +6,16 @@ import pytest
 
 from crag.prompts import render
 
+ASKED = "Q $knowledge"
 VALUES = {
-    "question": "Q $knowledge",
+    "question": ASKED,
     "history": "H",
     "knowledge": "K [user] $question",
     "not_found": "N",
+    "options": "A: O",
+    "answer": ASKED,
+    "topic": "T",
+    "fact": ASKED,
 }
 NAMES = sorted(
     entry.name.removesuffix(".md")
@@ -23,7 +28,7 @@ NAMES = sorted(
 def test_every_prompt_renders_completely(name: str) -> None:
     messages = render(name, **VALUES)
     assert messages[-1].type == "human"
-    assert "Q $knowledge" in str(messages[-1].content)
+    assert ASKED in str(messages[-1].content)
     text = "".join(str(message.content) for message in messages)
     assert "$not_found" not in text
 
