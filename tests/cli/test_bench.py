@@ -103,6 +103,11 @@ def test_what_a_script_reads(tmp_path: Path, server: ChatServer) -> None:
         (["--set", "k=0"], "setting 'k' cannot be '0'"),
         (["--format", "hf"], "setting 'format' cannot be 'hf'"),
         (["--web", "missing.jsonl"], "missing.jsonl: cannot be read"),
+        (["--trained-on", "missing.jsonl"], "missing.jsonl"),
+        (["--fact-judge", "m"], "give --fact-pages, a JSONL file of titles and texts"),
+        (["--fact-pages", "pages.jsonl"], "name the chat model that is to judge facts"),
+        (["--mauve", "llama"], "which must hold gpt2 or bert"),
+        (["--entailment", "no/such/folder"], "cannot be loaded"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_asked(
