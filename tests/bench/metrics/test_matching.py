@@ -5,6 +5,7 @@ import pytest
 
 from crag.bench.metrics.matching import (
     MATCH,
+    MATCH_ANSWERED,
     MATCH_NORMALISED,
     chosen_option,
     normalise,
@@ -186,3 +187,12 @@ def test_nothing_to_match(example: Make, row: Make) -> None:
 def test_typographic_marks_are_no_words() -> None:
     assert normalised_match("“politician” — he said", ["politician"])
     assert normalised_match("He was a Politician’s son", ["politicians son"])
+
+
+def test_the_match_of_what_was_answered_leaves_abstentions_out(example: Make, row: Make) -> None:
+    right, wrong = row("a poet"), row("a cook")
+    abstained = row("a poet", status="abstained")
+    scores = [MATCH_ANSWERED.score(example(), one) for one in (right, wrong, abstained)]
+    assert scores == [1.0, 0.0, None]
+    pairs = [(example(), one) for one in (right, wrong, abstained)]
+    assert MATCH_ANSWERED.summarise(pairs) == 0.5

@@ -20,7 +20,7 @@ from crag.bench.metrics.knowledge import (
     WORDS_KEPT,
 )
 from crag.bench.metrics.long_form import ROUGE_LSUM, STR_EM, mauve
-from crag.bench.metrics.matching import MATCH, MATCH_NORMALISED
+from crag.bench.metrics.matching import MATCH, MATCH_ANSWERED, MATCH_NORMALISED
 from crag.bench.metrics.metric import Direction, Metric, Pairs, Row, RowMetric, SetMetric, Unit
 from crag.bench.metrics.spending import (
     ABSTAINED,
@@ -38,6 +38,7 @@ from crag.bench.metrics.spending import (
 _ALL: tuple[Metric, ...] = (
     MATCH,
     MATCH_NORMALISED,
+    MATCH_ANSWERED,
     STR_EM,
     ROUGE_LSUM,
     mauve(),

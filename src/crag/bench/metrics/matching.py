@@ -106,8 +106,14 @@ def _normalised(example: Example, row: Row) -> float | None:
             return float(normalised_match(prediction, answers))
 
 
+def _answered(example: Example, row: Row) -> float | None:
+    return _official(example, row) if row["status"] == "answered" else None
+
+
 MATCH = RowMetric(name="match", compute=_official, tasks=_TASKS)
 """Official accuracy. ARC's numeric answer keys are compared as published, so letters never match
 them. An abstention is wrong, whatever its words happen to contain."""
 MATCH_NORMALISED = RowMetric(name="match_normalised", compute=_normalised, tasks=_TASKS)
 """Ours: case and punctuation ignored, the first verdict, the option chosen, numeric keys mapped."""
+MATCH_ANSWERED = RowMetric(name="match_answered", compute=_answered, tasks=_TASKS)
+"""Official accuracy of the questions that were answered: how far an answer can be trusted."""
