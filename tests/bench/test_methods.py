@@ -2,20 +2,22 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crag.bench.answering import asked_as
+from crag.bench.answering import Answerer, asked_as
 from crag.bench.examples import Example
 from crag.bench.methods import METHODS
 from crag.bench.rows import Row
 from crag.bench.units import Unit
 from crag.errors import SearchError
+from crag.evaluators.chat import ChatEvaluator
 from crag.testing import FakeEvaluator, FakeSearcher
 from tests.bench.chat_server import ChatServer, chatting
-from tests.bench.runs import answerer, examples, variant
+from tests.bench.runs import answerer, examples, materials, variant
 
 PUBLISHED = {"internal": "It is red inside.", "external": "It is red outside."}
 
@@ -92,6 +94,20 @@ def test_published_knowledge_is_that_of_the_action(
     tmp_path: Path, server: ChatServer, name: str, knowledge: str
 ) -> None:
     assert row_of(tmp_path, server.url, name, "crag_published")["knowledge"] == knowledge
+
+
+def test_calls_of_an_evaluator_that_asks_the_model_are_counted_too(
+    tmp_path: Path, server: ChatServer
+) -> None:
+    made = materials(server.url)
+    model = made.parts.model
+    assert model is not None
+    parts = replace(made.parts, evaluator=ChatEvaluator(model))
+    unit = Unit(variant("crag"), examples(tmp_path)[0], {}, 0)
+    row = asyncio.run(Answerer(replace(made, parts=parts)).answer(unit))
+    assert row["usage"]["llm_calls"] == len(server.prompts) > 3
+    assert row["usage"]["input_tokens"] == 100 * len(server.prompts)
+    assert row["usage"]["evaluator_calls"] == 2
 
 
 def test_scores_are_those_of_the_documents_in_order(tmp_path: Path, server: ChatServer) -> None:

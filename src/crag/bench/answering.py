@@ -113,7 +113,7 @@ class Answerer:
         seconds: float,
     ) -> Row:
         variant, example, materials = unit.variant, unit.example, self.materials
-        knowledge, usage = _knowledge(state, settings), dict(state.get("usage", {}))
+        knowledge, usage = _knowledge(state, settings), {**state.get("usage", {}), **tally.asked}
         documents = [one.page_content for one in state.get("documents") or []]
         return Row(
             key=unit.key(materials.named(unit)),

@@ -51,18 +51,31 @@ class Budget:
 
 
 class Tally:
-    """What one row took from the cache, and whether the budget refused it a call."""
+    """What one row took from the cache, and whether the budget refused it a call.
+
+    Threads may count at the same time.
+    """
 
     def __init__(self) -> None:
         self.cached: dict[str, int] = {}
+        self.asked: dict[str, int] = {}
+        """Calls and tokens of the chat model, from the cache too; also those of an evaluator that
+        asks it, which a graph does not count."""
         self.refused = ""
         self._lock = threading.Lock()
 
-    def add(self, usage: Mapping[str, int]) -> None:
-        """Count what came from the cache; threads may do so at the same time."""
+    def save(self, usage: Mapping[str, int]) -> None:
+        """Count what came from the cache."""
+        self._add(self.cached, usage)
+
+    def ask(self, usage: Mapping[str, int]) -> None:
+        """Count what the chat model was asked for."""
+        self._add(self.asked, usage)
+
+    def _add(self, counts: dict[str, int], usage: Mapping[str, int]) -> None:
         with self._lock:
             for name, count in usage.items():
-                self.cached[name] = self.cached.get(name, 0) + count
+                counts[name] = counts.get(name, 0) + count
 
 
 _CURRENT: ContextVar[Tally | None] = ContextVar("crag_bench_tally", default=None)

@@ -92,10 +92,13 @@ class CachedReplies(BaseCache):
         value = self._cache.get("reply", [key]).get(key) if self._cache else None
         if value is None:
             self._meter.reserve()
+            current_tally().ask({"llm_calls": 1})
             return None
         messages = messages_from_dict(json.loads(value))
         replies = [message for message in messages if isinstance(message, AIMessage)]
-        current_tally().add({"llm_calls": 1} | _tokens(replies))
+        known = {"llm_calls": 1} | _tokens(replies)
+        current_tally().save(known)
+        current_tally().ask(known)
         return [ChatGeneration(message=message) for message in replies]
 
     def update(self, prompt: str, llm_string: str, return_val: Sequence[Generation]) -> None:
@@ -103,6 +106,7 @@ class CachedReplies(BaseCache):
         generations = [one for one in return_val if isinstance(one, ChatGeneration)]
         replies = [one.message for one in generations if isinstance(one.message, AIMessage)]
         self._meter.spend(_tokens(replies))
+        current_tally().ask(_tokens(replies))
         if self._cache is not None and replies:
             value = json.dumps(messages_to_dict(replies), ensure_ascii=False, default=str)
             self._cache.put("reply", {_joined(prompt, llm_string): value})
@@ -146,7 +150,7 @@ class CachedSearcher:
         value = self._cache.get("search", [key]).get(key)
         if value is None:
             return []
-        current_tally().add({"searches": 1})
+        current_tally().save({"searches": 1})
         return [Hit(*fields) for fields in json.loads(value)]
 
     def _kept(self, query: str, limit: int, hits: list[Hit]) -> list[Hit]:

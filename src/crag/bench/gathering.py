@@ -15,6 +15,7 @@ from crag.bench.underway import ExampleRetriever
 from crag.compose import choose_model, choose_reader, choose_reflection, choose_searcher
 from crag.environment import Environment
 from crag.evaluators import load_evaluator
+from crag.evaluators.prompted import PromptedEvaluator
 from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
 from crag.parts import ChatModel, Evaluator, Parts, WebSearcher
@@ -51,7 +52,9 @@ def gather(environment: Environment, equipment: Equipment) -> Materials:
 
     def load(name: str) -> Evaluator:
         loaded = load_evaluator(name, model=model)
-        return CachedEvaluator(loaded, remembered, name) if remembered else loaded
+        if remembered is None or isinstance(loaded, PromptedEvaluator):
+            return loaded  # The replies of a chat model are cached, so that its calls are counted.
+        return CachedEvaluator(loaded, remembered, name)
 
     evaluator = load(environment.evaluator)
     quoter = ExtractiveAnswerer(evaluator)
