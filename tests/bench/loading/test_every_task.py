@@ -215,6 +215,19 @@ def test_biographies_are_scored_by_a_judge_elsewhere(
         assert (len(judge.prompts), len(server.prompts)) == before
 
 
+def test_a_judge_that_is_out_of_order_costs_no_report(
+    run: Callable[..., Outcome], write: Write
+) -> None:
+    row = {"input": "Tell me a bio of Ada.", "topic": "Ada", "output": "", "ctxs": []}
+    pages = write([{"title": "Ada", "text": "Ada is red."}], "pages.jsonl")
+    with chatting() as judge:
+        judge.failing = "List every fact"
+        judges = Judges(facts="judge", facts_url=judge.url, pages=(pages,))
+        outcome = run("biography", write([row]), judges=judges)
+    checked(outcome, 1)
+    assert set(means(outcome, "init_score").values()) == {None}
+
+
 def test_biographies_without_a_judge_say_which_option_brings_one(
     run: Callable[..., Outcome], write: Write
 ) -> None:

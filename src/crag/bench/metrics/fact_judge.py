@@ -67,16 +67,11 @@ class ChatFactJudge:
     def __init__(self, model: ChatModel, pages: Pages) -> None:
         self._model, self._pages = model, pages
 
-    def facts(self, answer: str) -> Sequence[str]:
-        """Return the facts that the model lists, one to a line; none if it lists none.
-
-        Raises:
-            EvaluatorError: the model cannot be asked.
-        """
+    def facts(self, answer: str) -> Sequence[str] | None:
+        """Return the facts that the model lists, one to a line; None if it cannot be asked."""
         reply = ask(self._model, render("judge_facts", answer=neutral(answer)))
         if reply.problem is not None:
-            message = f"facts cannot be told apart: {reply.detail}"
-            raise EvaluatorError(message)
+            return None
         lines = (_FACT.fullmatch(line) for line in reply.text.splitlines())
         return [line[1].strip() for line in lines if line]
 

@@ -3,8 +3,8 @@
 The published package `factscore` had its last release in 2023 and asks for torch 1 and the first
 OpenAI client, so it cannot be installed beside this project; the models its numbers were made with
 are retired. What is here is its arithmetic, with a judge of your own or the one of
-`crag.bench.metrics.fact_judge`. `init_score` is the number
-to compare with both papers: they used version 0.1.5, without the penalty for short answers.
+`crag.bench.metrics.fact_judge`. `init_score` is the number to compare with both papers: they used
+version 0.1.5, without the penalty for short answers.
 """
 
 import math
@@ -23,8 +23,8 @@ _NEEDS = "--fact-judge"
 class FactJudge(Protocol):
     """Cuts an answer into facts and checks them; how is the judge's own affair."""
 
-    def facts(self, answer: str) -> Sequence[str]:
-        """Return the atomic facts an answer states; none if it declines to answer."""
+    def facts(self, answer: str) -> Sequence[str] | None:
+        """Return the atomic facts an answer states, none if it declines; None: nobody can tell."""
         ...
 
     def supported(self, topic: str, facts: Sequence[str]) -> Sequence[bool | None]:
@@ -45,11 +45,11 @@ class FactScore(NamedTuple):
 def factscore(topic: str, answer: str, judge: FactJudge) -> FactScore | None:
     """Score one answer; None if it states nothing, as abstentions are left out of the mean.
 
-    None as well if the judge cannot tell of one of its facts.
+    None as well if the judge cannot tell its facts apart, or cannot tell of one of them.
     """
-    facts = list(judge.facts(answer)) if answer.strip() else []
-    told = judge.supported(topic, facts) if facts else []
-    if not told or None in told:
+    facts = judge.facts(answer) if answer.strip() else None
+    told = judge.supported(topic, facts) if facts else None
+    if not facts or not told or None in told:
         return None
     share = sum(map(bool, told)) / len(facts)
     penalty = math.exp(1 - GAMMA / len(facts)) if len(facts) < GAMMA else 1.0
