@@ -13,7 +13,9 @@ from crag.parts import Hit
 _WORDS = re.compile(r"\w+")
 
 
-class _Text(NamedTuple):
+class Text(NamedTuple):
+    """A text that can be found."""
+
     title: str
     text: str
 
@@ -57,12 +59,12 @@ class CorpusSearcher:
         return self.search(query, limit)
 
     @cached_property
-    def _indexed(self) -> tuple[list[_Text], Any]:
+    def _indexed(self) -> tuple[list[Text], Any]:
         try:
             import bm25s
         except ImportError as error:
             raise MissingPackageError("corrective-rag[bench]", "searching files") from error
-        texts = list(dict.fromkeys(text for path in self._paths for text in _texts(path)))
+        texts = list(dict.fromkeys(text for path in self._paths for text in read_texts(path)))
         index = bm25s.BM25()
         index.index([_words(f"{title} {text}") for title, text in texts], show_progress=False)
         return texts, index
@@ -72,21 +74,28 @@ def _words(text: str) -> list[str]:
     return _WORDS.findall(text.lower())
 
 
-def _hit(text: _Text, place: int) -> Hit:
+def _hit(text: Text, place: int) -> Hit:
     return Hit(text.title, f"https://corpus.invalid/{place}", text.text[:200], text.text)
 
 
-def _texts(path: Path) -> Iterator[_Text]:
+def read_texts(path: Path) -> Iterator[Text]:
+    """Yield the texts of a JSONL file: `title` and `text`, or questions with their `documents`.
+
+    Raises:
+        DataError: it cannot be read, or a line holds no text.
+    """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                yield from _texts(path, number, line)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(path, "cannot be read; give a JSONL file of texts") from error
-    for number, line in enumerate(lines, start=1):
-        try:
-            entry: Any = json.loads(line) if line.strip() else {}
-            listed: Sequence[Mapping[str, Any]] = entry.get("documents") or (
-                [entry] if entry else []
-            )
-            yield from (_Text(str(one.get("title", "")), str(one["text"])) for one in listed)
-        except (ValueError, KeyError, AttributeError) as error:
-            raise DataError(path, f"holds no text ({error})", number) from None
+
+
+def _texts(path: Path, number: int, line: str) -> list[Text]:
+    try:
+        entry: Any = json.loads(line) if line.strip() else {}
+        listed: Sequence[Mapping[str, Any]] = entry.get("documents") or ([entry] if entry else [])
+        return [Text(str(one.get("title", "")), str(one["text"])) for one in listed]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(path, f"holds no text ({error})", number) from None

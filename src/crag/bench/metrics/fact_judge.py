@@ -5,16 +5,15 @@ answer into atomic facts, and asks about each with the passages of the topic's p
 with it (FActScore, Sec. 3.2 and 4.1). Numbers of another model or other pages are other numbers.
 """
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 
-from crag.errors import DataError, EvaluatorError
+from crag.bench.corpus import read_texts
+from crag.errors import EvaluatorError
 from crag.evaluators.chat import verdict
 from crag.parts import ChatModel
 from crag.prompts import render
@@ -55,7 +54,7 @@ class Pages:
     def _by_title(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for path in self._paths:
-            for title, text in _rows(path):
+            for title, text in read_texts(path):
                 if title.casefold() in self._topics:
                     found.setdefault(title.casefold(), []).extend(_cut(text))
         return found
@@ -99,21 +98,3 @@ def _cut(text: str) -> list[str]:
     words = text.split()
     starts = range(0, len(words), PASSAGE_WORDS)
     return [" ".join(words[start : start + PASSAGE_WORDS]) for start in starts]
-
-
-def _rows(path: Path) -> Iterator[tuple[str, str]]:
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield _row(path, number, line)
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(path, "cannot be read; give a JSONL file of title and text") from error
-
-
-def _row(path: Path, number: int, line: str) -> tuple[str, str]:
-    try:
-        row: Any = json.loads(line)
-        return str(row["title"]), str(row["text"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(path, f"holds no title and text ({error})", number) from None
