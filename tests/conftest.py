@@ -33,6 +33,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their argument: gzip writes the time into its header.
+
+    Workers that collect in two different seconds would have tests of different names.
+    """
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture
 def documents() -> list[Document]:
     return list(DOCUMENTS)
