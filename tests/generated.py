@@ -4,6 +4,7 @@ The diagram in README.md comes from the compiled graph, its two examples from th
 table in docs/guide/settings.md from the schema of the settings. A test fails when any is stale.
 """
 
+import atexit
 import os
 import re
 import subprocess
@@ -85,9 +86,16 @@ _QUESTION = re.compile(r'^\$ make ask Q="(.+)"$', re.MULTILINE)
 
 @cache
 def _asked(question: str) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        crag("index", "docs", "--index", folder)
-        return crag("ask", question, "--index", folder)
+    return crag("ask", question, "--index", _index().name)
+
+
+@cache
+def _index() -> "tempfile.TemporaryDirectory[str]":
+    """Return a folder with the index of the guide, which goes when the program ends."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    crag("index", "docs", "--index", folder.name)
+    return folder
 
 
 def crag(*arguments: str) -> str:

@@ -11,10 +11,16 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from crag.batches import length_sorted_batches
 from crag.errors import EncoderError, MissingPackageError
 from crag.minilm import MODEL as DEFAULT_MODEL
-from crag.minilm import PACKAGE, MiniLM, check_weights, packaged_model, packaged_weights
+from crag.minilm import (
+    PACKAGE,
+    MiniLM,
+    check_weights,
+    in_batches,
+    packaged_model,
+    packaged_weights,
+)
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -137,7 +143,7 @@ class _PackagedSentences:
     def vectors(self, texts: Sequence[str], batch_size: int, *, query: bool) -> NDArray[np.float32]:
         del query  # Questions and passages are embedded alike.
         encodings = self._model.encode(texts)
-        batches = length_sorted_batches([len(encoding) for encoding in encodings], batch_size)
+        batches = in_batches(encodings, batch_size)
         parts = [self._means([encodings[index] for index in batch]) for batch in batches]
         order = [index for batch in batches for index in batch]
         vectors: NDArray[np.float32] = np.concatenate(parts)[np.argsort(order)]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crag.batches import length_sorted_batches
 from crag.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ Input = str | tuple[str, str]
 _NOT_IN_GRAPH = ("pooler.", "classifier.", "embeddings.position_ids")
 _LONGEST_TOKEN = 100
 """Characters: a longer word is one unknown token."""
+_MOST_PADDING = 0.1
 
 
 def packaged_model() -> Path | None:
@@ -119,6 +121,16 @@ class MiniLM:
             if self._session is None:
                 self._tokenizer = _tokenizer(self._max_length)
                 self._session = _session(self._weights)
+
+
+def in_batches(encodings: "Sequence[Encoding]", size: int) -> list[list[int]]:
+    """Return the indices of `encodings` in batches of at most `size` and of like length.
+
+    A processor takes as long for a token that pads as for any other: strips of a passage and of a
+    heading in one batch would take three times as long as one after the other.
+    """
+    lengths = [len(encoding) for encoding in encodings]
+    return length_sorted_batches(lengths, size, padding=_MOST_PADDING)
 
 
 def _tokenizer(max_length: int) -> "Tokenizer":
