@@ -71,6 +71,16 @@ def test_thresholds_must_be_in_order(tmp_path: Path) -> None:
         Calibration.model_validate({**CALIBRATION.model_dump(), "questions": 0})
 
 
+@pytest.mark.parametrize("name", ["upper", "lower"])
+@pytest.mark.parametrize("number", ["NaN", "Infinity"])
+def test_thresholds_must_be_numbers(tmp_path: Path, name: str, number: str) -> None:
+    card = FULL.model_dump(mode="json")
+    card["calibration"][name] = float(number)
+    (tmp_path / CARD).write_text(json.dumps(card))
+    with pytest.raises(EvaluatorError, match=f"calibration.{name}: Input should be a finite"):
+        read_card(tmp_path)
+
+
 def test_a_folder_in_the_way(tmp_path: Path) -> None:
     (tmp_path / CARD).mkdir()
     with pytest.raises(EvaluatorError, match="Is a directory"):

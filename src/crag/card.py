@@ -6,7 +6,14 @@ import tempfile
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    model_validator,
+)
 
 from crag.errors import EvaluatorError
 from crag.state import Thresholds
@@ -33,13 +40,13 @@ class DataFile(_Part):
 class Calibration(_Part):
     """How the thresholds were found, and on which scores."""
 
-    upper: float
-    lower: float
+    upper: FiniteFloat
+    lower: FiniteFloat
     aim: str
     """What the thresholds were fitted for, in one sentence."""
     questions: int = Field(ge=1)
     data: list[DataFile]
-    quantiles: list[float]
+    quantiles: list[FiniteFloat]
     """The 0th, 5th, 10th … 100th percentile of the scores of all pairs: 21 ascending numbers that
     tell whether a user's scores are distributed alike."""
 
