@@ -16,13 +16,14 @@ from crag.bench.gathering import Equipment, gather
 from crag.bench.judges import Judges, load_judges, topics_of
 from crag.bench.loading.hygiene import kept_apart
 from crag.bench.metrics.fact_judge import Pages
-from crag.bench.pictures import draw, require_matplotlib
+from crag.bench.pictures import draw
 from crag.bench.ray_workers import RayWorkers
 from crag.bench.report import Setup, render
 from crag.bench.rows import Row, RowFile
 from crag.bench.runner import DEFAULT_CONCURRENCY, Ended, Progress, left, locally, run
 from crag.bench.summary import Line, metrics_of, summarise
 from crag.bench.units import Unit, plan, retrieval_accuracy
+from crag.charts import require_matplotlib
 from crag.environment import Environment
 from crag.errors import DataError
 
@@ -76,7 +77,7 @@ def benchmark(options: Options, progress: Progress | None = None) -> Outcome:
     Raises:
         CragError: the experiment, the data or a part cannot be used; before anything is asked.
     """
-    require_matplotlib()
+    require_matplotlib("bench")
     experiment = read_experiment(options.experiment, options.settings)
     metrics_of(experiment)
     loaded = _loaded(options, experiment)

@@ -6,42 +6,19 @@ matplotlib is imported when something is drawn, and nothing of pyplot is touched
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crag.bench.experiments import Experiment
 from crag.bench.metrics import METRICS
 from crag.bench.summary import Cell, Line
 from crag.bench.units import ACCURACY
-from crag.errors import MissingPackageError
+from crag.charts import COLOURS, GREY, chart, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, which the colour-blind can tell apart.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKS = ("D", "s", "^", "v")
-_STYLE: dict[Any, Any] = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#DDDDDD",
-    "font.size": 10,
-    "legend.frameon": False,
-}
 _WIDTH, _DPI = 7.0, 130
-
-
-def require_matplotlib() -> None:
-    """Find out before any work whether pictures can be drawn.
-
-    Raises:
-        MissingPackageError: matplotlib is not installed.
-    """
-    try:
-        import matplotlib.figure  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        raise MissingPackageError("corrective-rag[bench]", "drawing pictures") from error
 
 
 def draw(
@@ -66,12 +43,8 @@ def draw(
         return None
     varied = _varied(experiment, lines)
     height = 4.2 if varied else 1.2 + 0.36 * len(lines)
-    require_matplotlib()
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context(_STYLE):
-        figure = Figure(figsize=(_WIDTH, height), dpi=_DPI, layout="constrained")
+    require_matplotlib("bench")
+    with chart((_WIDTH, height), dpi=_DPI) as figure:
         axes = figure.add_subplot()
         if varied:
             _curves(axes, lines, metric, varied, accuracy)
@@ -103,7 +76,7 @@ def _bars(axes: "Axes", lines: Sequence[Line], metric: str, models: Sequence[str
         places,
         [scale * cell.value if cell else 0.0 for cell in cells],
         xerr=_errors(cells, scale),
-        color=_COLOURS[0],
+        color=COLOURS[0],
         alpha=0.75,
         height=0.6,
         label="ours",
@@ -113,7 +86,7 @@ def _bars(axes: "Axes", lines: Sequence[Line], metric: str, models: Sequence[str
                 for line, place in zip(lines, places, strict=True)]  # fmt: skip
         points = [(value, place) for value, place in told if value is not None]
         axes.plot(
-            *zip(*points, strict=True), _MARKS[number % len(_MARKS)], color=_COLOURS[1 + number],
+            *zip(*points, strict=True), _MARKS[number % len(_MARKS)], color=COLOURS[1 + number],
             fillstyle="none", linestyle="none", label=f"paper, {model}",
         )  # fmt: skip
     axes.set_yticks(places, [line.variant.name for line in lines])
@@ -133,7 +106,7 @@ def _curves(
             continue
         if varied == ACCURACY and not any(one.condition for one in _same(lines, line)):
             name = line.variant.name  # It retrieves nothing, so that nothing changes for it.
-            axes.axhline(scale * cell.value, color="#595959", linestyle=":", label=name)
+            axes.axhline(scale * cell.value, color=GREY, linestyle=":", label=name)
         elif (place := _place(line, varied, accuracy)) is not None:
             curves.setdefault(_base(line, varied), []).append((place, cell))
     for number, (name, points) in enumerate(curves.items()):
@@ -142,7 +115,7 @@ def _curves(
             [place for place, _ in points],
             [scale * cell.value for _, cell in points],
             yerr=_errors([cell for _, cell in points], scale),
-            fmt="o-", markersize=4, capsize=3, color=_COLOURS[number % len(_COLOURS)], label=name,
+            fmt="o-", markersize=4, capsize=3, color=COLOURS[number % len(COLOURS)], label=name,
         )  # fmt: skip
     axes.set(xlabel=varied.replace("_", " "), ylabel=_named(metric))
     if varied == ACCURACY:

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from crag.card import CARD, read_card, write_card
+from crag.charts import require_matplotlib
 from crag.compose import choose_model
 from crag.environment import Environment
 from crag.errors import TrainingError
@@ -21,7 +22,7 @@ from crag.parts import Evaluator
 from crag.training.calibrate import Report, Share, calibrate
 from crag.training.metrics import ACTIONS
 from crag.training.pairs import LabelRule
-from crag.training.pictures import draw_report, require_matplotlib
+from crag.training.pictures import draw_report
 from crag.training.thresholds import Aim, Costs
 
 _COSTS = 3
@@ -41,7 +42,7 @@ def run(  # noqa: PLR0913 - the options of the command
 ) -> None:
     """Calibrate, show the report, and write the card and the pictures that were asked for."""
     if pictures is not None:
-        require_matplotlib()
+        require_matplotlib("train")
     if write:
         _require_card(evaluator)
     judge = load_evaluator(evaluator, model=choose_model(Environment()), compat=compat)

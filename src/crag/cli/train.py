@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from crag.card import DataFile, EvaluatorCard, write_card
+from crag.charts import require_matplotlib
 from crag.evaluators import load_evaluator
 from crag.minilm import WEIGHTS_SHA256
 from crag.scoring import with_title
@@ -19,7 +20,7 @@ from crag.training.blending import fit_blend
 from crag.training.metrics import quality
 from crag.training.models import is_packaged
 from crag.training.pairs import LabelRule, Pair, by_question, describe, read_pairs
-from crag.training.pictures import require_matplotlib, training_curves
+from crag.training.pictures import training_curves
 from crag.training.recipe import Recipe
 from crag.training.saving import save
 from crag.training.splits import (
@@ -57,7 +58,7 @@ def run(options: Options, *, as_json: bool) -> None:
     """Train, save, measure the saved evaluator on every development file, and show the card."""
     console = Console(stderr=True, quiet=as_json)
     if options.pictures:
-        require_matplotlib()
+        require_matplotlib("train")
     read = {path: read_pairs(path, options.labels) for path in options.data}
     pairs = [pair for part in read.values() for pair in part]
     sets = {_name(path, options): read_pairs(path, options.labels) for path in options.development}

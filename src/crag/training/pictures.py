@@ -4,11 +4,11 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crag.errors import MissingPackageError
+from crag.charts import BLUE, GREEN, GREY, ORANGE, PINK, chart, require_matplotlib
 from crag.training.calibrate import Report
 from crag.training.metrics import as_probability, reliability
 from crag.training.thresholds import trade_off
@@ -16,35 +16,10 @@ from crag.training.thresholds import trade_off
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, which the colour-blind can tell apart.
-_BLUE, _ORANGE, _GREEN, _PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-_GREY = "#595959"
 _SIZE, _DPI = (6.4, 4.0), 150
-_STYLE: dict[Any, Any] = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#DDDDDD",
-    "font.size": 10,
-    "legend.frameon": False,
-    "svg.hashsalt": "crag",
-}
 _WITHOUT_DATE = {".svg": {"Date": None}, ".png": {"Software": None}}
 _HISTOGRAM_BINS = 30
 _NOT_MEASURED = {"step", "epoch"}
-
-
-def require_matplotlib() -> None:
-    """Find out before any work whether pictures can be drawn.
-
-    Raises:
-        MissingPackageError: matplotlib is not installed.
-    """
-    try:
-        import matplotlib.figure  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        raise MissingPackageError("corrective-rag[train]", "drawing pictures") from error
 
 
 def draw_report(report: Report, folder: Path, suffix: str = ".png") -> list[Path]:
@@ -74,8 +49,8 @@ def score_histogram(report: Report, path: Path) -> None:
 
     def plot(axes: "Axes") -> None:
         for part, colour, name in (
-            (~relevant, _ORANGE, "irrelevant"),
-            (relevant, _BLUE, "relevant"),
+            (~relevant, ORANGE, "irrelevant"),
+            (relevant, BLUE, "relevant"),
         ):
             axes.hist(scores[part], edges, color=colour, alpha=0.6, label=f"{name} ({part.sum()})")
         _mark_thresholds(axes, report)
@@ -93,9 +68,9 @@ def precision_recall(report: Report, path: Path) -> None:
     precision, recall, _ = precision_recall_curve(positives, report.evidence.all_scores)
 
     def plot(axes: "Axes") -> None:
-        axes.step(recall, precision, where="post", color=_BLUE, label="the evaluator")
+        axes.step(recall, precision, where="post", color=BLUE, label="the evaluator")
         share = sum(positives) / len(positives)
-        axes.axhline(share, color=_GREY, linestyle=":", label=f"chance ({share:.2f})")
+        axes.axhline(share, color=GREY, linestyle=":", label=f"chance ({share:.2f})")
         axes.set(title=f"Precision and recall of texts (AUC {report.metrics['auc']:.3f})")
         axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02))
         axes.legend(loc="lower left")
@@ -112,10 +87,8 @@ def reliability_diagram(report: Report, path: Path) -> None:
     bins = reliability(positives, as_probability(report.evidence.all_scores))
 
     def plot(axes: "Axes") -> None:
-        axes.plot([0, 1], [0, 1], color=_GREY, linestyle=":", label="reliable")
-        axes.plot(
-            *zip(*((b.probability, b.relevant) for b in bins), strict=True), "o-", color=_BLUE
-        )
+        axes.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="reliable")
+        axes.plot(*zip(*((b.probability, b.relevant) for b in bins), strict=True), "o-", color=BLUE)
         for part in bins:
             place = (part.probability, part.relevant)
             axes.annotate(str(part.texts), place, (4, -11), textcoords="offset points", fontsize=8)
@@ -131,10 +104,10 @@ def trade_off_curves(report: Report, path: Path) -> None:
     rows = trade_off(report.evidence.sets)
     thresholds = [row.threshold for row in rows]
     lines = (
-        ("as upper: precision of Correct", [row.precision for row in rows], _BLUE, "-"),
-        ("as upper: questions judged Correct", [row.correct for row in rows], _GREEN, "--"),
-        ("as lower: questions judged Incorrect", [row.incorrect for row in rows], _PINK, "--"),
-        ("as lower: usable sets discarded", [row.discarded for row in rows], _ORANGE, "-"),
+        ("as upper: precision of Correct", [row.precision for row in rows], BLUE, "-"),
+        ("as upper: questions judged Correct", [row.correct for row in rows], GREEN, "--"),
+        ("as lower: questions judged Incorrect", [row.incorrect for row in rows], PINK, "--"),
+        ("as lower: usable sets discarded", [row.discarded for row in rows], ORANGE, "-"),
     )
 
     def plot(axes: "Axes") -> None:
@@ -182,7 +155,7 @@ def _curves(
     style: str,
     first: int = 0,
 ) -> None:
-    colours = (_BLUE, _ORANGE, _GREEN, _PINK, _GREY)
+    colours = (BLUE, ORANGE, GREEN, PINK, GREY)
     for number, name in enumerate(names, first):
         points = [(entry["step"], entry[name]) for entry in history if name in entry]
         colour = colours[number % len(colours)]
@@ -194,17 +167,13 @@ def _curves(
 def _mark_thresholds(axes: "Axes", report: Report) -> None:
     for name, style in (("lower", ":"), ("upper", "--")):
         value = report.calibration.thresholds[name]  # type: ignore[literal-required]
-        axes.axvline(value, color=_GREY, linestyle=style, label=f"{name} {value:g}")
+        axes.axvline(value, color=GREY, linestyle=style, label=f"{name} {value:g}")
 
 
 def _draw(path: Path, plot: Callable[["Axes"], None]) -> None:
     """Draw one picture and write it whole or not at all; the same data gives the same bytes."""
-    require_matplotlib()
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context(_STYLE):
-        figure = Figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
+    require_matplotlib("train")
+    with chart(_SIZE, dpi=_DPI) as figure:
         plot(figure.add_subplot())
         suffix = path.suffix.lower()
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".picture-", suffix=suffix)

@@ -1,0 +1,48 @@
+"""What the charts of calibrations, trainings and experiments share; matplotlib comes when drawn."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from crag.errors import MissingPackageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's, which the colour-blind can tell apart."""
+BLUE, ORANGE, GREEN, PINK = COLOURS[:4]
+GREY = "#595959"
+_STYLE: dict[Any, Any] = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#DDDDDD",
+    "font.size": 10,
+    "legend.frameon": False,
+    "svg.hashsalt": "crag",  # The same chart gives the same bytes.
+}
+
+
+def require_matplotlib(extra: str) -> None:
+    """Find out before any work whether charts can be drawn.
+
+    Raises:
+        MissingPackageError: matplotlib, which `extra` such as "train" installs, is missing.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401 - only whether it is there
+    except ImportError as error:
+        package = f"corrective-rag[{extra}]"
+        raise MissingPackageError(package, "drawing pictures") from error
+
+
+@contextmanager
+def chart(size: tuple[float, float], *, dpi: int) -> Iterator["Figure"]:
+    """Yield an empty figure of `size` (width and height in inches) in the style of all charts."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(_STYLE):
+        yield Figure(figsize=size, dpi=dpi, layout="constrained")
