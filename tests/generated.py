@@ -86,16 +86,16 @@ _QUESTION = re.compile(r'^\$ make ask Q="(.+)"$', re.MULTILINE)
 
 @cache
 def _asked(question: str) -> str:
-    return crag("ask", question, "--index", _index().name)
+    return crag("ask", question, "--index", _index())
 
 
 @cache
-def _index() -> "tempfile.TemporaryDirectory[str]":
-    """Return a folder with the index of the guide, which goes when the program ends."""
+def _index() -> str:
+    """Return the folder of an index of the guide, which goes when the program ends."""
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     crag("index", "docs", "--index", folder.name)
-    return folder
+    return folder.name
 
 
 def crag(*arguments: str) -> str:

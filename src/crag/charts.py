@@ -39,8 +39,15 @@ def require_matplotlib(extra: str) -> None:
 
 
 @contextmanager
-def chart(size: tuple[float, float], *, dpi: int) -> Iterator["Figure"]:
-    """Yield an empty figure of `size` (width and height in inches) in the style of all charts."""
+def chart(size: tuple[float, float], *, dpi: int, extra: str) -> Iterator["Figure"]:
+    """Yield an empty figure in the style of all charts.
+
+    `size` is its width and height in inches, `dpi` its pixels for each inch.
+
+    Raises:
+        MissingPackageError: matplotlib, which `extra` installs, is missing.
+    """
+    require_matplotlib(extra)
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

@@ -32,6 +32,7 @@ _NOT_IN_GRAPH = ("pooler.", "classifier.", "embeddings.position_ids")
 _LONGEST_TOKEN = 100
 """Characters: a longer word is one unknown token."""
 _MOST_PADDING = 0.1
+"""What it may add to the tokens of a batch, as a share of them."""
 
 
 def packaged_model() -> Path | None:

@@ -12,7 +12,7 @@ from crag.bench.experiments import Experiment
 from crag.bench.metrics import METRICS
 from crag.bench.summary import Cell, Line
 from crag.bench.units import ACCURACY
-from crag.charts import COLOURS, GREY, chart, require_matplotlib
+from crag.charts import COLOURS, GREY, chart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,8 +43,7 @@ def draw(
         return None
     varied = _varied(experiment, lines)
     height = 4.2 if varied else 1.2 + 0.36 * len(lines)
-    require_matplotlib("bench")
-    with chart((_WIDTH, height), dpi=_DPI) as figure:
+    with chart((_WIDTH, height), dpi=_DPI, extra="bench") as figure:
         axes = figure.add_subplot()
         if varied:
             _curves(axes, lines, metric, varied, accuracy)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crag.charts import BLUE, GREEN, GREY, ORANGE, PINK, chart, require_matplotlib
+from crag.charts import BLUE, GREEN, GREY, ORANGE, PINK, chart
 from crag.training.calibrate import Report
 from crag.training.metrics import as_probability, reliability
 from crag.training.thresholds import trade_off
@@ -172,8 +172,7 @@ def _mark_thresholds(axes: "Axes", report: Report) -> None:
 
 def _draw(path: Path, plot: Callable[["Axes"], None]) -> None:
     """Draw one picture and write it whole or not at all; the same data gives the same bytes."""
-    require_matplotlib("train")
-    with chart(_SIZE, dpi=_DPI) as figure:
+    with chart(_SIZE, dpi=_DPI, extra="train") as figure:
         plot(figure.add_subplot())
         suffix = path.suffix.lower()
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".picture-", suffix=suffix)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from crag.action import decide
-from crag.errors import MissingPackageError
+from crag.charts import require_matplotlib
 from crag.state import Action, Thresholds
 
 if TYPE_CHECKING:
@@ -65,11 +65,10 @@ def drawing(height: float, *, width: float = WIDTH) -> Iterator["Figure"]:
     Raises:
         MissingPackageError: matplotlib is not installed.
     """
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingPackageError("corrective-rag[train]", "drawing pictures") from error
+    require_matplotlib("train")
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     with rc_context(_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         figure.set_layout_engine("constrained", w_pad=_MARGIN, h_pad=_MARGIN)
