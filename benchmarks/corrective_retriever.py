@@ -23,9 +23,9 @@ from langchain_core.runnables import RunnableParallel, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
 from popqa import holds, share
 
-from crag.encoder import packaged_encoder
 from crag.evaluators import load_evaluator
 from crag.langchain import CorrectiveRetriever
+from crag.models.encoder import packaged_encoder
 from crag.parts import Evaluator
 from crag.settings import Settings
 from crag.state import Thresholds

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from crag.strips import sentences_of
+from crag.text.sentences import sentences_of
 from crag.training.pairs import RIGHT_PAGE, WRONG_PAGE, Pair
 
 SEED = 0

@@ -12,7 +12,7 @@ import numpy as np
 from evaluator_measures import Floats, header, line, of_questions, percent
 from evaluator_sets import Labelled
 
-from crag.action import decide
+from crag.correction.action import decide
 from crag.errors import TrainingError
 from crag.state import Action, Thresholds
 from crag.training.evidence import Evidence, Question

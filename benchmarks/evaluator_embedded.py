@@ -11,7 +11,7 @@ from evaluator_timing import CORES, Asked, alternated, questions, table
 
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
 from crag.evaluators.torch_pairs import TorchPairs
-from crag.minilm import packaged_model
+from crag.models.minilm import packaged_model
 
 LENGTHS = (128, 256)
 PAIRS, BATCH = 64, 32

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from crag.delta import DELTA, restored
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
-from crag.lexical import LEXICAL
-from crag.minilm import packaged_model, packaged_weights
-from crag.tensors import read_tensors
+from crag.models.lexical import LEXICAL
+from crag.models.minilm import packaged_model, packaged_weights
+from crag.models.tensors import read_tensors
+from crag.models.weight_delta import DELTA, restored
 
 VOCABULARY, PIECES = 32_128, 8_000
 _MATRIX = {"cpu": 2048, "cuda": 8192}

@@ -8,10 +8,10 @@ from pathlib import Path
 from evaluator_models import SHAPES, Shape, peak, write_t5
 from evaluator_timing import CORES, Asked, questions, table, timed
 
+from crag.correction.scoring import joined
 from crag.evaluators import T5Evaluator
 from crag.evaluators.checkpoint import load_tokenizer
 from crag.evaluators.t5 import MAX_LENGTH
-from crag.scoring import joined
 
 _GPU_BATCH = 128
 

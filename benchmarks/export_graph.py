@@ -1,10 +1,10 @@
-"""Export the graph of all-MiniLM-L6-v2 without its weights, as src/crag/minilm.onnx.
+"""Export the graph of all-MiniLM-L6-v2 without its weights, as src/crag/models/minilm.onnx.
 
-    pip install onnx && python benchmarks/export_graph.py src/crag/minilm.onnx
+    pip install onnx && python benchmarks/export_graph.py src/crag/models/minilm.onnx
 
 The graph takes input_ids, attention_mask and token_type_ids of shape (batch, length), 64-bit whole
 numbers, and returns the last hidden states (batch, length, 384). Its initializers carry names and
-shapes only; `crag.minilm` fills them from the packaged encoder's safetensors, so that the graph
+shapes only; `crag.models.minilm` fills them from the packaged encoder's safetensors, so the graph
 takes a hundred kilobytes and serves every model fine-tuned from that encoder.
 """
 
@@ -16,7 +16,7 @@ import onnx
 import torch
 from transformers import BertModel
 
-from crag.minilm import packaged_model
+from crag.models.minilm import packaged_model
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 

@@ -20,9 +20,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from crag.encoder import packaged_encoder
+from crag.correction.scoring import with_title
 from crag.evaluators import CosineEvaluator
-from crag.scoring import with_title
+from crag.models.encoder import packaged_encoder
 
 PRECISION_OF_CORRECT = 0.92
 SHARE_DISCARDED = 0.02

@@ -19,8 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from crag.encoder import SentenceEncoder
-from crag.minilm import packaged_model
+from crag.models.encoder import SentenceEncoder
+from crag.models.minilm import packaged_model
 from crag.retrieval import DocumentIndex, IndexReport, index_paths
 from crag.retrieval.documents import SourceText
 from crag.retrieval.loaders import load

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, cast
 
 from langchain_core.documents import Document
 
+from crag.answering.context import kept_strips
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag, build_rag
-from crag.knowledge import kept_strips
 from crag.parts import Evaluator, Parts
 from crag.settings import Settings
 from crag.state import State

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, cast
 
 from evaluator_timing import table, timed
 
-from crag.encoder import packaged_encoder
 from crag.evaluators import load_evaluator
 from crag.graph import build_crag
+from crag.models.encoder import packaged_encoder
 from crag.nodes.refine import Refine
 from crag.nodes.select import Select
 from crag.parts import Parts, ReadingLimits

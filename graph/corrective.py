@@ -12,7 +12,7 @@ from crag.nodes.grade import Grade
 from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
-from crag.running import computing, waiting
+from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import InputState, OpenState, State
 

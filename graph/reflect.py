@@ -11,13 +11,13 @@ from typing_extensions import TypedDict
 
 from crag.events import Event
 from crag.graph.routes import FORMS, ROUNDS, by_form, by_search
-from crag.nodes.compete import Compete
-from crag.nodes.conclude import Conclude
-from crag.nodes.extend import Extend
-from crag.nodes.scan import Scan
+from crag.nodes.beam_step import BeamStep
+from crag.nodes.finish_reflection import FinishReflection
+from crag.nodes.graded_loop import GradedLoop
+from crag.nodes.short_form import ShortForm
 from crag.reflection.backend import ReflectionBackend
 from crag.reflection.records import Choice, Critique
-from crag.running import computing, waiting
+from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import Action, Citation, OfferedPassage, Reflection, State, Usage
 
@@ -52,23 +52,23 @@ class ReflectOutput(TypedDict):
 def build_reflect(
     backend: ReflectionBackend, retriever: BaseRetriever | None = None
 ) -> CompiledStateGraph[State, Settings, ReflectInput, ReflectOutput]:
-    """Compile the algorithms (short form, long form, the poster's rule) → conclude.
+    """Compile the algorithms (short form, long form, the poster's rule) → finish_reflection.
 
-    Give `question` and `passages` (`crag.sources.offered_document` makes one of a Document). The
-    `retriever` serves dynamic retrieval, a search for each segment of the long form. The cycle of
-    `extend` is bounded by `max_depth`.
+    Give `question` and `passages`; `crag.correction.provenance.offered_document` makes one of a
+    Document. The `retriever` serves dynamic retrieval, a search for each segment of the long form.
+    The cycle of `beam_step` is bounded by `max_depth`.
     """
     graph = StateGraph(
         State, context_schema=Settings, input_schema=ReflectInput, output_schema=ReflectOutput
     )
-    graph.add_node("compete", waiting(Compete(backend, retriever)))
-    graph.add_node("extend", waiting(Extend(backend, retriever)))
-    graph.add_node("scan", waiting(Scan(backend)))
-    graph.add_node("conclude", computing(Conclude()))
+    graph.add_node("short_form", waiting(ShortForm(backend, retriever)))
+    graph.add_node("beam_step", waiting(BeamStep(backend, retriever)))
+    graph.add_node("graded_loop", waiting(GradedLoop(backend)))
+    graph.add_node("finish_reflection", computing(FinishReflection()))
 
     graph.add_conditional_edges(START, by_form, FORMS)
-    graph.add_edge("compete", "conclude")
-    graph.add_conditional_edges("extend", by_search, ROUNDS)
-    graph.add_edge("scan", "conclude")
-    graph.add_edge("conclude", END)
+    graph.add_edge("short_form", "finish_reflection")
+    graph.add_conditional_edges("beam_step", by_search, ROUNDS)
+    graph.add_edge("graded_loop", "finish_reflection")
+    graph.add_edge("finish_reflection", END)
     return graph.compile(name="reflect")

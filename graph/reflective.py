@@ -11,12 +11,12 @@ from crag.graph.web import build_web
 from crag.nodes.contextualize import Contextualize
 from crag.nodes.decide import Decide
 from crag.nodes.grade import Grade
-from crag.nodes.offer import Offer
+from crag.nodes.prepare_passages import PreparePassages
 from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
 from crag.reflection.backend import ReflectionBackend
-from crag.running import computing, waiting
+from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import InputState, OpenState, State
 
@@ -24,7 +24,7 @@ from crag.state import InputState, OpenState, State
 def build_self_rag(
     parts: Parts, *, checkpointer: Checkpointer = None
 ) -> CompiledStateGraph[State, Settings, InputState, State]:
-    """Compile decide → retrieve → offer → reflect, or decide → reflect: Self-RAG.
+    """Compile decide → retrieve → prepare_passages → reflect, or decide → reflect: Self-RAG.
 
     Raises:
         CragError: the parts hold no reflection back end.
@@ -34,14 +34,14 @@ def build_self_rag(
     graph.add_node("contextualize", waiting(Contextualize(parts.model)))
     graph.add_node("decide", waiting(Decide(backend, grades=False)), input_schema=OpenState)
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, opens=False)))
-    graph.add_node("offer", computing(Offer(prepared=False)))
+    graph.add_node("prepare_passages", computing(PreparePassages(prepared=False)))
     graph.add_node("reflect", build_reflect(backend, parts.retriever))
 
     graph.add_conditional_edges(START, by_history, opens("decide"))
     graph.add_edge("contextualize", "decide")
     graph.add_conditional_edges("decide", by_choice, CHOICES)
-    graph.add_edge("retrieve", "offer")
-    graph.add_edge("offer", "reflect")
+    graph.add_edge("retrieve", "prepare_passages")
+    graph.add_edge("prepare_passages", "reflect")
     graph.add_edge("reflect", END)
     return graph.compile(checkpointer=checkpointer, name="self_rag")
 
@@ -49,7 +49,7 @@ def build_self_rag(
 def build_self_crag(
     parts: Parts, *, checkpointer: Checkpointer = None
 ) -> CompiledStateGraph[State, Settings, InputState, State]:
-    """Compile decide → retrieve → grade → refine and/or web → offer → reflect: Self-CRAG.
+    """Compile decide → retrieve → grade → refine and/or web → prepare_passages → reflect.
 
     The knowledge that CRAG prepares takes the place of the documents; a question that is decided
     to need none is answered directly.
@@ -65,7 +65,7 @@ def build_self_crag(
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
-    graph.add_node("offer", computing(Offer(prepared=True)), defer=True)
+    graph.add_node("prepare_passages", computing(PreparePassages(prepared=True)), defer=True)
     graph.add_node("reflect", build_reflect(backend))
 
     graph.add_conditional_edges(START, by_history, opens("decide"))
@@ -73,9 +73,9 @@ def build_self_crag(
     graph.add_conditional_edges("decide", by_choice, CHOICES)
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_knowledge, KNOWLEDGE)
-    graph.add_edge("refine", "offer")
-    graph.add_edge("web", "offer")
-    graph.add_edge("offer", "reflect")
+    graph.add_edge("refine", "prepare_passages")
+    graph.add_edge("web", "prepare_passages")
+    graph.add_edge("prepare_passages", "reflect")
     graph.add_edge("reflect", END)
     return graph.compile(checkpointer=checkpointer, name="self_crag")
 

@@ -5,17 +5,23 @@ from typing import Literal
 
 from langgraph.errors import InvalidUpdateError
 
-from crag.question import is_follow_up
-from crag.running import current_settings
+from crag.correction.question import is_follow_up
+from crag.runtime.node_adapter import current_settings
 from crag.state import OpenState, State
 
 Branch = Literal["refine", "web"]
 BRANCHES: dict[Hashable, str] = {"refine": "refine", "web": "web"}
 """The path map, without which a drawing would lose the conditional edges."""
 CHOICES: dict[Hashable, str] = {"retrieve": "retrieve", "reflect": "reflect"}
-KNOWLEDGE: dict[Hashable, str] = {"refine": "refine", "web": "web", "offer": "offer"}
-FORMS: dict[Hashable, str] = {name: name for name in ("compete", "extend", "scan", "conclude")}
-ROUNDS: dict[Hashable, str] = {"extend": "extend", "conclude": "conclude"}
+KNOWLEDGE: dict[Hashable, str] = {
+    "refine": "refine",
+    "web": "web",
+    "prepare_passages": "prepare_passages",
+}
+FORMS: dict[Hashable, str] = {
+    name: name for name in ("short_form", "beam_step", "graded_loop", "finish_reflection")
+}
+ROUNDS: dict[Hashable, str] = {"beam_step": "beam_step", "finish_reflection": "finish_reflection"}
 
 
 def by_history(state: OpenState) -> Literal["contextualize", "first"]:
@@ -34,7 +40,7 @@ def by_choice(state: State) -> Literal["retrieve", "reflect"]:
     return "retrieve" if state["choices"][0]["action"] == "retrieve" else "reflect"
 
 
-def by_knowledge(state: State) -> list[Literal["refine", "web", "offer"]]:
+def by_knowledge(state: State) -> list[Literal["refine", "web", "prepare_passages"]]:
     """Choose the branches whose knowledge reflection is given.
 
     Routed: those of the action. Assembled and distributed: both, whatever the action (CRAG,
@@ -42,30 +48,30 @@ def by_knowledge(state: State) -> list[Literal["refine", "web", "offer"]]:
     """
     settings = current_settings()
     if settings.form == "poster":
-        return ["offer"]
+        return ["prepare_passages"]
     if settings.self_crag_knowledge == "routed":
         return [*by_action(state)]
     return ["refine", "web"]
 
 
-def by_form(state: State) -> Literal["compete", "extend", "scan", "conclude"]:
+def by_form(state: State) -> Literal["short_form", "beam_step", "graded_loop", "finish_reflection"]:
     """Choose the algorithm; nothing is to be reflected where retrieval left nothing to read."""
     settings, choices = current_settings(), state.get("choices") or []
     retrieves = bool(choices) and choices[0]["action"] == "retrieve"
     if retrieves and not state.get("passages") and not settings.allow_own_knowledge:
-        return "conclude"
+        return "finish_reflection"
     match settings.form:
         case "short":
-            return "compete"
+            return "short_form"
         case "long":
-            return "extend"
+            return "beam_step"
         case "poster":
-            return "scan"
+            return "graded_loop"
 
 
-def by_search(state: State) -> Literal["extend", "conclude"]:
+def by_search(state: State) -> Literal["beam_step", "finish_reflection"]:
     """Repeat the round until the beam search is over; its depth is bounded."""
-    return "extend" if state["search"] is not None else "conclude"
+    return "beam_step" if state["search"] is not None else "finish_reflection"
 
 
 def by_action(state: State) -> list[Branch]:

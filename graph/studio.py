@@ -4,11 +4,11 @@ Nothing is loaded here: the index opens and the encoder loads when the first que
 missing index is an event of that run.
 """
 
-from crag.compose import choose_parts
-from crag.environment import Environment
+from crag.factory import choose_parts
 from crag.graph.baseline import build_rag
 from crag.graph.corrective import build_crag
 from crag.graph.reflective import build_self_crag, build_self_rag
+from crag.runtime.environment import Environment
 
 _parts = choose_parts(Environment())
 

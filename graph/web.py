@@ -1,4 +1,4 @@
-"""The web branch: rewrite → confirm → search → read → select (CRAG, Sec. 4.5).
+"""The web branch: rewrite → confirm_search → search → read_pages → select (CRAG, Sec. 4.5).
 
 It is a graph of its own because LangGraph begins a step only when the last one has ended on every
 branch: as one node of the outer graph it runs beside refinement from its first step to its last.
@@ -8,14 +8,15 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
+from crag.correction.queries import longest_query
 from crag.events import Event
-from crag.nodes.confirm import Confirm
-from crag.nodes.read import Read
+from crag.nodes.confirm_search import ConfirmSearch
+from crag.nodes.read_pages import ReadPages
 from crag.nodes.rewrite import Rewrite
 from crag.nodes.search import Search
 from crag.nodes.select import Select
-from crag.parts import Parts, longest_query
-from crag.running import computing, waiting
+from crag.parts import Parts
+from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import Action, FoundHit, PageRecord, State, Strip, Thresholds, Usage
 
@@ -50,14 +51,14 @@ def build_web(parts: Parts) -> CompiledStateGraph[State, Settings, WebInput, Web
     searches, longest = parts.searcher is not None, longest_query(parts.searcher)
     rewrite = Rewrite(parts.model, searches=searches, longest=longest)
     graph.add_node("rewrite", waiting(rewrite))
-    graph.add_node("confirm", computing(Confirm(searches=searches, longest=longest)))
+    graph.add_node("confirm_search", computing(ConfirmSearch(searches=searches, longest=longest)))
     graph.add_node("search", waiting(Search(parts.searcher)))
-    graph.add_node("read", waiting(Read(parts.reader)))
+    graph.add_node("read_pages", waiting(ReadPages(parts.reader)))
     graph.add_node("select", computing(Select(parts.evaluator)))
     graph.add_edge(START, "rewrite")
-    graph.add_edge("rewrite", "confirm")
-    graph.add_edge("confirm", "search")
-    graph.add_edge("search", "read")
-    graph.add_edge("read", "select")
+    graph.add_edge("rewrite", "confirm_search")
+    graph.add_edge("confirm_search", "search")
+    graph.add_edge("search", "read_pages")
+    graph.add_edge("read_pages", "select")
     graph.add_edge("select", END)
     return graph.compile(name="web")

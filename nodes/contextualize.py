@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
+from crag.answering.model_calls import Reply, aask, ask
+from crag.correction.question import read_question
 from crag.events import Event, event
+from crag.nodes.open_run import OpeningUpdate, opening
 from crag.parts import ChatModel
 from crag.prompts import render
-from crag.question import read_question
-from crag.replies import Reply, aask, ask
 from crag.settings import Settings
 from crag.state import FollowUp, FreshEvents, FreshUsage, InputState, Usage
-from crag.untrusted import neutral
-from crag.updates import OpeningUpdate, opening
+from crag.text.untrusted import neutral
 
 _FALLBACK = "take the question as it was asked"
 _LONGEST_MESSAGE = 1000

@@ -3,18 +3,37 @@
 from collections.abc import Mapping
 from typing import Any
 
+from typing_extensions import TypedDict
+
+from crag.correction.question import is_open, read_question
 from crag.errors import SettingsError
-from crag.question import is_open, read_question
-from crag.reflecting import Driver, Reflected, asked_of
+from crag.events import Event
+from crag.nodes.open_run import opening
 from crag.reflection.backend import ReflectionBackend
 from crag.reflection.deciding import first_choice
-from crag.reflection.records import Choice
+from crag.reflection.driver import Driver, Reflected, asked_of
+from crag.reflection.records import Choice, Critique, SearchRecord
 from crag.settings import Settings
-from crag.state import FreshEvents, FreshUsage, OpenState, State
-from crag.updates import DecideUpdate, opening
+from crag.state import FreshEvents, FreshUsage, OfferedPassage, OpenState, Reflection, State, Usage
 
 Update = Mapping[str, Any]
 """A `DecideUpdate`, with an `OpeningUpdate` where it opens the run."""
+
+
+class DecideUpdate(TypedDict):
+    """Written by `decide`, with an `OpeningUpdate` where it opens the run."""
+
+    thresholds: None
+    action: None
+    """Nothing is left of an earlier grading: this question may do without."""
+    approximation: str
+    choices: list[Choice]
+    passages: list[OfferedPassage]
+    critiques: list[Critique]
+    search: SearchRecord | None
+    reflection: Reflection | None
+    events: list[Event]
+    usage: Usage
 
 
 class Decide:

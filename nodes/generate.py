@@ -6,19 +6,18 @@ from typing import NamedTuple
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
 
-from crag.answers import NOT_FOUND, abstained, from_quotations, from_reply
-from crag.edge import Attempt
+from crag.answering.context import fenced, kept_strips, paper_format
+from crag.answering.model_calls import Reply, aask, ask
+from crag.answering.outcome import NOT_FOUND, GenerateUpdate, abstained, from_quotations, from_reply
+from crag.correction.multiple_choice import lettered, posed, stem
 from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
-from crag.knowledge import fenced, kept_strips, paper_format
-from crag.multiple_choice import lettered, posed, stem
 from crag.parts import ChatModel, Quotation, Quoter
 from crag.prompts import render
-from crag.replies import Reply, aask, ask
+from crag.runtime.attempt import Attempt
 from crag.settings import Settings
 from crag.state import State, Strip
-from crag.untrusted import neutral
-from crag.updates import GenerateUpdate
+from crag.text.untrusted import neutral
 
 _KINDS: dict[ModelProblem, EventKind] = {"refused": "model_refused", "empty": "model_empty"}
 

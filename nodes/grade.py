@@ -1,15 +1,25 @@
 """Judge the retrieved documents and choose the action."""
 
 from langchain_core.documents import Document
+from typing_extensions import TypedDict
 
-from crag.action import decide, limits, replaced
+from crag.correction.action import decide, limits, replaced
+from crag.correction.multiple_choice import stem
+from crag.correction.scoring import score_texts, with_title
 from crag.events import Event, event
-from crag.multiple_choice import stem
 from crag.parts import Evaluator
-from crag.scoring import score_texts, with_title
 from crag.settings import Settings
-from crag.state import Action, State, Thresholds
-from crag.updates import GradeUpdate
+from crag.state import Action, State, Thresholds, Usage
+
+
+class GradeUpdate(TypedDict):
+    """Written by `grade`."""
+
+    scores: list[float]
+    thresholds: Thresholds
+    action: Action
+    events: list[Event]
+    usage: Usage
 
 
 class Grade:

@@ -1,13 +1,23 @@
 """Refine the retrieved documents into internal knowledge."""
 
-from crag.multiple_choice import stem
+from typing_extensions import TypedDict
+
+from crag.correction.multiple_choice import stem
+from crag.correction.provenance import kept_whole, source_of, title_of, unscored
+from crag.correction.scoring import filter_strips, with_title
+from crag.correction.strips import decompose
+from crag.events import Event
 from crag.parts import Evaluator
-from crag.scoring import filter_strips, with_title
 from crag.settings import Settings
-from crag.sources import kept_whole, source_of, title_of, unscored
 from crag.state import State, Strip, Usage
-from crag.strips import decompose
-from crag.updates import InternalUpdate
+
+
+class InternalUpdate(TypedDict):
+    """Written by `refine` and `pass_through`."""
+
+    internal: list[Strip]
+    events: list[Event]
+    usage: Usage
 
 
 class Refine:

@@ -5,14 +5,23 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStoreRetriever
+from typing_extensions import TypedDict
 
-from crag.edge import Attempt
+from crag.correction.multiple_choice import stem
+from crag.correction.question import is_open, read_question
 from crag.events import Event, event
-from crag.multiple_choice import stem
-from crag.question import is_open, read_question
+from crag.nodes.open_run import OpeningUpdate, opening
+from crag.runtime.attempt import Attempt
 from crag.settings import Settings
 from crag.state import FreshEvents, OpenState
-from crag.updates import DocumentsUpdate, OpeningUpdate, opening
+
+
+class DocumentsUpdate(TypedDict):
+    """Written by `retrieve` where another node opened the run."""
+
+    documents: list[Document]
+    events: list[Event]
+
 
 RetrieveUpdate = OpeningUpdate | DocumentsUpdate
 

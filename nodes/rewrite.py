@@ -3,20 +3,29 @@
 import re
 
 from langchain_core.messages import AnyMessage
+from typing_extensions import TypedDict
 
+from crag.answering.model_calls import Reply, aask, ask
+from crag.correction.multiple_choice import stem
+from crag.correction.queries import LONGEST, cut, keywords, read_query
 from crag.events import Event, event
-from crag.multiple_choice import stem
 from crag.parts import ChatModel
 from crag.prompts import render
-from crag.queries import LONGEST, cut, keywords, read_query
-from crag.replies import Reply, aask, ask
 from crag.settings import Settings
 from crag.state import State, Usage
-from crag.updates import RewriteUpdate
 
 _PROMPTS = {"pubhealth": "rewrite_pubhealth", "arc": "rewrite_arc"}
 _WHO_IS = re.compile(r"^who is (.+?)\??$", re.IGNORECASE)
 _FALLBACK = "search for the question's keywords"
+
+
+class RewriteUpdate(TypedDict):
+    """Written by `rewrite`."""
+
+    query: str
+    confirms: bool
+    events: list[Event]
+    usage: Usage
 
 
 class Rewrite:

@@ -4,19 +4,28 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from crag.deadline import await_within, call_within
-from crag.edge import Attempt
+from typing_extensions import TypedDict
+
 from crag.errors import SearchError
 from crag.events import Event, event
 from crag.parts import Hit, WebSearcher
+from crag.runtime.attempt import Attempt
+from crag.runtime.deadline import await_within, call_within
 from crag.settings import Settings
 from crag.state import FoundHit, State, Usage
-from crag.updates import SearchUpdate
-from crag.urls import distinct, is_wikipedia
+from crag.text.urls import distinct, is_wikipedia
 
 _FALLBACK = "go on without knowledge from the web"
 _MOST_HITS = 20
 """Tavily returns no more for one search."""
+
+
+class SearchUpdate(TypedDict):
+    """Written by `search`."""
+
+    hits: list[FoundHit]
+    events: list[Event]
+    usage: Usage
 
 
 class Search:

@@ -1,13 +1,22 @@
 """Select external knowledge from what was read on the web."""
 
+from typing_extensions import TypedDict
+
+from crag.correction.multiple_choice import stem
+from crag.correction.scoring import filter_strips, with_title
+from crag.correction.shortlist import shortlist
 from crag.events import Event, event
-from crag.multiple_choice import stem
 from crag.parts import Evaluator
-from crag.scoring import filter_strips, with_title
 from crag.settings import Settings
-from crag.shortlist import shortlist
 from crag.state import State, Strip, Usage
-from crag.updates import ExternalUpdate
+
+
+class ExternalUpdate(TypedDict):
+    """Written by `select`."""
+
+    external: list[Strip]
+    events: list[Event]
+    usage: Usage
 
 
 class Select:

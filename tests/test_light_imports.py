@@ -32,7 +32,7 @@ def loaded_by(statement: str) -> list[str]:
         "import crag.retrieval",
         "import crag.evaluators",
         "import crag.testing",
-        "import crag.compose",
+        "import crag.factory",
         "import crag.langchain",
         "import crag.graph.studio",
         "sys.argv = ['crag', '--help']; from crag.cli import main; main()",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.scoring import with_title
+from crag.correction.scoring import with_title
 from crag.training.models import Trainee
 from crag.training.pairs import Pair
 from crag.training.recipe import Recipe

@@ -14,11 +14,11 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
-from crag.encoder import packaged_encoder
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag
 from crag.langchain import as_tool
+from crag.models.encoder import packaged_encoder
 from crag.parts import Parts
 
 DOCUMENTS = [

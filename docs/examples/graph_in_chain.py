@@ -9,10 +9,10 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from crag.encoder import packaged_encoder
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag
+from crag.models.encoder import packaged_encoder
 from crag.parts import Parts
 from crag.settings import Settings
 from crag.state import State

@@ -16,8 +16,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from crag.encoder import packaged_encoder
 from crag.langchain import CorrectiveRetriever
+from crag.models.encoder import packaged_encoder
 
 DOCUMENTS = [
     Document(

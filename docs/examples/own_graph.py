@@ -12,10 +12,10 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from crag.encoder import packaged_encoder
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag
+from crag.models.encoder import packaged_encoder
 from crag.parts import Parts
 from crag.settings import Settings
 

@@ -22,18 +22,18 @@ from langchain_core.vectorstores import VectorStoreRetriever
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from crag.answers import NOT_FOUND
-from crag.edge import Attempt
+from crag.answering.outcome import NOT_FOUND
+from crag.correction.provenance import source_of
+from crag.correction.strips import recompose
 from crag.errors import CragError
 from crag.evaluators import load_evaluator
 from crag.events import Event, redact
 from crag.graph.knowledge import KnowledgeParts, build_knowledge
 from crag.parts import ChatModel, Evaluator, PageReader, WebSearcher
+from crag.runtime.attempt import Attempt
 from crag.settings import Settings, settings_from
-from crag.sources import source_of
 from crag.state import Citation, InputState, State, Strip
-from crag.strips import recompose
-from crag.untrusted import neutral
+from crag.text.untrusted import neutral
 
 __all__ = ["CorrectiveRetriever", "QuestionInput", "as_tool", "documents_of"]
 

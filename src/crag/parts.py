@@ -9,7 +9,6 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 
 from crag.errors import CragError, PageProblem
-from crag.queries import LONGEST
 from crag.reflection.backend import ReflectionBackend
 from crag.state import Strip, Thresholds
 
@@ -53,11 +52,6 @@ class WebSearcher(Protocol):
     async def asearch(self, query: str, limit: int) -> list[Hit]:
         """Do the same without blocking the event loop."""
         ...
-
-
-def longest_query(searcher: WebSearcher | None) -> int:
-    """Return how many characters a query may have: what the searcher's `longest_query` says."""
-    return int(getattr(searcher, "longest_query", LONGEST))
 
 
 class ReadingLimits(NamedTuple):

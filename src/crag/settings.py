@@ -9,8 +9,8 @@ from typing import Any, Literal, Self, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from crag.errors import SettingsError
-from crag.form import arrange
 from crag.reflection.options import Options
+from crag.settings_form import arrange
 from crag.state import Action
 
 Task = Literal["default", "popqa", "pubhealth", "arc", "biography", "asqa"]

@@ -65,7 +65,7 @@ class FoundHit(TypedDict):
     url: str
     snippet: str
     text: str
-    """Text of the page where the service returned it, until `read` has taken it over."""
+    """Text of the page where the service returned it, until `read_pages` has taken it over."""
 
 
 class PageRecord(TypedDict):
@@ -215,7 +215,7 @@ class State(OpenState, total=False):
     internal: list[Strip]
     """All strips of the retrieved documents, kept or not, in document order."""
     external: list[Strip]
-    """All strips from the web, kept or not, in the order of the hits; `read` writes them
+    """All strips from the web, kept or not, in the order of the hits; `read_pages` writes them
     unjudged, `select` judged."""
     approximation: str
     """How critiques are approximated; empty for a model with reflection tokens."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from langchain_core.documents import Document
 
-from crag.bench.peers import build_binary_llm
+from crag.bench.baselines import build_binary_llm
 from crag.bench.units import Unit
 from crag.errors import CragError
 from crag.parts import Parts

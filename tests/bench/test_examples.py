@@ -56,7 +56,7 @@ def test_examples_travel_to_other_processes(hundred: Path) -> None:
 
 def test_loading_needs_no_optional_package() -> None:
     code = (
-        "import sys, crag.bench.metrics, crag.bench.loading.choosing, crag.bench.intervals\n"
+        "import sys, crag.bench.metrics, crag.bench.loading.detect, crag.bench.intervals\n"
         "heavy = {'torch', 'transformers', 'nltk', 'mauve', 'rouge_score', 'chromadb'}\n"
         "sys.exit(', '.join(heavy & sys.modules.keys()) or 0)"
     )

@@ -11,14 +11,14 @@ import pytest
 
 from crag.bench.answering import Answerer
 from crag.bench.budget import Budget
-from crag.bench.gathering import Equipment, gather
 from crag.bench.ray_workers import RayWorkers
 from crag.bench.report import outcomes, results
+from crag.bench.resources import Equipment, gather
 from crag.bench.rows import Row, RowFile
 from crag.bench.runner import Answers, Ended, left, locally, run
 from crag.bench.summary import summarise
 from crag.bench.units import plan
-from crag.environment import Environment
+from crag.runtime.environment import Environment
 from tests.bench.chat_server import ChatServer, chatting
 from tests.bench.runs import examples, experiment, variant
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from crag.card import EvaluatorCard, read_card, write_card
 from crag.cli.app import app
 from crag.cli.calibrate import write_thresholds
 from crag.errors import CragError, TrainingError
+from crag.models.model_card import EvaluatorCard, read_card, write_card
 from crag.testing import FakeEvaluator
 from crag.training.calibrate import calibrate
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from crag.card import read_card
 from crag.cli import main
 from crag.cli.app import app
 from crag.errors import SettingsError, TrainingError
 from crag.evaluators import load_evaluator
-from crag.lexical import LEXICAL
+from crag.models.lexical import LEXICAL
+from crag.models.model_card import read_card
 from crag.training.pairs import Pair
 from crag.training.trainer import WORK
 from tests.trained import TINY_T5, some_pairs, tiny_bert

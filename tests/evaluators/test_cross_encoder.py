@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crag.card import Calibration, DataFile, EvaluatorCard, read_card, write_card
-from crag.delta import DELTA
+from crag.correction.scoring import with_title
 from crag.errors import EvaluatorError
 from crag.evaluators import CrossEncoderEvaluator, load_evaluator
 from crag.evaluators.cross_encoder import ChangedMiniLM
-from crag.lexical import FEATURES, LEXICAL, Blend, title_of
-from crag.minilm import MODEL, WEIGHTS_SHA256, packaged_model
+from crag.models.lexical import FEATURES, LEXICAL, Blend, title_of
+from crag.models.minilm import MODEL, WEIGHTS_SHA256, packaged_model
+from crag.models.model_card import Calibration, DataFile, EvaluatorCard, read_card, write_card
+from crag.models.tensors import read_tensors
+from crag.models.weight_delta import DELTA
 from crag.parts import Evaluator
-from crag.scoring import with_title
-from crag.tensors import read_tensors
 from crag.training.models import Trainee
 from crag.training.recipe import Recipe
 from crag.training.saving import save

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crag.correction.scoring import with_title
 from crag.evaluators import CrossEncoderEvaluator
-from crag.minilm import WEIGHTS_SHA256
-from crag.scoring import with_title
+from crag.models.minilm import WEIGHTS_SHA256
 from crag.training.metrics import quality
 from crag.training.pairs import by_question, read_pairs
 

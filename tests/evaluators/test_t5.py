@@ -20,12 +20,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from crag.card import Calibration, EvaluatorCard, write_card
+from crag.correction.scoring import joined, score_texts
 from crag.errors import EvaluatorError
 from crag.evaluators.checkpoint import load_model, load_tokenizer
 from crag.evaluators.t5 import PAPER, T5Evaluator
+from crag.models.model_card import Calibration, EvaluatorCard, write_card
 from crag.parts import Evaluator
-from crag.scoring import joined, score_texts
 
 TINY = Path(__file__).parents[1] / "fixtures" / "tiny_t5"
 EXPECTED = json.loads((TINY / "expected.json").read_text("utf-8"))

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crag.card import EvaluatorCard, write_card
+from crag.correction.scoring import with_title
 from crag.errors import EvaluatorError
 from crag.evaluators import CrossEncoderEvaluator, load_evaluator
 from crag.evaluators.torch_pairs import TorchPairs
-from crag.lexical import FEATURES, LEXICAL, Blend, title_of
+from crag.models.lexical import FEATURES, LEXICAL, Blend, title_of
+from crag.models.model_card import EvaluatorCard, write_card
 from crag.parts import Evaluator
-from crag.scoring import with_title
 from crag.training.models import load_trainee
 from tests.trained import outputs_of, small_recipe, some_pairs, tiny_bert
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from crag.answering.model_calls import aask, ask
 from crag.errors import MissingPackageError, ModelError
 from crag.generation import load_chat_model
-from crag.replies import aask, ask
 from tests.loopback import Loopback, serving
 
 

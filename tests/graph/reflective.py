@@ -70,7 +70,7 @@ def reflecting(make_parts: Any, candidates: Any = says, score: Any = 0.9, **repl
 
 
 def steps(graph: Any, asked: Any = None, **settings: Any) -> list[str]:
-    """Return the nodes in the order in which they wrote, those within a graph as ``web:read``."""
+    """Return the nodes in the order they wrote in, those within a graph as ``web:read_pages``."""
     streamed = graph.stream(
         asked or QUESTION,
         stream_mode="updates",

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from crag.answers import NOT_FOUND
+from crag.answering.outcome import NOT_FOUND
 from crag.graph import build_crag
 from crag.parts import Hit, Parts, WebSearcher
 from crag.state import InputState, State

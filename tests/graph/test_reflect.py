@@ -8,11 +8,11 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 
+from crag.correction.provenance import offered_document
 from crag.events import Event
 from crag.graph.reflect import ReflectOutput
 from crag.reflection.testing import FakeReflection, fake_decision
 from crag.settings import Settings
-from crag.sources import offered_document
 from crag.state import Citation
 from crag.testing import FakeRetriever
 from tests.conftest import DOCUMENTS
@@ -105,7 +105,7 @@ def test_settings_can_be_bound_to_the_node_that_calls_it() -> None:
 @pytest.mark.parametrize("form", ["short", "long"])
 async def test_alone_it_decides_by_itself(form: str) -> None:
     asked = {**QUESTION, "passages": PLAIN}
-    node = {"short": "compete", "long": "extend"}[form]
+    node = {"short": "short_form", "long": "beam_step"}[form]
     states = []
     for way in WAYS:
         backend = FakeReflection(goes_on, otherwise=fake_decision(0.1))
@@ -118,7 +118,7 @@ async def test_alone_it_decides_by_itself(form: str) -> None:
     assert states[1:] == [states[0]] * 3
     backend = FakeReflection(goes_on)
     updates = build_reflect(backend).stream(asked, context={"form": form})
-    assert [name for update in updates for name in update][-2:] == [node, "conclude"]
+    assert [name for update in updates for name in update][-2:] == [node, "finish_reflection"]
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
@@ -163,8 +163,8 @@ def test_a_chat_message_is_answered_by_one() -> None:
 def test_the_drawing_shows_the_cycle() -> None:
     drawn = build_reflect(FakeReflection({})).get_graph()
     edges = {(edge.source, edge.target): edge.conditional for edge in drawn.edges}
-    assert edges["extend", "extend"]
-    assert edges["extend", "conclude"]
+    assert edges["beam_step", "beam_step"]
+    assert edges["beam_step", "finish_reflection"]
     assert "extend -.-> extend" in drawn.draw_mermaid()
 
 

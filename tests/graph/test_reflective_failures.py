@@ -79,7 +79,7 @@ async def test_a_failure_before_there_is_any_text_abstains(
 ) -> None:
     parts = reflecting(make_parts, goes_on, fails_after=fails_after)
     state = await state_by(way, build(parts), **settings)
-    node = "extend" if settings else "compete"
+    node = "beam_step" if settings else "short_form"
     failed = [(event["node"], event["fallback"]) for event in state["events"][:-1]]
     assert failed == [*[("decide", "retrieve")][fails_after:], (node, "abstain")]
     assert kinds(state) == ["model_failed"] * (2 - fails_after) + ["abstained"]
@@ -135,7 +135,7 @@ def test_the_poster_abstains_where_the_model_fails(make_parts: Any) -> None:
     parts = reflecting(make_parts, goes_on, fails_after=1)
     state = build_self_crag(parts).invoke(QUESTION, context={"form": "poster"})
     assert kinds(state) == ["model_failed", "abstained"]
-    assert state["events"][0]["node"] == "scan"
+    assert state["events"][0]["node"] == "graded_loop"
 
 
 def test_usage_and_events_of_two_runs_at_once_stay_apart(make_parts: Any) -> None:

@@ -46,7 +46,7 @@ def test_a_graph_searches_as_the_algorithm_does(
     )
     listed = [update for chunk in updates for update in chunk.items()]
     event(f"{len(listed) - 1} rounds")
-    assert [node for node, _ in listed] == ["extend"] * (len(listed) - 1) + ["conclude"]
+    assert [node for node, _ in listed] == ["beam_step"] * (len(listed) - 1) + ["finish_reflection"]
     *_, (_, last), _ = listed
     assert last["reflection"] == {key: whole[key] for key in KEPT}  # type: ignore[literal-required]
     assert last["choices"] == whole["choices"]

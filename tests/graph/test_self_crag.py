@@ -37,8 +37,10 @@ ADA, BABBAGE = (document.page_content for document in DOCUMENTS)
 WEB_ADA, WEB_FIRST = HITS[1].snippet, HITS[0].snippet
 INTERNAL, EXTERNAL = f"{ADA}\n{BABBAGE}", f"{WEB_ADA}\n{WEB_FIRST}"
 BOTH = f"{INTERNAL}\n{EXTERNAL}"
-BEGIN, END = ["decide", "retrieve", "grade"], ["reflect:conclude", "reflect"]
-WEB = [f"web:{node}" for node in ("rewrite", "confirm", "search", "read", "select")] + ["web"]
+BEGIN, END = ["decide", "retrieve", "grade"], ["reflect:finish_reflection", "reflect"]
+WEB = [
+    f"web:{node}" for node in ("rewrite", "confirm_search", "search", "read_pages", "select")
+] + ["web"]
 BRANCHES = {"correct": ["refine"], "incorrect": WEB, "ambiguous": ["refine", *WEB]}
 
 
@@ -48,7 +50,7 @@ def parts_of(make_parts: Any, action: str, candidates: Any = goes_on, **replaced
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("knowledge", ["routed", "assembled", "distributed"])
-@pytest.mark.parametrize(("form", "node"), [("short", "compete"), ("long", "extend")])
+@pytest.mark.parametrize(("form", "node"), [("short", "short_form"), ("long", "beam_step")])
 def test_the_branches_that_run(
     make_parts: Any, action: str, knowledge: str, form: str, node: str
 ) -> None:
@@ -58,7 +60,7 @@ def test_the_branches_that_run(
     reflect = [step for step in run if step == f"reflect:{node}"]
     assert 1 <= len(reflect) <= (1 if form == "short" else 6)
     assert run[:3] == BEGIN
-    assert run[-len(reflect) - 3 :] == ["offer", *reflect, *END]
+    assert run[-len(reflect) - 3 :] == ["prepare_passages", *reflect, *END]
     assert Counter(run[3 : -len(reflect) - 3]) == Counter(branches)
     assert [step for step in run if step in WEB] == [step for step in WEB if step in branches]
     assert len(parts.searcher.queries) == ("web" in branches)
@@ -109,7 +111,7 @@ def test_the_papers_tasks_join_strips_as_its_files_do(make_parts: Any) -> None:
 @pytest.mark.parametrize("form", ["short", "long", "poster"])
 def test_a_question_that_needs_nothing_is_answered_directly(make_parts: Any, form: str) -> None:
     parts = parts_of(make_parts, "correct", otherwise=fake_decision(0.1))
-    node = {"short": "compete", "long": "extend", "poster": "scan"}[form]
+    node = {"short": "short_form", "long": "beam_step", "poster": "graded_loop"}[form]
     assert steps(build_self_crag(parts), form=form) == ["decide", f"reflect:{node}", *END]
     state = build_self_crag(parts).invoke(QUESTION, context={"form": form})
     assert (state["answer"], state["citations"]) == (OWN, [])
@@ -241,11 +243,13 @@ def test_the_drawing_holds_the_graphs_within(make_parts: Any) -> None:
         ("contextualize", "decide", False),
         ("decide", "retrieve", True), ("decide", "reflect:__start__", True),
         ("retrieve", "grade", False),
-        ("grade", "refine", True), ("grade", "web:rewrite", True), ("grade", "offer", True),
+        ("grade", "refine", True), ("grade", "web:rewrite", True),
+        ("grade", "prepare_passages", True),
         *((source, target, False) for source, target in pairwise(web)),
-        ("refine", "offer", False), ("web:select", "offer", False),
-        ("offer", "reflect:__start__", False),
-        ("reflect:__start__", "reflect:scan", True), ("reflect:extend", "reflect:extend", True),
-        ("reflect:conclude", "__end__", False),
+        ("refine", "prepare_passages", False), ("web:select", "prepare_passages", False),
+        ("prepare_passages", "reflect:__start__", False),
+        ("reflect:__start__", "reflect:graded_loop", True),
+        ("reflect:beam_step", "reflect:beam_step", True),
+        ("reflect:finish_reflection", "__end__", False),
     }  # fmt: skip
     assert len(found) == 25

@@ -18,13 +18,16 @@ from tests.graph.reflective import (
 )
 
 GRADES = FakeEvaluator({"Lovelace": 0.9, "Babbage": 0.0}, otherwise=-0.9)
-BEGIN, END = ["decide", "retrieve", "grade", "offer"], ["reflect:conclude", "reflect"]
+BEGIN, END = (
+    ["decide", "retrieve", "grade", "prepare_passages"],
+    ["reflect:finish_reflection", "reflect"],
+)
 
 
 @pytest.mark.parametrize(
     ("documents", "order"),
     [
-        ([DOCUMENTS[0]], [*BEGIN, "reflect:scan", *END]),
+        ([DOCUMENTS[0]], [*BEGIN, "reflect:graded_loop", *END]),
         ([], [*BEGIN, *END]),
     ],
 )

@@ -24,10 +24,17 @@ from tests.graph.reflective import (
     steps,
 )
 
-SHORT = ["decide", "retrieve", "offer", "reflect:compete", "reflect:conclude", "reflect"]
-DIRECT = ["decide", "reflect:compete", "reflect:conclude", "reflect"]
-LONG = [*SHORT[:3], "reflect:extend", "reflect:extend", *SHORT[-2:]]
-DIRECT_LONG = ["decide", "reflect:extend", *SHORT[-2:]]
+SHORT = [
+    "decide",
+    "retrieve",
+    "prepare_passages",
+    "reflect:short_form",
+    "reflect:finish_reflection",
+    "reflect",
+]
+DIRECT = ["decide", "reflect:short_form", "reflect:finish_reflection", "reflect"]
+LONG = [*SHORT[:3], "reflect:beam_step", "reflect:beam_step", *SHORT[-2:]]
+DIRECT_LONG = ["decide", "reflect:beam_step", *SHORT[-2:]]
 UNSURE = fake_decision(0.3)
 
 
@@ -162,7 +169,7 @@ def test_a_search_that_fails_later_leaves_what_there_is(make_parts: Any) -> None
     settings = {"form": "long", "segment_retrieval": "dynamic", "beam_width": 1}
     state = graph.invoke(QUESTION, context=settings)
     assert kinds(state).count("retrieval_failed") == 1
-    assert state["events"][0]["node"] == "extend"
+    assert state["events"][0]["node"] == "beam_step"
     assert state["answer"].startswith("Ada Lovelace wrote the first published program [1].")
 
 
@@ -190,19 +197,19 @@ def test_parts_without_a_reflecting_model_are_refused(make_parts: Any) -> None:
 def test_the_drawing_holds_the_graph_within(make_parts: Any) -> None:
     drawn = build_self_rag(reflecting(make_parts, says)).get_graph(xray=True)
     found = {(edge.source, edge.target, edge.conditional) for edge in drawn.edges}
-    inside = ("compete", "extend", "scan", "conclude")
+    inside = ("short_form", "beam_step", "graded_loop", "finish_reflection")
     assert found == {
         ("__start__", "decide", True),
         ("__start__", "contextualize", True),
         ("contextualize", "decide", False),
         ("decide", "retrieve", True),
         ("decide", "reflect:__start__", True),
-        ("retrieve", "offer", False),
-        ("offer", "reflect:__start__", False),
+        ("retrieve", "prepare_passages", False),
+        ("prepare_passages", "reflect:__start__", False),
         *(("reflect:__start__", f"reflect:{node}", True) for node in inside),
-        ("reflect:compete", "reflect:conclude", False),
-        ("reflect:scan", "reflect:conclude", False),
-        ("reflect:extend", "reflect:extend", True),
-        ("reflect:extend", "reflect:conclude", True),
-        ("reflect:conclude", "__end__", False),
+        ("reflect:short_form", "reflect:finish_reflection", False),
+        ("reflect:graded_loop", "reflect:finish_reflection", False),
+        ("reflect:beam_step", "reflect:beam_step", True),
+        ("reflect:beam_step", "reflect:finish_reflection", True),
+        ("reflect:finish_reflection", "__end__", False),
     }

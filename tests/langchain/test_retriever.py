@@ -17,10 +17,10 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from pydantic import ValidationError
 
+from crag.answering.context import kept_strips
 from crag.errors import QuestionError, SearchError, SettingsError
 from crag.evaluators import CrossEncoderEvaluator
 from crag.graph import build_crag
-from crag.knowledge import kept_strips
 from crag.langchain import CorrectiveRetriever, documents_of
 from crag.parts import Hit
 from crag.settings import Settings

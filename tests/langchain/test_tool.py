@@ -15,7 +15,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
-from crag.answers import NOT_FOUND
+from crag.answering.outcome import NOT_FOUND
 from crag.errors import CragError, SettingsError
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
 from crag.langchain import as_tool

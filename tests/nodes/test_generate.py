@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableLambda
 
-from crag.answers import NOT_FOUND
+from crag.answering.outcome import NOT_FOUND
 from crag.nodes.generate import Generate
 from crag.settings import Settings
 from crag.state import Source, State, Strip

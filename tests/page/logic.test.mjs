@@ -89,19 +89,19 @@ test("a run waits for a human, goes on, and keeps what had been done before", ()
     started("r", "refine"),
     finished("r", "refine", { internal: [], events: [], usage: {} }),
     started("w", "web"),
-    started("f", "confirm", "|web:w"),
-    { event: "tasks|web:w", data: { id: "f", name: "confirm", result: {}, error: null, interrupts: [{ value: asked }] } },
+    started("f", "confirm_search", "|web:w"),
+    { event: "tasks|web:w", data: { id: "f", name: "confirm_search", result: {}, error: null, interrupts: [{ value: asked }] } },
   );
   close(run, 60);
   assert.equal(run.phase, "waiting");
   assert.deepEqual(run.asked, asked);
   resume(run);
-  for (const part of [started("r", "refine"), started("w", "web"), started("f", "confirm", "|web:w")]) take(run, part, 70);
+  for (const part of [started("r", "refine"), started("w", "web"), started("f", "confirm_search", "|web:w")]) take(run, part, 70);
   assert.equal(run.steps.find((step) => step.node === "refine").state, "done");
-  assert.equal(run.steps.find((step) => step.node === "web:confirm").state, "running");
+  assert.equal(run.steps.find((step) => step.node === "web:confirm_search").state, "running");
   cancelled(run, 80);
   assert.equal(run.phase, "cancelled");
-  assert.equal(run.steps.find((step) => step.node === "web:confirm").state, "cancelled");
+  assert.equal(run.steps.find((step) => step.node === "web:confirm_search").state, "cancelled");
   assert.deepEqual(run.values.internal, []);
 });
 

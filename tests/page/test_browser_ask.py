@@ -66,7 +66,7 @@ def test_self_rag_shows_what_the_model_thought(visit: Visit, demo: str) -> None:
     rows = page.locator("#critiques tbody tr")
     assert rows.count() == 10
     assert page.locator("#critiques tr.chosen").count() >= 1
-    assert page.locator("[data-node='reflect:conclude'][data-state=done]").count() == 1
+    assert page.locator("[data-node='reflect:finish_reflection'][data-state=done]").count() == 1
     page.click("#answer .text .cite")
     assert page.evaluate("document.activeElement.id") == "strip-1"
 

@@ -10,7 +10,6 @@ import pytest
 from langchain_core.documents import Document
 
 from crag.cli.app import Method
-from crag.environment import Environment
 from crag.events import EventKind
 from crag.graph import build_self_crag, build_self_rag
 from crag.parts import Parts
@@ -18,6 +17,7 @@ from crag.reflection.backend import Candidate, Passage, Prefix
 from crag.reflection.options import RELEASED_LONG, RELEASED_SHORT, Compat, Options
 from crag.reflection.records import Flag
 from crag.reflection.testing import FakeReflection, fake_candidate
+from crag.runtime.environment import Environment
 from crag.settings import Settings, settings_from
 from crag.testing import FakeChatModel, FakeEvaluator, FakeQuoter, FakeRetriever
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from crag.minilm import packaged_model
+from crag.models.minilm import packaged_model
 from crag.retrieval.documents import SourceText, Unit
 from crag.retrieval.markdown import headings, section_paths
 from crag.retrieval.splitting import CHUNK_SIZE, split, text_to_embed

@@ -19,7 +19,7 @@ def leave(url: str, thread: str, chat: Chat, **options: str) -> None:
     path = f"{url}/threads/{thread}/runs/stream"
     with httpx.stream("POST", path, json=body | options, timeout=60) as stream:
         lines = stream.iter_lines()  # Kept: the end of an iterator closes the connection.
-        assert any('"keep"' in line for line in lines)
+        assert any('"pass_through"' in line for line in lines)
         assert chat.arrived.wait(20)
 
 

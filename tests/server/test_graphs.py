@@ -12,15 +12,17 @@ pytestmark = pytest.mark.slow
 def test_the_drawn_graph_has_all_nodes_and_edges(client: Any) -> None:
     drawn = client.assistants.get_graph(assistant(client, "crag"), xray=1)
     assert {node["id"] for node in drawn["nodes"]} == {
-        "__start__", "contextualize", "retrieve", "grade", "refine", "web:rewrite", "web:confirm",
+        "__start__", "contextualize", "retrieve", "grade", "refine", "web:rewrite",
+        "web:confirm_search",
         "web:search",
-        "web:read", "web:select", "generate", "__end__",
+        "web:read_pages", "web:select", "generate", "__end__",
     }  # fmt: skip
     assert {(edge["source"], edge["target"]) for edge in drawn["edges"]} == {
         ("__start__", "contextualize"), ("contextualize", "retrieve"),
         ("__start__", "retrieve"), ("retrieve", "grade"), ("grade", "refine"),
-        ("grade", "web:rewrite"), ("web:rewrite", "web:confirm"), ("web:confirm", "web:search"),
-        ("web:search", "web:read"), ("web:read", "web:select"), ("refine", "generate"),
+        ("grade", "web:rewrite"), ("web:rewrite", "web:confirm_search"),
+        ("web:confirm_search", "web:search"),
+        ("web:search", "web:read_pages"), ("web:read_pages", "web:select"), ("refine", "generate"),
         ("web:select", "generate"),
         ("generate", "__end__"),
     }  # fmt: skip
@@ -44,10 +46,12 @@ def test_the_plainer_graphs_are_drawn_too(client: Any) -> None:
         ids = {node["id"] for node in drawn["nodes"]}
         return {name for name in ids if not name.endswith("__")}
 
-    assert nodes("rag") == {"contextualize", "retrieve", "keep", "generate"}
+    assert nodes("rag") == {"contextualize", "retrieve", "pass_through", "generate"}
     assert nodes("self_rag") == {
-        "contextualize", "decide", "retrieve", "offer", "reflect:compete", "reflect:extend",
-        "reflect:scan", "reflect:conclude",
+        "contextualize", "decide", "retrieve", "prepare_passages",
+        "reflect:short_form", "reflect:beam_step",
+        "reflect:graded_loop",
+        "reflect:finish_reflection",
     }  # fmt: skip
 
 
@@ -55,13 +59,16 @@ def test_self_crag_is_drawn_with_the_graphs_within(client: Any) -> None:
     drawn = client.assistants.get_graph(assistant(client, "self_crag"), xray=1)
     edges = {(edge["source"], edge["target"]) for edge in drawn["edges"]}
     assert {node["id"] for node in drawn["nodes"]} >= {
-        "decide", "retrieve", "grade", "refine", "web:rewrite", "web:select", "offer",
-        "reflect:compete", "reflect:extend", "reflect:scan", "reflect:conclude",
+        "decide", "retrieve", "grade", "refine", "web:rewrite", "web:select", "prepare_passages",
+        "reflect:short_form", "reflect:beam_step", "reflect:graded_loop",
+        "reflect:finish_reflection",
     }  # fmt: skip
     assert edges >= {
         ("decide", "retrieve"), ("grade", "refine"), ("grade", "web:rewrite"),
-        ("refine", "offer"), ("web:select", "offer"), ("reflect:extend", "reflect:extend"),
-        ("reflect:extend", "reflect:conclude"), ("reflect:compete", "reflect:conclude"),
+        ("refine", "prepare_passages"), ("web:select", "prepare_passages"),
+        ("reflect:beam_step", "reflect:beam_step"),
+        ("reflect:beam_step", "reflect:finish_reflection"),
+        ("reflect:short_form", "reflect:finish_reflection"),
     }  # fmt: skip
 
 
@@ -72,12 +79,12 @@ def test_self_crag_streams_the_updates_of_its_subgraph(client: Any) -> None:
     )  # fmt: skip
     parts = [part for part in stream if part.event.startswith("updates")]
     nodes = [node for part in parts for node in part.data]
-    assert nodes[:5] == ["decide", "retrieve", "grade", "refine", "offer"]
-    assert nodes[5] == "extend"
-    assert nodes[-2:] == ["conclude", "reflect"]
-    within = [part for part in parts if "extend" in part.data]
+    assert nodes[:5] == ["decide", "retrieve", "grade", "refine", "prepare_passages"]
+    assert nodes[5] == "beam_step"
+    assert nodes[-2:] == ["finish_reflection", "reflect"]
+    within = [part for part in parts if "beam_step" in part.data]
     assert within[0].event.startswith("updates|reflect:")
-    assert within[0].data["extend"]["critiques"][0]["relevance"] is not None
+    assert within[0].data["beam_step"]["critiques"][0]["relevance"] is not None
 
 
 def test_self_rag_answers_with_its_critique(client: Any) -> None:

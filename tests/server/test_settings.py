@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from crag.form import GROUPS
 from crag.settings import PRESETS, Settings
+from crag.settings_form import GROUPS
 from tests.server.asking import GRAPHS, assistant
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def test_the_nodes_that_read_a_setting_are_nodes_of_a_graph(
     drawn = [client.assistants.get_graph(assistant(client, graph)) for graph in GRAPHS]
     nodes = {node["id"] for graph in drawn for node in graph["nodes"]}
     named = {node for field in fields.values() for node in field.get("langgraph_nodes", [])}
-    assert named == nodes - {"__start__", "__end__", "keep"}
+    assert named == nodes - {"__start__", "__end__", "pass_through"}
 
 
 def test_no_setting_takes_a_key(fields: dict[str, dict[str, Any]]) -> None:

@@ -14,16 +14,16 @@ WRITTEN = {
     "grade": {"scores", "thresholds", "action", "events", "usage"},
     "refine": {"internal", "events", "usage"},
     "rewrite": {"query", "confirms", "events", "usage"},
-    "confirm": {"query", "refused", "events"},
+    "confirm_search": {"query", "refused", "events"},
     "search": {"hits", "events", "usage"},
-    "read": {"hits", "pages", "external", "events", "usage"},
+    "read_pages": {"hits", "pages", "external", "events", "usage"},
     "select": {"external", "events", "usage"},
     "generate": {
         "knowledge", "answer", "abstained", "citations", "messages", "events", "usage",
     },
 }  # fmt: skip
 """The keys that each node writes."""
-WITHIN = {"rewrite", "confirm", "search", "read", "select"}
+WITHIN = {"rewrite", "confirm_search", "search", "read_pages", "select"}
 """Nodes of the graph within the node `web`."""
 
 

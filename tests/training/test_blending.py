@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from crag.correction.scoring import with_title
 from crag.errors import TrainingError
-from crag.lexical import FEATURES, Blend, title_of
-from crag.scoring import with_title
+from crag.models.lexical import FEATURES, Blend, title_of
 from crag.training.blending import fit_blend
 from crag.training.metrics import auc
 from crag.training.models import Trainee, load_trainee

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crag.card import Calibration, EvaluatorCard, read_card, write_card
 from crag.errors import DataError, EvaluatorError, MissingPackageError, TrainingError
+from crag.models.model_card import Calibration, EvaluatorCard, read_card, write_card
 from crag.testing import FakeEvaluator
 from crag.training.calibrate import Report, calibrate, quantiles, shift
 from crag.training.pictures import draw_report, training_curves

@@ -3,7 +3,7 @@
 import pytest
 
 from crag.errors import SettingsError
-from crag.minilm import MODEL
+from crag.models.minilm import MODEL
 from crag.training.recipe import PRESETS, Recipe, recipe_from
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from crag.action import decide
+from crag.correction.action import decide
 from crag.errors import TrainingError
 from crag.training.metrics import ACTIONS
 from crag.training.thresholds import FEWEST, Aim, Costs, JudgedSet, fit, trade_off

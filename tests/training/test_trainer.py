@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crag.card import EvaluatorCard
+from crag.correction.scoring import with_title
 from crag.errors import TrainingError
 from crag.evaluators.torch_pairs import TorchPairs
-from crag.scoring import with_title
+from crag.models.model_card import EvaluatorCard
 from crag.training.metrics import quality
 from crag.training.models import load_trainee
 from crag.training.pairs import Pair

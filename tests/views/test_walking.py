@@ -7,7 +7,7 @@ from crag.graph import build_crag, build_self_crag
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.views import walk
 
-WEB = [f"web:{name}" for name in ("rewrite", "confirm", "search", "read", "select")]
+WEB = [f"web:{name}" for name in ("rewrite", "confirm_search", "search", "read_pages", "select")]
 QUESTION = "Who wrote the first program?"
 
 
@@ -51,10 +51,10 @@ def test_rounds_of_a_beam_are_steps_of_their_own(make_parts: Any) -> None:
     unfinished = fake_candidate("Ada.", utility=None, ending="retrieve")
     parts = make_parts(0.9, reflection=FakeReflection(lambda *_: unfinished))
     run = walk(build_self_crag(parts), QUESTION, {"form": "long", "max_depth": 3})
-    rounds = [step for step in run.steps if step.node == "reflect:extend"]
+    rounds = [step for step in run.steps if step.node == "reflect:beam_step"]
     assert len(rounds) == 3
     assert [step.node for step in run.steps[:3]] == ["decide", "retrieve", "grade"]
-    assert run.steps[-1].node == "reflect:conclude"
+    assert run.steps[-1].node == "reflect:finish_reflection"
 
 
 def test_settings_count_and_wrong_ones_are_refused(make_parts: Any) -> None:

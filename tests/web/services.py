@@ -6,7 +6,7 @@ import pytest
 
 from crag.errors import SearchError
 from crag.parts import Hit, WebSearcher
-from crag.urls import distinct
+from crag.text.urls import distinct
 
 WAYS = pytest.mark.parametrize("way", ["search", "asearch"])
 DEEP = b"[" * 100_000

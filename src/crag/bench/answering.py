@@ -6,20 +6,20 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
+from crag.answering.context import kept_strips
 from crag.bench.budget import BudgetSpentError, Meter, Tally, tallying
+from crag.bench.current_example import ExampleRetriever, answering
 from crag.bench.examples import Example
 from crag.bench.experiments import settings_of
 from crag.bench.methods import METHODS, Graph
 from crag.bench.rows import CitedText, Row, Status
-from crag.bench.underway import ExampleRetriever, answering
 from crag.bench.units import Unit
-from crag.edge import Attempt
+from crag.correction.scoring import LOWEST
 from crag.errors import EvaluatorError
 from crag.events import redact
 from crag.generation import ExtractiveAnswerer
-from crag.knowledge import kept_strips
 from crag.parts import Evaluator, Parts
-from crag.scoring import LOWEST
+from crag.runtime.attempt import Attempt
 from crag.settings import Settings
 
 _FAILURES = {"model_failed", "evaluator_failed", "retrieval_failed"}

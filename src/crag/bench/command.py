@@ -12,20 +12,20 @@ from crag.bench.answering import Answerer, Materials
 from crag.bench.budget import Budget
 from crag.bench.examples import Loaded, load_examples, sample
 from crag.bench.experiments import Experiment, read_experiment
-from crag.bench.gathering import Equipment, gather
 from crag.bench.judges import Judges, load_judges, topics_of
-from crag.bench.loading.hygiene import kept_apart
+from crag.bench.loading.contamination import kept_apart
 from crag.bench.metrics.fact_judge import Pages
 from crag.bench.pictures import draw
 from crag.bench.ray_workers import RayWorkers
 from crag.bench.report import Setup, render
+from crag.bench.resources import Equipment, gather
 from crag.bench.rows import Row, RowFile
 from crag.bench.runner import DEFAULT_CONCURRENCY, Ended, Progress, left, locally, run
 from crag.bench.summary import Line, metrics_of, summarise
 from crag.bench.units import Unit, plan, retrieval_accuracy
 from crag.charts import require_matplotlib
-from crag.environment import Environment
 from crag.errors import DataError
+from crag.runtime.environment import Environment
 
 ROWS, CACHE, REPORT = "rows.jsonl", "cache.sqlite", "report.md"
 

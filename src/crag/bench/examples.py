@@ -81,7 +81,7 @@ def load_examples(
         DataError: the file cannot be read, is of another task or format, or is misaligned.
         SettingsError: there is no such task or format, or the limit is below 1.
     """
-    from crag.bench.loading.choosing import load
+    from crag.bench.loading.detect import load
 
     if task not in TASKS:
         raise SettingsError("task", task, f"choose one of {', '.join(TASKS)}")

@@ -7,7 +7,6 @@ from pathlib import Path
 from crag.bench.budget import Meter
 from crag.bench.cache import Cache
 from crag.bench.examples import Example
-from crag.bench.gathering import metered
 from crag.bench.metrics import (
     METRICS,
     Metric,
@@ -18,9 +17,10 @@ from crag.bench.metrics import (
 )
 from crag.bench.metrics.entailment import load_entailment
 from crag.bench.metrics.fact_judge import ChatFactJudge, Pages
-from crag.environment import Environment
+from crag.bench.resources import metered
 from crag.errors import MissingPackageError, ModelError, SettingsError
 from crag.generation import load_chat_model
+from crag.runtime.environment import Environment
 
 
 @dataclass(frozen=True, kw_only=True)

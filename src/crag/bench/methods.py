@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from langgraph.graph.state import CompiledStateGraph
 
+from crag.bench.baselines import build_binary_llm, build_rag_web
 from crag.bench.examples import Example
-from crag.bench.peers import build_binary_llm, build_rag_web
 from crag.bench.published import build_crag_published
 from crag.graph import build_crag, build_no_retrieval, build_rag, build_self_crag, build_self_rag
 from crag.parts import Parts

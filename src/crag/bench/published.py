@@ -11,12 +11,12 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from crag.bench.underway import current_example
+from crag.bench.current_example import current_example
 from crag.nodes.generate import Generate
 from crag.nodes.grade import Grade
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
-from crag.running import computing, waiting
+from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import InputState, Source, State, Strip
 

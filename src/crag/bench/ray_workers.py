@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from crag.bench.answering import Answerer
 from crag.bench.budget import Budget, Meter
-from crag.bench.gathering import Equipment, gather
+from crag.bench.resources import Equipment, gather
 from crag.bench.rows import Row
 from crag.bench.units import Unit
-from crag.environment import Environment
 from crag.errors import CragError, MissingPackageError
+from crag.runtime.environment import Environment
 
 RETRIES = 5
 """Times that one unit may lose its worker."""

@@ -13,7 +13,7 @@ from rich.console import Console
 from crag.cli.choose import environment, settings
 from crag.cli.confirm import decide
 from crag.cli.show import Trace
-from crag.compose import choose_parts
+from crag.factory import choose_parts
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
 from crag.settings import Settings
 

@@ -12,13 +12,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from crag.card import CARD, read_card, write_card
 from crag.charts import require_matplotlib
-from crag.compose import choose_model
-from crag.environment import Environment
 from crag.errors import TrainingError
 from crag.evaluators import load_evaluator
+from crag.factory import choose_model
+from crag.models.model_card import CARD, read_card, write_card
 from crag.parts import Evaluator
+from crag.runtime.environment import Environment
 from crag.training.calibrate import Report, Share, calibrate
 from crag.training.metrics import ACTIONS
 from crag.training.pairs import LabelRule

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import get_args
 
-from crag.environment import Environment
 from crag.errors import SettingsError
+from crag.runtime.environment import Environment
 from crag.settings import Settings, settings_from
 
 _NOTHING = {"", "none", "null"}

@@ -11,7 +11,7 @@ from rich.table import Table
 from crag.reflection.cleaning import cleaned
 from crag.reflection.records import Choice, Critique
 from crag.state import OfferedPassage
-from crag.untrusted import without_controls
+from crag.text.untrusted import without_controls
 
 _COLUMNS = ("IsRel", "IsSup", "IsUse", "seq", "score")
 _TEXT = 56
@@ -36,7 +36,7 @@ class CritiqueTrace:
     def offer(self, update: Mapping[str, Any]) -> None:
         """Show the passages that reflection is given; plain documents need no repetition."""
         passages: Sequence[OfferedPassage] = update["passages"]
-        self._line("offer", _counted(len(passages), "passage"))
+        self._line("prepare_passages", _counted(len(passages), "passage"))
         for passage in passages:
             if passage["label"] == "document" and not passage["grade"]:
                 continue
@@ -47,7 +47,7 @@ class CritiqueTrace:
             )
 
     def judged(self, node: str, update: Mapping[str, Any]) -> None:
-        """Show the critiques that are new in an update of `compete`, `extend` or `scan`."""
+        """Show the new critiques of `short_form`, `beam_step` or `graded_loop`."""
         self._choices(update["choices"])
         critiques: Sequence[Critique] = update["critiques"][self._judged :]
         self._judged = len(update["critiques"])

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from crag.cli.choose import environment
-from crag.compose import Choice, examine
+from crag.factory import Choice, examine
 
 _MARKS = {"ready": "[green]ready[/]", "missing": "[yellow]missing[/]", "broken": "[red]broken[/]"}
 _NEEDED = {"embeddings", "index", "evaluator", "answers"}

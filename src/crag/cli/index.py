@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from crag.cli.choose import environment
-from crag.compose import choose_encoder
+from crag.factory import choose_encoder
 from crag.retrieval import DocumentIndex, IndexReport, index_paths
 
 _SKIPPED_SHOWN = 20

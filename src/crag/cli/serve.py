@@ -21,9 +21,9 @@ from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
 from crag.cli.choose import environment
-from crag.compose import choose_parts
-from crag.environment import Environment
 from crag.errors import CragError
+from crag.factory import choose_parts
+from crag.runtime.environment import Environment
 
 GRAPHS: Mapping[str, str] = {
     "crag": "Corrective RAG: grades what was retrieved, refines or searches the web, answers with "

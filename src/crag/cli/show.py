@@ -12,7 +12,7 @@ from rich.text import Text
 
 from crag.cli.critique import CritiqueTrace
 from crag.state import Citation, Source, Strip, Thresholds
-from crag.untrusted import without_controls
+from crag.text.untrusted import without_controls
 
 _COLOURS = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
 _BAR = 20
@@ -33,19 +33,19 @@ class Trace:
             "retrieve": self._retrieve,
             "grade": self._grade,
             "refine": self._refine,
-            "keep": self._refine,
+            "pass_through": self._refine,
             "rewrite": self._rewrite,
-            "confirm": self._confirm,
+            "confirm_search": self._confirm,
             "search": self._search,
-            "read": self._read,
+            "read_pages": self._read,
             "select": self._select,
             "generate": self._answer,
             "decide": self._critiques.decide,
-            "offer": self._critiques.offer,
-            "compete": partial(self._critiques.judged, "compete"),
-            "extend": partial(self._critiques.judged, "extend"),
-            "scan": partial(self._critiques.judged, "scan"),
-            "conclude": self._answer,
+            "prepare_passages": self._critiques.offer,
+            "short_form": partial(self._critiques.judged, "short_form"),
+            "beam_step": partial(self._critiques.judged, "beam_step"),
+            "graded_loop": partial(self._critiques.judged, "graded_loop"),
+            "finish_reflection": self._answer,
         }
 
     def token(self, text: str) -> None:
@@ -91,7 +91,7 @@ class Trace:
 
     def _confirm(self, update: Mapping[str, Any]) -> None:
         if update["query"] != self._query:  # A human chose another one.
-            self._line("confirm", _safe(update["query"]))
+            self._line("confirm_search", _safe(update["query"]))
 
     def _search(self, update: Mapping[str, Any]) -> None:
         if update["hits"]:
@@ -105,7 +105,7 @@ class Trace:
         if not pages:
             return
         found = sum(page["paragraphs"] for page in pages)
-        self._line("read", f"{len(pages)} pages, {found} paragraphs")
+        self._line("read_pages", f"{len(pages)} pages, {found} paragraphs")
         for page in pages:
             colour = "red" if page["status"] == "failed" else "green"
             told = _safe(page["detail"]) or f"{page['paragraphs']} paragraphs"

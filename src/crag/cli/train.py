@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from crag.card import DataFile, EvaluatorCard, write_card
 from crag.charts import require_matplotlib
+from crag.correction.scoring import with_title
 from crag.evaluators import load_evaluator
-from crag.minilm import WEIGHTS_SHA256
-from crag.scoring import with_title
+from crag.models.minilm import WEIGHTS_SHA256
+from crag.models.model_card import DataFile, EvaluatorCard, write_card
 from crag.training.blending import fit_blend
 from crag.training.metrics import quality
 from crag.training.models import is_packaged

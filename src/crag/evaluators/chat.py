@@ -6,11 +6,11 @@ from typing import Literal, get_args
 
 from langgraph.constants import TAG_NOSTREAM
 
+from crag.answering.model_calls import ask
 from crag.errors import SettingsError
 from crag.evaluators.prompted import PromptedEvaluator, failure, shown
 from crag.parts import ChatModel
 from crag.prompts import render
-from crag.replies import ask
 from crag.state import Thresholds
 
 Style = Literal["direct", "chain_of_thought", "few_shot"]

@@ -10,13 +10,13 @@ from langchain_core.runnables import Runnable
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, Field, ValidationError
 
-from crag.edge import Attempt
+from crag.answering.model_calls import ask
 from crag.errors import EvaluatorError, SettingsError
 from crag.evaluators.chat import DEFAULT_CONCURRENCY, without_thoughts
 from crag.evaluators.prompted import PromptedEvaluator, failure, shown
 from crag.parts import ChatModel
 from crag.prompts import render
-from crag.replies import ask
+from crag.runtime.attempt import Attempt
 from crag.state import Thresholds
 
 MOST_CHARACTERS = 60_000

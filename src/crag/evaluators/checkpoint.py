@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crag.errors import EvaluatorError, MissingPackageError
-from crag.pretrained import quietly
+from crag.models.devices import quietly
 
 if TYPE_CHECKING:
     import torch

@@ -9,10 +9,10 @@ from typing import Self
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
+from crag.correction.scoring import with_title
 from crag.evaluators.remembered import RememberedVectors
-from crag.scoring import with_title
 from crag.state import Thresholds
-from crag.strips import sentences_of
+from crag.text.sentences import sentences_of
 
 EMPTY = -1.0
 MOST_SENTENCES = 64

@@ -9,14 +9,14 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.card import EvaluatorCard, read_card
-from crag.delta import DELTA, restored
+from crag.correction.scoring import LOWEST
 from crag.errors import EvaluatorError
-from crag.lexical import LEXICAL, Blend, title_of
-from crag.minilm import WEIGHTS_SHA256, MiniLM, Weights, in_batches, packaged_weights
-from crag.scoring import LOWEST
+from crag.models.lexical import LEXICAL, Blend, title_of
+from crag.models.minilm import WEIGHTS_SHA256, MiniLM, Weights, in_batches, packaged_weights
+from crag.models.model_card import EvaluatorCard, read_card
+from crag.models.tensors import read_tensors
+from crag.models.weight_delta import DELTA, restored
 from crag.state import Thresholds
-from crag.tensors import read_tensors
 
 _UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
 """Of an evaluator whose card has none: a probability of three quarters, and of one."""

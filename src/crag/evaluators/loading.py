@@ -6,9 +6,6 @@ from typing import Literal
 
 from langchain_core.embeddings import Embeddings
 
-from crag.card import read_card
-from crag.delta import DELTA
-from crag.encoder import packaged_encoder
 from crag.errors import EvaluatorError
 from crag.evaluators.chat import ChatEvaluator
 from crag.evaluators.chat_batch import BatchChatEvaluator
@@ -17,6 +14,9 @@ from crag.evaluators.cosine import CosineEvaluator
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
 from crag.evaluators.t5 import T5Evaluator
 from crag.evaluators.torch_pairs import TorchPairs
+from crag.models.encoder import packaged_encoder
+from crag.models.model_card import read_card
+from crag.models.weight_delta import DELTA
 from crag.parts import ChatModel, Evaluator
 
 NAMES = (

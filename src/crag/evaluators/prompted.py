@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 
+from crag.correction.scoring import LOWEST
 from crag.errors import EvaluatorError, SettingsError
 from crag.events import redact
-from crag.scoring import LOWEST
 from crag.state import Thresholds
-from crag.untrusted import neutral
+from crag.text.untrusted import neutral
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from crag.card import EvaluatorCard, read_card
+from crag.correction.scoring import LOWEST, joined
 from crag.evaluators.batches import first_tokens, scored_in_batches
 from crag.evaluators.checkpoint import (
     check,
@@ -17,8 +17,8 @@ from crag.evaluators.checkpoint import (
     names_hub,
     refusal,
 )
-from crag.pretrained import find_device
-from crag.scoring import LOWEST, joined
+from crag.models.devices import find_device
+from crag.models.model_card import EvaluatorCard, read_card
 from crag.state import Thresholds
 
 if TYPE_CHECKING:

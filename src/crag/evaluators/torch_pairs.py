@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.batches import length_sorted_batches
 from crag.evaluators.checkpoint import refusal
-from crag.lexical import LEXICAL, Blend, title_of
-from crag.pretrained import find_device
+from crag.models.batches import length_sorted_batches
+from crag.models.devices import find_device
+from crag.models.lexical import LEXICAL, Blend, title_of
 
 _LONGEST_TOKEN = 100
 """Characters: no word that a tokenizer keeps whole is longer."""

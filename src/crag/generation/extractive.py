@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from crag.correction.scoring import with_title
+from crag.correction.strips import FEWEST_WORDS
 from crag.parts import Evaluator, Quotation
-from crag.scoring import with_title
 from crag.state import Strip
-from crag.strips import FEWEST_WORDS, sentences_of
+from crag.text.sentences import sentences_of
 
 _MARKUP = ("#", "|", "```", "![")
 """What a line begins with that is no prose: headings, table rows, code fences, pictures."""

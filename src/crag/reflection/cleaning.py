@@ -3,7 +3,7 @@
 import re
 
 from crag.reflection.tokens import CLOSE, CONTINUE, OPEN, RETRIEVE, TOKENS, without_tokens
-from crag.untrusted import neutral
+from crag.text.untrusted import neutral
 
 _RELEASED = re.compile(
     "|".join(re.escape(token) for token in (*TOKENS, "</s>", "\n", "<|endoftext|>")

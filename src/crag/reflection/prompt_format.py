@@ -1,7 +1,7 @@
 """The prompts that the tuned models were trained on, to the letter.
 
 Neither instruction nor passage can bring a reflection token or a tag into a prompt: both go through
-`crag.untrusted.neutral`. Only what the model itself wrote keeps its tokens.
+`crag.text.untrusted.neutral`. Only what the model itself wrote keeps its tokens.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Literal
 
 from crag.reflection.backend import Passage, Prefix
 from crag.reflection.tokens import CLOSE, NO_RETRIEVAL, OPEN, RETRIEVAL
-from crag.untrusted import neutral
+from crag.text.untrusted import neutral
 
 InstructionTask = Literal["open", "pubhealth", "arc", "asqa", "biography"]
 CLOSED: frozenset[InstructionTask] = frozenset({"pubhealth", "arc"})

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.batches import length_sorted_batches
+from crag.correction.scoring import with_title
 from crag.errors import TrainingError
-from crag.lexical import FEATURES, Blend, rarity_of, title_of
-from crag.scoring import with_title
+from crag.models.batches import length_sorted_batches
+from crag.models.lexical import FEATURES, Blend, rarity_of, title_of
 from crag.training.models import Trainee
 from crag.training.pairs import Pair
 from crag.training.recipe import Recipe

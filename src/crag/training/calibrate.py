@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crag.action import decide
-from crag.card import Calibration, EvaluatorCard
+from crag.correction.action import decide
+from crag.models.model_card import Calibration, EvaluatorCard
 from crag.parts import Evaluator
 from crag.state import Action, Thresholds
 from crag.training.evidence import (

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crag.card import DataFile
+from crag.correction.scoring import with_title
 from crag.errors import DataError, EvaluatorError, TrainingError
+from crag.models.model_card import DataFile
 from crag.parts import Evaluator
-from crag.scoring import with_title
 from crag.state import Action
 from crag.training.metrics import ACTIONS, Discrimination, discrimination
 from crag.training.pairs import LabelRule, Pair, by_question, describe, read_pairs

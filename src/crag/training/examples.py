@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crag.scoring import joined, with_title
+from crag.correction.scoring import joined, with_title
 from crag.training.pairs import Pair
 from crag.training.recipe import Recipe
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crag.card import Kind
 from crag.errors import MissingPackageError, TrainingError
-from crag.minilm import MODEL, packaged_model
+from crag.models.minilm import MODEL, packaged_model
+from crag.models.model_card import Kind
 from crag.training.recipe import Recipe
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from crag.card import DataFile
 from crag.errors import DataError
+from crag.models.model_card import DataFile
 
 LabelRule = Literal["auto", "title", "answer", "graded"]
 """How the documents of a question are labelled: see `label_of`."""

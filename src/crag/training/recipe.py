@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crag.errors import SettingsError
-from crag.minilm import MODEL
+from crag.models.minilm import MODEL
 
 Preset = Literal["default", "paper"]
 

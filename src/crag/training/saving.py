@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.card import CARD, EvaluatorCard, write_card
-from crag.delta import DELTA, difference
 from crag.errors import TrainingError
-from crag.lexical import LEXICAL, Blend
-from crag.minilm import packaged_weights
-from crag.tensors import write_tensors
+from crag.models.lexical import LEXICAL, Blend
+from crag.models.minilm import packaged_weights
+from crag.models.model_card import CARD, EvaluatorCard, write_card
+from crag.models.tensors import write_tensors
+from crag.models.weight_delta import DELTA, difference
 from crag.training.models import Trainee, is_packaged, merged
 from crag.training.recipe import Recipe
 
@@ -44,8 +44,9 @@ def save(
 ) -> None:
     """Write weights, then the card; nothing takes its name before all the weights are whole.
 
-    Of a model fine-tuned from the packaged encoder the difference is stored (`crag.delta`); of any
-    other one the whole model and its tokenizer, as transformers stores them. What an earlier
+    Of a model fine-tuned from the packaged encoder the difference is stored
+    (`crag.models.weight_delta`); of any other one the whole model and its tokenizer, as
+    transformers stores them. What an earlier
     evaluator left in the folder and this one does not have is removed.
 
     Raises:

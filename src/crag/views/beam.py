@@ -14,7 +14,7 @@ from crag.views.walking import Walk
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ROUND = "extend"
+_ROUND = "beam_step"
 _WRAP, _LINES = 30, 3
 _HALF_WIDTH, _HALF_HEIGHT = 0.40, 0.42
 _ROW = 0.78

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from crag.scoring import LOWEST
+from crag.correction.scoring import LOWEST
 from crag.state import Action, State, Thresholds
 from crag.views.shown import Picture, shortened
 from crag.views.theme import (

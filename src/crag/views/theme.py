@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from crag.action import decide
 from crag.charts import require_matplotlib
+from crag.correction.action import decide
 from crag.state import Action, Thresholds
 
 if TYPE_CHECKING:

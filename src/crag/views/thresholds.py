@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.action import decide
+from crag.correction.action import decide
 from crag.state import Action, Thresholds
 from crag.training.evidence import Evidence
 from crag.views.shown import Picture

@@ -13,8 +13,8 @@ from typing import Any, Protocol, cast
 import httpcore
 
 from crag.errors import PageError
+from crag.runtime.threads import in_thread
 from crag.web.addresses import refusal_of_address, refusal_of_host
-from crag.web.threads import in_thread
 
 MOST_ADDRESSES = 3
 """Addresses of one name that are tried, one after another."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crag.parts import Page, ReadingLimits
-from crag.urls import canonical
-from crag.web.threads import in_thread, started
+from crag.runtime.threads import in_thread, started
+from crag.text.urls import canonical
 
 if TYPE_CHECKING:
     import httpcore

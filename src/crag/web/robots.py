@@ -11,9 +11,9 @@ from typing import NamedTuple
 from protego import Protego
 
 from crag.errors import PageError
+from crag.runtime.threads import in_thread
 from crag.web.addresses import Target
 from crag.web.cache import PageCache
-from crag.web.threads import in_thread
 
 ROBOT = "crag"
 """The name that a robots.txt calls us by."""

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from crag.errors import PageError
-from crag.paragraphs import FEWEST_CHARACTERS, paragraphs_of
-from crag.strips import sentences_of
-from crag.web.encodings import decoded
-from crag.web.html import read_html
-from crag.web.pdf import read_pdf
+from crag.text.encodings import decoded
+from crag.text.html import read_html
+from crag.text.paragraphs import FEWEST_CHARACTERS, paragraphs_of
+from crag.text.pdf import read_pdf
+from crag.text.sentences import sentences_of
 
 MOST_PARAGRAPHS = 400
 """What follows them is left out."""
@@ -54,7 +54,7 @@ def transcribe(body: bytes, content_type: str, url: str) -> Transcript:
 
     `content_type` is the HTTP header, `url` serves messages and titles. Reads HTML, PDF, plain text
     and Markdown. The text is as the page has it: what shows it or gives it to a model neutralises
-    it first (`crag.untrusted`).
+    it first (`crag.text.untrusted`).
 
     Raises:
         PageError: the content type is not one of these, the body is damaged, or it has no text.

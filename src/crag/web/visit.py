@@ -8,17 +8,17 @@ from typing import Any, NamedTuple, Protocol
 
 import httpcore
 
-from crag.edge import Attempt
 from crag.errors import PageError
 from crag.parts import Page, ReadingLimits
-from crag.urls import canonical
+from crag.runtime.attempt import Attempt
+from crag.runtime.threads import in_thread
+from crag.text.urls import canonical
 from crag.web.addresses import refusal_of_host, target_of
 from crag.web.bodies import Allowance, Share
 from crag.web.cache import PageCache
 from crag.web.fetching import Fetched, Fetcher, FetchError, Terms
 from crag.web.guard import Resolver
 from crag.web.robots import MOST_BYTES, Manners, Robots
-from crag.web.threads import in_thread
 from crag.web.transport import GuardedTransport
 
 _CLIENT_ERRORS = range(400, 500)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from crag.bench.examples import FormatName, load_examples
-from crag.bench.loading.choosing import detect
+from crag.bench.loading.detect import detect
 from crag.errors import DataError
 
 Write = Callable[..., Path]

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from crag.bench.examples import Example, Loaded
-from crag.bench.loading.hygiene import kept_apart, seen_in_training
+from crag.bench.loading.contamination import kept_apart, seen_in_training
 from crag.errors import DataError
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from langchain_core.runnables.config import ContextThreadPoolExecutor
 
+from crag.answering.model_calls import ask
 from crag.bench.corpus import read_texts
+from crag.correction.shortlist import shortlist
 from crag.errors import EvaluatorError
 from crag.evaluators.chat import verdict
 from crag.parts import ChatModel
 from crag.prompts import render
-from crag.replies import ask
-from crag.shortlist import shortlist
-from crag.untrusted import neutral
+from crag.text.untrusted import neutral
 
 PASSAGE_WORDS, PASSAGES = 200, 5
 """Length of the passages of a page, and how many of them the model reads."""

@@ -7,9 +7,9 @@ import { doing, seconds } from "./words.js";
 
 const SMALLEST = 0.75;
 const SECTIONS = {
-  critiques: ["decide", "offer"],
-  documents: ["retrieve", "grade", "refine", "keep"],
-  web: ["rewrite", "confirm", "search", "read", "select"],
+  critiques: ["decide", "prepare_passages"],
+  documents: ["retrieve", "grade", "refine", "pass_through"],
+  web: ["rewrite", "confirm_search", "search", "read_pages", "select"],
 };
 const WORDS = {
   idle: "", running: "running", done: "", failed: "failed", waiting: "waits", cancelled: "stopped",

@@ -43,24 +43,24 @@ export const ACTIONS = {
 };
 
 const DOING = {
-  begin: "reading the question",
+  open_run: "reading the question",
   retrieve: "looking for documents",
   contextualize: "making the question complete",
   grade: "grading the documents",
   refine: "refining the documents into strips",
-  keep: "keeping all documents",
+  pass_through: "keeping all documents",
   rewrite: "writing a query for the web",
-  confirm: "asking for your decision",
+  confirm_search: "asking for your decision",
   search: "searching the web",
-  read: "reading pages",
+  read_pages: "reading pages",
   select: "choosing what helps",
   reflect: "reflecting",
   decide: "deciding whether to retrieve",
-  offer: "preparing the passages",
-  compete: "judging an answer for each passage",
-  extend: "writing and judging the next segment",
-  scan: "reading the passages one by one",
-  conclude: "concluding",
+  prepare_passages: "preparing the passages",
+  short_form: "judging an answer for each passage",
+  beam_step: "writing and judging the next segment",
+  graded_loop: "reading the passages one by one",
+  finish_reflection: "concluding",
   generate: "writing the answer",
 };
 
@@ -75,10 +75,10 @@ const DONE = {
   refine: ({ internal = [] }) => keptWords(internal),
   rewrite: ({ query }) => `query: ${query}`,
   search: ({ hits = [] }) => count(hits.length, "hit"),
-  read: ({ pages = [] }) => count(pages.filter((page) => page.status !== "failed").length, "page"),
+  read_pages: ({ pages = [] }) => count(pages.filter((page) => page.status !== "failed").length, "page"),
   select: ({ external = [] }) => keptWords(external),
-  offer: ({ passages = [] }) => count(passages.length, "passage"),
-  compete: ({ critiques = [] }) => count(critiques.length, "candidate"),
+  prepare_passages: ({ passages = [] }) => count(passages.length, "passage"),
+  short_form: ({ critiques = [] }) => count(critiques.length, "candidate"),
 };
 
 /** Say what a node has brought, from the state after it. */

@@ -11,13 +11,13 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel
 
+from crag.answering.model_calls import Reply, aask, ask
 from crag.errors import ModelError, SettingsError
 from crag.events import event
 from crag.parts import ChatModel
 from crag.reflection.backends.forms import filled
 from crag.reflection.backends.log_probabilities import Token, tokens_of
 from crag.reflection.spending import spend
-from crag.replies import Reply, aask, ask
 
 logger = logging.getLogger(__name__)
 

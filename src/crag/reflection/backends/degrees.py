@@ -19,8 +19,8 @@ from crag.reflection.tokens import (
     without_tokens,
 )
 from crag.state import Thresholds
-from crag.strips import sentences_of
-from crag.untrusted import neutral
+from crag.text.sentences import sentences_of
+from crag.text.untrusted import neutral
 
 AT_THRESHOLD = 0.95
 """Degree of a score at the upper threshold; at the lower one it is what this leaves of 1."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import log
 from typing import NamedTuple
 
-from crag.edge import Attempt
+from crag.correction.scoring import LOWEST, score_texts, with_title
 from crag.errors import ModelError
 from crag.events import event
 from crag.parts import Evaluator, Quotation, Quoter
@@ -31,7 +31,7 @@ from crag.reflection.backends.degrees import (
 from crag.reflection.backends.segments import nothing, prose, shortened, written
 from crag.reflection.spending import spend
 from crag.reflection.tokens import CONTINUE, NO_RETRIEVAL, RETRIEVAL, without_tokens
-from crag.scoring import LOWEST, score_texts, with_title
+from crag.runtime.attempt import Attempt
 from crag.state import Source, Strip
 
 logger = logging.getLogger(__name__)

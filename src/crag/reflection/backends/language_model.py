@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crag.errors import ModelError
-from crag.pretrained import find_device, quietly
+from crag.models.devices import find_device, quietly
 from crag.reflection.tokens import END, token_ids
 
 if TYPE_CHECKING:

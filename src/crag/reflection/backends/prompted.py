@@ -41,7 +41,7 @@ from crag.reflection.tokens import (
     RETRIEVAL,
     UTILITY,
 )
-from crag.untrusted import neutral
+from crag.text.untrusted import neutral
 
 LONGEST_PASSAGE = 8000
 """Characters of a passage that the model is shown; the rest is cut off."""

@@ -2,7 +2,7 @@
 
 from crag.reflection.backend import Candidate, Probabilities, SegmentLimits
 from crag.reflection.scoring import argmax
-from crag.untrusted import neutral
+from crag.text.untrusted import neutral
 
 NO_LOG_PROBABILITY = 0.0
 """Where no language model wrote the text, or its server tells no log-probabilities: every text has

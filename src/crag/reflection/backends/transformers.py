@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from crag.batches import length_sorted_batches
 from crag.errors import ModelError, SettingsError
+from crag.models.batches import length_sorted_batches
 from crag.reflection.backend import (
     Candidate,
     Continuation,

@@ -1,0 +1,92 @@
+"""Let a human decide whether the web is searched, and for what."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.config import get_config
+from langgraph.types import interrupt
+from typing_extensions import TypedDict
+
+from crag.correction.queries import LONGEST, cut, without_operators
+from crag.events import Event, event
+from crag.settings import Settings
+from crag.state import State
+
+APPROVALS = frozenset({"approve", "approved", "yes", "y", "ok", "true"})
+REFUSALS = frozenset({"refuse", "refused", "no", "n", "false"})
+_FALLBACK = "go on without knowledge from the web"
+
+
+class ConfirmSearchUpdate(TypedDict):
+    """Written by `confirm_search`."""
+
+    query: str
+    refused: bool
+    events: list[Event]
+
+
+class ConfirmSearch:
+    """Interrupt before the search when `confirm_web` is set; else pass.
+
+    The run is resumed with True or "approve", with False or "refuse", or with another query as
+    ``{"query": "…"}``. Whatever else comes is taken for a refusal: nothing leaves the machine
+    unless somebody said so, and what `rewrite` read of the setting holds when a run is resumed with
+    other settings.
+    """
+
+    def __init__(self, *, searches: bool = True, longest: int = LONGEST) -> None:
+        self._searches = searches
+        self._longest = longest
+
+    def run(self, state: State, settings: Settings) -> ConfirmSearchUpdate:
+        """Ask, and write what was decided."""
+        query = state["query"]
+        confirms = settings.confirm_web or state.get("confirms", False)
+        if not (confirms and self._searches and settings.max_searches):
+            return ConfirmSearchUpdate(query=query, refused=False, events=[])
+        if "thread_id" not in get_config().get("configurable", {}):
+            detail = "nobody could answer: confirm_web needs a checkpointer and a thread_id"
+            return _refused(query, detail)
+        return self._decided(query, interrupt(_request(state)))
+
+    def _decided(self, query: str, answer: Any) -> ConfirmSearchUpdate:
+        if isinstance(answer, Mapping):
+            edited = without_operators(str(answer.get("query") or ""))
+            if edited:
+                return ConfirmSearchUpdate(
+                    query=cut(edited, self._longest), refused=False, events=[]
+                )
+            answer = answer.get("decision", answer.get("approve"))
+        said = str(answer).strip().lower()
+        if said in APPROVALS:
+            return ConfirmSearchUpdate(query=query, refused=False, events=[])
+        if said in REFUSALS:
+            return _refused(query, "the web search was refused")
+        known = 'true or "approve", false or "refuse", or {"query": "…"}'
+        return _refused(query, f"{str(answer)[:80]!r} is no decision; resume with {known}")
+
+
+def _refused(query: str, detail: str) -> ConfirmSearchUpdate:
+    refusal: Event = event("search_refused", "confirm_search", detail, _FALLBACK)
+    return ConfirmSearchUpdate(query=query, refused=True, events=[refusal])
+
+
+def _request(state: State) -> dict[str, Any]:
+    """Return what is shown to whoever decides."""
+    return {
+        "kind": "confirm_web",
+        "question": state["question"],
+        "query": state["query"],
+        "reason": _reason(state),
+        "resume_with": ["approve", "refuse", {"query": "another query"}],
+    }
+
+
+def _reason(state: State) -> str:
+    scores, limits = state.get("scores") or [], state.get("thresholds")
+    if not scores or limits is None:
+        return "nothing was retrieved"
+    best = f"the best of {len(scores)} documents scores {max(scores):.2f}"
+    if state["action"] == "incorrect":
+        return f"Incorrect: {best}; the lower threshold is {limits['lower']:.2f}"
+    return f"Ambiguous: {best}; the upper threshold is {limits['upper']:.2f}"

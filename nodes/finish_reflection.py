@@ -1,0 +1,154 @@
+"""Conclude what was reflected: an answer with citations, or an abstention."""
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AnyMessage
+from typing_extensions import TypedDict
+
+from crag.answering.attribution import attributed, cited_whole, numbered_passages
+from crag.answering.citations import validate
+from crag.answering.outcome import NOT_FOUND, chat_reply
+from crag.events import Event, EventKind, event
+from crag.reflection.records import Critique, Flag
+from crag.reflection.scoring import argmax
+from crag.reflection.tokens import IRRELEVANT, NO_SUPPORT
+from crag.settings import Settings
+from crag.state import Citation, Reflection, State
+
+_NODE = "finish_reflection"
+_SHORTENED = "the best answer so far is given"
+_EVENTS: dict[Flag, tuple[EventKind, str, str]] = {
+    "model_failed": ("model_failed", "the model failed before the answer was complete", _SHORTENED),
+    "depth_limit": ("reflection_limited", "max_depth segments did not end the answer", _SHORTENED),
+    "token_limit": ("reflection_limited", "max_reflection_tokens is spent", _SHORTENED),
+    "time_limit": ("reflection_limited", "max_reflection_seconds is over", _SHORTENED),
+    "cut": ("reflection_limited", "the text reached max_segment_tokens", _SHORTENED),
+    "constraint_fallback": (
+        "constraints_waived",
+        "every candidate said something undesired of itself",
+        "the scores decide",
+    ),
+}
+
+
+class FinishReflectionUpdate(TypedDict):
+    """Written by `finish_reflection`."""
+
+    knowledge: str
+    answer: str
+    abstained: bool
+    citations: list[Citation]
+    messages: list[AnyMessage]
+    events: list[Event]
+
+
+class FinishReflection:
+    """Turn the outcome into the answer, its citations and events.
+
+    Each ``[n]`` cites the strip of a passage that shares most words with the sentence before it.
+    What the model itself calls irrelevant or unsupported is shown without citation and with an
+    event.
+    """
+
+    def run(self, state: State, settings: Settings) -> FinishReflectionUpdate:
+        """Write the answer, or that there is none and why."""
+        reflection = state.get("reflection")
+        events = [
+            _event(flag) for flag in (reflection["flags"] if reflection else []) if flag in _EVENTS
+        ]
+        chosen = [critique for critique in state.get("critiques", []) if critique["chosen"]]
+        nothing = _why_nothing(state, chosen, settings)
+        if reflection is None or nothing:
+            why = event("abstained", _NODE, nothing, "no answer is given")
+            return _update(state, NOT_FOUND, [], [*events, why], abstained=True)
+        answer, citations, links = _cited(state, reflection, chosen, settings)
+        if links:
+            detail = f"the answer linked what no strip holds: {', '.join(links)}"
+            events.append(event("link_removed", _NODE, detail, "the link was removed"))
+        return _update(state, answer, citations, [*events, *_doubts(state, chosen)])
+
+
+def _cited(
+    state: State, reflection: Reflection, chosen: Sequence[Critique], settings: Settings
+) -> tuple[str, list[Citation], list[str]]:
+    """Return the answer with its numbers, what they mean, and the links that were removed."""
+    places = reflection["cited"]
+    if settings.form != "long":  # Whose citations leave out what is doubted already.
+        doubted = {critique["passage"] for critique in chosen if _doubted(critique)}
+        places = [place for place in places if place not in doubted]
+    passages = [state["passages"][place] for place in places]
+    answer = reflection["answer"]
+    if not settings.cites or "released_citations" in settings.compat:
+        return answer, numbered_passages(passages), []
+    if settings.form != "long" and passages:
+        answer = cited_whole(answer)
+    answer, citations = attributed(answer, passages)
+    checked = validate(answer, citations)
+    return checked.answer, citations, checked.links
+
+
+def _doubted(critique: Critique) -> str:
+    """Return what the model said against a candidate; empty if nothing."""
+    shares = critique["probabilities"]
+    if argmax("relevance", shares.get("relevance")) == IRRELEVANT:
+        return f"the passage {critique['title']!r} irrelevant"
+    if argmax("support", shares.get("support")) == NO_SUPPORT:
+        return f"its text not supported by {critique['title']!r}"
+    return ""
+
+
+def _doubts(state: State, chosen: Sequence[Critique]) -> list[Event]:
+    doubts = [event("unsupported_answer", _NODE, f"the model called {doubt}", "no citation")
+              for doubt in dict.fromkeys(map(_doubted, chosen)) if doubt]  # fmt: skip
+    alone = [critique for critique in chosen if critique["passage"] is None]
+    if alone:
+        why = _why_alone(state, alone[0], is_all=len(alone) == len(chosen))
+        doubts.append(event("own_knowledge", _NODE, f"written without a passage: {why}"))
+    return doubts
+
+
+def _why_alone(state: State, critique: Critique, *, is_all: bool) -> str:
+    place = (critique["segment"], critique["hypothesis"])
+    for choice in state["choices"]:
+        if (choice["segment"], choice["hypothesis"]) == place and choice["action"] != "retrieve":
+            return choice["why"]
+    return "no passage was of use" if is_all else "a part that no passage was used for"
+
+
+def _event(flag: Flag) -> Event:
+    kind, detail, fallback = _EVENTS[flag]
+    return event(kind, _NODE, detail, fallback)
+
+
+def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -> str:
+    """Return why there is no answer; empty if there is one."""
+    reflection, action = state.get("reflection"), state.get("action")
+    if reflection is None:
+        if any(entry["kind"] == "model_failed" for entry in state.get("events", [])):
+            return "the model failed"
+        left = f"no knowledge was left after the action {action}"
+        return left if action else "there is no passage"
+    if not reflection["answer"]:
+        return "nothing that was written answers the question"
+    is_alone = all(critique["passage"] is None for critique in chosen)
+    wanted = bool(state["choices"]) and state["choices"][0]["action"] == "retrieve"
+    missing = wanted and is_alone and "no_passages" in reflection["flags"]
+    return "there is no passage" if missing and not settings.allow_own_knowledge else ""
+
+
+def _update(
+    state: State,
+    answer: str,
+    citations: list[Citation],
+    events: list[Event],
+    *,
+    abstained: bool = False,
+) -> FinishReflectionUpdate:
+    return FinishReflectionUpdate(
+        knowledge="\n\n".join(passage["text"] for passage in state.get("passages") or []),
+        answer=answer,
+        abstained=abstained,
+        citations=citations,
+        messages=chat_reply(state, answer, citations),
+        events=events,
+    )

@@ -1,0 +1,76 @@
+"""Begin a run that retrieves nothing."""
+
+from langchain_core.documents import Document
+from typing_extensions import TypedDict
+
+from crag.correction.question import read_question
+from crag.events import Event
+from crag.settings import Settings
+from crag.state import (
+    Citation,
+    FollowUp,
+    FoundHit,
+    FreshEvents,
+    FreshUsage,
+    InputState,
+    PageRecord,
+    Strip,
+    Usage,
+)
+
+
+class OpeningUpdate(TypedDict):
+    """Written by the first node: the question, and nothing left of an earlier one on the thread."""
+
+    question: str
+    follow_up: FollowUp | None
+    documents: list[Document]
+    scores: list[float]
+    query: str
+    confirms: bool
+    refused: bool
+    hits: list[FoundHit]
+    pages: list[PageRecord]
+    internal: list[Strip]
+    external: list[Strip]
+    knowledge: str
+    answer: str
+    abstained: bool
+    citations: list[Citation]
+    events: list[Event]
+    usage: Usage
+
+
+def opening(question: str) -> OpeningUpdate:
+    """Return the state in which a run begins to work on `question`."""
+    return OpeningUpdate(
+        question=question,
+        follow_up=None,
+        documents=[],
+        scores=[],
+        query="",
+        confirms=False,
+        refused=False,
+        hits=[],
+        pages=[],
+        internal=[],
+        external=[],
+        knowledge="",
+        answer="",
+        abstained=False,
+        citations=[],
+        events=FreshEvents(),
+        usage=FreshUsage.of(Usage()),
+    )
+
+
+class OpenRun:
+    """Read the question and clear what an earlier one left on the thread."""
+
+    def run(self, state: InputState, settings: Settings) -> OpeningUpdate:
+        """Open the run.
+
+        Raises:
+            QuestionError: the input holds no usable question.
+        """
+        return opening(read_question(state, settings.max_question_characters))

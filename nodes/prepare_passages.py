@@ -1,0 +1,92 @@
+"""Offer reflection the passages that it is to answer from."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from crag.correction.provenance import offered_document, title_of
+from crag.correction.strips import recompose
+from crag.settings import Settings
+from crag.state import OfferedPassage, State, Strip, Thresholds
+
+Label = Literal["correct", "incorrect", "ambiguous", "web"]
+
+
+class PreparePassagesUpdate(TypedDict):
+    """Written by `prepare_passages`."""
+
+    passages: list[OfferedPassage]
+
+
+class PreparePassages:
+    """Offer documents as they are (Self-RAG), or the knowledge made of them (Self-CRAG).
+
+    Knowledge bears the title of its best strip, or that of the first document as in the official
+    code, where it may be the title of something else. Its kinds are offered in the order correct,
+    incorrect, ambiguous; one without any strip is left out. For the poster's rule the documents are
+    offered with the evaluator's grades.
+    """
+
+    def __init__(self, *, prepared: bool) -> None:
+        self._prepared = prepared
+
+    def run(self, state: State, settings: Settings) -> PreparePassagesUpdate:
+        """Write the passages, best first."""
+        if self._prepared and settings.form != "poster":
+            return PreparePassagesUpdate(passages=_knowledge(state, settings))
+        return PreparePassagesUpdate(passages=_documents(state))
+
+
+def _documents(state: State) -> list[OfferedPassage]:
+    """Offer each document that has text; those that were graded with their scores."""
+    offered = [
+        offered_document(document, place) for place, document in enumerate(state["documents"])
+    ]
+    for passage, score in zip(offered, state.get("scores", []), strict=False):
+        passage["grade"] = _grade(score, state["thresholds"])
+        for strip in passage["strips"]:
+            strip["score"] = score
+    return [passage for passage in offered if passage["strips"]]
+
+
+def _grade(score: float, limits: Thresholds) -> Literal["high", "medium", "low"]:
+    if score >= limits["upper"]:
+        return "high"
+    return "medium" if score >= limits["lower"] else "low"
+
+
+def _knowledge(state: State, settings: Settings) -> list[OfferedPassage]:
+    internal = recompose(state.get("internal", []), settings)
+    external = recompose(state.get("external", []), settings)
+    both = [*internal, *external]
+    offers: list[tuple[Label, list[Strip]]] = [("correct", internal), ("incorrect", external)]
+    match settings.self_crag_knowledge:
+        case "routed":
+            kind: dict[str, Label] = {name: name for name, _ in offers}
+            offers = [(kind.get(state["action"], "ambiguous"), both)]
+        case "assembled":
+            offers.append(("ambiguous", both))
+        case "distributed":
+            pieces: list[tuple[Label, list[Strip]]] = [("web", [strip]) for strip in external]
+            offers = [offers[0], *pieces, ("ambiguous", both)]
+    return [_passage(label, strips, state, settings) for label, strips in offers if strips]
+
+
+def _passage(
+    label: Label, strips: Sequence[Strip], state: State, settings: Settings
+) -> OfferedPassage:
+    """Join strips as the paper's knowledge files do, or each on a line of its own."""
+    documents = state["documents"]
+    if documents and settings.knowledge_title == "first_document":
+        title = title_of(documents[0])
+    else:
+        title = max(strips, key=_score)["source"]["title"]
+    joint = "\n" if settings.cites else "; "
+    text = joint.join(strip["text"].strip() for strip in strips)
+    return OfferedPassage(title=title, text=text, label=label, grade="", strips=list(strips))
+
+
+def _score(strip: Strip) -> float:
+    return -math.inf if strip["score"] is None else strip["score"]

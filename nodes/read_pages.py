@@ -1,0 +1,177 @@
+"""Read the pages that the search found."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from crag.correction.provenance import strips_of_page, strips_of_snippet
+from crag.events import Event, event
+from crag.parts import Page, PageReader, ReadingLimits
+from crag.runtime.attempt import Attempt
+from crag.runtime.deadline import await_within, call_within
+from crag.settings import Settings
+from crag.state import FoundHit, PageRecord, State, Strip, Usage
+from crag.text.paragraphs import paragraphs_of
+
+_FALLBACK = "its snippet serves"
+_GRACE = 1.0
+"""Seconds beyond the budget that a reader has to return what it read in time."""
+_LONGEST_TEXT, _MOST_PARAGRAPHS = 1_000_000, 400
+"""Of a text that came with a hit, in characters, as of a page that is read."""
+Pages = Mapping[str, Page]
+
+
+class ReadPagesUpdate(TypedDict):
+    """Written by `read_pages`: what was found as strips that nobody has judged yet."""
+
+    hits: list[FoundHit]
+    pages: list[PageRecord]
+    external: list[Strip]
+    events: list[Event]
+    usage: Usage
+
+
+class ReadPages:
+    """Turn hits into strips: the paragraphs of their pages, or else their snippets.
+
+    CRAG, Sec. 4.5: pages are visited and transcribed. Text that the search service returned is
+    taken instead of a visit. Where a page fails its hit's snippet serves, or its title where there
+    is no snippet (official code), and an event says so.
+    """
+
+    def __init__(self, reader: PageReader | None) -> None:
+        self._reader = reader
+
+    def run(self, state: State, settings: Settings) -> ReadPagesUpdate:
+        """Read in the calling thread."""
+        reader, urls, limits = self._reader, _urls(state, settings), _limits(state, settings)
+        pages: list[Page] = []
+        start = time.monotonic()
+        with Attempt("page reader") as attempt:
+            if reader is not None and urls and limits.seconds > 0:
+                seconds = limits.seconds + _GRACE
+                pages = _checked(call_within(seconds, lambda: reader.read(urls, limits)))
+        return self._update(state, settings, _by_url(urls, pages, attempt, limits), start)
+
+    async def arun(self, state: State, settings: Settings) -> ReadPagesUpdate:
+        """Read without blocking the event loop."""
+        reader, urls, limits = self._reader, _urls(state, settings), _limits(state, settings)
+        pages: list[Page] = []
+        start = time.monotonic()
+        with Attempt("page reader") as attempt:
+            if reader is not None and urls and limits.seconds > 0:
+                seconds = limits.seconds + _GRACE
+                pages = _checked(await await_within(seconds, reader.aread(urls, limits)))
+        return self._update(state, settings, _by_url(urls, pages, attempt, limits), start)
+
+    def _update(
+        self, state: State, settings: Settings, pages: Pages, start: float
+    ) -> ReadPagesUpdate:
+        reads = settings.read_pages and self._reader is not None
+        strips: list[Strip] = []
+        records: list[PageRecord] = []
+        events: list[Event] = []
+        for index, hit in enumerate(state.get("hits", [])):
+            page = _given(hit) if settings.read_pages else None
+            page = page or (pages.get(hit["url"]) if reads else None)
+            if page is None or page.problem is not None:
+                strips += strips_of_snippet(hit, index)
+            else:
+                strips += strips_of_page(hit, page, index, settings.titles)
+            if page is not None:
+                records.append(_record(hit, page))
+                events += _failure(page)
+        skipped = len(state.get("hits", [])) - len(records)
+        if reads and skipped:
+            events.append(_skipped(skipped, settings))
+        spent = round((time.monotonic() - start) * 1000)
+        bare: list[FoundHit] = [{**hit, "text": ""} for hit in state.get("hits", [])]
+        return ReadPagesUpdate(
+            hits=bare, pages=records, external=strips, events=events, usage=_usage(pages, spent)
+        )
+
+
+def _urls(state: State, settings: Settings) -> list[str]:
+    """Return the addresses to visit: of hits without text, as many as the budget allows."""
+    if not settings.read_pages:
+        return []
+    return [h["url"] for h in state.get("hits", []) if not _given(h)][: settings.max_pages]
+
+
+def _limits(state: State, settings: Settings) -> ReadingLimits:
+    spent = state.get("usage", {}).get("web_milliseconds", 0) / 1000
+    return ReadingLimits(
+        seconds=settings.max_web_seconds - spent,
+        page_seconds=settings.page_seconds,
+        bytes=settings.max_web_bytes,
+        page_bytes=settings.page_bytes,
+        robots=settings.obey_robots,
+        per_site=settings.requests_per_site,
+        cache_hours=settings.cache_hours,
+    )
+
+
+def _given(hit: FoundHit) -> Page | None:
+    """Return the page that the search service returned with the hit."""
+    paragraphs = paragraphs_of(hit["text"][:_LONGEST_TEXT])[:_MOST_PARAGRAPHS]
+    return Page(hit["url"], hit["title"], paragraphs) if paragraphs else None
+
+
+def _checked(pages: Sequence[Any]) -> list[Page]:
+    """Hold a reader to its contract; a page without paragraphs has a problem."""
+    for page in pages:
+        if not isinstance(page, Page):
+            raise TypeError(f"the reader returned {type(page).__name__} in the place of a Page")
+    empty = {"problem": "empty", "detail": "it holds no text"}
+    return [page if page.paragraphs or page.problem else page._replace(**empty) for page in pages]
+
+
+def _by_url(
+    urls: Sequence[str], pages: Sequence[Page], attempt: Attempt, limits: ReadingLimits
+) -> Pages:
+    """Return what came of each address; a reader that broke its contract read none."""
+    if len(pages) == len(urls):
+        return dict(zip(urls, pages, strict=True))
+    detail = str(attempt.error or f"the reader returned {len(pages)} of {len(urls)} pages")
+    if attempt.error is None and limits.seconds <= 0:
+        detail = "no time was left after the search"
+    return {url: Page(url, problem="budget", detail=detail) for url in urls}
+
+
+def _record(hit: FoundHit, page: Page) -> PageRecord:
+    failed = page.problem is not None
+    fetched: Literal["given", "read"] = "given" if _given(hit) else "read"
+    return PageRecord(
+        url=hit["url"],
+        title=page.title or hit["title"],
+        status="failed" if failed else "cached" if page.cached else fetched,
+        detail=page.detail,
+        paragraphs=len(page.paragraphs),
+        fetched_bytes=page.fetched_bytes,
+    )
+
+
+def _failure(page: Page) -> list[Event]:
+    if page.problem is None:
+        return []
+    return [
+        event("page_failed", "read_pages", f"{page.url}: {page.detail or page.problem}", _FALLBACK)
+    ]
+
+
+def _skipped(count: int, settings: Settings) -> Event:
+    detail = f"max_pages is {settings.max_pages}; not read: {count}"
+    return event("pages_skipped", "read_pages", detail, "their snippets serve")
+
+
+def _usage(pages: Pages, milliseconds: int) -> Usage:
+    cached = sum(page.cached for page in pages.values())
+    tried = sum(not page.cached and page.problem != "budget" for page in pages.values())
+    return Usage(
+        pages=tried,
+        cached_pages=cached,
+        page_bytes=sum(page.fetched_bytes for page in pages.values()),
+        web_milliseconds=milliseconds,
+    )

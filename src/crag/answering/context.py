@@ -1,0 +1,51 @@
+"""Compose the kept strips into what a model reads, as data that cannot pose as instructions."""
+
+from collections.abc import Sequence
+
+from crag.correction.strips import recompose
+from crag.settings import Settings
+from crag.state import Citation, State, Strip
+from crag.text.untrusted import neutral
+
+
+def kept_strips(state: State, settings: Settings) -> list[Strip]:
+    """Return the kept strips, internal before external (CRAG, Algorithm 1)."""
+    internal = recompose(state.get("internal", []), settings)
+    external = recompose(state.get("external", []), settings)
+    return [*internal, *external]
+
+
+def numbered(strips: Sequence[Strip]) -> list[Citation]:
+    """Number the strips from 1, as the answer cites them."""
+    return [
+        Citation(number=number, text=strip["text"], source=strip["source"])
+        for number, strip in enumerate(strips, start=1)
+    ]
+
+
+def fenced(strips: Sequence[Strip]) -> str:
+    """Write each strip between tags that its own text cannot close, with its number and title."""
+    return "\n".join(
+        f'<passage number="{entry["number"]}" title="{_attribute(entry["source"]["title"])}">\n'
+        f"{neutral(entry['text'])}\n</passage>"
+        for entry in numbered(strips)
+    )
+
+
+def paper_format(state: State, settings: Settings) -> str:
+    """Join the strips as the paper's prompts carry them.
+
+    ``; `` between strips; both kinds of knowledge as ``Knowledge1: … [sep] Knowledge2: …``, the
+    form of the official knowledge files.
+    """
+    internal, external = (
+        "; ".join(neutral(" ".join(strip["text"].split())) for strip in recompose(strips, settings))
+        for strips in (state.get("internal", []), state.get("external", []))
+    )
+    if internal and external:
+        return f"Knowledge1: {internal} [sep] Knowledge2: {external}"
+    return internal or external
+
+
+def _attribute(text: str) -> str:
+    return neutral(" ".join(text.split())).replace('"', "'").replace(">", "›").replace("<", "‹")

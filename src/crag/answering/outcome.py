@@ -1,0 +1,106 @@
+"""Turn a model's reply, quotations, or neither into the final update of the state."""
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from typing_extensions import TypedDict
+
+from crag.answering.citations import validate
+from crag.answering.context import numbered
+from crag.answering.model_calls import Reply
+from crag.events import Event, event
+from crag.parts import Quotation
+from crag.state import Citation, State, Strip, Usage
+
+NOT_FOUND = "I could not find this in the documents."
+"""The answer of a run that abstains; the prompt asks the model for the same words."""
+
+_NODE = "generate"
+
+
+class GenerateUpdate(TypedDict):
+    """Written by `generate`; `messages` stays empty unless the question came as one."""
+
+    knowledge: str
+    answer: str
+    abstained: bool
+    citations: list[Citation]
+    messages: list[AnyMessage]
+    events: list[Event]
+    usage: Usage
+
+
+def from_reply(
+    state: State, reply: Reply, knowledge: str, strips: Sequence[Strip], *, cites: bool
+) -> GenerateUpdate:
+    """Take the model's text as the answer, with citations and links validated where it `cites`."""
+    if reply.text.lower().startswith(NOT_FOUND.lower().rstrip(".")):
+        detail = "the model found no answer in the knowledge"
+        return abstained(state, knowledge, [], detail, reply)
+    if not cites:
+        return _update(state, reply.text, knowledge, [], [], reply)
+    answer, citations, removed, links = validate(reply.text, numbered(strips))
+    events: list[Event] = []
+    if links:
+        detail = f"the answer linked what no strip holds: {', '.join(links)}"
+        events.append(event("link_removed", _NODE, detail, "the link was removed"))
+    if removed:
+        marks = ", ".join(f"[{number}]" for number in removed)
+        detail = f"the answer cited {marks}, but there are {len(strips)} strips"
+        events.append(event("citation_removed", _NODE, detail, "the citation was removed"))
+    if not citations:
+        events.append(event("uncited_answer", _NODE, "the answer cites no strip"))
+    return _update(state, answer, knowledge, citations, events, reply)
+
+
+def from_quotations(
+    state: State, quotations: Sequence[Quotation], strips: Sequence[Strip], events: list[Event]
+) -> GenerateUpdate:
+    """Quote the strips, each quotation followed by its citation."""
+    available = numbered(strips)
+    used = sorted({quotation.strip for quotation in quotations})
+    answer = " ".join(f"“{quoted.text}” [{quoted.strip + 1}]" for quoted in quotations)
+    knowledge = "\n".join(f"[{entry['number']}] {entry['text']}" for entry in available)
+    return _update(state, answer, knowledge, [available[index] for index in used], events, None)
+
+
+def abstained(
+    state: State, knowledge: str, events: list[Event], reason: str, reply: Reply | None = None
+) -> GenerateUpdate:
+    """Say that there is no answer, and record why."""
+    events = [*events, event("abstained", _NODE, reason, "no answer is given")]
+    update = _update(state, NOT_FOUND, knowledge, [], events, reply)
+    update["abstained"] = True
+    return update
+
+
+def _update(  # noqa: PLR0913, PLR0917 - one argument for each key that differs
+    state: State,
+    answer: str,
+    knowledge: str,
+    citations: list[Citation],
+    events: list[Event],
+    reply: Reply | None,
+) -> GenerateUpdate:
+    return GenerateUpdate(
+        knowledge=knowledge,
+        answer=answer,
+        abstained=False,
+        citations=citations,
+        messages=chat_reply(state, answer, citations, reply.message_id if reply else None),
+        events=events,
+        usage=reply.usage if reply else Usage(),
+    )
+
+
+def chat_reply(
+    state: State, answer: str, citations: list[Citation], message_id: str | None = None
+) -> list[AnyMessage]:
+    """Answer with a message where a message asked; its id is that of the streamed tokens.
+
+    What its ``[n]`` refer to stands beside it, in `additional_kwargs`.
+    """
+    messages = state.get("messages") or []
+    if not messages or not isinstance(messages[-1], HumanMessage):
+        return []
+    return [AIMessage(answer, id=message_id, additional_kwargs={"citations": citations})]

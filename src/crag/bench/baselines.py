@@ -1,0 +1,156 @@
+"""What CRAG is compared with: the web always, and a yes or no for each document.
+
+`binary_llm` is what tutorials call corrective RAG: a chat model says yes or no to one document
+after the other, any "no" adds a web search of the rewritten question, and what the search returned
+stands beside the documents that passed. There is no Ambiguous, no refinement, and no page is read.
+"""
+
+from collections.abc import Hashable, Iterator
+from typing import Any, Literal
+
+from langchain_core.documents import Document
+from langchain_core.messages import AnyMessage
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from crag.answering.model_calls import Reply, aask, ask
+from crag.correction.multiple_choice import stem
+from crag.correction.provenance import kept_whole, strips_of_snippet, title_of
+from crag.correction.queries import longest_query
+from crag.correction.scoring import with_title
+from crag.errors import CragError, EvaluatorError
+from crag.evaluators.chat import verdict
+from crag.events import Event, event
+from crag.graph.web import build_web
+from crag.nodes.generate import Generate
+from crag.nodes.pass_through import PassThrough
+from crag.nodes.retrieve import Retrieve
+from crag.nodes.rewrite import Rewrite
+from crag.nodes.search import Search
+from crag.parts import ChatModel, Parts
+from crag.prompts import render
+from crag.runtime.node_adapter import computing, waiting
+from crag.settings import Settings
+from crag.state import InputState, State, Strip, Usage, add_usage
+from crag.text.untrusted import neutral
+
+Graph = CompiledStateGraph[State, Settings, InputState, State]
+Update = dict[str, Any]
+_AFTER_GRADES: dict[Hashable, str] = {"rewrite": "rewrite", "generate": "generate"}
+YES, NO = 1.0, -1.0
+
+
+def build_rag_web(parts: Parts) -> Graph:
+    """Compile retrieve → pass_through and web → generate: web knowledge always (CRAG v3, Tab. 5).
+
+    The paper adds it without an evaluator: set `select` to false.
+    """
+    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
+    graph.add_node("pass_through", computing(PassThrough()))
+    graph.add_node("web", build_web(parts))
+    graph.add_node("generate", waiting(Generate(parts.model, parts.quoter)), defer=True)
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "pass_through")
+    graph.add_edge("retrieve", "web")
+    graph.add_edge("pass_through", "generate")
+    graph.add_edge("web", "generate")
+    graph.add_edge("generate", END)
+    return graph.compile(name="rag_web")
+
+
+def build_binary_llm(parts: Parts) -> Graph:
+    """Compile retrieve → grade → (rewrite → search → snippets →) generate, as tutorials do.
+
+    Raises:
+        CragError: the parts hold no chat model.
+    """
+    if parts.model is None:
+        raise CragError("binary_llm asks a chat model about each document: give Parts(model=…)")
+    longest = longest_query(parts.searcher)
+    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
+    graph.add_node("grade", waiting(GradeOneByOne(parts.model)))
+    graph.add_node("rewrite", waiting(Rewrite(parts.model, longest=longest)))
+    graph.add_node("search", waiting(Search(parts.searcher)))
+    graph.add_node("snippets", computing(Snippets()))
+    graph.add_node("generate", waiting(Generate(parts.model, parts.quoter)))
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "grade")
+    graph.add_conditional_edges("grade", by_any_no, _AFTER_GRADES)
+    graph.add_edge("rewrite", "search")
+    graph.add_edge("search", "snippets")
+    graph.add_edge("snippets", "generate")
+    graph.add_edge("generate", END)
+    return graph.compile(name="binary_llm")
+
+
+def by_any_no(state: State) -> Literal["rewrite", "generate"]:
+    """Search the web if one document or more was turned down, or there was none."""
+    scores = state["scores"]
+    return "generate" if scores and min(scores) == YES else "rewrite"
+
+
+class GradeOneByOne:
+    """Ask the model about each document, one call after the other, and keep those that pass.
+
+    A reply that is neither yes nor no counts as no.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    def run(self, state: State, settings: Settings) -> Update:
+        """Grade in the calling thread."""
+        return _graded(state, [ask(self._model, prompt) for prompt in _prompts(state, settings)])
+
+    async def arun(self, state: State, settings: Settings) -> Update:
+        """Grade without blocking the event loop."""
+        return _graded(
+            state, [await aask(self._model, prompt) for prompt in _prompts(state, settings)]
+        )
+
+
+class Snippets:
+    """Take what the search returned as it is."""
+
+    def run(self, state: State, settings: Settings) -> Update:  # noqa: ARG002 - a node's form
+        """Write one kept strip for each hit."""
+        strips = [
+            strip
+            for place, hit in enumerate(state["hits"])
+            for strip in strips_of_snippet(hit, place)
+        ]
+        return {"external": [Strip({**s, "kept": True, "reason": "searched"}) for s in strips]}
+
+
+def _prompts(state: State, settings: Settings) -> Iterator[list[AnyMessage]]:
+    question = neutral(stem(state["question"], settings))
+    for document in state["documents"]:
+        yield render("grade_direct", question=question, knowledge=neutral(_shown(document)))
+
+
+def _shown(document: Document) -> str:
+    return with_title(title_of(document), document.page_content)
+
+
+def _graded(state: State, replies: list[Reply]) -> Update:
+    scores, events, usage = [], [], Usage()
+    for reply in replies:
+        said, problem = _verdict(reply)
+        scores.append(YES if said else NO)
+        events += problem
+        usage = add_usage(usage, reply.usage)
+    passed = [document for document, score in zip(state["documents"], scores, strict=True)
+              if score == YES]  # fmt: skip
+    internal = kept_whole(passed, "the model said yes")
+    return {"scores": scores, "internal": internal, "events": events, "usage": usage}
+
+
+def _verdict(reply: Reply) -> tuple[bool, list[Event]]:
+    if reply.problem is not None:
+        return False, [event("model_failed", "grade", reply.detail, "counted as no")]
+    try:
+        return verdict(reply.text), []
+    except EvaluatorError as error:
+        return False, [event("model_empty", "grade", error, "counted as no")]

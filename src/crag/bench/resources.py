@@ -1,0 +1,106 @@
+"""Gather what a run needs from the environment: models, searchers, evaluators, with their cache."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from langchain_core.language_models import BaseChatModel
+
+from crag.bench.answering import Materials
+from crag.bench.budget import Budget, Meter
+from crag.bench.cache import Cache, CachedEvaluator, CachedReplies, CachedSearcher
+from crag.bench.corpus import CorpusSearcher
+from crag.bench.current_example import ExampleRetriever
+from crag.bench.program import fingerprint
+from crag.evaluators import load_evaluator
+from crag.evaluators.prompted import PromptedEvaluator
+from crag.factory import choose_model, choose_reader, choose_reflection, choose_searcher
+from crag.generation import ExtractiveAnswerer
+from crag.generation.chat import DEFAULT_MODEL
+from crag.parts import ChatModel, Evaluator, Parts, WebSearcher
+from crag.runtime.environment import Environment
+
+QUOTATION = "quotation (no chat model)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Equipment:
+    """What may differ from run to run and says nothing about methods; plain values only."""
+
+    cache: Path | None = None
+    """File of the cache; None: every call is made."""
+    scores: bool = True
+    """Take scores from the cache too; without, seconds are those of the evaluator."""
+    corpus: tuple[Path, ...] = ()
+    """Files that are searched in the place of the web."""
+    budget: Budget = field(default_factory=Budget)
+
+
+def gather(environment: Environment, equipment: Equipment) -> Materials:
+    """Return the materials; models load at their first use.
+
+    A chat model answers alone: where it fails the row has failed, and nothing is quoted instead.
+
+    Raises:
+        CragError: something is named that cannot be used.
+    """
+    cache = Cache(equipment.cache) if equipment.cache is not None else None
+    meter = Meter(equipment.budget)
+    chosen = choose_model(environment)
+    model = None if chosen is None else metered(chosen, cache, meter)
+    remembered = cache if equipment.scores else None
+
+    def load(name: str) -> Evaluator:
+        loaded = load_evaluator(name, model=model)
+        if remembered is None or isinstance(loaded, PromptedEvaluator):
+            return loaded  # The replies of a chat model are cached, so that its calls are counted.
+        return CachedEvaluator(loaded, remembered, name)
+
+    evaluator = load(environment.evaluator)
+    quoter = ExtractiveAnswerer(evaluator)
+    searcher, web = _searcher(environment, equipment.corpus, cache)
+    reflection = choose_reflection(environment, evaluator, quoter, model)
+    parts = Parts(
+        retriever=ExampleRetriever(),
+        evaluator=evaluator,
+        model=model,
+        quoter=None if model is not None else quoter,
+        searcher=searcher,
+        reader=choose_reader(environment) if searcher and not equipment.corpus else None,
+        reflection=reflection,
+    )
+    return Materials(
+        parts=parts,
+        model=(environment.model or DEFAULT_MODEL) if model is not None else QUOTATION,
+        evaluator=environment.evaluator,
+        web=web,
+        reflection=_reflects(environment, has_model=model is not None),
+        program=fingerprint(),
+        other=load,
+        meter=meter,
+    )
+
+
+def metered(model: ChatModel, cache: Cache | None, meter: Meter) -> ChatModel:
+    """Return the model with a cache for its replies, whose calls the meter counts."""
+    if not isinstance(model, BaseChatModel):
+        return model
+    return model.model_copy(update={"cache": CachedReplies(cache, meter)})
+
+
+def _searcher(
+    environment: Environment, corpus: Sequence[Path], cache: Cache | None
+) -> tuple[WebSearcher | None, str]:
+    if corpus:
+        searcher = CorpusSearcher(corpus)
+        searcher.load()
+        return searcher, repr(searcher)
+    found = choose_searcher(environment)
+    if found is None:
+        return None, ""
+    return (CachedSearcher(found, cache, repr(found)) if cache else found), repr(found)
+
+
+def _reflects(environment: Environment, *, has_model: bool) -> str:
+    named = environment.reflection or ("prompted" if has_model else "embedded")
+    return environment.reflection_model if named == "server" else named

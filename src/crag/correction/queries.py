@@ -1,0 +1,82 @@
+"""Search queries: a model's reply made fit for a search service, and keywords without a model."""
+
+import re
+from collections.abc import Iterator
+
+from crag.parts import WebSearcher
+
+LONGEST = 400
+"""Characters of a query where the searcher does not say how long one may be; Tavily takes 400."""
+MOST_WORDS = 32
+"""A reply of more words is an essay and no query."""
+_LABEL = re.compile(r"^(?:search\s+)?(?:query|queries|keywords?)\s*:\s*", re.IGNORECASE)
+_OPERATOR = re.compile(
+    r"(?<!\S)[-+]?(?:site|filetype|ext|intitle|allintitle|inurl|allinurl|intext|inanchor|cache|"
+    r"related|link|info|before|after|lang|insource|incategory|prefix|hastemplate):\S*",
+    re.IGNORECASE,
+)
+_BOOLEAN = re.compile(r"(?<!\S)(?:AND|OR|NOT)(?!\S)")
+_PREFIX = re.compile(r"(?<!\S)(?:[-+~]|!+|:(?=\w))(?=\w)")
+_MARKS = re.compile(r"[\"“”„«»`*|<>{}\[\]()\\^\x00-\x1f\x7f]")
+_WORD = re.compile(r"\w[\w'’.&/+-]*", re.UNICODE)
+_STOP_WORDS = frozenset(
+    """
+    a about all also am an and any are as at be been being but by can could did do does doing done
+    for from get give had has have having he her hers him his how i if in into is it its just know
+    let many me much my name of on or our please she should so some such tell than that the their
+    them then there these they this those to us was we were what what's when where which who who's
+    whom whose why will with would you your
+    """.split()  # noqa: SIM905 - a paragraph reads better than eighty quoted words
+)
+
+
+def longest_query(searcher: WebSearcher | None) -> int:
+    """Return how many characters a query may have: what the searcher's `longest_query` says."""
+    return int(getattr(searcher, "longest_query", LONGEST))
+
+
+def read_query(reply: str, longest: int = LONGEST) -> str | None:
+    """Return the query in a model's reply, or None where it holds none.
+
+    Labels, quotation marks and search operators are taken out; lines become one. A reply of more
+    than 32 words is an essay, and one without a letter or digit is nothing.
+    """
+    lines = [_LABEL.sub("", line.strip()) for line in reply.splitlines() if line.strip()]
+    text = without_operators(", ".join(line.rstrip(",;") for line in lines if line))
+    if not any(character.isalnum() for character in text) or len(text.split()) > MOST_WORDS:
+        return None
+    return cut(text, longest)
+
+
+def without_operators(text: str) -> str:
+    """Return `text` without what search services would take for an instruction."""
+    text = _BOOLEAN.sub(" ", _OPERATOR.sub(" ", _MARKS.sub(" ", text)))
+    text = re.sub(r"\s+,", ",", " ".join(_PREFIX.sub("", text).split()))
+    return text.lstrip(" -+!~,;'").rstrip(" ,;'")
+
+
+def keywords(question: str, longest: int = LONGEST) -> str:
+    """Return the words of a question that carry its meaning, in their order, each once.
+
+    English question and function words go; a question of nothing else stays whole.
+    """
+    plain = without_operators(question)
+    found = list(_distinct(_WORD.findall(plain)))
+    return cut(" ".join(found[:MOST_WORDS]) or plain or " ".join(question.split()), longest)
+
+
+def cut(text: str, longest: int) -> str:
+    """Cut `text` to `longest` characters, at a word's end where there is one."""
+    if len(text) <= longest:
+        return text
+    return text[: longest + 1].rpartition(" ")[0].rstrip(" ,;") or text[:longest]
+
+
+def _distinct(words: list[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for word in words:
+        bare = word.rstrip(".-/&+'’").removesuffix("'s").removesuffix("’s")
+        known = bare.lower()
+        if bare and known not in _STOP_WORDS and known not in seen:
+            seen.add(known)
+            yield bare

@@ -1,0 +1,38 @@
+"""A shortlist by words alone, where there are more texts than an evaluator should judge."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from operator import itemgetter
+
+from crag.correction.queries import keywords
+
+_WORD = re.compile(r"\w+")
+
+
+def shortlist(question: str, texts: Sequence[str], most: int, sources: Sequence[str]) -> list[int]:
+    """Return the places of the `most` texts that share most with the question, in their order.
+
+    A word of the question weighs the logarithm of its rarity in the texts. The best text of each
+    source comes before the second best of any, so that one page full of the question's words
+    cannot crowd out the others. Where texts are equal the earlier one stays.
+    """
+    if len(texts) <= most:
+        return list(range(len(texts)))
+    asked = set(_words(keywords(question)))
+    shared = [asked.intersection(_words(text)) for text in texts]
+    seen = Counter(word for words in shared for word in words)
+    weight = {word: math.log((len(texts) + 1) / count) for word, count in seen.items()}
+    best = sorted(range(len(texts)), key=lambda place: -sum(weight[w] for w in shared[place]))
+    taken: Counter[str] = Counter()
+    turns: list[int] = []
+    for place in best:
+        turns.append(taken[sources[place]])
+        taken[sources[place]] += 1
+    in_turns = [place for _, place in sorted(zip(turns, best, strict=True), key=itemgetter(0))]
+    return sorted(in_turns[:most])
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]

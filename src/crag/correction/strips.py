@@ -1,0 +1,119 @@
+"""Decompose, filter, recompose: the pure part of knowledge refinement (CRAG, Sec. 4.4)."""
+
+from collections.abc import Iterator, Sequence
+
+from crag.settings import Decomposition, Settings
+from crag.state import Strip
+from crag.text.sentences import split_sentences
+
+SENTENCES_PER_STRIP = 3
+"""What the paper calls a few sentences; the official excerption also joins three."""
+LONGEST_SENTENCE = 120
+"""Words; a longer run without a sentence end (a table, code) is cut, so that each strip fits an
+evaluator's input."""
+FIXED_WORDS, SHORTEST_REMAINDER = 50, 10
+EXCERPT_MINIMUM_WORDS = 5
+FEWEST_WORDS = 4
+"""A strip of fewer words scores -1.0 without the evaluator (official code)."""
+
+
+def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
+    """Cut `text` into strips, in order; none for a text of white space.
+
+    `sentences` and `fixed_num` lose no text: joined, their strips equal it up to white space.
+    """
+    if not text.strip():
+        return []
+    match mode:
+        case "sentences":
+            return _units_of_sentences(text)
+        case "selection":
+            return [" ".join(text.split())]
+        case "excerption":
+            return _excerption(text)
+        case "fixed_num":
+            return _fixed_windows(text)
+
+
+def choose(scores: Sequence[float], settings: Settings) -> list[tuple[bool, str]]:
+    """Decide for each score whether its strip is kept, and say why.
+
+    Of the strips at or above the threshold the best `strips_kept` stay; if none reaches it, the
+    single best does, so that knowledge is never empty. Ties go to the earlier strip.
+    """
+    threshold = settings.strip_threshold
+    ranking = sorted(range(len(scores)), key=lambda index: -scores[index])
+    passing = [i for i in ranking if threshold is None or scores[i] >= threshold]
+    kept = set(passing[: settings.strips_kept] or ranking[:1])
+    return [
+        (index in kept, _reason(index in kept, score, threshold, settings.strips_kept))
+        for index, score in enumerate(scores)
+    ]
+
+
+def recompose(strips: Sequence[Strip], settings: Settings) -> list[Strip]:
+    """Return the kept strips in the order that `settings.strip_order` names."""
+    kept = [strip for strip in strips if strip["kept"]]
+    if settings.strip_order == "score":
+        kept.sort(key=lambda strip: -(strip["score"] or 0.0))
+    return kept
+
+
+def _units_of_sentences(text: str) -> list[str]:
+    """Join up to three sentences, with the line breaks between them; a heading opens a unit."""
+    units: list[list[str]] = [[]]
+    for piece in (part for sentence in split_sentences(text) for part in _cut_long(sentence)):
+        heading = piece.lstrip().startswith("#")
+        full = sum(map(_is_sentence, units[-1])) == SENTENCES_PER_STRIP
+        if piece.strip() and (full or (heading and any(map(_is_sentence, units[-1])))):
+            units.append([])
+        units[-1].append(piece)
+    return ["".join(unit).strip() for unit in units if "".join(unit).strip()]
+
+
+def _is_sentence(piece: str) -> bool:
+    return bool(piece.strip()) and not piece.lstrip().startswith("#")
+
+
+def _cut_long(sentence: str) -> list[str]:
+    """Leave a sentence as it is, or cut a very long one into windows of words."""
+    words = sentence.split()
+    if len(words) <= LONGEST_SENTENCE:
+        return [sentence]
+    return [" ".join(group) + " " for group in _groups(words, LONGEST_SENTENCE)]
+
+
+def _groups(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _excerption(text: str) -> list[str]:
+    """Cut as the official `excerption` does; both delimiters and exact duplicates are lost."""
+    entries: list[str] = []
+    seen: set[str] = set()
+    pieces = [piece for part in text.split("?") for piece in part.split(". ")]
+    for piece in (" ".join(piece.split()) for piece in pieces):
+        if not piece or piece in seen:
+            continue
+        seen.add(piece)
+        if not entries or len(piece.split()) > EXCERPT_MINIMUM_WORDS:
+            entries.append(piece)
+        else:
+            entries[-1] += piece
+    return [" ".join(group) for group in _groups(entries, SENTENCES_PER_STRIP)]
+
+
+def _fixed_windows(text: str) -> list[str]:
+    """Cut into windows of 50 words; a remainder under 10 words joins the window before it."""
+    windows = [" ".join(group) for group in _groups(text.split(), FIXED_WORDS)]
+    if len(windows) > 1 and len(windows[-1].split()) < SHORTEST_REMAINDER:
+        remainder = windows.pop()
+        windows[-1] += f" {remainder}"
+    return windows
+
+
+def _reason(kept: bool, score: float, threshold: float | None, limit: int) -> str:
+    passes = threshold is None or score >= threshold
+    if kept:
+        return "among the best" if passes else "best of those below the strip threshold"
+    return f"not among the best {limit}" if passes else f"below the strip threshold {threshold:g}"

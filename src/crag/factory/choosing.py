@@ -1,0 +1,57 @@
+"""All parts of a graph, chosen by the environment."""
+
+from crag.evaluators import load_evaluator
+from crag.factory.reflection import choose_reflection
+from crag.factory.web import choose_reader, choose_searcher
+from crag.generation import ExtractiveAnswerer, load_chat_model
+from crag.generation.chat import DEFAULT_MODEL
+from crag.models.encoder import SentenceEncoder, packaged_encoder
+from crag.parts import ChatModel, Parts
+from crag.retrieval import DocumentIndex, IndexRetriever
+from crag.runtime.environment import Environment
+
+
+def choose_encoder(environment: Environment) -> SentenceEncoder:
+    """Return the sentence encoder; its weights load on first use."""
+    name = environment.embedding_model
+    return SentenceEncoder(name) if name else packaged_encoder()
+
+
+def choose_model(environment: Environment) -> ChatModel | None:
+    """Return the chat model, or None when nothing says which.
+
+    Raises:
+        CragError: a model is named that cannot be used, for want of a key or a package.
+    """
+    key, name = environment.openai_api_key, environment.model
+    if name is None and key is None:
+        return None
+    return load_chat_model(
+        name or DEFAULT_MODEL,
+        base_url=environment.openai_base_url,
+        api_key=key.get_secret_value() if key else None,
+    )
+
+
+def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:
+    """Return all parts; the index is opened by the retriever's first use, or now if it must exist.
+
+    Raises:
+        CragError: a part is named that cannot be used, or the index is missing or empty.
+    """
+    encoder = choose_encoder(environment)
+    index = DocumentIndex(environment.index, encoder)
+    if index_must_exist:
+        index.count()
+    model = choose_model(environment)
+    evaluator = load_evaluator(environment.evaluator, encoder, model=model)
+    searcher, quoter = choose_searcher(environment), ExtractiveAnswerer(evaluator)
+    return Parts(
+        retriever=IndexRetriever(index),
+        evaluator=evaluator,
+        model=model,
+        quoter=quoter,
+        searcher=searcher,
+        reader=choose_reader(environment) if searcher else None,
+        reflection=choose_reflection(environment, evaluator, quoter, model),
+    )

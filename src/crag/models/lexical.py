@@ -1,0 +1,163 @@
+"""What words alone tell: features of question and text, blended with a model's output.
+
+A small encoder trained on answers forgets some of what plain matching knows: that the question's
+rare words stand in the text, together, or in its title. The features cost a fraction of a
+millisecond and put that back.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crag.errors import EvaluatorError
+from crag.models.tensors import read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+LEXICAL = "lexical.safetensors"
+FEATURES = (
+    "question_in_text",
+    "question_in_text_or_title",
+    "title_in_question",
+    "question_in_title",
+    "run_in_text",
+    "run_in_title",
+    "question_in_window",
+    "length",
+    "title_stands_in_question",
+)
+"""Shares by weight, in [0, 1], but `length`, the logarithm of the number of tokens, and the last,
+which is 1 if the whole title is a run within the question, else 0. A token weighs its inverse
+document frequency. A run is the longest common sequence without a gap; a window is thirty tokens of
+the text."""
+_MORE = 2
+"""Numbers of a blend besides the features' weights: that of the output, and the intercept."""
+_NEAR = 1e-6
+_WINDOW, _STRIDE = 30, 15
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Blend:
+    """A logistic regression on a model's output and the features above."""
+
+    rarity: NDArray[np.float32]
+    """Inverse document frequency of each token of the vocabulary, in the training texts."""
+    weights: Floats
+    """Of the model's output, then of each feature."""
+    intercept: float
+
+    def logits(self, outputs: Floats, features: Floats) -> Floats:
+        """Return the blend of `outputs` (n,) and `features` (n, 9)."""
+        blended: Floats = np.c_[outputs, features] @ self.weights + self.intercept
+        return blended
+
+    def features(self, encodings: "Sequence[Encoding]", titles: Sequence[str]) -> Floats:
+        """Return the features (n, 9) of encoded pairs whose texts begin with these titles."""
+        rows = [
+            features(*_parts(encoding, title), self.rarity)
+            for encoding, title in zip(encodings, titles, strict=True)
+        ]
+        return np.array(rows).reshape(len(rows), len(FEATURES))
+
+    def write(self, path: Path) -> None:
+        """Write it, whole or not at all."""
+        numbers = np.r_[self.weights, self.intercept]
+        write_tensors(path, {"rarity": self.rarity.astype(np.float16), "blend": numbers})
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read what `write` wrote.
+
+        Raises:
+            EvaluatorError: it cannot be read, or belongs to other features.
+        """
+        stored = read_tensors(path)
+        numbers = stored.get("blend", np.zeros(0)).astype(np.float64)
+        if "rarity" not in stored or len(numbers) != len(FEATURES) + _MORE:
+            message = (
+                f"{path} holds no blend of the {len(FEATURES)} lexical features of this version; "
+                "train the evaluator again: crag train"
+            )
+            raise EvaluatorError(message)
+        return cls(stored["rarity"].astype(np.float32), numbers[:-1], float(numbers[-1]))
+
+
+def rarity_of(texts: Iterable[Iterable[int]], vocabulary: int) -> NDArray[np.float32]:
+    """Return log((N + 1) / (n + 1)) for each token: N texts, n of which hold it."""
+    seen = np.zeros(vocabulary)
+    count = 0
+    for tokens in texts:
+        seen[np.unique(np.fromiter(tokens, dtype=np.int64))] += 1
+        count += 1
+    return np.log((count + 1) / (seen + 1)).astype(np.float32)
+
+
+def features(
+    question: NDArray[np.int64],
+    title: NDArray[np.int64],
+    text: NDArray[np.int64],
+    rarity: NDArray[np.float32],
+) -> list[float]:
+    """Return `FEATURES` of one pair, all three as tokens without special ones."""
+    weight = rarity[question]
+    whole = float(weight.sum()) or 1.0
+    in_text, in_title = np.isin(question, text), np.isin(question, title)
+    title_weight = float(rarity[title].astype(np.float64).sum())
+    run_in_title = _longest_run(question, title, rarity)
+    return [
+        float(weight[in_text].sum()) / whole,
+        float(weight[in_text | in_title].sum()) / whole,
+        float(rarity[title[np.isin(title, question)]].sum()) / (title_weight or 1.0),
+        float(weight[in_title].sum()) / whole,
+        _longest_run(question, text, rarity) / whole,
+        run_in_title / whole,
+        _best_window(question, text, rarity) / whole,
+        float(np.log1p(len(text))),
+        float(title_weight > 0 and run_in_title > title_weight - _NEAR),
+    ]
+
+
+def title_of(text: str) -> str:
+    """Return the title of ``title // text`` without its part in brackets; empty if it has none."""
+    title, separator, _ = text.partition(" // ")
+    return title.partition(" (")[0] if separator else ""
+
+
+def _parts(
+    encoding: "Encoding", title: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    ids = np.asarray(encoding.ids)
+    side = np.array([-1 if part is None else part for part in encoding.sequence_ids])
+    ends = np.array([end for _, end in encoding.offsets])
+    titled = (side == 1) & (ends <= len(title))
+    return ids[side == 0], ids[titled], ids[(side == 1) & ~titled]
+
+
+def _longest_run(
+    question: NDArray[np.int64], text: NDArray[np.int64], rarity: NDArray[np.float32]
+) -> float:
+    best = 0.0
+    runs = np.zeros(len(text) + 1)
+    for token in question:
+        following = np.where(text == token, runs[:-1] + rarity[token], 0.0)
+        runs = np.r_[0.0, following]
+        best = max(best, float(following.max(initial=0.0)))
+    return best
+
+
+def _best_window(
+    question: NDArray[np.int64], text: NDArray[np.int64], rarity: NDArray[np.float32]
+) -> float:
+    tokens = np.unique(question)
+    present = text[None, :] == tokens[:, None]
+    starts = range(0, max(1, len(text) - _STRIDE), _STRIDE)
+    held = [present[:, start : start + _WINDOW].any(axis=1) for start in starts]
+    # As a product of matrices numpy warned of invalid values here, of which there are none.
+    weighed = (np.array(held) * rarity[tokens]).sum(axis=1)
+    return float(weighed.max(initial=0.0))

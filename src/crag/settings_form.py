@@ -1,0 +1,125 @@
+"""How forms show the settings: their groups, their order, and a title in plain words for each.
+
+Studio and the page at `/` draw their forms from the JSON schema of the settings, in the order of
+its properties. Each property gets a `title`, a `group`, and as `langgraph_nodes` the nodes that
+read it, where Studio offers it too.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+
+class Shown(NamedTuple):
+    """What a form shows of one setting beside its description, default and bounds."""
+
+    title: str
+    nodes: str
+    """The nodes that read it, between spaces; those within `web` and `reflect` go by these names.
+    Empty for a setting that only chooses the way between nodes."""
+
+
+_SELF = "decide offer reflect"
+
+GROUPS: Mapping[str, Mapping[str, Shown]] = {
+    "Task": {
+        "task": Shown("Task and its preset", f"web generate {_SELF}"),
+    },
+    "Retrieval": {
+        "k": Shown("Documents to retrieve", "retrieve"),
+    },
+    "Evaluator and action": {
+        "upper": Shown("Upper threshold", "grade"),
+        "lower": Shown("Lower threshold", "grade"),
+        "titles": Shown("Where titles are scored", "grade refine web"),
+        "without": Shown("Leave out an action", "grade"),
+        "single_threshold": Shown("Threshold without Ambiguous", "grade"),
+        "only": Shown("Always take this action", "grade"),
+    },
+    "Refinement": {
+        "refine": Shown("Refine the documents", "refine"),
+        "decomposition": Shown("How documents are cut", "refine"),
+        "strip_threshold": Shown("Strip threshold", "refine web"),
+        "strips_kept": Shown("Strips to keep", "refine web"),
+        "strip_order": Shown("Order of kept strips", "generate offer"),
+    },
+    "Web search": {
+        "confirm_web": Shown("Ask me before searching", "web"),
+        "rewrite": Shown("Rewrite the question into keywords", "web"),
+        "web_results": Shown("Search results to use", "web"),
+        "wikipedia": Shown("Results from Wikipedia", "web"),
+        "read_pages": Shown("Read the pages found", "web"),
+        "select": Shown("Filter web text", "web"),
+        "obey_robots": Shown("Obey robots.txt", "web"),
+        "requests_per_site": Shown("Requests to one site at a time", "web"),
+        "cache_hours": Shown("Hours to keep pages", "web"),
+    },
+    "Answer": {
+        "require_citations": Shown("Require citations", "generate"),
+        "allow_own_knowledge": Shown("Allow the model's own knowledge", "generate reflect"),
+    },
+    "Chat": {
+        "contextualize": Shown("Complete follow-up questions", ""),
+        "history_messages": Shown("Earlier messages to read", "contextualize"),
+    },
+    "Reflection": {
+        "form": Shown("Form of the answer", _SELF),
+        "self_crag_knowledge": Shown("Knowledge for Self-CRAG", "prepare_passages"),
+        "knowledge_title": Shown("Title of that knowledge", "prepare_passages"),
+        "retrieval_mode": Shown("When to retrieve", "decide reflect"),
+        "delta": Shown("Retrieve above this share", "decide reflect"),
+        "segment_retrieval": Shown("Passages for later segments", "reflect"),
+        "skip_used_passages": Shown("Offer each passage once", "reflect"),
+        "weight_relevance": Shown("Weight of relevance", "reflect"),
+        "weight_support": Shown("Weight of support", "reflect"),
+        "weight_utility": Shown("Weight of usefulness", "reflect"),
+        "sequence_score": Shown("Count the model's confidence", "reflect"),
+        "accumulation": Shown("How segment scores add up", "reflect"),
+        "constraints": Shown("Weigh critiques, or exclude by them", "reflect"),
+        "undesired": Shown("Critiques that exclude", "reflect"),
+        "ignore_no_support": Shown("Leave out unsupported segments", "reflect"),
+        "beam_width": Shown("Hypotheses to keep", "reflect"),
+        "max_depth": Shown("Most segments of an answer", "reflect"),
+        "compat": Shown("Quirks of the released code", "decide reflect"),
+    },
+    "Budgets": {
+        "max_llm_calls": Shown("Model calls", "contextualize web generate"),
+        "max_answer_tokens": Shown("Tokens of the answer", "generate"),
+        "max_question_characters": Shown(
+            "Characters of a question", "contextualize decide retrieve"
+        ),
+        "max_searches": Shown("Web searches", "web"),
+        "max_pages": Shown("Pages to read", "web"),
+        "max_web_seconds": Shown("Seconds for the web", "web"),
+        "max_web_bytes": Shown("Bytes of all pages", "web"),
+        "page_seconds": Shown("Seconds for one page", "web"),
+        "page_bytes": Shown("Bytes of one page", "web"),
+        "max_paragraphs": Shown("Web paragraphs to judge", "web"),
+        "max_segment_tokens": Shown("Tokens of a segment", "reflect"),
+        "max_reflection_tokens": Shown("Tokens of all candidates", "reflect"),
+        "max_reflection_seconds": Shown("Seconds for reflection", "reflect"),
+    },
+}
+"""Groups in the order of the form, each with its settings in theirs."""
+
+
+def arrange(schema: dict[str, Any]) -> None:
+    """Bring the properties of the settings' JSON schema into the order of the form, in place.
+
+    Descriptions are written on one line. A setting that no group names keeps its own title and
+    comes last.
+    """
+    fields: dict[str, dict[str, Any]] = schema["properties"]
+    for field in fields.values():
+        field["description"] = " ".join(field["description"].split())
+    shown = {name: fields[name] | extra for name, extra in _extras() if name in fields}
+    unnamed = {name: field for name, field in fields.items() if name not in shown}
+    schema["properties"] = shown | unnamed
+
+
+def _extras() -> Iterator[tuple[str, dict[str, Any]]]:
+    for group, settings in GROUPS.items():
+        for name, (title, nodes) in settings.items():
+            extra: dict[str, Any] = {"title": title, "group": group}
+            if nodes:
+                extra["langgraph_nodes"] = nodes.split()
+            yield name, extra

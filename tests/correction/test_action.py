@@ -1,0 +1,65 @@
+"""The action trigger, over all scores and thresholds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crag.correction.action import decide, limits, replaced
+from crag.settings import Settings
+
+numbers = st.floats(-2, 2, allow_nan=False)
+bounds = st.tuples(numbers, numbers).map(sorted)
+
+
+@given(st.lists(numbers), bounds)
+def test_the_best_score_decides(scores: list[float], between: list[float]) -> None:
+    lower, upper = between
+    action = decide(scores, upper, lower)
+    assert (action == "correct") == any(score >= upper for score in scores)
+    assert (action == "incorrect") == all(score < lower for score in scores)
+
+
+@given(st.lists(numbers), bounds)
+def test_order_of_documents_does_not_matter(scores: list[float], between: list[float]) -> None:
+    lower, upper = between
+    assert decide(scores, upper, lower) == decide(scores[::-1], upper, lower)
+
+
+@given(st.lists(numbers, min_size=1), bounds, numbers)
+def test_one_more_document_never_makes_it_worse(
+    scores: list[float], between: list[float], extra: float
+) -> None:
+    lower, upper = between
+    rank = ["incorrect", "ambiguous", "correct"].index
+    assert rank(decide([*scores, extra], upper, lower)) >= rank(decide(scores, upper, lower))
+
+
+def test_equality_counts_as_reached_and_nothing_is_incorrect() -> None:
+    assert decide([0.5], 0.5, -0.5) == "correct"
+    assert decide([-0.5], 0.5, -0.5) == "ambiguous"
+    assert decide([], 0.5, -0.5) == "incorrect"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (Settings(), (0.5, -0.5)),
+        (Settings(upper=0.7), (0.7, -0.5)),
+        (Settings(upper=-0.8), (-0.8, -0.8)),
+        (Settings(lower=0.6), (0.6, 0.6)),
+        (Settings(without="ambiguous"), (0.0, 0.0)),
+        (Settings(without="ambiguous", single_threshold=0.3), (0.3, 0.3)),
+    ],
+)
+def test_limits_in_force(settings: Settings, expected: tuple[float, float]) -> None:
+    assert limits(0.5, -0.5, settings) == expected
+
+
+def test_replacement_leaves_the_other_actions_alone() -> None:
+    without = Settings(without="correct")
+    assert [replaced(action, without) for action in ("correct", "ambiguous", "incorrect")] == [
+        "ambiguous",
+        "ambiguous",
+        "incorrect",
+    ]
+    assert replaced("incorrect", Settings(only="correct")) == "correct"

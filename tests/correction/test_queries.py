@@ -1,0 +1,90 @@
+"""Queries that search services take."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crag.correction.queries import LONGEST, cut, keywords, read_query, without_operators
+
+
+@pytest.mark.parametrize(
+    ("reply", "query"),
+    [
+        ("Henry Feilden, occupation", "Henry Feilden, occupation"),
+        ('"Ada Lovelace,\n first program"', "Ada Lovelace, first program"),
+        ("Query: Ada Lovelace", "Ada Lovelace"),
+        ("search query: Ada\n", "Ada"),
+        ("Keywords:\nAda\nprogram", "Ada, program"),
+        ("site:wikipedia.org Ada Lovelace", "Ada Lovelace"),
+        ("Ada -Byron +program", "Ada Byron program"),
+        ("(Ada OR Babbage) AND engine", "Ada Babbage engine"),
+        ("intitle:Ada filetype:pdf notes", "notes"),
+        ("!w Ada :en", "w Ada en"),
+        ("2:1 victory, 3-2 final", "2:1 victory, 3-2 final"),
+        ("C++ templates, state-of-the-art", "C++ templates, state-of-the-art"),
+        ("AC/DC albums", "AC/DC albums"),
+        ("エイダ・ラブレス", "エイダ・ラブレス"),
+    ],
+)
+def test_replies_that_hold_a_query(reply: str, query: str) -> None:
+    assert read_query(reply) == query
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        " \n ",
+        '""',
+        "...",
+        "query:",
+        "site:example.org",
+        "word " * 33,
+        "\n".join(["a line"] * 20),
+    ],
+)
+def test_replies_that_hold_none(reply: str) -> None:
+    assert read_query(reply) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("What is Henry Feilden's occupation?", "Henry Feilden occupation"),
+        ("In what city was Billy Carlson born?", "city Billy Carlson born"),
+        ("Who is Ada Lovelace?", "Ada Lovelace"),
+        ("What sport does the Kiribati men's national team play?",
+         "sport Kiribati men national team play"),
+        ("Who was he?", "Who was he?"),
+        ("Was war der erste Computer?", "war der erste Computer"),
+        ("site:evil.org what is a kettle", "kettle"),
+        ("Is U.S. steel cheaper than E.U. steel?", "U.S steel cheaper E.U"),
+        ("東京はどこですか?", "東京はどこですか"),
+    ],
+)  # fmt: skip
+def test_keywords(question: str, found: str) -> None:
+    assert keywords(question) == found
+
+
+@given(st.text(max_size=900), st.integers(20, 500))
+def test_no_query_is_too_long_or_an_instruction(text: str, longest: int) -> None:
+    for query in (keywords(text, longest), read_query(text, longest) or ""):
+        assert len(query) <= longest
+        assert "\n" not in query
+    query = read_query(text, longest)
+    assert query is None or (query.strip() == query and any(c.isalnum() for c in query))
+
+
+@given(st.text(alphabet="ab -+!:()\"'|", max_size=60))
+def test_taking_operators_out_again_changes_nothing(text: str) -> None:
+    once = without_operators(text)
+    assert not once.startswith(("-", "+", "!"))
+    assert '"' not in once
+    assert without_operators(without_operators(once)) == without_operators(once)
+
+
+def test_a_cut_falls_between_words() -> None:
+    assert cut("one two three", 9) == "one two"
+    assert cut("one two three", 7) == "one two"
+    assert cut("unbreakable", 4) == "unbr"
+    assert cut("short", LONGEST) == "short"

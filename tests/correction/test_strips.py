@@ -1,0 +1,135 @@
+"""Decomposition, filter and recomposition."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crag.correction.strips import choose, decompose, recompose
+from crag.settings import Settings
+from crag.state import Source, Strip
+from crag.text.sentences import sentences_of
+
+SOURCE = Source(id="1", title="", url="", position="")
+TEXT = (
+    "Dr. Smith was born in 1950. He studied in Paris! Did he like it? Nobody knows that today. "
+    "He died in 2001."
+)
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+@given(st.text(max_size=400))
+def test_the_default_mode_loses_no_text(text: str) -> None:
+    assert squeezed("".join(decompose(text))) == squeezed(text)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["word", "Dr.", "end.", "Why?", "3.5", "\n\n", "- item"]), max_size=500
+    )
+)
+def test_prose_loses_no_text_either(pieces: list[str]) -> None:
+    text = " ".join(pieces)
+    for mode in ("sentences", "fixed_num", "selection"):
+        assert squeezed("".join(decompose(text, mode))) == squeezed(text)
+
+
+def test_two_sentences_are_one_strip_and_more_are_units_of_three() -> None:
+    assert decompose("One is here. Two is there.") == ["One is here. Two is there."]
+    assert decompose(TEXT) == [
+        "Dr. Smith was born in 1950. He studied in Paris! Did he like it?",
+        "Nobody knows that today. He died in 2001.",
+    ]
+
+
+def test_a_heading_opens_a_strip_and_line_breaks_stay() -> None:
+    text = "Before it.\n\n## Care\n\nUse vinegar. Do it often.\n\n### Last\n"
+    assert decompose(text) == [
+        "Before it.",
+        "## Care\n\nUse vinegar. Do it often.",
+        "### Last",
+    ]
+
+
+def test_text_without_sentence_ends_is_cut_into_pieces_an_evaluator_can_read() -> None:
+    strips = decompose(" ".join(["word"] * 100_000))
+    assert max(len(strip.split()) for strip in strips) <= 360
+    assert sum(len(strip.split()) for strip in strips) == 100_000
+
+
+def test_selection_takes_the_passage_whole() -> None:
+    assert decompose("One.\nTwo. Three. Four.", "selection") == ["One. Two. Three. Four."]
+
+
+def test_excerption_follows_the_official_rules() -> None:
+    text = (
+        "The first sentence has quite some words. Short one. "
+        "The second long sentence has also enough words. "
+        "The second long sentence has also enough words. "
+        "A third long sentence comes after the others? "
+        "And a fourth long sentence closes this text"
+    )
+    first = (
+        "The first sentence has quite some wordsShort one The second long sentence has also "
+        "enough words A third long sentence comes after the others"
+    )
+    second = "And a fourth long sentence closes this text"
+    assert decompose(text, "excerption") == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("words", "lengths"),
+    [(3, [3]), (50, [50]), (59, [59]), (60, [50, 10]), (105, [50, 55]), (120, [50, 50, 20])],
+)
+def test_fixed_windows(words: int, lengths: list[int]) -> None:
+    strips = decompose(" ".join(map(str, range(words))), "fixed_num")
+    assert [len(strip.split()) for strip in strips] == lengths
+
+
+@pytest.mark.parametrize("mode", ["sentences", "selection", "excerption", "fixed_num"])
+def test_white_space_has_no_strips(mode: str) -> None:
+    assert decompose(" \n\t ", mode) == []  # type: ignore[arg-type]
+
+
+@given(st.lists(st.floats(-1, 1), max_size=40), st.integers(1, 10))
+def test_filter_keeps_the_best_that_pass(scores: list[float], limit: int) -> None:
+    verdicts = choose(scores, Settings(strips_kept=limit))
+    kept = [score for score, (keep, _) in zip(scores, verdicts, strict=True) if keep]
+    dropped = [score for score, (keep, _) in zip(scores, verdicts, strict=True) if not keep]
+    passing = [score for score in scores if score >= -0.5]
+    assert len(kept) == min(limit, max(len(passing), 1), len(scores))
+    assert not kept or not dropped or min(kept) >= max(dropped)
+    assert all(reason for _, reason in verdicts)
+
+
+def test_ties_go_to_the_earlier_strip_and_at_least_one_is_kept() -> None:
+    assert [keep for keep, _ in choose([0.3, 0.3, 0.3], Settings(strips_kept=2))] == [
+        True, True, False,
+    ]  # fmt: skip
+    assert choose([-0.9, -0.8], Settings()) == [
+        (False, "below the strip threshold -0.5"),
+        (True, "best of those below the strip threshold"),
+    ]
+
+
+def test_no_threshold_as_in_the_official_code() -> None:
+    verdicts = choose([-0.9, -0.8, 0.1], Settings(strip_threshold=None, strips_kept=2))
+    assert [keep for keep, _ in verdicts] == [False, True, True]
+
+
+def test_recomposition_order() -> None:
+    strips = [
+        Strip(text=name, source=SOURCE, score=score, kept=kept, reason="")
+        for name, score, kept in [("a", 0.1, True), ("b", 0.9, True), ("c", 1.0, False)]
+    ]
+    assert [s["text"] for s in recompose(strips, Settings())] == ["a", "b"]
+    assert [s["text"] for s in recompose(strips, Settings(strip_order="score"))] == ["b", "a"]
+
+
+def test_abbreviations_do_not_end_sentences() -> None:
+    assert sentences_of("Dr. Smith lives in the U.S. today. He is 3.5 years in.") == [
+        "Dr. Smith lives in the U.S. today.",
+        "He is 3.5 years in.",
+    ]

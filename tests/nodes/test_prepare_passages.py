@@ -1,0 +1,136 @@
+"""What reflection is offered: documents as they are, graded, or the knowledge made of them."""
+
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from crag.nodes.prepare_passages import PreparePassages
+from crag.settings import Settings
+from crag.state import Source, Strip
+
+DOCUMENTS = [
+    Document(f"Text {n}.", metadata={"title": f"T{n}", "source": f"{n}.md"}) for n in range(3)
+]
+LIMITS = {"upper": 0.5, "lower": -0.5}
+
+
+def strip(text: str, *, kept: bool = True, score: float = 0.0, title: str = "S") -> Strip:
+    source = Source(id=text, title=title, url=f"{text}.md", position="")
+    return Strip(text=text, source=source, score=score, kept=kept, reason="")
+
+
+def offered(state: Any, *, prepared: bool = True, **settings: Any) -> list[Any]:
+    context = Settings.model_validate(settings)
+    return [
+        *PreparePassages(prepared=prepared).run({"documents": DOCUMENTS} | state, context)[
+            "passages"
+        ]
+    ]
+
+
+KNOWN: dict[str, Any] = {
+    "action": "ambiguous",
+    "internal": [strip("in 1"), strip("out", kept=False), strip(" in 2 ", score=0.9)],
+    "external": [strip("web 1"), strip("web 2"), strip("no", kept=False)],
+}
+
+
+def test_documents_are_offered_as_they_are() -> None:
+    found = offered({}, prepared=False)
+    assert [(p["title"], p["text"], p["label"], p["grade"]) for p in found] == [
+        (f"T{n}", f"Text {n}.", "document", "") for n in range(3)
+    ]
+    assert [p["strips"][0]["source"]["url"] for p in found] == ["0.md", "1.md", "2.md"]
+
+
+def test_documents_without_text_are_left_out_and_the_rest_keep_their_places() -> None:
+    blank = [Document(" \n"), Document("One."), Document("")]
+    graded = {"documents": blank, "scores": [0.9, 0.1, -0.9], "thresholds": LIMITS}
+    (found,) = offered(graded, form="poster")
+    assert (found["text"], found["grade"]) == ("One.", "medium")
+    assert found["strips"][0]["source"]["id"] == "document-2"
+
+
+@pytest.mark.parametrize(
+    ("score", "grade"),
+    [(0.5, "high"), (0.49, "medium"), (-0.5, "medium"), (-0.51, "low"), (float("-inf"), "low")],
+)
+def test_the_posters_grades_are_cut_at_the_thresholds(score: float, grade: str) -> None:
+    graded = {"scores": [score] * 3, "thresholds": LIMITS}
+    found = offered(graded, form="poster")
+    assert [p["grade"] for p in found] == [grade] * 3
+    assert [p["strips"][0]["score"] for p in found] == [score] * 3
+    assert [p["label"] for p in found] == ["document"] * 3
+
+
+@pytest.mark.parametrize(
+    ("action", "label"),
+    [("correct", "correct"), ("incorrect", "incorrect"), ("ambiguous", "ambiguous")],
+)
+def test_routed_offers_one_text_of_what_is_there(action: str, label: str) -> None:
+    (found,) = offered(KNOWN | {"action": action})
+    assert (found["label"], found["title"]) == (label, "S")
+    assert found["text"] == "in 1\nin 2\nweb 1\nweb 2"
+    assert [s["text"] for s in found["strips"]] == ["in 1", " in 2 ", "web 1", "web 2"]
+
+
+def test_assembled_offers_exactly_three() -> None:
+    found = offered(KNOWN, self_crag_knowledge="assembled")
+    assert [(p["label"], p["text"]) for p in found] == [
+        ("correct", "in 1\nin 2"),
+        ("incorrect", "web 1\nweb 2"),
+        ("ambiguous", "in 1\nin 2\nweb 1\nweb 2"),
+    ]
+
+
+def test_distributed_offers_each_piece_of_the_web_alone() -> None:
+    found = offered(KNOWN, self_crag_knowledge="distributed")
+    assert [(p["label"], p["text"]) for p in found] == [
+        ("correct", "in 1\nin 2"),
+        ("web", "web 1"),
+        ("web", "web 2"),
+        ("ambiguous", "in 1\nin 2\nweb 1\nweb 2"),
+    ]
+
+
+@pytest.mark.parametrize("knowledge", ["routed", "assembled", "distributed"])
+def test_without_strips_nothing_is_offered(knowledge: str) -> None:
+    nothing = {"action": "incorrect", "internal": [strip("x", kept=False)], "external": []}
+    assert offered(nothing, self_crag_knowledge=knowledge) == []
+
+
+def test_a_kind_without_strips_is_left_out() -> None:
+    found = offered(KNOWN | {"internal": []}, self_crag_knowledge="assembled")
+    assert [p["label"] for p in found] == ["incorrect", "ambiguous"]
+
+
+def test_without_documents_the_first_strip_gives_the_title() -> None:
+    (found,) = offered({"documents": [], "action": "incorrect", "external": [strip("a")]})
+    assert found["title"] == "S"
+
+
+def test_the_order_of_strips_is_that_of_the_settings() -> None:
+    (found,) = offered(KNOWN | {"external": []}, strip_order="score")
+    assert found["text"] == "in 2\nin 1"
+
+
+def test_the_papers_tasks_join_by_semicolons() -> None:
+    (found,) = offered(KNOWN, task="popqa")
+    assert found["text"] == "in 1; in 2; web 1; web 2"
+
+
+def test_knowledge_bears_the_title_of_its_best_strip_or_of_the_first_document() -> None:
+    state = {
+        "action": "ambiguous",
+        "internal": [strip("one", score=0.1, title="One"), strip("two", score=0.9, title="Two")],
+        "external": [strip("web", score=0.5, title="Web"), strip("odd", title="Odd")],
+    }
+    assert [p["title"] for p in offered(state)] == ["Two"]
+    assert [p["title"] for p in offered(state, knowledge_title="first_document")] == ["T0"]
+    assert [p["title"] for p in offered(state, task="popqa")] == ["T0"]
+    unscored: Any = {
+        "action": "correct",
+        "external": [{**strip("web", title="Web"), "score": None}],
+    }
+    assert [p["title"] for p in offered(unscored)] == ["Web"]

@@ -1,0 +1,182 @@
+"""Pages, snippets, and what reading may cost."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from crag.nodes.read_pages import ReadPages
+from crag.parts import Hit, Page, ReadingLimits
+from crag.settings import Settings
+from crag.state import FoundHit, State
+from crag.testing import FakeReader
+
+ADA, ENGINE, SHOP = (f"https://example.org/{name}" for name in ("ada", "engine", "shop"))
+PAGES = {ADA: ["Ada wrote a program.", "She was born in 1815."], ENGINE: ["It was never built."]}
+
+
+def hit(url: str, text: str = "", snippet: str = "A snippet.", title: str = "Hit") -> FoundHit:
+    return FoundHit(title=title, url=url, snippet=snippet, text=text)
+
+
+def state(*hits: FoundHit, milliseconds: int = 0) -> State:
+    return State(question="q", hits=list(hits), usage={"web_milliseconds": milliseconds})
+
+
+async def read(reader: Any, given: State, settings: Settings, way: str) -> Any:
+    node = ReadPages(reader)
+    return node.run(given, settings) if way == "run" else await node.arun(given, settings)
+
+
+ways = pytest.mark.parametrize("way", ["run", "arun"])
+
+
+@ways
+async def test_paragraphs_in_the_order_of_the_hits(way: str) -> None:
+    reader = FakeReader(PAGES)
+    update = await read(reader, state(hit(ENGINE), hit(ADA)), Settings(), way)
+    assert [strip["text"] for strip in update["external"]] == [*PAGES[ENGINE], *PAGES[ADA]]
+    assert update["external"][2]["source"] == {
+        "id": "hit-2",
+        "title": "A page",
+        "url": ADA,
+        "position": "paragraph 2",
+    }
+    assert all(strip["score"] is None and not strip["kept"] for strip in update["external"])
+    assert [(page["status"], page["paragraphs"]) for page in update["pages"]] == [
+        ("read", 1),
+        ("read", 2),
+    ]
+    assert update["usage"]["pages"] == 2
+    assert update["usage"]["page_bytes"] == sum(
+        len(text) for page in PAGES.values() for text in page
+    )
+    assert reader.calls[0][0] == [ENGINE, ADA]
+    assert update["events"] == []
+
+
+@ways
+async def test_a_page_that_fails_is_replaced_by_its_snippet(way: str) -> None:
+    update = await read(FakeReader(PAGES), state(hit(SHOP), hit(ENGINE)), Settings(), way)
+    assert [strip["text"] for strip in update["external"]] == ["A snippet.", *PAGES[ENGINE]]
+    (entry,) = update["events"]
+    assert (entry["kind"], entry["fallback"]) == ("page_failed", "its snippet serves")
+    assert entry["detail"] == f"{SHOP}: there is no such page"
+    assert update["pages"][0]["status"] == "failed"
+
+
+@ways
+@pytest.mark.parametrize("error", [OSError("cut"), TimeoutError(), ValueError("odd")])
+async def test_a_reader_that_raises_leaves_the_snippets(error: Exception, way: str) -> None:
+    update = await read(FakeReader(error=error), state(hit(ADA), hit(SHOP)), Settings(), way)
+    assert [strip["text"] for strip in update["external"]] == ["A snippet."] * 2
+    assert [entry["kind"] for entry in update["events"]] == ["page_failed"] * 2
+
+
+class Short(FakeReader):
+    """Returns fewer pages than it was asked for."""
+
+    def read(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
+        return super().read(urls, limits)[1:]
+
+
+@ways
+async def test_a_reader_that_breaks_its_contract(way: str) -> None:
+    update = await read(Short(PAGES), state(hit(ADA), hit(ENGINE)), Settings(), way)
+    assert [strip["text"] for strip in update["external"]] == ["A snippet."] * 2
+    assert "returned 1 of 2 pages" in update["events"][0]["detail"]
+
+
+def test_a_hit_without_snippet_gives_its_title_and_an_empty_one_nothing() -> None:
+    found = [hit(ADA, snippet=" ", title="Says it all"), hit(SHOP, snippet="", title=" ")]
+    update = ReadPages(None).run(state(*found), Settings())
+    assert [strip["text"] for strip in update["external"]] == ["Says it all"]
+    assert update["pages"] == []
+    assert update["events"] == []
+
+
+def test_text_that_came_with_the_hit_saves_the_visit() -> None:
+    reader = FakeReader(PAGES)
+    given = hit(SHOP, text="A first paragraph.\n\nAnd a second one.")
+    update = ReadPages(reader).run(state(given, hit(ENGINE)), Settings(max_pages=1))
+    assert reader.calls[0][0] == [ENGINE]
+    assert [strip["text"] for strip in update["external"][:2]] == [
+        "A first paragraph.",
+        "And a second one.",
+    ]
+    assert [page["status"] for page in update["pages"]] == ["given", "read"]
+    assert update["usage"]["pages"] == 1
+    assert all(not found["text"] for found in update["hits"])  # It is in the strips now.
+
+
+def test_no_reader_still_takes_what_came_with_the_hit() -> None:
+    update = ReadPages(None).run(state(hit(SHOP, text="A whole page of text.")), Settings())
+    assert update["external"][0]["text"] == "A whole page of text."
+
+
+def test_switched_off() -> None:
+    reader = FakeReader(PAGES)
+    given = state(hit(ADA), hit(SHOP, text="A whole page of text."))
+    update = ReadPages(reader).run(given, Settings(read_pages=False))
+    assert reader.calls == []
+    assert [strip["text"] for strip in update["external"]] == ["A snippet."] * 2
+    assert update["pages"] == update["events"] == []
+
+
+def test_a_budget_of_pages() -> None:
+    reader = FakeReader(PAGES)
+    update = ReadPages(reader).run(state(hit(ADA), hit(ENGINE), hit(SHOP)), Settings(max_pages=1))
+    assert reader.calls[0][0] == [ADA]
+    assert [strip["text"] for strip in update["external"]] == [*PAGES[ADA], *["A snippet."] * 2]
+    (entry,) = update["events"]
+    assert (entry["kind"], entry["detail"]) == ("pages_skipped", "max_pages is 1; not read: 2")
+
+
+def test_limits_reach_the_reader_less_what_the_search_took() -> None:
+    reader = FakeReader(PAGES)
+    settings = Settings(
+        max_web_seconds=9, page_seconds=3, max_web_bytes=5000, page_bytes=2000,
+        obey_robots=False, requests_per_site=2, cache_hours=0,
+    )  # fmt: skip
+    ReadPages(reader).run(state(hit(ADA), milliseconds=4000), settings)
+    assert reader.calls[0][1] == ReadingLimits(
+        5.0, 3.0, 5000, 2000, robots=False, per_site=2, cache_hours=0.0
+    )
+
+
+def test_no_time_left() -> None:
+    reader = FakeReader(PAGES)
+    update = ReadPages(reader).run(state(hit(ADA), milliseconds=30_000), Settings())
+    assert reader.calls == []
+    assert "no time was left after the search" in update["events"][0]["detail"]
+    assert [strip["text"] for strip in update["external"]] == ["A snippet."]
+    assert update["usage"]["pages"] == 0
+
+
+@pytest.mark.parametrize("titles", ["passage", "none"])
+def test_the_official_form_of_a_paragraph(titles: Any) -> None:
+    update = ReadPages(FakeReader(PAGES)).run(state(hit(ENGINE)), Settings(titles=titles))
+    assert update["external"][0]["text"] == "A page: It was never built."
+
+
+def test_nothing_found_is_nothing_read() -> None:
+    reader = FakeReader(PAGES)
+    update = ReadPages(reader).run(state(), Settings())
+    assert reader.calls == []
+    assert update["external"] == update["pages"] == update["events"] == []
+
+
+def test_pages_from_the_cache_are_told_apart() -> None:
+    class Cached(FakeReader):
+        def read(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
+            return [
+                page._replace(cached=True, fetched_bytes=0) for page in super().read(urls, limits)
+            ]
+
+    update = ReadPages(Cached(PAGES)).run(state(hit(ADA)), Settings())
+    assert update["pages"][0]["status"] == "cached"
+    assert (update["usage"]["pages"], update["usage"]["cached_pages"]) == (0, 1)
+
+
+def test_hits_are_parts_hits() -> None:
+    assert set(FoundHit.__annotations__) == set(Hit._fields)

@@ -1,0 +1,69 @@
+"""What the environment says about the web."""
+
+from pathlib import Path
+
+import pytest
+
+from crag.errors import SettingsError
+from crag.runtime.environment import Environment
+
+
+@pytest.fixture(autouse=True)
+def _no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # A .env file of whoever runs the tests is not read.
+
+
+def test_nothing_is_configured_by_default() -> None:
+    found = Environment()
+    assert (found.tavily_base_url, found.searxng_url, found.wikipedia_url) == (None, None, None)
+    assert (found.wikipedia_language, found.contact) == ("en", "")
+    assert found.page_cache == Path(".crag/pages.sqlite")
+    assert found.allow_loopback is False
+
+
+@pytest.mark.parametrize(
+    ("variable", "field"),
+    [
+        ("TAVILY_BASE_URL", "tavily_base_url"),
+        ("CRAG_TAVILY_URL", "tavily_base_url"),
+        ("SEARXNG_URL", "searxng_url"),
+        ("CRAG_SEARXNG_URL", "searxng_url"),
+        ("CRAG_WIKIPEDIA_URL", "wikipedia_url"),
+        ("CRAG_WIKIPEDIA_LANGUAGE", "wikipedia_language"),
+        ("CRAG_CONTACT", "contact"),
+        ("CRAG_SEARCH", "search"),
+    ],
+)
+def test_each_variable_has_its_field(
+    variable: str, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "value")
+    assert getattr(Environment(), field) == "value"
+
+
+def test_a_file_named_env_counts_too() -> None:
+    Path(".env").write_text(
+        "SEARXNG_URL=http://localhost:8888\nCRAG_PAGE_CACHE=kept/pages.sqlite\n"
+    )
+    found = Environment()
+    assert found.searxng_url == "http://localhost:8888"
+    assert found.page_cache == Path("kept/pages.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("true", True), ("1", True), ("Yes", True), ("off", False), ("", False)]
+)
+def test_a_switch_is_on_or_off(value: str, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRAG_ALLOW_LOOPBACK", value)
+    assert Environment().allow_loopback is expected
+
+
+def test_another_word_for_a_switch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRAG_ALLOW_LOOPBACK", "perhaps")
+    with pytest.raises(SettingsError, match=r"CRAG_ALLOW_LOOPBACK.*perhaps.*true and false"):
+        Environment()
+
+
+def test_keys_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAVILY_API_KEY", "tvly-secret")
+    assert "secret" not in repr(Environment())

@@ -1,0 +1,124 @@
+"""One spelling for each page, and hosts that only look like Wikipedia."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crag.parts import Hit
+from crag.text.urls import canonical, distinct, is_wikipedia
+
+PAGE = "https://example.org/a/b?x=1&y=2"
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        PAGE,
+        " HTTPS://Example.ORG/a/b?x=1&y=2\n",
+        "https://example.org:443/a/b?x=1&y=2",
+        "https://example.org./a/b/?x=1&y=2",
+        "https://example.org/a/b?y=2&x=1#part",
+        "https://example.org/a/./c/../b?x=1&&y=2&",
+        "https://example.org/a/b?utm_source=x&x=1&gclid=9&y=2&fbclid=7&UTM_medium=z",
+        "https://example.org/a/b?utm%5Fsource=x&x=1&y=2",
+        "https://example.org/%61/b?x=%31&y=2",
+    ],
+)
+def test_spellings_of_one_page(same: str) -> None:
+    assert canonical(same) == PAGE
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://example.org", "http://EXAMPLE.org:80/"),
+        ("https://en.m.wikipedia.org/wiki/Ada", "https://en.wikipedia.org/wiki/Ada#Life"),
+        ("https://bücher.example/ä", "https://xn--bcher-kva.example/%c3%a4"),
+        ("https://example.org/a b", "https://example.org/a%20b"),
+        ("https://example.org/?q=a+b", "https://example.org/?q=a%20b"),
+        ("https://example.org/100%", "https://example.org/100%25"),
+        ("http://[::1]:8080/", "http://[::1]:8080"),
+        ("https://example.org/\ud800", "https://example.org/%3F"),
+    ],
+)
+def test_two_spellings(one: str, other: str) -> None:
+    assert canonical(one) == canonical(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("https://example.org/a%2Fb", "https://example.org/a/b"),
+        ("https://example.org/A", "https://example.org/a"),
+        ("https://example.org/?a=1&a=2", "https://example.org/?a=2&a=1"),
+        ("https://example.org/?a=1", "https://example.org/?a=2"),
+        ("https://example.org:8443/", "https://example.org/"),
+        ("https://straße.example/", "https://strasse.example/"),
+        ("https://example.org/?q=1%262", "https://example.org/?q=1&2"),
+    ],
+)
+def test_different_pages_stay_different(one: str, other: str) -> None:
+    assert canonical(one) != canonical(other)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "mailto:ada@example.org", "http://", "http://[", "https://a:b/", "ada", "//x/y"]
+)
+def test_what_is_no_web_address_comes_back_stripped(url: str) -> None:
+    assert canonical(f" {url}\t") == url
+
+
+TEXTS = st.text(max_size=12)
+ADDRESSES = st.builds(
+    "{}://{}{}/{}?{}#{}".format,
+    st.sampled_from(["http", "HTTPS", "ftp"]),
+    st.one_of(st.sampled_from(["example.org", "EN.m.Wikipedia.org", "[::1]", "a。b。"]), TEXTS),
+    st.sampled_from(["", ":80", ":443", ":x", "."]),
+    st.one_of(TEXTS, st.text("%2e./ 4Fé", max_size=12)),
+    st.one_of(TEXTS, st.text("utm_gclid=&%+5F1", max_size=16)),
+    TEXTS,
+)
+
+
+@given(st.one_of(st.text(), ADDRESSES))
+def test_canonical_is_total_and_idempotent(url: str) -> None:
+    once = canonical(url)
+    assert canonical(once) == once
+    assert is_wikipedia(once) == is_wikipedia(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://en.wikipedia.org/wiki/Ada", True),
+        ("http://WIKIPEDIA.org.", True),
+        ("https://en.m.wikipedia.org:443/", True),
+        ("https://wikipedia.org.evil.example/wiki/Ada", False),
+        ("https://notwikipedia.org/", False),
+        ("https://evil.example/?wikipedia.org", False),
+        ("https://evil.example/en.wikipedia.org", False),
+        ("https://en.wikipedia.org@evil.example/", False),
+        ("https://evil.example\\.wikipedia.org/", False),
+        ("https://evil.example%2f.wikipedia.org/", False),
+        ("https://evil.example#.wikipedia.org", False),
+        ("ftp://en.wikipedia.org/", False),
+        ("en.wikipedia.org", False),
+        ("https://[wikipedia.org", False),
+        ("https://wikipediа.org/", False),  # The last letter of the name is Cyrillic.
+    ],
+)
+def test_only_hosts_of_wikipedia_are_wikipedia(url: str, expected: bool) -> None:
+    assert is_wikipedia(url) is expected
+
+
+def test_the_first_hit_of_each_page_is_kept() -> None:
+    first, second = Hit("1", "https://example.org/a/", "s"), Hit("2", "https://example.org/b", "s")
+    again = Hit("3", "https://EXAMPLE.org/a?utm_source=x", "s")
+    assert distinct([first, second, again]) == [first, second]
+
+
+@pytest.mark.parametrize(
+    "url", ["", " ", "example.org", "ftp://example.org/", "javascript:alert(1)", "http:///x", "a b"]
+)
+def test_hits_without_a_web_address_are_left_out(url: str) -> None:
+    assert distinct([Hit("t", url, "s")]) == []
