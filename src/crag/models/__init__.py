@@ -1,0 +1,1 @@
+"""Packaged and local models: the encoder, weight differences, lexical features, the model card."""

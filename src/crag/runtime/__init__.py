@@ -1,0 +1,1 @@
+"""What runs nodes: the adapter to LangGraph, deadlines, failures of foreign parts, variables."""

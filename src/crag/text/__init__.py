@@ -1,0 +1,1 @@
+"""What the index and the web both read: HTML, PDF, encodings, hidden and untrusted text, URLs."""
