@@ -165,7 +165,7 @@ def test_the_drawing_shows_the_cycle() -> None:
     edges = {(edge.source, edge.target): edge.conditional for edge in drawn.edges}
     assert edges["beam_step", "beam_step"]
     assert edges["beam_step", "finish_reflection"]
-    assert "extend -.-> extend" in drawn.draw_mermaid()
+    assert "beam_step -.-> beam_step" in drawn.draw_mermaid()
 
 
 def test_plain_passages_are_of_medium_grade_to_the_posters_rule() -> None:
