@@ -52,7 +52,7 @@ def build_web(parts: Parts) -> CompiledStateGraph[State, Settings, WebInput, Web
     rewrite = Rewrite(parts.model, searches=searches, longest=longest)
     graph.add_node("rewrite", waiting(rewrite))
     graph.add_node("confirm_search", computing(ConfirmSearch(searches=searches, longest=longest)))
-    graph.add_node("search", waiting(Search(parts.searcher)))
+    graph.add_node("search", waiting(Search(parts.searcher, parts.searcher_hint)))
     graph.add_node("read_pages", waiting(ReadPages(parts.reader)))
     graph.add_node("select", computing(Select(parts.evaluator)))
     graph.add_edge(START, "rewrite")

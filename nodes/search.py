@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from crag.errors import SearchError
 from crag.events import Event, event
-from crag.parts import Hit, WebSearcher
+from crag.parts import Hit, Parts, WebSearcher
 from crag.runtime.attempt import Attempt
 from crag.runtime.deadline import await_within, call_within
 from crag.settings import Settings
@@ -35,8 +35,9 @@ class Search:
     stays. A search that fails, is refused or finds nothing leaves no hits.
     """
 
-    def __init__(self, searcher: WebSearcher | None) -> None:
+    def __init__(self, searcher: WebSearcher | None, hint: str = Parts.searcher_hint) -> None:
         self._searcher = searcher
+        self._hint = hint
 
     def run(self, state: State, settings: Settings) -> SearchUpdate:
         """Search in the calling thread."""
@@ -65,10 +66,7 @@ class Search:
     def _without_search(self, state: State, settings: Settings) -> SearchUpdate | None:
         """Return the update when nothing is to be searched for, None otherwise."""
         if self._searcher is None:
-            detail = (
-                "no web search is configured: set TAVILY_API_KEY or SEARXNG_URL, or "
-                "CRAG_SEARCH=wikipedia, or give a searcher"
-            )
+            detail = f"no web search is configured: {self._hint}"
             return _nothing(event("search_unavailable", "search", detail, _FALLBACK))
         if state.get("refused"):
             return _nothing()

@@ -136,6 +136,8 @@ class Parts:
     """Answers when there is no model, and when the model fails."""
     searcher: WebSearcher | None = None
     """The second source of knowledge; without it the branch records an event and goes on."""
+    searcher_hint: str = "give Parts(searcher=…)"
+    """How to get a searcher, for the event of a run that has none."""
     reader: PageReader | None = None
     """Reads the pages that a search found; without it their snippets serve."""
     reflection: ReflectionBackend | None = None

@@ -8,8 +8,9 @@ from crag.bench.answering import Answerer, Materials
 from crag.bench.budget import Budget, Meter
 from crag.bench.cache import Cache, CachedReplies
 from crag.bench.current_example import ExampleRetriever
-from crag.bench.examples import Example, load_examples
+from crag.bench.examples import Example
 from crag.bench.experiments import Experiment, Variant
+from crag.bench.loading.detect import load_examples
 from crag.generation import load_chat_model
 from crag.parts import Hit, Parts
 from crag.reflection.backends.prompted import PromptedReflection

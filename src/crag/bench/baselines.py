@@ -72,7 +72,7 @@ def build_binary_llm(parts: Parts) -> Graph:
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
     graph.add_node("grade", waiting(GradeOneByOne(parts.model)))
     graph.add_node("rewrite", waiting(Rewrite(parts.model, longest=longest)))
-    graph.add_node("search", waiting(Search(parts.searcher)))
+    graph.add_node("search", waiting(Search(parts.searcher, parts.searcher_hint)))
     graph.add_node("snippets", computing(Snippets()))
     graph.add_node("generate", waiting(Generate(parts.model, parts.quoter)))
     graph.add_edge(START, "retrieve")

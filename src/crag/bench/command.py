@@ -10,10 +10,11 @@ from typing import Any
 
 from crag.bench.answering import Answerer, Materials
 from crag.bench.budget import Budget
-from crag.bench.examples import Loaded, load_examples, sample
+from crag.bench.examples import Loaded
 from crag.bench.experiments import Experiment, read_experiment
 from crag.bench.judges import Judges, load_judges, topics_of
 from crag.bench.loading.contamination import kept_apart
+from crag.bench.loading.detect import load_examples, sample
 from crag.bench.metrics.fact_judge import Pages
 from crag.bench.pictures import draw
 from crag.bench.ray_workers import RayWorkers

@@ -1,12 +1,9 @@
 """What a benchmark asks: one `Example` for each question, whatever file it came from."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from langchain_core.documents import Document
-
-from crag.errors import SettingsError
 
 TaskName = Literal["popqa", "pubhealth", "arc", "biography", "triviaqa", "asqa", "qa"]
 """The tasks of both papers, and `qa`: any questions with answers and documents."""
@@ -61,47 +58,3 @@ class Loaded(NamedTuple):
     refused: list[Refused]
     notes: list[str]
     """Repairs made and oddities seen, each with its count; nothing is repaired without one."""
-
-
-def load_examples(
-    path: Path,
-    task: TaskName,
-    *,
-    format: FormatName = "auto",  # noqa: A002 - the name users know
-    limit: int | None = None,
-    seed: int = 0,
-) -> Loaded:
-    """Read the examples of `task` from a file, or from a folder of the CRAG repository.
-
-    `limit` draws that many at random by `seed`, the same ones each time, and keeps the file's
-    order. Rows that cannot be used are refused one by one; a file that is not what it should be,
-    or whose questions and knowledge do not belong together, stops here.
-
-    Raises:
-        DataError: the file cannot be read, is of another task or format, or is misaligned.
-        SettingsError: there is no such task or format, or the limit is below 1.
-    """
-    from crag.bench.loading.detect import load
-
-    if task not in TASKS:
-        raise SettingsError("task", task, f"choose one of {', '.join(TASKS)}")
-    if format not in FORMATS:
-        raise SettingsError("format", format, f"choose one of {', '.join(FORMATS)}")
-    if limit is not None and limit < 1:
-        raise SettingsError("limit", limit, "it must be at least 1, or left out")
-    loaded = load(Path(path), task, format)
-    return loaded if limit is None else sample(loaded, limit, seed)
-
-
-def sample(loaded: Loaded, limit: int, seed: int) -> Loaded:
-    """Keep `limit` examples drawn at random by `seed`, in the file's order, and note it."""
-    import random
-
-    total = len(loaded.examples)
-    if limit >= total:
-        return loaded
-    chosen = sorted(random.Random(seed).sample(range(total), limit))  # noqa: S311 - no secret
-    note = f"{limit} of {total} examples drawn with seed {seed}"
-    return loaded._replace(
-        examples=[loaded.examples[place] for place in chosen], notes=[*loaded.notes, note]
-    )

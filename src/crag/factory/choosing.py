@@ -2,7 +2,7 @@
 
 from crag.evaluators import load_evaluator
 from crag.factory.reflection import choose_reflection
-from crag.factory.web import choose_reader, choose_searcher
+from crag.factory.web import SEARCHER_HINT, choose_reader, choose_searcher
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
 from crag.models.encoder import SentenceEncoder, packaged_encoder
@@ -52,6 +52,7 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
         model=model,
         quoter=quoter,
         searcher=searcher,
+        searcher_hint=SEARCHER_HINT,
         reader=choose_reader(environment) if searcher else None,
         reflection=choose_reflection(environment, evaluator, quoter, model),
     )

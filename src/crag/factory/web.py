@@ -9,6 +9,8 @@ from crag.runtime.environment import DEFAULT_PAGE_CACHE, Environment
 from crag.web import SearxngSearcher, TavilySearcher, WikipediaSearcher
 
 SearchName = Literal["tavily", "wikipedia", "searxng", "none"]
+SEARCHER_HINT = "set TAVILY_API_KEY or SEARXNG_URL, or CRAG_SEARCH=wikipedia"
+"""How to get a searcher from the environment."""
 
 
 def choose_searcher(environment: Environment) -> WebSearcher | None:
@@ -92,7 +94,7 @@ def _searcher(environment: Environment) -> Choice:
         return Choice(part, "ready", repr(searcher), why, "")
     if why:
         return Choice(part, "missing", "none", f"{why}=none", "")
-    todo = "set TAVILY_API_KEY or SEARXNG_URL, or CRAG_SEARCH=wikipedia, for a second source"
+    todo = f"{SEARCHER_HINT}, for a second source"
     return Choice(part, "missing", "none", "nothing is configured", todo)
 
 

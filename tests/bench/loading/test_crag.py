@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crag.bench.examples import load_examples
+from crag.bench.loading.detect import load_examples
 from crag.errors import DataError
 
 Folder = Callable[..., Path]

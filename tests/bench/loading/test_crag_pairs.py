@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from crag.bench.examples import load_examples
+from crag.bench.loading.detect import load_examples
 from crag.errors import DataError
 
 

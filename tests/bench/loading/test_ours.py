@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from crag.bench.examples import Example, load_examples
+from crag.bench.examples import Example
+from crag.bench.loading.detect import load_examples
 
 Write = Callable[..., Path]
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "qa"

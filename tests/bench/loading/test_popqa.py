@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crag.bench.examples import load_examples
+from crag.bench.loading.detect import load_examples
 
 COLUMNS = ["id", "subj", "prop", "s_wiki_title", "s_pop", "question", "possible_answers"]
 

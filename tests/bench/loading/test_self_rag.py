@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from crag.bench.examples import TaskName, load_examples
+from crag.bench.examples import TaskName
+from crag.bench.loading.detect import load_examples
 from crag.errors import DataError
 
 Write = Callable[..., Path]

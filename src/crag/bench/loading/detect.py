@@ -1,17 +1,18 @@
-"""Which format a file is in: by its shape, or an error that says what it could be."""
+"""Read the examples of a task from a file, in the format named or in the one its rows show."""
 
+import random
 from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 
 from langchain_core.documents import Document
 
-from crag.bench.examples import FormatName, Loaded, TaskName
+from crag.bench.examples import FORMATS, TASKS, FormatName, Loaded, TaskName
 from crag.bench.loading import alce, crag, crag_pairs, ours, popqa, self_rag
 from crag.bench.loading.alignment import align
 from crag.bench.loading.files import json_rows, read_lines
 from crag.bench.loading.reading import JsonRow, Reading
-from crag.errors import DataError
+from crag.errors import DataError, SettingsError
 
 READERS: Mapping[FormatName, Callable[[Path, TaskName], Loaded]] = {
     "self-rag": self_rag.read,
@@ -22,6 +23,46 @@ READERS: Mapping[FormatName, Callable[[Path, TaskName], Loaded]] = {
 }
 """How each format is read from one file."""
 _LOOKED_AT, _PASSAGES = 20, 5
+
+
+def load_examples(
+    path: Path,
+    task: TaskName,
+    *,
+    format: FormatName = "auto",  # noqa: A002 - the name users know
+    limit: int | None = None,
+    seed: int = 0,
+) -> Loaded:
+    """Read the examples of `task` from a file, or from a folder of the CRAG repository.
+
+    `limit` draws that many at random by `seed`, the same ones each time, and keeps the file's
+    order. Rows that cannot be used are refused one by one; a file that is not what it should be,
+    or whose questions and knowledge do not belong together, stops here.
+
+    Raises:
+        DataError: the file cannot be read, is of another task or format, or is misaligned.
+        SettingsError: there is no such task or format, or the limit is below 1.
+    """
+    if task not in TASKS:
+        raise SettingsError("task", task, f"choose one of {', '.join(TASKS)}")
+    if format not in FORMATS:
+        raise SettingsError("format", format, f"choose one of {', '.join(FORMATS)}")
+    if limit is not None and limit < 1:
+        raise SettingsError("limit", limit, "it must be at least 1, or left out")
+    loaded = load(Path(path), task, format)
+    return loaded if limit is None else sample(loaded, limit, seed)
+
+
+def sample(loaded: Loaded, limit: int, seed: int) -> Loaded:
+    """Keep `limit` examples drawn at random by `seed`, in the file's order, and note it."""
+    total = len(loaded.examples)
+    if limit >= total:
+        return loaded
+    chosen = sorted(random.Random(seed).sample(range(total), limit))  # noqa: S311 - no secret
+    note = f"{limit} of {total} examples drawn with seed {seed}"
+    return loaded._replace(
+        examples=[loaded.examples[place] for place in chosen], notes=[*loaded.notes, note]
+    )
 
 
 def load(path: Path, task: TaskName, format: FormatName) -> Loaded:  # noqa: A002 - as users say it

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from crag.bench.examples import FormatName, load_examples
-from crag.bench.loading.detect import detect
+from crag.bench.examples import FormatName
+from crag.bench.loading.detect import detect, load_examples
 from crag.errors import DataError
 
 Write = Callable[..., Path]
