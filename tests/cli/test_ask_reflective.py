@@ -1,12 +1,11 @@
 """`crag ask --method self-rag|self-crag` on the guide, offline, with the embedded default."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import commands
 
 ROOT = Path(__file__).parents[2]
 QUESTION = "What happens when every retrieved document scores below the lower threshold?"
@@ -16,13 +15,9 @@ FORMS = pytest.mark.parametrize("form", ["short", "long"])
 
 
 def crag(*arguments: str) -> str:
-    keys = ("OPENAI", "TAVILY", "SEARXNG", "CRAG")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(keys)}
-    command = [Path(sys.executable).with_name("crag"), *arguments]
-    return subprocess.run(
-        command, cwd=ROOT, env=environment | {"COLUMNS": "200"}, capture_output=True, text=True,
-        check=True,
-    ).stdout  # fmt: skip
+    done = commands.crag(*arguments, folder=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +69,7 @@ def test_verbose_shows_candidates_without_text(index: str) -> None:
 def test_the_posters_rule_needs_grades(index: str) -> None:
     poster = ("--set", "form=poster", "--index", index)
     assert "(high)" in crag("ask", QUESTION, "--method", "self-crag", *poster)
-    with pytest.raises(subprocess.CalledProcessError) as failed:
-        crag("ask", QUESTION, "--method", "self-rag", *poster)
-    assert "setting 'form' cannot be 'poster'" in failed.value.stderr
-    assert "Traceback" not in failed.value.stderr
+    done = commands.crag_process("ask", QUESTION, "--method", "self-rag", *poster, folder=ROOT)
+    assert done.returncode == 2
+    assert "setting 'form' cannot be 'poster'" in done.stderr
+    assert "Traceback" not in done.stderr

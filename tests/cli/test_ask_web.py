@@ -1,9 +1,6 @@
 """`crag ask` as users start it: the web answers what the documents do not, on loopback."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,16 +8,16 @@ from typing import Any
 import pytest
 
 from crag.parts import Hit
+from tests import commands
+from tests.commands import Done, crag_process
 from tests.loopback import Loopback
 from tests.web.engines import KEY, queries, searching
 from tests.web.site import Website, website
 
 pytestmark = pytest.mark.slow
-CRAG = Path(sys.executable).with_name("crag")
 QUESTION = "Who designed the Cape Merrow Lighthouse?"
 KEYWORDS = "designed Cape Merrow Lighthouse"
 KETTLE = "# Kettles\n\nA kettle boils water in three minutes. Its lid must be closed.\n"
-LEFT_ALONE = ("OPENAI_", "TAVILY_", "SEARXNG_", "CRAG_", "LANGSMITH_", "LANGCHAIN_")
 
 
 @pytest.fixture(scope="module")
@@ -49,21 +46,13 @@ def tavily(site: Website) -> Iterator[Loopback]:
         yield server
 
 
-def crag(
-    folder: Path, variables: dict[str, str], *arguments: str, answer: str = ""
-) -> "subprocess.CompletedProcess[str]":
+def crag(folder: Path, variables: dict[str, str], *arguments: str, answer: str = "") -> Done:
     """Run the command in `folder` with these variables and no others of ours."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(LEFT_ALONE)}
-    return subprocess.run(
-        [CRAG, *arguments],
-        cwd=folder,
-        env=kept | {"LANGSMITH_TRACING": "false", "COLUMNS": "100"} | variables,
-        input=answer,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
+    done = commands.crag(
+        *arguments, folder=folder, environment={"COLUMNS": "100"} | variables, answer=answer
     )
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def configured(server: Loopback, cache: Path) -> dict[str, str]:
@@ -78,13 +67,14 @@ def configured(server: Loopback, cache: Path) -> dict[str, str]:
 def test_the_terminal_shows_what_was_found_read_kept_and_cited(
     folder: Path, site: Website, tavily: Loopback, tmp_path: Path
 ) -> None:
-    shown = crag(folder, configured(tavily, tmp_path / "p"), "ask", QUESTION).stdout
+    configuration = {"COLUMNS": "100"} | configured(tavily, tmp_path / "p")
+    shown = crag_process("ask", QUESTION, folder=folder, environment=configuration).stdout
     for expected in (
         "grade     incorrect",
         f"rewrite   {KEYWORDS}\n",
         "search    3 hits",
         f"  Cape Merrow {site.at('/article')}\n",
-        "read      3 pages, 11 paragraphs",
+        "read_pages 3 pages, 11 paragraphs",
         f"  read   {site.at('/article')} (9 paragraphs)",
         f"  failed {site.at('/404')} (the server answered with status 404)",
         "page_failed: ",

@@ -1,17 +1,16 @@
 """`crag bench`: from a file of questions to a report, with errors that say what to do."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import commands
 from tests.bench.chat_server import ChatServer, chatting
 from tests.bench.runs import questions
+from tests.commands import Done
 
 EXPERIMENT = """
 name = "Small"
@@ -35,18 +34,14 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
-def crag(folder: Path, *options: str, url: str = "") -> subprocess.CompletedProcess[str]:
+def crag(folder: Path, *options: str, url: str = "") -> Done:
     (folder / "small.toml").write_text(EXPERIMENT, encoding="utf-8")
     data = questions(folder)
-    keys = ("OPENAI", "TAVILY", "SEARXNG", "CRAG")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(keys)}
+    environment = {"COLUMNS": "300"}
     if url:
         environment |= {"OPENAI_BASE_URL": url, "CRAG_MODEL": "m", "CRAG_EVALUATOR": "chat-direct"}
-    command = [Path(sys.executable).with_name("crag"), "bench", folder / "small.toml"]
-    command += ["--data", data, "--output", folder / "out", *options]
-    return subprocess.run(
-        command, env=environment | {"COLUMNS": "300"}, capture_output=True, text=True, check=False
-    )
+    command = ["bench", folder / "small.toml", "--data", data, "--output", folder / "out", *options]
+    return commands.crag(*command, environment=environment)
 
 
 def reported(folder: Path, *options: str, url: str) -> dict[str, Any]:
