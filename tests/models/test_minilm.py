@@ -9,8 +9,8 @@ from crag.models.minilm import (
     WEIGHTS_SHA256,
     MiniLM,
     check_weights,
+    official_weights,
     packaged_model,
-    packaged_weights,
 )
 
 PAIRS = [("Who was Ada?", "Ada was a woman."), ("Why?", "Because of 東京 and 🙂. " * 20), ("", "x")]
@@ -18,7 +18,7 @@ PAIRS = [("Who was Ada?", "Ada was a woman."), ("Why?", "Because of 東京 and �
 
 @pytest.fixture(scope="module")
 def model() -> MiniLM:
-    return MiniLM(packaged_weights(), max_length=32)
+    return MiniLM(official_weights(), max_length=32)
 
 
 def test_the_package_holds_the_official_weights() -> None:
@@ -26,7 +26,7 @@ def test_the_package_holds_the_official_weights() -> None:
     assert folder is not None
     check_weights(folder / "model.safetensors")
     assert len(WEIGHTS_SHA256) == 64
-    assert packaged_weights() is packaged_weights()
+    assert official_weights() is official_weights()
 
 
 def test_texts_and_pairs_are_cut_and_not_padded(model: MiniLM) -> None:
@@ -57,13 +57,13 @@ def test_a_state_does_not_depend_on_the_batch(model: MiniLM) -> None:
 
 def test_changed_weights_change_the_states(model: MiniLM) -> None:
     name = "encoder.layer.5.output.dense.weight"
-    other = MiniLM(packaged_weights() | {name: packaged_weights()[name] * 2}, max_length=32)
+    other = MiniLM(official_weights() | {name: official_weights()[name] * 2}, max_length=32)
     encodings = model.encode(["a text"])
     assert not np.allclose(other.hidden(encodings)[0], model.hidden(encodings)[0], atol=1e-2)
 
 
 def test_threads_share_a_model_that_is_not_loaded_yet() -> None:
-    fresh = MiniLM(packaged_weights(), max_length=32)
+    fresh = MiniLM(official_weights(), max_length=32)
 
     def first(text: str) -> float:
         return float(fresh.hidden(fresh.encode([text]))[0][0, 0, 0])
