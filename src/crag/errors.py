@@ -8,6 +8,7 @@
     │   ├── EmptyIndexError
     │   └── EmbeddingMismatchError
     ├── SourceError              one file that cannot be indexed
+    ├── ContentError             bytes that hold no text anybody can read
     ├── EncoderError             the sentence encoder cannot be loaded
     ├── EvaluatorError           the evaluator cannot be loaded, or its scores are no scores
     ├── DataError                labelled data that cannot be used
@@ -21,6 +22,7 @@ The root is a `RuntimeError` because a LangGraph server passes only messages of 
 types on to its clients. What goes wrong *during* a run is not raised but recorded: `crag.events`.
 """
 
+import shlex
 from pathlib import Path
 from typing import Literal
 
@@ -101,6 +103,14 @@ class SourceError(CragError):
         super().__init__(f"{source}: {problem}")
 
 
+class ContentError(CragError):
+    """The bytes of a file or a web page cannot be read as a text; `problem` says why."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(problem)
+
+
 class EvaluatorError(CragError):
     """The evaluator cannot be loaded, or returned something that is not one score per text."""
 
@@ -155,4 +165,5 @@ class MissingPackageError(CragError):
 
     def __init__(self, package: str, purpose: str) -> None:
         self.package = package
-        super().__init__(f"{purpose} needs the package {package!r}. Run: pip install {package}")
+        command = f"pip install {shlex.quote(package)}"
+        super().__init__(f"{purpose} needs the package {package!r}. Run: {command}")

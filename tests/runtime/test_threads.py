@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from crag.runtime.threads import in_thread, started
+from crag.runtime.threads import await_within, call_within, in_thread, started
 
 WHO: ContextVar[str] = ContextVar("WHO", default="nobody")
 
@@ -42,3 +42,35 @@ def test_a_stuck_call_holds_up_neither_the_loop_nor_its_end() -> None:
     assert not ended.is_set()
     end.set()
     assert ended.wait(5)
+
+
+def test_a_call_has_an_end() -> None:
+    WHO.set("ada")
+    assert call_within(5, WHO.get) == "ada"
+    with pytest.raises(ZeroDivisionError):
+        call_within(5, lambda: divmod(1, 0))
+    end = threading.Event()
+    with pytest.raises(TimeoutError, match=r"no answer within 0\.02 seconds"):
+        call_within(0.02, lambda: end.wait(10))
+    end.set()
+
+
+async def test_what_is_awaited_has_an_end() -> None:
+    assert await await_within(5, asyncio.sleep(0, "ada")) == "ada"
+    with pytest.raises(TimeoutError, match=r"no answer within 0\.02 seconds"):
+        await await_within(0.02, asyncio.sleep(10))
+
+
+def _late(message: str) -> None:
+    raise TimeoutError(message)
+
+
+async def _late_too(message: str) -> None:
+    raise TimeoutError(message)
+
+
+async def test_an_end_of_the_part_s_own_says_more() -> None:
+    with pytest.raises(TimeoutError, match="the wiki took too long"):
+        call_within(5, lambda: _late("the wiki took too long"))
+    with pytest.raises(TimeoutError, match="the wiki took too long"):
+        await await_within(5, _late_too("the wiki took too long"))

@@ -252,6 +252,6 @@ def test_training_curves_take_what_is_logged(tmp_path: Path) -> None:
 def test_without_matplotlib_the_extra_is_named(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingPackageError, match=r"pip install corrective-rag\[train\]"):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'corrective-rag\[train\]'"):
         draw_report(report, tmp_path)

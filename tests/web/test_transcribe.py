@@ -62,57 +62,6 @@ def test_only_what_readers_see() -> None:
 
 
 @pytest.mark.parametrize(
-    "hiding",
-    [
-        "hidden",
-        "aria-hidden=' TRUE '",
-        "style='display : none !important'",
-        "style='DISPLAY:NONE'",
-        "style='display:/* x */none'",
-        "style='d\\69splay:none'",
-        "style='visibility:collapse'",
-        "style='font-size:0.5px'",
-        "style='opacity:.01'",
-        "style='height:0;overflow:hidden'",
-        "style='text-indent:-9999px'",
-        "style='position:fixed;top:-200em'",
-        "style='position:absolute;clip:rect(0,0,0,0)'",
-        "style='clip-path:inset(100%)'",
-        "style='transform:scale(0)'",
-        "style='color:white'",
-        "style='color:#FEFEFE'",
-        "style='color:rgb(255, 100%, 255)'",
-        "style='color:rgba(0,0,0,0)'",
-        "style='color:transparent'",
-        "style='color:#123;background:#112233 none'",
-        "style='color:teal;background-color:teal'",
-        "bgcolor=black style='color:#000'",
-    ],
-)
-@pytest.mark.parametrize("element", ["p", "div"])
-def test_hidden_elements_with_all_within_them(hiding: str, element: str) -> None:
-    seen = f"<p>{FILLER * 3}</p>"
-    _, paragraphs = read(f"{seen}<{element} {hiding}><b>{FILLER} Secret.</b></{element}>{seen} end")
-    assert paragraphs
-    assert "Secret" not in " ".join(paragraphs)
-
-
-@pytest.mark.parametrize(
-    "style",
-    [
-        "style='color:white;background:#000'",
-        "style='background:url(dark.png);color:#fff'",
-        "style='height:0'",
-        "style='opacity:0.9;font-size:small;color:inherit;background:inherit'",
-        "style='color:rgb(300);x;:;;top:-5px'",
-        "aria-hidden=false",
-    ],
-)
-def test_what_is_not_hidden(style: str) -> None:
-    assert read(f"<div {style}><p>{FILLER * 3}</p></div>")[1] == ((FILLER * 3).strip(),)
-
-
-@pytest.mark.parametrize(
     ("head", "body", "title"),
     [
         ("<title>Bees | Hive</title>", "<h1>Winter <i>bees</i></h1>", "Winter bees"),

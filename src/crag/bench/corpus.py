@@ -7,7 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crag.errors import DataError, MissingPackageError
+from crag.errors import DataError
+from crag.extras import require
 from crag.parts import Hit
 
 _WORDS = re.compile(r"\w+")
@@ -60,10 +61,9 @@ class CorpusSearcher:
 
     @cached_property
     def _indexed(self) -> tuple[list[Text], Any]:
-        try:
-            import bm25s
-        except ImportError as error:
-            raise MissingPackageError("corrective-rag[bench]", "searching files") from error
+        require("bench", "searching files", "bm25s")
+        import bm25s
+
         texts = list(dict.fromkeys(text for path in self._paths for text in read_texts(path)))
         index = bm25s.BM25()
         index.index([_words(f"{title} {text}") for title, text in texts], show_progress=False)

@@ -18,7 +18,8 @@ from crag.bench.budget import Budget, Meter
 from crag.bench.resources import Equipment, gather
 from crag.bench.rows import Row
 from crag.bench.units import Unit
-from crag.errors import CragError, MissingPackageError
+from crag.errors import CragError
+from crag.extras import require
 from crag.runtime.environment import Environment
 
 RETRIES = 5
@@ -106,10 +107,9 @@ def _kept(equipment: Equipment) -> tuple[Answerer, "asyncio.Runner"]:
 def _ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing leaves the machine unasked.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingPackageError("corrective-rag[ray]", "--ray") from error
+    require("ray", "--ray", "ray")
+    import ray
+
     return ray
 
 

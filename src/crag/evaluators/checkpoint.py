@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crag.errors import EvaluatorError, MissingPackageError
+from crag.errors import EvaluatorError
+from crag.extras import require
 from crag.models.devices import quietly
 
 if TYPE_CHECKING:
@@ -175,15 +176,12 @@ def _names(path: Path) -> Iterator[str]:
 
 def _check_pieces(folder: Path) -> None:
     """Check that spiece.model can be read; transformers would try another format instead."""
-    try:
-        from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-        from google.protobuf.runtime_version import VersionError  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise MissingPackageError("protobuf", "the tokenizer of a T5 evaluator") from error
+    require("torch", "the tokenizer of a T5 evaluator", "google.protobuf", "sentencepiece")
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+    from google.protobuf.runtime_version import VersionError  # type: ignore[import-untyped]
+
     try:
         from sentencepiece import sentencepiece_model_pb2
-    except ImportError as error:
-        raise MissingPackageError("sentencepiece", "the tokenizer of a T5 evaluator") from error
     except VersionError as error:
         problem = f"spiece.model cannot be read. Run: pip install 'sentencepiece<0.2.3' ({error})"
         raise refusal(folder, problem) from error

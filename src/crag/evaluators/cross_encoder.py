@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crag.correction.scoring import LOWEST
 from crag.errors import EvaluatorError
 from crag.models.lexical import LEXICAL, Blend, title_of
-from crag.models.minilm import WEIGHTS_SHA256, MiniLM, Weights, in_batches, packaged_weights
+from crag.models.minilm import WEIGHTS_SHA256, MiniLM, Weights, in_batches, official_weights
 from crag.models.model_card import EvaluatorCard, read_card
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA, restored
@@ -140,7 +140,7 @@ class ChangedMiniLM:
 
     def _load(self) -> _Loaded:
         changes = read_tensors(self._folder / DELTA)
-        weights = restored(packaged_weights(), changes)
+        weights = restored(official_weights(), changes)
         blended = (self._folder / LEXICAL).is_file()
         blend = Blend.read(self._folder / LEXICAL) if blended else None
         return _Loaded(MiniLM(weights, max_length=self._max_length), weights, blend)

@@ -17,6 +17,7 @@ from crag.evaluators.checkpoint import (
     names_hub,
     refusal,
 )
+from crag.extras import require
 from crag.models.devices import find_device
 from crag.models.model_card import EvaluatorCard, read_card
 from crag.state import Thresholds
@@ -50,6 +51,7 @@ class T5Evaluator:
     Raises:
         EvaluatorError: the thresholds or the batch size make no sense; on first use, if the
             checkpoint cannot be loaded, and the next use tries again.
+        MissingPackageError: the extra `torch` is not installed.
     """
 
     def __init__(  # noqa: PLR0913 - each is an option
@@ -63,6 +65,7 @@ class T5Evaluator:
         thresholds: Thresholds | None = None,
         revision: str | None = None,
     ) -> None:
+        require("torch", f"the evaluator {checkpoint}", "torch", "transformers")
         path = Path(checkpoint).expanduser()
         named = isinstance(checkpoint, str) and not path.is_dir()
         self._place = str(checkpoint) if named else str(path.absolute())

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.evaluators.checkpoint import refusal
+from crag.extras import require
 from crag.models.batches import length_sorted_batches
 from crag.models.devices import find_device
 from crag.models.lexical import LEXICAL, Blend, title_of
@@ -27,9 +28,11 @@ class TorchPairs:
 
     Raises:
         EvaluatorError: on first use, if this is no model with one output.
+        MissingPackageError: the extra `torch` is not installed.
     """
 
     def __init__(self, folder: Path, *, max_length: int, device: str | None = None) -> None:
+        require("torch", f"the evaluator {folder}", "torch", "transformers")
         self._folder = folder.resolve()
         self._max_length = max_length
         self._device = device

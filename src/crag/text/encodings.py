@@ -1,18 +1,21 @@
-"""Bytes from the web to text."""
+"""Bytes to text: encodings, binary content, characters that cannot be stored."""
 
 import codecs
 import re
 
+from crag.errors import ContentError
+
 _MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # Before UTF-16, whose mark it begins with.
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # Before UTF-16, whose mark it begins with.
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 _META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 _META_WITHIN = 4_096
+_PLAIN = ("text/plain", "text/markdown", "text/x-markdown")
 _SUPERSETS = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
@@ -30,29 +33,62 @@ _FOR_TEXT = re.compile(
 )
 _TAG = re.compile(rb"<[^>]{0,2000}>")
 _SAMPLE = 20_000
+_MOST_BINARY = 0.05
+_BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f\x7f\N{REPLACEMENT CHARACTER}]")
 _TOLERATED = 0.1
 """Share of damaged characters among those beyond ASCII, up to which a declared encoding holds."""
 
 
 def decoded(body: bytes, content_type: str) -> str:
-    """Return the text of a body.
+    """Return the text of a file or of the body of a web page.
 
-    A byte order mark decides, then the charset of the HTTP header, then that of a `meta` element,
-    each unless the body is plainly written in something else; without one UTF-8, if it is valid;
-    else the likeliest encoding. Bytes that mean nothing become U+FFFD.
+    A byte order mark decides, then the charset of `content_type` (the HTTP header, or just the type
+    of a file), then in HTML that of a `meta` element, each unless the body is plainly written in
+    something else; without one UTF-8, if it is valid; else the likeliest encoding. Bytes that mean
+    nothing become U+FFFD.
+
+    Raises:
+        ContentError: the body is binary.
     """
-    for mark, encoding in _MARKS:
-        if body.startswith(mark):
-            return body[len(mark) :].decode(encoding, "replace")
+    text = _decoded(body, content_type)
+    if len(_BINARY.findall(text)) > _MOST_BINARY * len(text):
+        raise ContentError("its content looks binary, not like a text")
+    return text
+
+
+def storable(text: str) -> str:
+    """Replace what no database or tokenizer takes (lone surrogates, NUL), one for one."""
+    return text.encode("utf-8", errors="replace").decode().replace("\0", "\ufffd")
+
+
+def likeliest(body: bytes) -> str:
+    """Guess the encoding of a text that is not UTF-8; windows-1252 where nothing fits."""
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(_TAG.sub(b" ", body[: 10 * _SAMPLE])[:_SAMPLE]).best()
+    return (_known(best.encoding) if best else None) or "cp1252"
+
+
+def marked(body: bytes) -> str | None:
+    """Return the encoding that a byte order mark names, None without a mark."""
+    return next((encoding for mark, encoding in _MARKS if body.startswith(mark)), None)
+
+
+def _decoded(body: bytes, content_type: str) -> str:
+    if encoding := marked(body):
+        return body.decode(encoding, "replace")
     for encoding in filter(None, [*map(_known, _declared(body, content_type)), "utf-8"]):
         text = body.decode(encoding, "replace")
         if _fits(text):
             return text
-    return body.decode(_likeliest(body), "replace")
+    return body.decode(likeliest(body), "replace")
 
 
 def _declared(body: bytes, content_type: str) -> list[str]:
-    header, meta = _HEADER.search(content_type), _META.search(body[:_META_WITHIN])
+    header = _HEADER.search(content_type)
+    # A meta element in a plain text, such as one about HTML, says nothing about that text.
+    is_plain = content_type.lower().startswith(_PLAIN)
+    meta = None if is_plain else _META.search(body[:_META_WITHIN])
     unmarked = [
         encoding
         for encoding, start in (("utf-16-le", b"<\0"), ("utf-16-be", b"\0<"))
@@ -79,10 +115,3 @@ def _fits(text: str) -> bool:
     damaged = text.count("\N{REPLACEMENT CHARACTER}")
     foreign = len(text) - len(text.encode("ascii", "ignore"))
     return damaged <= _TOLERATED * foreign and text.count("\0") <= _TOLERATED * len(text)
-
-
-def _likeliest(body: bytes) -> str:
-    from charset_normalizer import from_bytes
-
-    best = from_bytes(_TAG.sub(b" ", body[: 10 * _SAMPLE])[:_SAMPLE]).best()
-    return (_known(best.encoding) if best else None) or "cp1252"

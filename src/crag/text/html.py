@@ -1,8 +1,8 @@
-"""Title and main text of an HTML page."""
+"""Title and text of an HTML page: the main content of one on the web, or all that one shows."""
 
 import logging
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from crag.text.visible import visible_tree
@@ -17,8 +17,61 @@ _INLINE = re.compile(
     "a|abbr|b|bdi|bdo|cite|code|data|del|dfn|em|font|hi|i|ins|kbd|mark|ref|s|samp|small|span|strong|"
     "sub|sup|time|tt|u|var"
 )
+_BLOCK = re.compile(
+    "address|article|aside|blockquote|body|d[dlt]|details|div|fieldset|fig(caption|ure)|footer|"
+    "h[1-6r]|header|li|main|ol|p|pre|section|summary|t(able|body|foot|head|r)|ul"
+)
+_APART = ["nav", "form", "title"]
+"""Elements that are no part of what a page tells."""
 _FEWEST_LETTERS = 3
 """A title's first part is only kept alone if it has them."""
+
+
+class HtmlText(NamedTuple):
+    """All that an HTML page shows."""
+
+    title: str
+    url: str
+    """Where the page itself says that it stands; empty where it does not."""
+    text: str
+    """Its blocks, an empty line between two of them, headings as Markdown headings."""
+
+
+def read_whole_html(text: str) -> HtmlText:
+    """Return all that readers of a page see, but for navigation and forms.
+
+    Raises:
+        ContentError: its elements nest too deep.
+    """
+    from lxml.etree import strip_elements
+
+    tree = visible_tree(text, whole=True)
+    title = _text(element) if (element := tree.find(".//title")) is not None else ""
+    links = (link.get("href", "") for link in tree.iter("link") if _is_canonical(link))
+    url = next((url for url in links if url.startswith(("http://", "https://"))), "")
+    strip_elements(tree, *_APART, with_tail=False)
+    return HtmlText(title, url, _marked_text(tree))
+
+
+def _is_canonical(link: "HtmlElement") -> bool:
+    return "canonical" in link.get("rel", "").lower().split()
+
+
+def _marked_text(tree: "HtmlElement") -> str:
+    from lxml.etree import iterwalk
+
+    parts: list[str] = []
+    for event, element in iterwalk(tree, events=("start", "end")):
+        tag = str(element.tag)
+        gap = "\n\n" if _BLOCK.fullmatch(tag) else ""
+        if event == "start":
+            level = int(tag[1]) if re.fullmatch("h[1-6]", tag) else 0
+            parts += [gap, "#" * level + " " if level else "", element.text or ""]
+        else:
+            parts += ["\n" if tag == "br" else " " if tag in {"td", "th"} else gap]
+            parts.append(element.tail or "")
+    paragraphs = (" ".join(part.split()) for part in re.split(r"\n[ \t]*\n", "".join(parts)))
+    return "\n\n".join(filter(None, paragraphs))
 
 
 def read_html(text: str, url: str) -> tuple[str, list[str]]:

@@ -3,23 +3,31 @@
 import io
 import logging
 import re
+from typing import NamedTuple
 
-from crag.errors import PageError
-from crag.text.paragraphs import paragraphs_of
+from crag.errors import ContentError
 
-MOST_PAGES = 100
-"""Later pages are not read."""
-_MOST_CHARACTERS = 1_000_000
 _HYPHENATED = re.compile(r"(?<=[a-zà-ÿ])-\n(?=[a-zà-ÿ])")
 _NO_TITLES = frozenset({"untitled", "(anonymous)", "(unspecified)"})
 _logger = logging.getLogger(__name__)
 
 
-def read_pdf(body: bytes, url: str) -> tuple[str, list[str]]:
-    """Return the title and the paragraphs of a PDF's text layer; none of a scanned one.
+class PdfText(NamedTuple):
+    """The text layer of a PDF."""
+
+    title: str
+    """On one line; empty where the file names none."""
+    pages: list[str]
+    """The text of each page; empty for a scanned one. Words cut at line ends are whole again."""
+
+
+def read_pdf(
+    body: bytes, *, most_pages: int | None = None, most_characters: int | None = None
+) -> PdfText:
+    """Read the text of a PDF: all of it, or its first pages up to a limit.
 
     Raises:
-        PageError: it is damaged or encrypted.
+        ContentError: it is damaged or encrypted.
     """
     from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
 
@@ -27,9 +35,9 @@ def read_pdf(body: bytes, url: str) -> tuple[str, list[str]]:
     if parser_log.level == logging.NOTSET:
         parser_log.setLevel(logging.CRITICAL)  # It reports each flaw of a file as a warning.
     try:
-        return _read(body)
+        return _read(body, most_pages, most_characters)
     except (FileNotDecryptedError, DependencyError) as error:
-        raise PageError(url, "unreadable", "an encrypted PDF") from error
+        raise ContentError("an encrypted PDF: save a copy without password") from error
     except (
         PyPdfError,
         ArithmeticError,
@@ -43,18 +51,18 @@ def read_pdf(body: bytes, url: str) -> tuple[str, list[str]]:
         TypeError,
         ValueError,
     ) as error:  # What pypdf's parser raises on damaged files.
-        _logger.debug("cannot parse %s", url, exc_info=True)
-        raise PageError(url, "unreadable", "a damaged PDF") from error
+        _logger.debug("cannot parse a PDF", exc_info=True)
+        raise ContentError("a damaged PDF") from error
 
 
-def _read(body: bytes) -> tuple[str, list[str]]:
+def _read(body: bytes, most_pages: int | None, most_characters: int | None) -> PdfText:
     from pypdf import PdfReader
 
     reader = PdfReader(io.BytesIO(body))
     title = " ".join(str((reader.metadata and reader.metadata.title) or "").split())
-    paragraphs: list[str] = []
-    for page in reader.pages[:MOST_PAGES]:
-        paragraphs += paragraphs_of(_HYPHENATED.sub("", page.extract_text()))
-        if sum(map(len, paragraphs)) > _MOST_CHARACTERS:
+    pages: list[str] = []
+    for page in reader.pages[:most_pages]:
+        pages.append(_HYPHENATED.sub("", page.extract_text()).strip())
+        if most_characters is not None and sum(map(len, pages)) > most_characters:
             break
-    return "" if title.lower() in _NO_TITLES else title, paragraphs
+    return PdfText("" if title.lower() in _NO_TITLES else title, pages)

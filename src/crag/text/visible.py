@@ -1,14 +1,16 @@
-"""The part of an HTML page that its readers see, as a tree of bounded size.
+"""The part of an HTML page that its readers see, as a tree.
 
 Scripts, styles, comments and elements that an attribute or inline style hides are left out: hidden
 text is where instructions to language models are put. What style sheets hide is not recognised.
 """
 
 import re
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from crag.errors import ContentError
 from crag.text.styles import Colour, background_of, colour_of, declarations, hides, is_lost
 
 if TYPE_CHECKING:
@@ -17,12 +19,13 @@ if TYPE_CHECKING:
 DEEPEST = 200
 """Elements within each other; the text of what lies deeper joins the element at that depth."""
 MOST_ELEMENTS = 12_000
-"""What follows them on a page is not read."""
+"""What follows them on a page of the web is not read."""
 MOST_CHARACTERS = 1_000_000
 """As above."""
 _LONGEST_ATTRIBUTE = 200
+_LONGEST_URL = 2_000
 _RUNAWAY = 3_000
-"""A page is read up to where its elements nest deeper: the parser would need minutes for it."""
+"""Where elements nest deeper, reading stops: the parser would need minutes for it."""
 _STEP = 65_536
 _UNSEEN = re.compile(
     "script|style|template|noscript|noframes|noembed|svg|math|iframe|object|applet|canvas|audio|"
@@ -47,11 +50,17 @@ class _Open(NamedTuple):
     background: Colour | None
 
 
-def visible_tree(text: str) -> "HtmlElement":
-    """Return the root, `html`, of the visible elements of a page; any text has one."""
+def visible_tree(text: str, *, whole: bool = False) -> "HtmlElement":
+    """Return the root, `html`, of the visible elements of a page; any text has one.
+
+    Of a large page the tree holds the beginning, unless the `whole` page is asked for.
+
+    Raises:
+        ContentError: the whole page is asked for, and its elements nest too deep to be read.
+    """
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
-    builder = _Builder()
+    builder = _Builder(is_bounded=not whole)
     parser = etree.HTMLParser(target=builder, encoding="utf-8")
     data = text.replace("\0", " ").encode("utf-8", "replace")
     for start in range(0, len(data), _STEP):
@@ -60,13 +69,15 @@ def visible_tree(text: str) -> "HtmlElement":
             break
     with suppress(etree.XMLSyntaxError):  # The parser's word for a page without any element.
         parser.close()
+    if whole and builder.nests_too_deep:
+        raise ContentError(f"its elements nest deeper than {_RUNAWAY:,} levels: save it as text")
     return builder.finish()
 
 
 class _Builder:
     """Receives the parser's events and builds the tree."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_bounded: bool) -> None:
         from lxml import (
             etree,  # pyright: ignore[reportAttributeAccessIssue] - compiled
             html,
@@ -76,14 +87,17 @@ class _Builder:
         self._tree.start("html", {})
         self._open = [_Open("html", built=True, hidden=False, colour=None, background=None)]
         self._depth, self._elements, self._characters = 1, 0, 0
+        self.nests_too_deep = False
+        self._most_elements = MOST_ELEMENTS if is_bounded else sys.maxsize
+        self._most_characters = MOST_CHARACTERS if is_bounded else sys.maxsize
 
     @property
     def is_full(self) -> bool:
         """Whether the rest of the page is to be left unread."""
         return (
-            self._elements >= MOST_ELEMENTS
-            or self._characters >= MOST_CHARACTERS
-            or len(self._open) > _RUNAWAY
+            self._elements >= self._most_elements
+            or self._characters >= self._most_characters
+            or self.nests_too_deep
         )
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -96,9 +110,10 @@ class _Builder:
         background = background_of(attributes, style) or around.background
         self._open.append(_Open(tag, built, hidden, colour, background))
         self._elements += 1
+        self.nests_too_deep |= len(self._open) > _RUNAWAY
         if built:
             self._depth += 1
-            self._tree.start(tag, _kept(attributes))
+            self._tree.start(tag, _kept(tag, attributes))
 
     def end(self, _tag: str) -> None:
         """Close the element opened last."""
@@ -130,9 +145,12 @@ class _Builder:
         return bool(self._depth < DEEPEST and not self.is_full and _NAME.fullmatch(tag))
 
 
-def _kept(attributes: Mapping[str, str]) -> dict[str, str]:
-    return {
+def _kept(tag: str, attributes: Mapping[str, str]) -> dict[str, str]:
+    kept = {
         name: _INVALID.sub(" ", value[:_LONGEST_ATTRIBUTE])
         for name, value in attributes.items()
         if _KEPT_ATTRIBUTE.fullmatch(name)
     }
+    if tag == "link" and len(url := attributes.get("href", "")) <= _LONGEST_URL:
+        kept["href"] = _INVALID.sub(" ", url)
+    return kept

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crag.correction.action import decide
+from crag.extras import require
 from crag.models.model_card import Calibration, EvaluatorCard
 from crag.parts import Evaluator
 from crag.state import Action, Thresholds
@@ -99,7 +100,9 @@ def calibrate(  # noqa: PLR0913 - what to calibrate, on what, for what
         EvaluatorError: the evaluator breaks its contract.
         TrainingError: the data is too little, the scores say nothing about the labels, or the aim
             cannot be reached.
+        MissingPackageError: the extra `train` is not installed.
     """
+    require("train", "calibration", "sklearn")
     aim = aim or Aim()
     read = [read_questions(path, labels) for path in files]
     questions = list(chain.from_iterable(found for found, _ in read))

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crag.errors import MissingPackageError, TrainingError
+from crag.errors import TrainingError
+from crag.extras import require
 from crag.models.minilm import MODEL, packaged_model
 from crag.models.model_card import Kind
 from crag.training.recipe import Recipe
@@ -33,8 +34,11 @@ def load_trainee(recipe: Recipe) -> Trainee:
 
     Raises:
         TrainingError: the base cannot be loaded, or has no form with one output.
-        MissingPackageError: LoRA is asked for without peft.
+        MissingPackageError: the extra `train` is not installed.
     """
+    require("train", "training", "torch", "transformers", "accelerate", "sklearn")
+    if recipe.method != "full":
+        require("train", "training with LoRA", "peft")
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, set_seed
 
@@ -81,10 +85,8 @@ def is_packaged(recipe: Recipe) -> bool:
 def _with_adapters(model: Any, recipe: Recipe) -> Any:
     if recipe.method == "full":
         return model
-    try:
-        from peft import LoraConfig, TaskType, get_peft_model
-    except ImportError as error:
-        raise MissingPackageError("corrective-rag[train]", "training with LoRA") from error
+    from peft import LoraConfig, TaskType, get_peft_model
+
     return get_peft_model(
         model,
         LoraConfig(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crag.errors import TrainingError
 from crag.models.lexical import LEXICAL, Blend
-from crag.models.minilm import packaged_weights
+from crag.models.minilm import official_weights
 from crag.models.model_card import CARD, EvaluatorCard, write_card
 from crag.models.tensors import write_tensors
 from crag.models.weight_delta import DELTA, difference
@@ -58,7 +58,7 @@ def save(
         with tempfile.TemporaryDirectory(dir=output, prefix=".new-") as name:
             folder = Path(name)
             if is_packaged(recipe):
-                write_tensors(folder / DELTA, difference(packaged_weights(), _weights(model)))
+                write_tensors(folder / DELTA, difference(official_weights(), _weights(model)))
             else:
                 model.save_pretrained(folder)
                 trainee.tokenizer.save_pretrained(folder)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crag.errors import MissingPackageError, TrainingError
+from crag.errors import TrainingError
 from crag.training.examples import Examples, in_order, visits
 from crag.training.metrics import quality
 from crag.training.models import Trainee, load_trainee
@@ -50,7 +50,7 @@ def train(
     Raises:
         TrainingError: the base cannot be loaded, the loss is not finite, the disk is full, or an
             interrupted run in `output` had another recipe or other data.
-        MissingPackageError: accelerate is not installed.
+        MissingPackageError: the extra `train` is not installed.
     """
     work = output / WORK
     trainee = load_trainee(recipe)
@@ -77,10 +77,6 @@ def finish(output: Path) -> None:
 def _arguments(
     recipe: Recipe, visits_: int, work: Path, *, evaluates: bool, quiet: bool
 ) -> "TrainingArguments":
-    try:
-        import accelerate  # type: ignore[import-untyped]  # noqa: F401
-    except ImportError as error:
-        raise MissingPackageError("corrective-rag[train]", "training") from error
     import torch
     from transformers import TrainingArguments
 

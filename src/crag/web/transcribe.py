@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Literal, NamedTuple
 
-from crag.errors import PageError
+from crag.errors import ContentError, PageError
 from crag.text.encodings import decoded
 from crag.text.html import read_html
 from crag.text.paragraphs import FEWEST_CHARACTERS, paragraphs_of
@@ -16,8 +17,9 @@ MOST_PARAGRAPHS = 400
 LONGEST_PARAGRAPH = 1_600
 """Characters, about 250 English words; a longer one is cut at sentence ends."""
 LONGEST_TITLE = 300
-_MOST_BINARY = 0.05
-_BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f\x7f\N{REPLACEMENT CHARACTER}]")
+MOST_PDF_PAGES = 100
+"""Later pages of a PDF are not read."""
+_MOST_CHARACTERS = 1_000_000
 _MARKUP = re.compile(rb"<\s*(!doctype|html|head|body|p|div|h1|meta)\b", re.IGNORECASE)
 _HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
 
@@ -62,7 +64,10 @@ def transcribe(body: bytes, content_type: str, url: str) -> Transcript:
     kind = _kind(body, content_type)
     if kind is None:
         raise PageError(url, "content_type", f"{_media_type(content_type)!r} is not a text")
-    title, found = _read(kind, body, content_type, url)
+    try:
+        title, found = _read(kind, body, content_type, url)
+    except ContentError as error:
+        raise PageError(url, "unreadable", error.problem) from error
     title = " ".join(title.split())[:LONGEST_TITLE]
     paragraphs = _paragraphs(found, title)
     if not paragraphs:
@@ -85,10 +90,9 @@ def _kind(body: bytes, content_type: str) -> Kind | None:
 
 def _read(kind: Kind, body: bytes, content_type: str, url: str) -> tuple[str, Iterable[str]]:
     if kind == "pdf":
-        return read_pdf(body, url)
+        title, pages = read_pdf(body, most_pages=MOST_PDF_PAGES, most_characters=_MOST_CHARACTERS)
+        return title, chain.from_iterable(map(paragraphs_of, pages))
     text = decoded(body, content_type)
-    if len(_BINARY.findall(text)) > _MOST_BINARY * len(text):
-        raise PageError(url, "unreadable", "its content is binary, not a text")
     match kind:
         case "html":
             return read_html(text, url)

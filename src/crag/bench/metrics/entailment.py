@@ -4,6 +4,7 @@ from typing import Any
 
 from crag.bench.metrics.citing import Entails
 from crag.errors import ModelError
+from crag.extras import require
 
 TRUE_MODEL = "google/t5_xxl_true_nli_mixture"
 """The official one: it writes ``1`` where the premise entails the hypothesis."""
@@ -18,7 +19,9 @@ def load_entailment(model: str = TRUE_MODEL, *, device: str = "cpu") -> Entails:
 
     Raises:
         ModelError: it cannot be loaded, or is of neither kind.
+        MissingPackageError: the extra `torch` is not installed.
     """
+    require("torch", f"the entailment model {model}", "torch", "transformers")
     from transformers import AutoConfig
 
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from crag.errors import ModelError, SettingsError
+from crag.extras import require
 from crag.models.batches import length_sorted_batches
 from crag.reflection.backend import (
     Candidate,
@@ -49,6 +50,7 @@ class TransformersReflection:
 
     Raises:
         SettingsError: `batch_size` is below 1.
+        MissingPackageError: the extra `torch` is not installed.
         ModelError: on first use, if the model cannot be loaded, and the next use tries again.
     """
 
@@ -65,6 +67,7 @@ class TransformersReflection:
     ) -> None:
         if batch_size < 1:
             raise SettingsError("batch_size", batch_size, "at least 1")
+        require("torch", f"the reflecting model {model}", "torch", "transformers")
         self._place = str(Path(model).expanduser()) if _is_local(model) else str(model)
         self._is_local = _is_local(model)
         self._device, self._dtype = device, dtype

@@ -1,0 +1,77 @@
+"""What a light install lacks is named with the command that installs it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from crag.errors import MissingPackageError
+from crag.extras import require
+
+TORCH = ["torch", "transformers", "sentence_transformers", "sentencepiece"]
+TRAIN = [*TORCH, "sklearn", "accelerate", "peft", "matplotlib"]
+USES = {
+    "torch": [
+        "from crag.evaluators import T5Evaluator; T5Evaluator('folder')",
+        (
+            "from crag.evaluators.torch_pairs import TorchPairs; "
+            "TorchPairs(pathlib.Path('folder'), max_length=9)"
+        ),
+        "from crag.models.encoder import SentenceEncoder; SentenceEncoder('intfloat/e5-small')",
+        "from crag.models.encoder import SentenceEncoder; SentenceEncoder(device='cpu')",
+        (
+            "from crag.reflection.backends.transformers import TransformersReflection; "
+            "TransformersReflection('folder')"
+        ),
+        "from crag.bench.metrics.entailment import load_entailment; load_entailment('folder')",
+    ],
+    "train": [
+        (
+            "from crag.training.models import load_trainee; from crag.training.recipe import Recipe; "
+            "load_trainee(Recipe())"
+        ),
+        (
+            "from crag.training.calibrate import calibrate; from crag.testing import FakeEvaluator; "
+            "calibrate(FakeEvaluator(0.5), [])"
+        ),
+        "from crag.charts import require_matplotlib; require_matplotlib('train')",
+    ],
+    "bench": [
+        "from crag.bench.corpus import CorpusSearcher; CorpusSearcher([]).load()",
+    ],
+    "ray": [
+        "from crag.bench.ray_workers import _ray; _ray()",
+    ],
+}
+
+
+@pytest.mark.parametrize("extra", USES)
+def test_a_missing_extra_is_named_with_its_command(extra: str) -> None:
+    attempts = "".join(
+        f"try:\n    {use}\nexcept MissingPackageError as error:\n    print(error)\n"
+        for use in USES[extra]
+    )
+    blocked = [*TRAIN, "bm25s", "ray"]
+    program = (
+        "import pathlib, sys\n"
+        f"for name in {blocked}: sys.modules[name] = None\n"
+        f"from crag.errors import MissingPackageError\n{attempts}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(USES[extra])
+    for line in lines:
+        assert line.endswith(f"Run: pip install 'corrective-rag[{extra}]'")
+
+
+def test_what_is_installed_passes() -> None:
+    require("torch", "testing", "json", "xml.dom")
+
+
+@pytest.mark.parametrize("module", ["no_such_module", "no_such_module.part"])
+def test_what_is_not_there_does_not(module: str) -> None:
+    with pytest.raises(MissingPackageError, match="testing needs the package 'corrective-rag"):
+        require("train", "testing", "json", module)

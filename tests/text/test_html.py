@@ -1,0 +1,147 @@
+"""HTML, as pages of the web and as files of an index: the same text is hidden in both."""
+
+from collections.abc import Callable
+
+import pytest
+
+from crag.errors import ContentError
+from crag.text.html import read_html, read_whole_html
+from crag.text.visible import MOST_CHARACTERS, MOST_ELEMENTS
+from tests.web.site import page
+
+FILLER = "The wheel of the mill turned twice a day whenever the pond behind the dam ran out. "
+HIDING = [
+    "hidden",
+    "aria-hidden=' TRUE '",
+    "style='display : none !important'",
+    "style='DISPLAY:NONE'",
+    "style='display:/* x */none'",
+    "style='d\\69splay:none'",
+    "style='visibility:collapse'",
+    "style='font-size:0.5px'",
+    "style='opacity:.01'",
+    "style='height:0;overflow:hidden'",
+    "style='text-indent:-9999px'",
+    "style='position:fixed;top:-200em'",
+    "style='position:absolute;clip:rect(0,0,0,0)'",
+    "style='clip-path:inset(100%)'",
+    "style='transform:scale(0)'",
+    "style='color:white'",
+    "style='color:#FEFEFE'",
+    "style='color:rgb(255, 100%, 255)'",
+    "style='color:rgba(0,0,0,0)'",
+    "style='color:transparent'",
+    "style='color:#123;background:#112233 none'",
+    "style='color:teal;background-color:teal'",
+    "bgcolor=black style='color:#000'",
+]
+SHOWING = [
+    "style='color:white;background:#000'",
+    "style='background:url(dark.png);color:#fff'",
+    "style='height:0'",
+    "style='opacity:0.9;font-size:small;color:inherit;background:inherit'",
+    "style='color:rgb(300);x;:;;top:-5px'",
+    "aria-hidden=false",
+]
+Read = Callable[[str], str]
+
+
+def as_web_page(html: str) -> str:
+    return " ".join(read_html(html, "https://example.org/")[1])
+
+
+def as_file(html: str) -> str:
+    return read_whole_html(html).text
+
+
+both = pytest.mark.parametrize("read", [as_web_page, as_file])
+
+
+@both
+@pytest.mark.parametrize("hiding", HIDING)
+@pytest.mark.parametrize("element", ["p", "div"])
+def test_hidden_elements_with_all_within_them(read: Read, hiding: str, element: str) -> None:
+    seen = f"<p>{FILLER * 3}</p>"
+    text = read(f"{seen}<{element} {hiding}><b>{FILLER} Secret.</b></{element}>{seen} end")
+    assert FILLER.strip() in text
+    assert "Secret" not in text
+
+
+@both
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<!-- Secret -->",
+        "<script>'Secret'</script>",
+        "<style>Secret</style>",
+        "<template><p>Secret</p></template>",
+        "<noscript>Secret</noscript>",
+        "<svg><text>Secret</text></svg>",
+        "<dialog>Secret</dialog>",
+        "<textarea>Secret</textarea>",
+        "<img alt='Secret' title='Secret'>",
+        "<meta name='description' content='Secret'>",
+    ],
+)
+def test_elements_that_no_browser_shows(read: Read, hidden: str) -> None:
+    text = read(f"<p>{FILLER * 3}</p>{hidden}<p>{FILLER * 3}</p>")
+    assert FILLER.strip() in text
+    assert "Secret" not in text
+
+
+@both
+def test_a_page_with_injected_instructions(read: Read) -> None:
+    text = read(page("injected").decode())
+    assert "HIDDEN" not in text
+    assert "Its orbit brings it back" in text
+
+
+@both
+@pytest.mark.parametrize("style", SHOWING)
+def test_what_is_not_hidden(read: Read, style: str) -> None:
+    assert read(f"<div {style}><p>{FILLER * 3}</p></div>") == (FILLER * 3).strip()
+
+
+def test_a_file_is_read_to_its_end() -> None:
+    rows = "".join(f"<p>Row <b>{number}</b></p>" for number in range(MOST_ELEMENTS))
+    assert as_file(rows).endswith(f"Row {MOST_ELEMENTS - 1}")
+    long = "word " * (MOST_CHARACTERS // 4)
+    assert as_file(f"<p>{long}</p><p>the end</p>").endswith("the end")
+
+
+def test_a_file_that_nests_too_deep_to_be_read_is_refused() -> None:
+    with pytest.raises(ContentError, match=r"nest deeper than 3,000 levels: save it as text"):
+        as_file("<div>" * 5_000 + "the end")
+
+
+def test_blocks_headings_and_cells() -> None:
+    text = as_file(
+        "<h1>Mills</h1>Before<p>One<br>line<br><br>another</p>after<hr>"
+        "<h3>Wheels </h3><table><tr><th>kind<th>size<tr><td>under<b>shot</b><td>4 m</table>"
+        "<nav>Menu</nav>tail<form>Search</form><dl><dt>race<dd>its water</dl>"
+    )
+    assert text.split("\n\n") == [
+        "# Mills", "Before", "One line", "another", "after", "### Wheels", "kind size",
+        "undershot 4 m", "tail", "race", "its water",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("attributes", "url"),
+    [
+        ("rel='canonical' href='https://example.org/a'", "https://example.org/a"),
+        ("rel='Canonical nofollow' href='http://example.org/a'", "http://example.org/a"),
+        ("rel=canonical href='/a'", ""),
+        ("rel=canonical href='javascript:x'><link rel=canonical href='http://a/'", "http://a/"),
+        ("rel=icon href='https://example.org/a'", ""),
+        ("rel=canonical href='http://a/" + 500 * "b" + "'", "http://a/" + 500 * "b"),
+        ("rel=canonical href='http://a/" + 5000 * "b" + "'", ""),
+    ],
+)
+def test_the_address_that_a_page_names(attributes: str, url: str) -> None:
+    assert read_whole_html(f"<title>A <b>b</b></title><link {attributes}><p>x").url == url
+
+
+@pytest.mark.parametrize("html", ["", "<", "<!-- x", "\0", "<p>", "plain"])
+def test_any_text_is_a_page(html: str) -> None:
+    assert read_whole_html(html).title == ""
