@@ -137,7 +137,7 @@ class Parts:
     searcher: WebSearcher | None = None
     """The second source of knowledge; without it the branch records an event and goes on."""
     reader: PageReader | None = None
-    """Reads the pages that a search found; without it their snippets serve."""
+    """Reads the pages that a search found; without it their snippets are used."""
     reflection: ReflectionBackend | None = None
     """Writes and critiques answers for Self-RAG and Self-CRAG, which cannot do without."""
 
