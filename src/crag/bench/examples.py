@@ -1,4 +1,4 @@
-"""What a benchmark asks: one `Example` for each question, whatever file it came from."""
+"""The examples of a benchmark: one `Example` for each question, from any file format."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,7 +46,7 @@ class Example(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A row that was left out, and why."""
+    """A row that was skipped, and why."""
 
     place: str
     """File and line, or file and position in its list."""
@@ -55,12 +55,12 @@ class Refused(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What a file holds: every row is either an example or refused."""
+    """The content of a file: every row is either an example or refused."""
 
     examples: list[Example]
     refused: list[Refused]
     notes: list[str]
-    """Repairs made and oddities seen, each with its count; nothing is repaired without one."""
+    """Repairs and oddities, each with its count; every repair is listed."""
 
 
 def load_examples(
@@ -74,8 +74,8 @@ def load_examples(
     """Read the examples of `task` from a file, or from a folder of the CRAG repository.
 
     `limit` draws that many at random by `seed`, the same ones each time, and keeps the file's
-    order. Rows that cannot be used are refused one by one; a file that is not what it should be,
-    or whose questions and knowledge do not belong together, stops here.
+    order. Rows that cannot be used are refused one by one. An invalid file, or one whose questions
+    and knowledge do not belong together, raises.
 
     Raises:
         DataError: the file cannot be read, is of another task or format, or is misaligned.
