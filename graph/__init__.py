@@ -1,4 +1,4 @@
-"""The state machines: which node follows which, and nothing else."""
+"""The state machines: nodes and edges only."""
 
 from crag.graph.baseline import build_no_retrieval, build_rag
 from crag.graph.corrective import build_crag

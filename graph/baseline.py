@@ -1,4 +1,4 @@
-"""What Corrective RAG is compared with: plain retrieval, and none."""
+"""Baselines for Corrective RAG: plain retrieval, and no retrieval."""
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -36,7 +36,7 @@ def build_rag(
 def build_no_retrieval(
     parts: Parts, *, checkpointer: Checkpointer = None
 ) -> CompiledStateGraph[State, Settings, InputState, State]:
-    """Compile open_run → generate: the model answers from what it knows."""
+    """Compile open_run → generate: the model answers from its own knowledge."""
     generate = Generate(parts.model, parts.quoter, own_knowledge=True)
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("open_run", computing(OpenRun()), input_schema=InputState)

@@ -22,8 +22,8 @@ def build_crag(
 ) -> CompiledStateGraph[State, Settings, InputState, State]:
     """Compile retrieve → grade → refine and/or web → generate.
 
-    Ambiguous runs both branches at once; `generate` is deferred so that it joins them and runs
-    once, whichever were taken. There is one pass and no cycle, as in the paper.
+    Ambiguous runs both branches in parallel. `generate` is deferred, so it joins the branches and
+    runs once. There is one pass and no cycle, as in the paper.
     """
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("contextualize", waiting(Contextualize(parts.model)))

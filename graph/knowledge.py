@@ -1,4 +1,4 @@
-"""Corrective RAG without the answer: for those whose own chain or graph writes it."""
+"""Corrective RAG without the answer, for chains and graphs that write their own."""
 
 from dataclasses import dataclass
 
@@ -19,10 +19,10 @@ from crag.state import InputState, State
 
 @dataclass(frozen=True, kw_only=True)
 class KnowledgeParts(Parts):
-    """Parts of a graph that writes no answer: a model only rewrites queries, and none is needed."""
+    """Parts of a graph that writes no answer: the optional model only rewrites queries."""
 
     def __post_init__(self) -> None:
-        """Accept parts that hold neither a model nor a quoter."""
+        """Accept parts without a model or a quoter."""
 
 
 def build_knowledge(
@@ -30,9 +30,9 @@ def build_knowledge(
 ) -> CompiledStateGraph[State, Settings, InputState, State]:
     """Compile retrieve → grade → refine and/or web: `build_crag` up to the knowledge.
 
-    The kept strips stand in `internal` and `external` of the state; `knowledge` and `answer` stay
-    empty. Ambiguous runs both branches at once. A question that follows others in a chat is taken
-    as it stands.
+    The kept strips are in `internal` and `external` of the state; `knowledge` and `answer` stay
+    empty. Ambiguous runs both branches in parallel. A follow-up question in a chat is used as it
+    was asked.
     """
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)

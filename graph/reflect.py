@@ -1,4 +1,4 @@
-"""Reflection, as one node of a graph: of Self-RAG, of Self-CRAG, or of a user's own."""
+"""The reflection subgraph, used in Self-RAG, Self-CRAG and graphs of your own."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ from crag.state import Action, Citation, OfferedPassage, Reflection, State, Usag
 
 
 class ReflectInput(TypedDict, total=False):
-    """What reflection is given; without `choices` it decides by itself whether to use passages."""
+    """The input of reflection; without `choices` it decides itself whether to use passages."""
 
     question: str
     messages: Annotated[list[AnyMessage], add_messages]
@@ -33,7 +33,7 @@ class ReflectInput(TypedDict, total=False):
 
 
 class ReflectOutput(TypedDict):
-    """What it writes."""
+    """The output of reflection."""
 
     approximation: str
     choices: list[Choice]
@@ -54,9 +54,9 @@ def build_reflect(
 ) -> CompiledStateGraph[State, Settings, ReflectInput, ReflectOutput]:
     """Compile the algorithms (short form, long form, the poster's rule) → finish_reflection.
 
-    Give `question` and `passages`; `crag.correction.provenance.offered_document` makes one of a
-    Document. The `retriever` serves dynamic retrieval, a search for each segment of the long form.
-    The cycle of `beam_step` is bounded by `max_depth`.
+    The input is `question` and `passages`; `crag.correction.provenance.offered_document` turns a
+    Document into a passage. The `retriever` is used for dynamic retrieval, a search for each
+    segment of the long form. `max_depth` bounds the cycle of `beam_step`.
     """
     graph = StateGraph(
         State, context_schema=Settings, input_schema=ReflectInput, output_schema=ReflectOutput

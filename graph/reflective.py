@@ -51,8 +51,8 @@ def build_self_crag(
 ) -> CompiledStateGraph[State, Settings, InputState, State]:
     """Compile decide → retrieve → grade → refine and/or web → prepare_passages → reflect.
 
-    The knowledge that CRAG prepares takes the place of the documents; a question that is decided
-    to need none is answered directly.
+    The knowledge that CRAG prepares replaces the documents. If the model decides that a question
+    needs no retrieval, it answers directly.
 
     Raises:
         CragError: the parts hold no reflection back end.

@@ -1,4 +1,4 @@
-"""Where a run goes next: pure functions of the state and the settings."""
+"""Routers: pure functions of the state and the settings."""
 
 from collections.abc import Hashable
 from typing import Literal
@@ -11,7 +11,7 @@ from crag.state import OpenState, State
 
 Branch = Literal["refine", "web"]
 BRANCHES: dict[Hashable, str] = {"refine": "refine", "web": "web"}
-"""The path map, without which a drawing would lose the conditional edges."""
+"""The path map; drawings need it to show the conditional edges."""
 CHOICES: dict[Hashable, str] = {"retrieve": "retrieve", "reflect": "reflect"}
 KNOWLEDGE: dict[Hashable, str] = {
     "refine": "refine",
@@ -25,7 +25,7 @@ ROUNDS: dict[Hashable, str] = {"beam_step": "beam_step", "finish_reflection": "f
 
 
 def by_history(state: OpenState) -> Literal["contextualize", "first"]:
-    """Make a question self-contained where a chat goes before it, unless that is switched off."""
+    """Make a follow-up question self-contained, unless that is switched off."""
     follows = current_settings().contextualize and is_follow_up(state)
     return "contextualize" if follows else "first"
 
@@ -36,12 +36,12 @@ def opens(first: str) -> dict[Hashable, str]:
 
 
 def by_choice(state: State) -> Literal["retrieve", "reflect"]:
-    """Retrieve, or answer directly, as was decided (Self-RAG, Alg. 1)."""
+    """Retrieve or answer directly, following the decision (Self-RAG, Alg. 1)."""
     return "retrieve" if state["choices"][0]["action"] == "retrieve" else "reflect"
 
 
 def by_knowledge(state: State) -> list[Literal["refine", "web", "prepare_passages"]]:
-    """Choose the branches whose knowledge reflection is given.
+    """Choose the branches that supply knowledge to reflection.
 
     Routed: those of the action. Assembled and distributed: both, whatever the action (CRAG,
     Appendix B.2). The poster's rule takes the graded documents as they are.
@@ -55,7 +55,7 @@ def by_knowledge(state: State) -> list[Literal["refine", "web", "prepare_passage
 
 
 def by_form(state: State) -> Literal["short_form", "beam_step", "graded_loop", "finish_reflection"]:
-    """Choose the algorithm; nothing is to be reflected where retrieval left nothing to read."""
+    """Choose the algorithm; skip reflection if retrieval left nothing to read."""
     settings, choices = current_settings(), state.get("choices") or []
     retrieves = bool(choices) and choices[0]["action"] == "retrieve"
     if retrieves and not state.get("passages") and not settings.allow_own_knowledge:
@@ -83,6 +83,6 @@ def by_action(state: State) -> list[Branch]:
             return ["web"]
         case "ambiguous":
             return ["refine", "web"]
-        case other:  # Whoever edits a state, as in Studio, can write anything.
+        case other:  # A user who edits the state, as in Studio, can write anything.
             message = f"action cannot be {other!r}: allowed are correct, incorrect and ambiguous"
             raise InvalidUpdateError(message)

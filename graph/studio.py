@@ -1,7 +1,7 @@
 """The graphs that `langgraph.json` serves, built from the environment.
 
-Nothing is loaded here: the index opens and the encoder loads when the first question comes, and a
-missing index is an event of that run.
+Nothing is loaded here: the index opens and the encoder loads on the first question, and a missing
+index is recorded as an event of that run.
 """
 
 from crag.factory import choose_parts

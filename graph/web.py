@@ -1,7 +1,7 @@
 """The web branch: rewrite → confirm_search → search → read_pages → select (CRAG, Sec. 4.5).
 
-It is a graph of its own because LangGraph begins a step only when the last one has ended on every
-branch: as one node of the outer graph it runs beside refinement from its first step to its last.
+It is a subgraph because LangGraph starts a step only after the last one has finished on every
+branch. As one node of the outer graph, the whole branch runs in parallel with refinement.
 """
 
 from langgraph.graph import END, START, StateGraph
@@ -22,7 +22,7 @@ from crag.state import Action, FoundHit, PageRecord, State, Strip, Thresholds, U
 
 
 class WebInput(TypedDict):
-    """What the branch is given; events and counts begin anew, and the outer graph adds them up."""
+    """The input of the branch; events and counts start empty, and the outer graph adds them up."""
 
     question: str
     scores: list[float]
@@ -31,7 +31,7 @@ class WebInput(TypedDict):
 
 
 class WebOutput(TypedDict):
-    """What the branch writes."""
+    """The output of the branch."""
 
     query: str
     confirms: bool
@@ -44,7 +44,7 @@ class WebOutput(TypedDict):
 
 
 def build_web(parts: Parts) -> CompiledStateGraph[State, Settings, WebInput, WebOutput]:
-    """Compile the branch, to be one node of a graph."""
+    """Compile the branch as one node of a graph."""
     graph = StateGraph(
         State, context_schema=Settings, input_schema=WebInput, output_schema=WebOutput
     )

@@ -1,4 +1,4 @@
-"""Let a human decide whether the web is searched, and for what."""
+"""Ask a human whether to search the web, and for what."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from crag.state import State
 
 APPROVALS = frozenset({"approve", "approved", "yes", "y", "ok", "true"})
 REFUSALS = frozenset({"refuse", "refused", "no", "n", "false"})
-_FALLBACK = "go on without knowledge from the web"
+_FALLBACK = "continue without web knowledge"
 
 
 class ConfirmSearchUpdate(TypedDict):
@@ -26,11 +26,11 @@ class ConfirmSearchUpdate(TypedDict):
 
 
 class ConfirmSearch:
-    """Interrupt before the search when `confirm_web` is set; else pass.
+    """Interrupt before the search if `confirm_web` is set; otherwise do nothing.
 
-    The run is resumed with True or "approve", with False or "refuse", or with another query as
-    ``{"query": "…"}``. Whatever else comes is taken for a refusal: nothing leaves the machine
-    unless somebody said so, and what `rewrite` read of the setting holds when a run is resumed with
+    Resume the run with True or "approve", with False or "refuse", or with another query as
+    ``{"query": "…"}``. Anything else counts as a refusal, so nothing leaves the machine without
+    approval. The value of `confirm_web` that `rewrite` read applies even if the run is resumed with
     other settings.
     """
 
@@ -39,7 +39,7 @@ class ConfirmSearch:
         self._longest = longest
 
     def run(self, state: State, settings: Settings) -> ConfirmSearchUpdate:
-        """Ask, and write what was decided."""
+        """Ask, and write the decision."""
         query = state["query"]
         confirms = settings.confirm_web or state.get("confirms", False)
         if not (confirms and self._searches and settings.max_searches):
@@ -63,7 +63,7 @@ class ConfirmSearch:
         if said in REFUSALS:
             return _refused(query, "the web search was refused")
         known = 'true or "approve", false or "refuse", or {"query": "…"}'
-        return _refused(query, f"{str(answer)[:80]!r} is no decision; resume with {known}")
+        return _refused(query, f"{str(answer)[:80]!r} is not a decision; resume with {known}")
 
 
 def _refused(query: str, detail: str) -> ConfirmSearchUpdate:
@@ -72,7 +72,7 @@ def _refused(query: str, detail: str) -> ConfirmSearchUpdate:
 
 
 def _request(state: State) -> dict[str, Any]:
-    """Return what is shown to whoever decides."""
+    """Return what the human is shown."""
     return {
         "kind": "confirm_web",
         "question": state["question"],

@@ -14,16 +14,16 @@ from crag.settings import Settings
 from crag.state import FollowUp, FreshEvents, FreshUsage, InputState, Usage
 from crag.text.untrusted import neutral
 
-_FALLBACK = "take the question as it was asked"
+_FALLBACK = "use the question as it was asked"
 _LONGEST_MESSAGE = 1000
-"""Characters of an earlier message that the model reads."""
+"""Characters of each earlier message that the model reads."""
 
 
 class Contextualize:
-    """Open the run of a question that follows others in a chat, with one model call.
+    """Open the run of a follow-up question in a chat, with one model call.
 
-    `question` becomes the self-contained question, which is what is retrieved for, graded against
-    and answered; `follow_up` keeps what was asked. It runs only where there is a history.
+    `question` becomes the self-contained question, which retrieval, grading and the answer use;
+    `follow_up` keeps the original. The node runs only if there is a history.
 
     Raises:
         QuestionError: the input holds no usable question.
@@ -61,7 +61,7 @@ def _read(state: InputState, asked: str, reply: Reply, settings: Settings) -> Op
     if reply.problem is None:
         if question and len(question) <= settings.max_question_characters:
             return _update(state, asked, question, [], reply.usage)
-        detail = f"the model's reply is no question: {reply.text[:80]!r}"
+        detail = f"the model's reply is not a question: {reply.text[:80]!r}"
     failed = event("contextualize_failed", "contextualize", detail, _FALLBACK)
     return _update(state, asked, asked, [failed], reply.usage)
 

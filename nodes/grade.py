@@ -32,7 +32,7 @@ class Grade:
         self._evaluator = evaluator
 
     def run(self, state: State, settings: Settings) -> GradeUpdate:
-        """Write scores in the order of the documents, the thresholds in force and the action."""
+        """Write the scores in the order of the documents, the thresholds in use and the action."""
         texts = [_passage(document, settings) for document in state["documents"]]
         question = stem(state["question"], settings)
         scores, events, usage = score_texts(self._evaluator, question, texts, node="grade")

@@ -1,4 +1,4 @@
-"""Begin a run that retrieves nothing."""
+"""Open a run that retrieves nothing."""
 
 from langchain_core.documents import Document
 from typing_extensions import TypedDict
@@ -20,7 +20,7 @@ from crag.state import (
 
 
 class OpeningUpdate(TypedDict):
-    """Written by the first node: the question, and nothing left of an earlier one on the thread."""
+    """Written by the first node: the question, with everything from earlier questions cleared."""
 
     question: str
     follow_up: FollowUp | None
@@ -42,7 +42,7 @@ class OpeningUpdate(TypedDict):
 
 
 def opening(question: str) -> OpeningUpdate:
-    """Return the state in which a run begins to work on `question`."""
+    """Return the initial state of a run on `question`."""
     return OpeningUpdate(
         question=question,
         follow_up=None,

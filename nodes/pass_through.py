@@ -1,4 +1,4 @@
-"""Keep the retrieved documents as they are: what retrieval without correction does."""
+"""Pass the retrieved documents on as they are, for retrieval without correction."""
 
 from crag.correction.provenance import kept_whole
 from crag.nodes.refine import InternalUpdate
@@ -7,7 +7,7 @@ from crag.state import State, Usage
 
 
 class PassThrough:
-    """Hand every retrieved document on whole, unjudged."""
+    """Pass on every retrieved document, whole and ungraded."""
 
     def run(self, state: State, settings: Settings) -> InternalUpdate:  # noqa: ARG002 - a node's form
         """Write one kept strip for each document."""

@@ -15,16 +15,16 @@ from crag.settings import Settings
 from crag.state import FoundHit, PageRecord, State, Strip, Usage
 from crag.text.paragraphs import paragraphs_of
 
-_FALLBACK = "its snippet serves"
+_FALLBACK = "its snippet is used"
 _GRACE = 1.0
-"""Seconds beyond the budget that a reader has to return what it read in time."""
+"""Seconds past the budget in which a reader can still return what it read in time."""
 _LONGEST_TEXT, _MOST_PARAGRAPHS = 1_000_000, 400
-"""Of a text that came with a hit, in characters, as of a page that is read."""
+"""Characters of a text that came with a hit; the same limit as for a page."""
 Pages = Mapping[str, Page]
 
 
 class ReadPagesUpdate(TypedDict):
-    """Written by `read_pages`: what was found as strips that nobody has judged yet."""
+    """Written by `read_pages`: the paragraphs found, as unscored strips."""
 
     hits: list[FoundHit]
     pages: list[PageRecord]
@@ -34,11 +34,11 @@ class ReadPagesUpdate(TypedDict):
 
 
 class ReadPages:
-    """Turn hits into strips: the paragraphs of their pages, or else their snippets.
+    """Turn hits into strips: the paragraphs of their pages, or their snippets.
 
-    CRAG, Sec. 4.5: pages are visited and transcribed. Text that the search service returned is
-    taken instead of a visit. Where a page fails its hit's snippet serves, or its title where there
-    is no snippet (official code), and an event says so.
+    CRAG, Sec. 4.5: pages are visited and transcribed. If the search service returned the text, the
+    page is not visited. If a page fails, the node falls back to its hit's snippet, or to the title
+    if there is no snippet (official code), and records an event.
     """
 
     def __init__(self, reader: PageReader | None) -> None:
@@ -94,7 +94,7 @@ class ReadPages:
 
 
 def _urls(state: State, settings: Settings) -> list[str]:
-    """Return the addresses to visit: of hits without text, as many as the budget allows."""
+    """Return the addresses to visit: hits without text, as many as the budget allows."""
     if not settings.read_pages:
         return []
     return [h["url"] for h in state.get("hits", []) if not _given(h)][: settings.max_pages]
@@ -120,10 +120,10 @@ def _given(hit: FoundHit) -> Page | None:
 
 
 def _checked(pages: Sequence[Any]) -> list[Page]:
-    """Hold a reader to its contract; a page without paragraphs has a problem."""
+    """Validate a page from the reader; a page without paragraphs must have a problem."""
     for page in pages:
         if not isinstance(page, Page):
-            raise TypeError(f"the reader returned {type(page).__name__} in the place of a Page")
+            raise TypeError(f"the reader returned {type(page).__name__} instead of a Page")
     empty = {"problem": "empty", "detail": "it holds no text"}
     return [page if page.paragraphs or page.problem else page._replace(**empty) for page in pages]
 
@@ -131,7 +131,7 @@ def _checked(pages: Sequence[Any]) -> list[Page]:
 def _by_url(
     urls: Sequence[str], pages: Sequence[Page], attempt: Attempt, limits: ReadingLimits
 ) -> Pages:
-    """Return what came of each address; a reader that broke its contract read none."""
+    """Return the page for each address; an invalid result counts as no page read."""
     if len(pages) == len(urls):
         return dict(zip(urls, pages, strict=True))
     detail = str(attempt.error or f"the reader returned {len(pages)} of {len(urls)} pages")
@@ -163,7 +163,7 @@ def _failure(page: Page) -> list[Event]:
 
 def _skipped(count: int, settings: Settings) -> Event:
     detail = f"max_pages is {settings.max_pages}; not read: {count}"
-    return event("pages_skipped", "read_pages", detail, "their snippets serve")
+    return event("pages_skipped", "read_pages", detail, "their snippets are used")
 
 
 def _usage(pages: Pages, milliseconds: int) -> Usage:

@@ -17,7 +17,7 @@ from crag.state import FreshEvents, OpenState
 
 
 class DocumentsUpdate(TypedDict):
-    """Written by `retrieve` where another node opened the run."""
+    """Written by `retrieve` if another node opened the run."""
 
     documents: list[Document]
     events: list[Event]
@@ -27,12 +27,12 @@ RetrieveUpdate = OpeningUpdate | DocumentsUpdate
 
 
 class Retrieve:
-    """Open the run: read the question, and ask the retriever for its k best documents.
+    """Open the run: read the question, and ask the retriever for the k best documents.
 
-    With `opens` off the run is open already, and only documents and events are written.
+    With `opens=False` the run is already open, and only documents and events are written.
 
-    A retriever that fails or finds nothing leaves no documents and an event, which makes the
-    action Incorrect: the web takes over (official rule for empty retrieval).
+    If the retriever fails or finds nothing, the node writes no documents and records an event. The
+    action is then Incorrect, so the web is searched (official rule for empty retrieval).
 
     Raises:
         QuestionError: the input holds no usable question.
@@ -83,7 +83,7 @@ class Retrieve:
 
 
 def _events(found: list[Document], attempt: Attempt) -> list[Event]:
-    fallback = "go on as if nothing relevant was retrieved"
+    fallback = "continue as if nothing relevant was retrieved"
     if attempt.error is not None:
         return [event("retrieval_failed", "retrieve", attempt.error, fallback)]
     if not found:

@@ -31,9 +31,9 @@ class RewriteUpdate(TypedDict):
 class Rewrite:
     """Extract search keywords with one model call (CRAG, Sec. 4.5), or without a model.
 
-    The question in the state stays as it is: it is what strips are scored against and what is
-    answered. Where nothing can be searched (`searches` is false) no call is spent on a query. A
-    query has at most `longest` characters, as many as the searcher takes.
+    The question in the state does not change: strips are scored against it, and it is answered. If
+    there is no searcher (`searches` is false), no model call is made. A query has at most `longest`
+    characters, the searcher's limit.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class Rewrite:
         return self._read(state, settings, await aask(self._model, _prompt(state, settings)))
 
     def _without_call(self, state: State, settings: Settings) -> RewriteUpdate | None:
-        """Return the update when no model is to be asked, None when one is."""
+        """Return the update if no model is needed, otherwise None."""
         if not (settings.rewrite and self._searches) or settings.max_searches == 0:
             return self._as_it_is(state, settings)
-        if settings.task == "biography":  # Its questions hold nothing but the name (official code).
+        if settings.task == "biography":  # The query is the name alone (official code).
             name = _WHO_IS.sub(r"\1", state["question"])
             return _update(cut(name, self._longest), settings)
         if self._model is None:
@@ -81,7 +81,7 @@ class Rewrite:
             query = read_query(reply.text, self._longest)
             if query is not None:
                 return _update(query, settings, usage=reply.usage)
-            detail = f"the model's reply is no search query: {reply.text[:80]!r}"
+            detail = f"the model's reply is not a search query: {reply.text[:80]!r}"
         failed = event("rewrite_failed", "rewrite", detail, _FALLBACK)
         return self._by_keywords(state, settings, failed, usage=reply.usage)
 

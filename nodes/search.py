@@ -15,9 +15,9 @@ from crag.settings import Settings
 from crag.state import FoundHit, State, Usage
 from crag.text.urls import distinct, is_wikipedia
 
-_FALLBACK = "go on without knowledge from the web"
+_FALLBACK = "continue without web knowledge"
 _MOST_HITS = 20
-"""Tavily returns no more for one search."""
+"""The most that Tavily returns for one search."""
 
 
 class SearchUpdate(TypedDict):
@@ -29,10 +29,10 @@ class SearchUpdate(TypedDict):
 
 
 class Search:
-    """Ask the searcher once, and put its hits in the order in which they are read (CRAG, Sec. 4.5).
+    """Search once, and sort the hits into the order in which they are read (CRAG, Sec. 4.5).
 
-    Hits from Wikipedia come first, as in the paper; of two hits with the same address the first
-    stays. A search that fails, is refused or finds nothing leaves no hits.
+    Hits from Wikipedia come first, as in the paper. Of two hits with the same address the first is
+    kept. A search that fails, is refused or finds nothing writes no hits.
     """
 
     def __init__(self, searcher: WebSearcher | None, hint: str = Parts.searcher_hint) -> None:
@@ -64,7 +64,7 @@ class Search:
         return _update(state, settings, hits, attempt, start)
 
     def _without_search(self, state: State, settings: Settings) -> SearchUpdate | None:
-        """Return the update when nothing is to be searched for, None otherwise."""
+        """Return the update if there is nothing to search for, otherwise None."""
         if self._searcher is None:
             detail = f"no web search is configured: {self._hint}"
             return _nothing(event("search_unavailable", "search", detail, _FALLBACK))
@@ -77,10 +77,10 @@ class Search:
 
 
 def _checked(hits: Sequence[Any]) -> list[Hit]:
-    """Hold a searcher to its contract; only null passes, for an empty text."""
+    """Validate the hits from a searcher; null counts as an empty text."""
     for hit in hits:
         if not isinstance(hit, Hit):
-            raise TypeError(f"the searcher returned {type(hit).__name__} in the place of a Hit")
+            raise TypeError(f"the searcher returned {type(hit).__name__} instead of a Hit")
     return [Hit(*(str(text or "") for text in hit)) for hit in hits]
 
 
@@ -100,7 +100,7 @@ def _update(
 
 
 def _unusable(hits: Sequence[Hit]) -> list[Event]:
-    """Say how many hits cannot be cited, or lead to a page that another one leads to."""
+    """Record how many hits have no address, or the address of another hit."""
     dropped = len(hits) - len(distinct(hits))
     if not dropped:
         return []
@@ -109,14 +109,14 @@ def _unusable(hits: Sequence[Hit]) -> list[Event]:
 
 
 def _asked_for(settings: Settings) -> int:
-    """Return how many hits to ask for: more where only Wikipedia's stay, as far as services go."""
+    """Return how many hits to ask for: more, up to the limit, if only Wikipedia's are kept."""
     if settings.wikipedia != "only":
         return settings.web_results
     return max(settings.web_results, min(_MOST_HITS, 3 * settings.web_results))
 
 
 def _in_order(hits: Sequence[Hit], settings: Settings) -> list[Hit]:
-    """Return the hits to read, once each and at most `web_results`."""
+    """Return the hits to read, without duplicates and at most `web_results`."""
     chosen = distinct(hits)
     if settings.wikipedia == "only":
         chosen = [hit for hit in chosen if is_wikipedia(hit.url)]

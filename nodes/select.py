@@ -23,7 +23,8 @@ class Select:
     """Score all paragraphs in one evaluator call and keep the best (CRAG, Sec. 4.5).
 
     They are scored against the original question, not the rewritten query, and kept by the same
-    rules as the strips of documents. Of very many, a shortlist by words is judged.
+    rules as strips of documents. If there are very many, only a shortlist by word overlap is
+    scored.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
@@ -58,15 +59,15 @@ def _skipped(count: int, settings: Settings) -> list[Event]:
     if not count:
         return []
     detail = f"max_paragraphs is {settings.max_paragraphs}; not judged: {count}"
-    fallback = "those that share most words with the question are judged"
+    fallback = "only those sharing the most words with the question are judged"
     return [event("paragraphs_skipped", "select", detail, fallback)]
 
 
 def _nothing(state: State) -> ExternalUpdate:
-    """Say so where hits brought no text; a search without hits has said it already."""
+    """Record an event if hits brought no text; a search without hits has already recorded one."""
     update = ExternalUpdate(external=[], events=[], usage=Usage())
     if state.get("hits"):
-        detail = f"the {len(state['hits'])} pages found hold no text, and nor do their snippets"
-        fallback = "go on without knowledge from the web"
+        detail = f"the {len(state['hits'])} pages found and their snippets have no text"
+        fallback = "continue without web knowledge"
         update["events"] = [event("search_empty", "select", detail, fallback)]
     return update

@@ -1,4 +1,4 @@
-"""What can go wrong before a run, as one tree.
+"""The errors raised before a run, as one tree.
 
     CragError (RuntimeError)
     ├── QuestionError            no question, or one beyond the limit
@@ -10,16 +10,16 @@
     ├── SourceError              one file that cannot be indexed
     ├── ContentError             bytes that hold no text anybody can read
     ├── EncoderError             the sentence encoder cannot be loaded
-    ├── EvaluatorError           the evaluator cannot be loaded, or its scores are no scores
+    ├── EvaluatorError           the evaluator cannot be loaded, or returns invalid scores
     ├── DataError                labelled data that cannot be used
-    ├── TrainingError            training or calibration that cannot go on
+    ├── TrainingError            training or calibration that cannot continue
     ├── SearchError              the web searcher
     ├── PageError                one web page that cannot be read
     ├── ModelError               the chat model
     └── MissingPackageError      an optional package that a part needs
 
-The root is a `RuntimeError` because a LangGraph server passes only messages of well-known built-in
-types on to its clients. What goes wrong *during* a run is not raised but recorded: `crag.events`.
+The root is a `RuntimeError` because a LangGraph server only forwards messages of well-known
+built-in types to its clients. Failures *during* a run are recorded instead: see `crag.events`.
 """
 
 import shlex
@@ -40,13 +40,13 @@ PageProblem = Literal[
     "budget",
 ]
 """Why a page has no paragraphs: refused by the guard, forbidden by robots.txt, too slow, too many
-bytes, an HTTP status, a content type nobody reads, no connection, damaged, without text, or not
+bytes, an HTTP status, an unsupported content type, no connection, damaged, without text, or not
 tried because a budget was spent."""
 ModelProblem = Literal["key", "unknown", "failed", "refused", "empty"]
 
 
 class CragError(RuntimeError):
-    """The root: every message says what is wrong and what to do about it."""
+    """The root; every message says what is wrong and how to fix it."""
 
 
 class QuestionError(CragError):
@@ -70,33 +70,33 @@ class DocumentIndexError(CragError):
 
 
 class IndexNotFoundError(DocumentIndexError):
-    """There is no index at that place."""
+    """There is no index at the location."""
 
     def __init__(self, location: str) -> None:
-        super().__init__(location, "there is none. Build it with: crag index PATH…")
+        super().__init__(location, "it does not exist. Build it with: crag index PATH…")
 
 
 class EmptyIndexError(DocumentIndexError):
-    """The index exists and holds nothing."""
+    """The index exists but is empty."""
 
     def __init__(self, location: str) -> None:
-        super().__init__(location, "it holds no document. Fill it with: crag index PATH…")
+        super().__init__(location, "it is empty. Fill it with: crag index PATH…")
 
 
 class EmbeddingMismatchError(DocumentIndexError):
-    """The index was made with another embedding model than the one in use."""
+    """The index was built with another embedding model than the one in use."""
 
     def __init__(self, location: str, made_with: str, in_use: str) -> None:
         self.made_with, self.in_use = made_with, in_use
         super().__init__(
             location,
-            f"it was made with the embedding model {made_with!r}, but {in_use!r} is in use. "
+            f"it was built with the embedding model {made_with!r}, but {in_use!r} is in use. "
             "Choose another folder with --index, or delete this one and index again",
         )
 
 
 class SourceError(CragError):
-    """One source (a file, or one record of a file) cannot be indexed; the others can."""
+    """One source (a file, or one record of a file) cannot be indexed."""
 
     def __init__(self, source: str, problem: str) -> None:
         self.source, self.problem = source, problem
@@ -112,11 +112,11 @@ class ContentError(CragError):
 
 
 class EvaluatorError(CragError):
-    """The evaluator cannot be loaded, or returned something that is not one score per text."""
+    """The evaluator cannot be loaded, or did not return one score per text."""
 
 
 class DataError(CragError):
-    """A file of labelled data cannot be used; `line` says where, if it is one line's fault."""
+    """A file of labelled data cannot be used; `line` is set if one line is at fault."""
 
     def __init__(self, path: Path, problem: str, line: int | None = None) -> None:
         self.path, self.problem, self.line = path, problem, line
@@ -124,11 +124,11 @@ class DataError(CragError):
 
 
 class TrainingError(CragError):
-    """An evaluator cannot be trained or calibrated this way; the message says what to change."""
+    """An evaluator cannot be trained or calibrated; the message says what to change."""
 
 
 class SearchError(CragError):
-    """The web search failed; `problem` says in which way, `message` what to do."""
+    """The web search failed; `problem` is the kind of failure, `message` says what to do."""
 
     def __init__(self, provider: str, problem: SearchProblem, message: str) -> None:
         self.provider, self.problem = provider, problem
@@ -136,7 +136,7 @@ class SearchError(CragError):
 
 
 class PageError(CragError):
-    """One web page cannot be read; `problem` says in which way."""
+    """One web page cannot be read; `problem` is the kind of failure."""
 
     def __init__(self, url: str, problem: PageProblem, message: str) -> None:
         self.url, self.message = url, message
@@ -145,7 +145,7 @@ class PageError(CragError):
 
 
 class ModelError(CragError):
-    """The chat model cannot be used, or its reply cannot."""
+    """The chat model or its reply cannot be used."""
 
     def __init__(self, model: str, problem: ModelProblem, message: str) -> None:
         self.model, self.problem = model, problem

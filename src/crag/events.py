@@ -1,4 +1,4 @@
-"""What went wrong or was decided during a run, as data that every view of the trace shows."""
+"""Failures and decisions during a run, as data that every view of the trace shows."""
 
 import os
 import re
@@ -49,18 +49,18 @@ class Event(TypedDict):
     node: str
     """The node that recorded it."""
     detail: str
-    """What happened and what to do about it, in a sentence a user understands."""
+    """What happened and how to fix it, in one sentence for the user."""
     fallback: str
-    """What the run did instead; empty when nothing had to be replaced."""
+    """What the run did instead; empty if there was no fallback."""
 
 
 def event(kind: EventKind, node: str, detail: object, fallback: str = "") -> Event:
-    """Record `detail` (a sentence, or the exception that tells it) without any secret in it."""
+    """Record `detail` (a sentence or an exception), with secrets removed."""
     return Event(kind=kind, node=node, detail=_describe(detail), fallback=fallback)
 
 
 def redact(text: str) -> str:
-    """Replace keys in `text`: values of secret environment variables, and well-known key shapes."""
+    """Mask keys in `text`: values of secret environment variables, and well-known key formats."""
     for name, value in os.environ.items():
         if _SECRET_NAME.search(name) and len(value) >= 8:  # noqa: PLR2004 - shorter ones are words
             text = text.replace(value, "[secret]")

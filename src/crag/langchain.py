@@ -1,4 +1,4 @@
-"""Corrective RAG in LangChain programs: a retriever that corrects another one, and agents' tools.
+"""Corrective RAG in LangChain programs: a corrective retriever, and tools for agents.
 
 The graphs themselves are LangChain Runnables and need no adapter.
 """
@@ -41,17 +41,17 @@ logger = logging.getLogger(__name__)
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DESCRIPTION = (
-    "Answer a question from the documents, with numbered sources; say so where there is no answer."
+    "Answer a question from the documents, with numbered sources; say so if there is no answer."
 )
 
 
 class CorrectiveRetriever(BaseRetriever):
-    """Correct what another retriever finds: grade, refine, and search the web where it is needed.
+    """Correct the results of another retriever: grade, refine, and search the web if needed.
 
-    It returns the kept strips as documents (see `documents_of`), internal before external, and
-    an empty list when nothing passes, with the reason in the log. A retriever, evaluator, model,
-    search or page that fails is an event of the run, as in the graphs. Where `settings` leave `k`
-    out, a vector store retriever that is wrapped is asked for its own `search_kwargs["k"]`.
+    It returns the kept strips as documents (see `documents_of`), internal before external. If
+    nothing passes, it returns an empty list and logs the reason. A retriever, evaluator, model,
+    search or page that fails is recorded as an event, as in the graphs. If `settings` do not set
+    `k`, a wrapped vector store retriever is called with its own `search_kwargs["k"]`.
 
     Raises:
         SettingsError: a setting is unknown or out of range.
@@ -59,17 +59,18 @@ class CorrectiveRetriever(BaseRetriever):
     """
 
     retriever: BaseRetriever = Field(frozen=True)
-    """What is corrected."""
+    """The retriever to correct."""
     evaluator: Evaluator = Field(default_factory=load_evaluator, frozen=True)
-    """Scores documents and strips; the packaged one by default, whose weights load on first use."""
+    """Scores documents and strips; by default the packaged one, whose weights load on first use."""
     model: ChatModel | None = Field(default=None, frozen=True)
-    """Rewrites the question for the web search; without it the question's keywords serve."""
+    """Rewrites the question for the web search; without it the question's keywords are the
+    query."""
     searcher: WebSearcher | None = Field(default=None, frozen=True)
-    """The second source of knowledge; without it nothing leaves the machine."""
+    """Searches the web; without it nothing leaves the machine."""
     reader: PageReader | None = Field(default=None, frozen=True)
-    """Reads the pages that a search found; without it their snippets serve."""
+    """Reads the pages that a search found; without it their snippets are used."""
     settings: Settings = Field(default_factory=Settings, frozen=True)
-    """Numbers and switches; a mapping is validated."""
+    """Settings of each run; a mapping is validated."""
     tags: list[str] | None = Field(default_factory=lambda: ["crag"])
     """Tags of each run, for tracing."""
 
@@ -82,7 +83,7 @@ class CorrectiveRetriever(BaseRetriever):
 
     @cached_property
     def graph(self) -> CompiledStateGraph[State, Settings, InputState, State]:
-        """The compiled graph, to draw it, to stream it or to make it part of another one."""
+        """The compiled graph, for drawing, streaming, or use within another graph."""
         parts = KnowledgeParts(
             retriever=self.retriever,
             evaluator=self.evaluator,
@@ -115,7 +116,7 @@ class CorrectiveRetriever(BaseRetriever):
         return documents_of(state, self.settings)
 
     def _options(self, config: RunnableConfig | None) -> dict[str, Any]:
-        """Return the settings in force, and the config that lets tracing back ends show them."""
+        """Return the settings in use, and the config that shows them to tracing back ends."""
         settings, wrapped = self.settings, self.retriever
         own = wrapped.search_kwargs.get("k") if isinstance(wrapped, VectorStoreRetriever) else None
         if own is not None and "k" not in settings.model_fields_set:
@@ -128,10 +129,10 @@ class CorrectiveRetriever(BaseRetriever):
 def documents_of(state: State, settings: Settings | None = None) -> list[Document]:
     """Return the kept strips of a run as documents, internal before external.
 
-    The metadata hold `score` (None where none was asked for), `action`, `thresholds`, `kind`
-    (``internal`` or ``external``) and the source's `title`, `url`, `position` and `id`; and, of an
-    internal strip, whatever else stands in the metadata of its document. `settings` are those of
-    the run; their `strip_order` decides the order. A state that came from a server is read too.
+    The metadata have `score` (None if not scored), `action`, `thresholds`, `kind` (``internal`` or
+    ``external``) and the source's `title`, `url`, `position` and `id`; an internal strip also keeps
+    the other metadata of its document. `settings` are those of the run; their `strip_order` decides
+    the order. States returned by a server are accepted too.
     """
     order = settings or Settings()
     documents = [Document.model_validate(document) for document in state.get("documents", [])]
@@ -165,7 +166,7 @@ def _logged(state: State) -> State:
 
 
 class QuestionInput(BaseModel):
-    """What an agent gives the tool."""
+    """The arguments of the tool."""
 
     question: str = Field(description="One complete question that can be understood on its own.")
 
@@ -177,14 +178,14 @@ def as_tool(
     description: str = _DESCRIPTION,
     settings: Settings | Mapping[str, object] | None = None,
 ) -> BaseTool:
-    """Make a tool for agents of a graph that answers: ours, or a `RemoteGraph` of one.
+    """Turn a graph that answers, ours or a `RemoteGraph` of one, into a tool for agents.
 
-    Its content is the answer with its numbered sources, and what went wrong on the way; its
-    artifact is the whole state. `name` is ``ask_`` and the graph's name unless given. A graph that
-    cannot be asked (an empty question, a server that is down) is told as the tool's error.
+    The tool's content is the answer with its numbered sources and the events of the run; its
+    artifact is the whole state. `name` defaults to ``ask_`` and the graph's name. A call that fails
+    (an empty question, a server that is down) returns a tool error.
 
     Raises:
-        CragError: the name is none that chat models take.
+        CragError: chat models do not accept the name.
         SettingsError: a setting is unknown or out of range.
     """
     name = f"ask_{graph.get_name()}" if name is None else name
@@ -226,7 +227,7 @@ def _unanswered(attempt: Attempt) -> ToolException:
 
 
 def _told(state: State) -> str:
-    """Write the answer, its sources and the events as the text that an agent reads."""
+    """Return the answer, its sources and the events as text for an agent."""
     if "__interrupt__" in state:
         return "No answer yet: the run waits for a decision about the web search."
     pieces = [state.get("answer") or NOT_FOUND]

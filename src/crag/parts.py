@@ -139,7 +139,7 @@ class Parts:
     searcher_hint: str = "give Parts(searcher=…)"
     """How to get a searcher, for the event of a run that has none."""
     reader: PageReader | None = None
-    """Reads the pages that a search found; without it their snippets serve."""
+    """Reads the pages that a search found; without it their snippets are used."""
     reflection: ReflectionBackend | None = None
     """Writes and critiques answers for Self-RAG and Self-CRAG, which cannot do without."""
 

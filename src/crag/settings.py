@@ -1,4 +1,4 @@
-"""What can be changed for each run: numbers and switches, each with its bounds.
+"""The settings of a run: numbers and switches with their bounds.
 
 This model is the graphs' `context_schema`: Studio shows it as a form, the server validates it.
 """
@@ -32,27 +32,27 @@ PRESETS: Mapping[Task, Mapping[str, object]] = {
     "biography": {**_PAPER, "upper": 0.95, "lower": -0.91, "titles": "passage", **_LONG},
     "asqa": {"k": 5, **_LONG},
 }
-"""What a task changes, unless it is set explicitly. The thresholds are those of the official code
-where it has them, of the paper otherwise, and belong to its T5 evaluator; form, depth and tokens
-are those of the commands published with Self-RAG, from which ASQA comes."""
+"""The defaults that a task changes; explicit values win. The thresholds come from the official
+code, or from the paper if the code has none, and fit the paper's T5 evaluator. Form, depth and
+tokens come from the commands published with Self-RAG, which is also the source of ASQA."""
 
 
 class Correction(BaseModel):
-    """How Corrective RAG retrieves, grades, refines, searches and answers: the other part."""
+    """The part of the settings for retrieval, grading, refinement, web search and answers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     task: Task = Field(default="default", json_schema_extra={"presets": cast("Any", PRESETS)})
-    """Prompts and the papers' numbers for one of their tasks; `default` and `asqa` answer with
-    citations. A task's thresholds belong to CRAG's T5 evaluator."""
+    """Prompts and numbers of the papers for one of their tasks; `default` and `asqa` answer with
+    citations. A task's thresholds fit CRAG's T5 evaluator only."""
     k: int = Field(default=10, ge=1, le=1000)
     """Documents to retrieve and grade."""
     contextualize: bool = True
-    """Make a question that follows others in a chat self-contained, with one model call."""
+    """Rewrite a follow-up question in a chat so that it is self-contained, with one model call."""
     history_messages: int = Field(default=6, ge=1, le=1000)
-    """Earlier messages of a chat that are read for it."""
+    """Earlier messages of the chat that this rewriting reads."""
     max_question_characters: int = Field(default=8000, ge=1, le=1_000_000)
-    """A longer question is refused."""
+    """Longest question, in characters; a longer one is rejected."""
 
     upper: float | None = Field(default=None, ge=-100, le=100)
     """Upper threshold: a document scoring at least this makes the action Correct. Empty: the
@@ -69,7 +69,7 @@ class Correction(BaseModel):
     """Ablation: give every question this action."""
 
     refine: bool = True
-    """Decompose, filter and recompose the documents. Off: they are used whole."""
+    """Decompose, filter and recompose the documents. Off: use them whole."""
     decomposition: Decomposition = "sentences"
     """How documents are cut into strips: units of up to three sentences, or one of the official
     modes: whole passages (selection), excerption, windows of 50 words (fixed_num)."""
@@ -78,9 +78,9 @@ class Correction(BaseModel):
     strips_kept: int = Field(default=5, ge=1, le=1000)
     """The most strips kept from the documents, and the most kept from the web."""
     strip_order: Literal["original", "score"] = "original"
-    """Order of the kept strips: as in the documents (the paper), or best first (official code)."""
+    """Order of the kept strips: as in the documents (paper), or best first (official code)."""
     titles: Literal["every_strip", "passage", "none"] = "every_strip"
-    """Where a document's title takes part in scoring: before each strip, once before the passage
+    """Where a document's title is added for scoring: before each strip, once before the passage
     that is decomposed (official for three tasks), or nowhere (official for PopQA)."""
 
     rewrite: bool = True
@@ -88,65 +88,65 @@ class Correction(BaseModel):
     web_results: int = Field(default=5, ge=1, le=50)
     """Search hits to use."""
     wikipedia: Literal["prefer", "only", "off"] = "prefer"
-    """Hits from Wikipedia: before the others (the paper), only they, or like any other."""
+    """Hits from Wikipedia: prefer them (the paper), use only them, or treat them like any other."""
     confirm_web: bool = False
-    """Ask a human before anything is searched for: approve, edit the query, or refuse. Needs a
+    """Ask a human before each web search to approve it, edit the query, or refuse. Needs a
     checkpointer."""
     read_pages: bool = True
-    """Read the pages that were found. Off: their snippets serve."""
+    """Read the pages that were found. Off: use their snippets."""
     select: bool = True
-    """Filter web text by the evaluator. Off: all of it is used."""
+    """Filter web text with the evaluator. Off: use all of it."""
     max_searches: int = Field(default=1, ge=0, le=10)
-    """Budget of web searches for one question; 0: none."""
+    """Most web searches for one question; 0: none."""
     max_pages: int = Field(default=5, ge=0, le=50)
-    """Budget of pages to read for one question."""
+    """Most pages to read for one question."""
     max_web_seconds: float = Field(default=20.0, gt=0, le=600)
-    """Budget of seconds for searching and reading together."""
+    """Most seconds for searching and reading together."""
     max_web_bytes: int = Field(default=10_000_000, ge=1000, le=1_000_000_000)
-    """Budget of bytes of all pages together, after decompression."""
+    """Most bytes of all pages together, after decompression."""
     page_seconds: float = Field(default=8.0, gt=0, le=600)
-    """Longest time for one page."""
+    """Most seconds for one page."""
     page_bytes: int = Field(default=3_000_000, ge=1000, le=1_000_000_000)
     """Largest page, after decompression."""
     obey_robots: bool = True
-    """Leave out pages that a site's robots.txt forbids."""
+    """Skip pages that a site's robots.txt forbids."""
     max_paragraphs: int = Field(default=200, ge=1, le=100_000)
-    """Budget of paragraphs of the web that the evaluator judges; of more, those are judged that
-    share most words with the question."""
+    """Most paragraphs from the web that the evaluator scores. If there are more, the ones sharing
+    the most words with the question are scored."""
     requests_per_site: int = Field(default=4, ge=1, le=50)
     """Pages read from one site at the same time."""
     cache_hours: float = Field(default=24.0, ge=0, le=8760)
-    """Age up to which pages kept on disk serve again. 0: pages are neither kept nor taken from
-    there."""
+    """Hours for which pages are cached on disk. 0: the cache is neither written nor read."""
 
     require_citations: bool = True
-    """Replace a model's answer that cites nothing by quotations, or abstain. Off: such an answer is
-    shown, with an event. The paper's tasks have answers without citations."""
+    """Replace a model's answer without citations by quotations, or abstain. Off: show such an
+    answer, with an event. Does not apply to the paper's tasks, whose answers have no citations."""
     allow_own_knowledge: bool = False
-    """Let the model answer from what it knows when no knowledge is left. Off: abstain."""
+    """Let the model answer from its own knowledge when no other knowledge is left. Off: abstain."""
     max_answer_tokens: int | None = Field(default=None, ge=1, le=100_000)
     """Longest answer, in tokens of the chat model. Empty: the model's own limit."""
     max_llm_calls: int = Field(default=8, ge=0, le=1000)
-    """Budget of chat model calls for one question; the last one is kept for the answer. What
-    reflects has budgets of its own."""
+    """Most chat model calls for one question; the last one is reserved for the answer. Reflection
+    has its own budgets."""
 
     self_crag_knowledge: SelfCragKnowledge = "routed"
-    """Self-CRAG: what reflection is given: only the action's text (routed), the Correct, Incorrect
-    and Ambiguous text, which searches the web for every question (assembled: the paper's table), or
-    the same with each piece of the web on its own (distributed)."""
+    """Self-CRAG: the knowledge that reflection reads: only the text of the action (routed); the
+    Correct, Incorrect and Ambiguous texts, which searches the web for every question (assembled:
+    the paper's table); or the same with each piece from the web as its own passage
+    (distributed)."""
     knowledge_title: Literal["best_strip", "first_document"] = "best_strip"
-    """Self-CRAG: the title of knowledge that is made of several texts: that of its best strip, or
-    that of the first document, whatever the knowledge is (official)."""
+    """Self-CRAG: the title of knowledge that combines several texts: the title of its best strip,
+    or always the title of the first document (official)."""
 
 
 class Settings(Options, Correction):
-    """Settings of one run; every switch that the papers ablate is one of them."""
+    """Settings of one run, including every switch that the papers ablate."""
 
     model_config = ConfigDict(json_schema_extra=arrange)
 
     @property
     def cites(self) -> bool:
-        """Whether answers refer to strips by number; the prompts of CRAG's tasks do not ask so."""
+        """Whether answers cite strips; the prompts of CRAG's tasks ask for no citations."""
         return self.task in {"default", "asqa"}
 
     @model_validator(mode="before")
@@ -166,10 +166,11 @@ class Settings(Options, Correction):
 
 
 def settings_from(values: Mapping[str, object]) -> Settings:
-    """Validate `values`, also those given as text on a command line.
+    """Validate `values`; values may be text from a command line.
 
     Raises:
-        SettingsError: it names the field, the value and the allowed range or names.
+        SettingsError: a value is invalid; the message names the field, the value and what is
+        allowed.
     """
     try:
         return Settings.model_validate(dict(values))

@@ -1,8 +1,8 @@
-"""How forms show the settings: their groups, their order, and a title in plain words for each.
+"""How forms show the settings: groups, order and titles.
 
-Studio and the page at `/` draw their forms from the JSON schema of the settings, in the order of
-its properties. Each property gets a `title`, a `group`, and as `langgraph_nodes` the nodes that
-read it, where Studio offers it too.
+Studio and the page at `/` build their forms from the JSON schema of the settings, in the order of
+its properties. Each property gets a `title`, a `group`, and in `langgraph_nodes` the nodes that
+read it; Studio also shows it at those nodes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 
 class Shown(NamedTuple):
-    """What a form shows of one setting beside its description, default and bounds."""
+    """What a form shows of one setting besides its description, default and bounds."""
 
     title: str
     nodes: str
-    """The nodes that read it, between spaces; those within `web` and `reflect` go by these names.
-    Empty for a setting that only chooses the way between nodes."""
+    """The nodes that read it, separated by spaces; nodes within `web` and `reflect` are listed
+    under these names. Empty for a setting that only routers read."""
 
 
 _SELF = "decide offer reflect"
@@ -99,13 +99,13 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
         "max_reflection_seconds": Shown("Seconds for reflection", "reflect"),
     },
 }
-"""Groups in the order of the form, each with its settings in theirs."""
+"""Groups and their settings, both in the order of the form."""
 
 
 def arrange(schema: dict[str, Any]) -> None:
-    """Bring the properties of the settings' JSON schema into the order of the form, in place.
+    """Sort the properties of the settings' JSON schema into the order of the form, in place.
 
-    Descriptions are written on one line. A setting that no group names keeps its own title and
+    Descriptions are joined into one line. A setting that is in no group keeps its own title and
     comes last.
     """
     fields: dict[str, dict[str, Any]] = schema["properties"]

@@ -1,6 +1,6 @@
 """The state that flows through the graphs.
 
-All values are plain JSON types, LangChain `Document`s or messages, so that a checkpoint, a remote
+All values are plain JSON types, LangChain `Document`s or messages, so a checkpoint, a remote
 client, Studio and a notebook all show the same thing.
 """
 
@@ -21,7 +21,7 @@ Action = Literal["correct", "incorrect", "ambiguous"]
 
 
 class Source(TypedDict):
-    """Where a strip comes from, precisely enough to open it there."""
+    """The source of a strip, precise enough to open it there."""
 
     id: str
     title: str
@@ -37,7 +37,7 @@ class Strip(TypedDict):
     text: str
     source: Source
     score: float | None
-    """The evaluator's score against the original question; None where none was asked for."""
+    """The evaluator's score against the original question; None if it was not scored."""
     kept: bool
     reason: str
     """Why it was kept or dropped."""
@@ -52,7 +52,7 @@ class Citation(TypedDict):
 
 
 class Thresholds(TypedDict):
-    """The limits in force; ``lower <= upper``, on the evaluator's own scale (CRAG, Sec. 4.3)."""
+    """The thresholds in use; ``lower <= upper``, on the evaluator's own scale (CRAG, Sec. 4.3)."""
 
     upper: float
     lower: float
@@ -65,11 +65,11 @@ class FoundHit(TypedDict):
     url: str
     snippet: str
     text: str
-    """Text of the page where the service returned it, until `read_pages` has taken it over."""
+    """Text of the page if the service returned it; `read_pages` removes it."""
 
 
 class PageRecord(TypedDict):
-    """What became of one page that was found."""
+    """The outcome of one page that was found."""
 
     url: str
     title: str
@@ -82,34 +82,34 @@ class PageRecord(TypedDict):
 
 
 class OfferedPassage(PassageRecord):
-    """A text that reflection is given: a document, or knowledge that CRAG prepared from several."""
+    """A passage for reflection: a document, or knowledge that CRAG prepared from several."""
 
     label: Literal["document", "correct", "incorrect", "ambiguous", "web"]
-    """A document as it is, or which knowledge: of documents, of the web, of both, a piece of the
-    web."""
+    """`document`, or the kind of knowledge: from documents, from the web, from both, or one piece
+    from the web."""
     grade: Literal["", "high", "medium", "low"]
     """The evaluator's, for the poster's rule; empty otherwise."""
     strips: list[Strip]
-    """What it was made of, each with its source."""
+    """The strips it was built from, each with its source."""
 
 
 class Reflection(TypedDict):
-    """How an answer with reflection came about, beside its choices and critiques."""
+    """How an answer with reflection was produced, besides its choices and critiques."""
 
     answer: str
-    """Without tokens; in long form with ``[n]``, which are passages here."""
+    """Without reflection tokens; in long form with ``[n]``, which refer to passages here."""
     raw: str
-    """As the model wrote it, with tokens, without passages."""
+    """As the model wrote it, with reflection tokens, without passages."""
     cited: list[int]
     """``[n]`` refers to ``passages[cited[n - 1]]``."""
     score: float
     flags: list[Flag]
     tokens: int
-    """Generated, of all candidates together."""
+    """Tokens generated, for all candidates together."""
 
 
 class Usage(TypedDict, total=False):
-    """What a run has spent; the updates of all nodes are added up."""
+    """What a run has spent; the updates of all nodes are summed."""
 
     llm_calls: int
     evaluator_calls: int
@@ -120,45 +120,45 @@ class Usage(TypedDict, total=False):
     cached_pages: int
     page_bytes: int
     web_milliseconds: int
-    """Spent on searching and reading, not on waiting for a human."""
+    """Spent on searching and reading, excluding the wait for a human."""
     input_tokens: int
     output_tokens: int
 
 
 class FollowUp(TypedDict):
-    """A question of a chat that was made self-contained."""
+    """A follow-up question of a chat that was made self-contained."""
 
     message_id: str
-    """Of the message that asked it."""
+    """The id of the message that asked it."""
     asked: str
     """The question as it was asked."""
 
 
 class FreshEvents(list[Event]):
-    """Events that begin the record of a new question instead of continuing the last one's."""
+    """Events of a new question; they replace the ones of the last question."""
 
 
 class FreshUsage(dict[str, int]):
-    """Counts that begin at zero for a new question on the same thread."""
+    """Counts of a new question on the same thread; they replace the last ones."""
 
     @classmethod
     def of(cls, usage: Usage) -> Usage:
-        """Begin with what was spent before the run was opened."""
+        """Start with what was spent before the run was opened."""
         return cast("Usage", cls(cast("dict[str, int]", usage)))
 
 
 def extend_events(recorded: list[Event], new: list[Event]) -> list[Event]:
-    """Append `new` events, or begin anew with them when they are `FreshEvents`."""
+    """Append `new` events, or replace the old ones if they are `FreshEvents`."""
     return list(new) if isinstance(new, FreshEvents) else [*recorded, *new]
 
 
 def replace_documents(
     _: list[Document], new: Sequence[Document | Mapping[str, Any]]
 ) -> list[Document]:
-    """Take the `new` documents; a client of a server, such as Studio, writes them as plain JSON.
+    """Replace the documents by `new` ones; clients of a server, such as Studio, send plain JSON.
 
     Raises:
-        InvalidUpdateError: one is no document.
+        InvalidUpdateError: one is not a document.
     """
     try:
         return [one if isinstance(one, Document) else Document(**one) for one in new]
@@ -168,7 +168,7 @@ def replace_documents(
 
 
 def add_usage(spent: Usage, new: Usage) -> Usage:
-    """Add up counts name by name, or begin anew with `FreshUsage`."""
+    """Sum counts by name, or replace them if they are `FreshUsage`."""
     counts = {} if isinstance(new, FreshUsage) else dict(spent)
     for name, count in new.items():
         counts[name] = cast("int", counts.get(name, 0)) + cast("int", count)
@@ -177,23 +177,23 @@ def add_usage(spent: Usage, new: Usage) -> Usage:
 
 @with_config(ConfigDict(use_attribute_docstrings=True))
 class InputState(TypedDict, total=False):
-    """What a caller gives: a question, or a chat whose last message is the question."""
+    """The input: a question, or a chat whose last message is the question."""
 
     question: str
-    """What is asked, in plain words; it can be left out where `messages` ask."""
+    """The question; optional if `messages` are given."""
     messages: Annotated[list[AnyMessage], add_messages]
-    """A chat instead of a question: its last message is what is asked."""
+    """A chat instead of a question; its last message is the question."""
 
 
 class OpenState(InputState, total=False):
-    """What the first nodes read."""
+    """The input of the first nodes."""
 
     follow_up: FollowUp | None
-    """The question as it was asked, where `question` was made self-contained from a chat."""
+    """The original question, if `question` was made self-contained from a chat."""
 
 
 class State(OpenState, total=False):
-    """Everything a run knows; `question` is never overwritten by a rewrite."""
+    """The whole state of a run; a rewrite never overwrites `question`."""
 
     documents: Annotated[list[Document], replace_documents]
     """At most k documents, best first."""
@@ -201,35 +201,36 @@ class State(OpenState, total=False):
     """The evaluator's score of each document, in the order of `documents`."""
     thresholds: Thresholds
     action: Action
-    """None, as `thresholds`, where nothing was graded."""
+    """None, like `thresholds`, if nothing was graded."""
     query: str
-    """What is searched for on the web."""
+    """The query for the web search."""
     confirms: bool
-    """Whether a human is asked before the search: LangGraph keeps no settings until it resumes."""
+    """Whether to ask a human before the search; kept here because LangGraph does not keep the
+    settings of an interrupted run."""
     refused: bool
     """Whether a human refused the web search."""
     hits: list[FoundHit]
-    """What the search found, in the order in which it is read."""
+    """The search results, in the order in which they are read."""
     pages: list[PageRecord]
-    """What became of each page, in the order of the hits."""
+    """The outcome of each page, in the order of the hits."""
     internal: list[Strip]
     """All strips of the retrieved documents, kept or not, in document order."""
     external: list[Strip]
     """All strips from the web, kept or not, in the order of the hits; `read_pages` writes them
-    unjudged, `select` judged."""
+    unscored, `select` scored."""
     approximation: str
     """How critiques are approximated; empty for a model with reflection tokens."""
     choices: list[Choice]
     """Whether to retrieve before each segment, and why."""
     passages: list[OfferedPassage]
-    """What reflection is given, each text once, as critiques count them."""
+    """The passages for reflection, without duplicates, in the order that critiques refer to."""
     critiques: list[Critique]
-    """What the model said of each candidate, in the order in which they were judged."""
+    """The critiques of each candidate, in the order in which they were made."""
     search: SearchRecord | None
-    """The beam between two segments of the long form."""
+    """The saved beam search between two segments of the long form."""
     reflection: Reflection | None
     knowledge: str
-    """The kept strips as they were given to the model."""
+    """The kept strips as passed to the model."""
     answer: str
     abstained: bool
     citations: list[Citation]

@@ -1,6 +1,6 @@
-"""Fakes for every part, for the tests of those who build on these graphs; ours use them too.
+"""Fakes for every part, for your tests and ours.
 
-Each records its calls. None loads a model or leaves the machine.
+Each fake records its calls. None loads a model or uses the network.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ class FakeRetriever(BaseRetriever):
     documents: list[Document] = Field(default_factory=list)
     error: Exception | None = None
     questions: list[str] = Field(default_factory=list)
-    """What was asked, in order."""
+    """The questions asked, in order."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -52,7 +52,7 @@ class FakeRetriever(BaseRetriever):
 
 
 class FakeEvaluator:
-    """Score texts by a number for all, by what they contain, or by a function."""
+    """Score texts by one number for all, by what they contain, or by a function."""
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class FakeEvaluator:
 
     @property
     def thresholds(self) -> Thresholds:
-        """The thresholds given."""
+        """Return the given thresholds."""
         return self._thresholds
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return one score for each text, in order; raises the error given."""
+        """Return one score for each text, in order, or raise the given error."""
         self.calls.append((question, list(texts)))
         if self._error is not None:
             raise self._error
@@ -95,7 +95,7 @@ class FakeSearcher:
     def __init__(self, hits: Sequence[Hit] = (), *, error: Exception | None = None) -> None:
         self._hits, self._error = list(hits), error
         self.queries: list[str] = []
-        """What was searched for, in order."""
+        """The queries, in order."""
 
     def search(self, query: str, limit: int) -> list[Hit]:
         """Return at most `limit` of the hits."""
@@ -110,7 +110,7 @@ class FakeSearcher:
 
 
 class FakeReader:
-    """Return the paragraphs given for an address, or the problem "network"; or raise."""
+    """Return the given paragraphs of an address, the problem "network", or raise."""
 
     def __init__(
         self, pages: Mapping[str, Sequence[str]] | None = None, *, error: Exception | None = None
@@ -151,12 +151,12 @@ class FakeQuoter:
 
 
 class FakeChatModel(BaseChatModel):
-    """Reply with the texts given, in turn and then the last one again; stream them word by word."""
+    """Reply with the given texts in turn, then repeat the last one; stream them word by word."""
 
     replies: list[str] = Field(default_factory=lambda: ["A fact [1]."])
     error: Exception | None = None
     refusal: str = ""
-    """If set, the model refuses with these words, as OpenAI's do."""
+    """If set, the model refuses with this text, as OpenAI's models do."""
     prompts: list[list[BaseMessage]] = Field(default_factory=list)
     """The messages of each call."""
 

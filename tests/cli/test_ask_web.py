@@ -78,7 +78,7 @@ def test_the_terminal_shows_what_was_found_read_kept_and_cited(
         f"  read   {site.at('/article')} (9 paragraphs)",
         f"  failed {site.at('/404')} (the server answered with status 404)",
         "page_failed: ",
-        "→ its snippet serves",
+        "→ its snippet is used",
         " of 12 strips kept",
         " dropped: below the strip threshold -0.5",
         "“It was designed by the engineer Edith Halloran and first lit on 3 March 1874",

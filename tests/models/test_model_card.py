@@ -65,7 +65,7 @@ def test_a_bad_card_is_refused(tmp_path: Path, content: bytes, problem: str) -> 
 def test_thresholds_must_be_in_order(tmp_path: Path) -> None:
     text = json.dumps(FULL.model_dump(mode="json")).replace('"upper": 0.5', '"upper": -0.9')
     (tmp_path / CARD).write_text(text)
-    with pytest.raises(EvaluatorError, match=r"calibration: .*lower -0.5 lies above upper -0.9"):
+    with pytest.raises(EvaluatorError, match=r"calibration: .*lower -0.5 is above upper -0.9"):
         read_card(tmp_path)
     with pytest.raises(ValidationError):
         Calibration.model_validate({**CALIBRATION.model_dump(), "questions": 0})

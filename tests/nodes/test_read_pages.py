@@ -60,7 +60,7 @@ async def test_a_page_that_fails_is_replaced_by_its_snippet(way: str) -> None:
     update = await read(FakeReader(PAGES), state(hit(SHOP), hit(ENGINE)), Settings(), way)
     assert [strip["text"] for strip in update["external"]] == ["A snippet.", *PAGES[ENGINE]]
     (entry,) = update["events"]
-    assert (entry["kind"], entry["fallback"]) == ("page_failed", "its snippet serves")
+    assert (entry["kind"], entry["fallback"]) == ("page_failed", "its snippet is used")
     assert entry["detail"] == f"{SHOP}: there is no such page"
     assert update["pages"][0]["status"] == "failed"
 

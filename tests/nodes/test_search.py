@@ -97,7 +97,7 @@ async def test_a_search_without_result_is_an_event(searcher: Any, kind: str, way
     update = node.run(STATE, Settings()) if way == "run" else await node.arun(STATE, Settings())
     assert update["hits"] == []
     assert [entry["kind"] for entry in update["events"]] == [kind]
-    assert update["events"][0]["fallback"] == "go on without knowledge from the web"
+    assert update["events"][0]["fallback"] == "continue without web knowledge"
 
 
 class Sleeper(FakeSearcher):

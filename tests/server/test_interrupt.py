@@ -63,4 +63,4 @@ def test_refused_or_unclear_nothing_is_searched_for(
     assert queries(search, searches) == []
     assert (state["refused"], state["external"], state["abstained"]) == (True, [], True)
     assert [event["kind"] for event in state["events"]] == ["search_refused", "abstained"]
-    assert ("is no decision" in state["events"][0]["detail"]) == (decision == "perhaps")
+    assert ("is not a decision" in state["events"][0]["detail"]) == (decision == "perhaps")

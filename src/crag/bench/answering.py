@@ -1,4 +1,4 @@
-"""Answer one unit with the graph of its method, and write down all of it as a row."""
+"""Answer one unit with the graph of its method, and record the result as a row."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -23,52 +23,52 @@ from crag.runtime.attempt import Attempt
 from crag.settings import Settings
 
 _FAILURES = {"model_failed", "evaluator_failed", "retrieval_failed"}
-"""Events after which a row says nothing about its method."""
+"""Events that make a row a failed one, because it no longer measures its method."""
 _LETTERS = dict(zip("12345", "ABCDE", strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Materials:
-    """What all methods are given alike."""
+    """The materials that all methods share."""
 
     parts: Parts
-    """Its retriever is replaced by the documents of each example."""
+    """The retriever is replaced by the documents of each example."""
     model: str
-    """What answers, as reports name it."""
+    """The generator, as reports name it."""
     evaluator: str = "default"
     web: str = ""
-    """What is searched, as reports name it; empty if nothing is."""
+    """The search service, as reports name it; empty if there is none."""
     reflection: str = ""
-    """Who reflects, as reports name it."""
+    """The reflection back end, as reports name it."""
     program: str = ""
-    """Its source, as `crag.bench.program` tells it from others."""
+    """The hash of the source; see `crag.bench.program`."""
     other: Callable[[str], Evaluator] | None = None
     """Loads the evaluators that variants name."""
     meter: Meter = field(default_factory=Meter)
 
     def named(self, unit: Unit) -> str:
-        """Name everything that the answer to a unit depends on beside the unit itself."""
+        """List everything besides the unit that its answer depends on."""
         evaluator = unit.variant.evaluator or self.evaluator
         parts = (self.model, evaluator, self.web, self.reflection, self.program)
         return " | ".join(parts)
 
 
 class Answerer:
-    """Answers units, many at the same time; each method's graph is compiled once."""
+    """Answers units concurrently; each method's graph is compiled once."""
 
     def __init__(self, materials: Materials) -> None:
         self.materials = materials
         self._graphs: dict[tuple[str, str], Graph] = {}
 
     def missing(self, unit: Unit) -> str:
-        """Say what a unit needs that is not there; empty if nothing."""
+        """Return what a unit needs and lacks; empty if nothing."""
         return METHODS[unit.variant.method].missing(self.materials.parts, unit.example)
 
     async def answer(self, unit: Unit) -> Row:
-        """Return the row of a unit; whatever goes wrong outside us makes it a failed one.
+        """Return the row of a unit; a failure of a part gives a failed row.
 
         Raises:
-            BudgetSpentError: the budget refused it a call; such a row would be worth nothing.
+            BudgetSpentError: the budget refused a call, so the row would be invalid.
         """
         method = METHODS[unit.variant.method]
         state: dict[str, Any] = {}
@@ -97,7 +97,7 @@ class Answerer:
         if not evaluator or evaluator == self.materials.evaluator:
             return parts
         if self.materials.other is None:
-            raise EvaluatorError(f"nothing here can load the evaluator {evaluator!r}")
+            raise EvaluatorError(f"the evaluator {evaluator!r} cannot be loaded here")
         judge = self.materials.other(evaluator)
         quoter = ExtractiveAnswerer(judge) if parts.quoter is not None else None
         return replace(parts, evaluator=judge, quoter=quoter)
@@ -147,13 +147,13 @@ class Answerer:
 
 
 def asked_as(example: Example) -> str:
-    """Return the question as a graph is asked it: that of ARC with its options, lettered."""
+    """Return the question for a graph; for ARC with lettered options."""
     options = [f"{_LETTERS.get(label, label)}: {text}" for label, text in example.choices]
     return "\n".join([example.question, *options])
 
 
 def holds_answer(text: str, example: Example, found: Sequence[str]) -> bool | None:
-    """Say whether any gold answer is a substring, as the papers match; None where none is known."""
+    """Return whether any gold answer is a substring, as the papers match; None if there is none."""
     answers = [answer for group in example.answers for answer in group if answer]
     if not answers or not found:
         return None

@@ -1,8 +1,8 @@
-"""What CRAG is compared with: the web always, and a yes or no for each document.
+"""Baselines for CRAG: always search the web, and a yes or no for each document.
 
-`binary_llm` is what tutorials call corrective RAG: a chat model says yes or no to one document
-after the other, any "no" adds a web search of the rewritten question, and what the search returned
-stands beside the documents that passed. There is no Ambiguous, no refinement, and no page is read.
+`binary_llm` is what tutorials call corrective RAG: a chat model says yes or no to each document in
+turn, any "no" adds a web search for the rewritten question, and the search results are added to the
+documents that passed. There is no Ambiguous, no refinement, and no page is read.
 """
 
 from collections.abc import Hashable, Iterator
@@ -43,7 +43,7 @@ YES, NO = 1.0, -1.0
 def build_rag_web(parts: Parts) -> Graph:
     """Compile retrieve → pass_through and web → generate: web knowledge always (CRAG v3, Tab. 5).
 
-    The paper adds it without an evaluator: set `select` to false.
+    The paper adds web knowledge without an evaluator: set `select` to false.
     """
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
@@ -86,7 +86,7 @@ def build_binary_llm(parts: Parts) -> Graph:
 
 
 def by_any_no(state: State) -> Literal["rewrite", "generate"]:
-    """Search the web if one document or more was turned down, or there was none."""
+    """Search the web if any document was rejected, or there was none."""
     scores = state["scores"]
     return "generate" if scores and min(scores) == YES else "rewrite"
 
@@ -112,7 +112,7 @@ class GradeOneByOne:
 
 
 class Snippets:
-    """Take what the search returned as it is."""
+    """Use the search results as they are."""
 
     def run(self, state: State, settings: Settings) -> Update:  # noqa: ARG002 - a node's form
         """Write one kept strip for each hit."""

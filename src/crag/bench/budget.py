@@ -1,4 +1,4 @@
-"""What a whole run may spend, and what it has spent."""
+"""The budget of a whole run, and what it has spent."""
 
 import threading
 import time
@@ -11,28 +11,28 @@ from crag.errors import CragError, SettingsError
 
 
 class BudgetSpentError(CragError):
-    """A limit of the budget is reached: nothing more is asked of any service."""
+    """A limit of the budget is reached; no more calls are made."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
     """Limits of one run; None: no limit.
 
-    Calls are exact. Tokens, cost and seconds are looked at before each call and each row, so that
-    what is under way then may go over them.
+    Calls are exact. Tokens, cost and seconds are checked before each call and each row, so work in
+    progress may exceed them.
 
     Raises:
         SettingsError: a limit is below 0, or a cost is limited without prices.
     """
 
     calls: int | None = None
-    """Of chat models, searches not counted."""
+    """Calls of chat models; searches are not counted."""
     tokens: int | None = None
-    """In and out together."""
+    """Input and output tokens together."""
     cost: float | None = None
     seconds: float | None = None
     prices: tuple[float, float] | None = None
-    """Of a million tokens in, and out."""
+    """Price of a million input tokens, and of a million output tokens."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -40,7 +40,7 @@ class Budget:
             if isinstance(value, int | float) and value < 0:
                 raise SettingsError(f"max-{field.name}", value, "it must be at least 0")
         if self.cost is not None and self.prices is None:
-            raise SettingsError("max-cost", self.cost, "give the prices too: --prices IN,OUT")
+            raise SettingsError("max-cost", self.cost, "also give the prices: --prices IN,OUT")
 
     def priced(self, usage: Mapping[str, int]) -> float | None:
         """Return what tokens cost; None without prices."""
@@ -51,7 +51,7 @@ class Budget:
 
 
 class Tally:
-    """What one row took from the cache, and whether the budget refused it a call.
+    """Cache hits of one row, and whether the budget refused it a call.
 
     Threads may count at the same time.
     """
@@ -59,17 +59,17 @@ class Tally:
     def __init__(self) -> None:
         self.cached: dict[str, int] = {}
         self.asked: dict[str, int] = {}
-        """Calls and tokens of the chat model, from the cache too; also those of an evaluator that
-        asks it, which a graph does not count."""
+        """Calls and tokens of the chat model, including cached ones and those of a chat evaluator,
+        which a graph does not count."""
         self.refused = ""
         self._lock = threading.Lock()
 
     def save(self, usage: Mapping[str, int]) -> None:
-        """Count what came from the cache."""
+        """Count a cache hit."""
         self._add(self.cached, usage)
 
     def ask(self, usage: Mapping[str, int]) -> None:
-        """Count what the chat model was asked for."""
+        """Count calls and tokens of the chat model."""
         self._add(self.asked, usage)
 
     def _add(self, counts: dict[str, int], usage: Mapping[str, int]) -> None:
@@ -83,7 +83,7 @@ _CURRENT: ContextVar[Tally | None] = ContextVar("crag_bench_tally", default=None
 
 @contextmanager
 def tallying() -> Iterator[Tally]:
-    """Tally in the ``with`` block, in threads and tasks begun there too."""
+    """Tally in the ``with`` block, also in threads and tasks started there."""
     tally = Tally()
     token = _CURRENT.set(tally)
     try:
@@ -93,7 +93,7 @@ def tallying() -> Iterator[Tally]:
 
 
 def current_tally() -> Tally:
-    """Return the tally of the row that is being answered, or one that nobody reads."""
+    """Return the tally of the current row, or an unused one."""
     return _CURRENT.get() or Tally()
 
 
@@ -109,16 +109,16 @@ class Meter:
 
     @property
     def seconds(self) -> float:
-        """Since the meter was made."""
+        """Seconds since the meter was created."""
         return time.monotonic() - self._start
 
     @property
     def cost(self) -> float | None:
-        """Of the tokens spent so far; None without prices."""
+        """Cost of the tokens spent so far; None without prices."""
         return self.budget.priced(self.tokens)
 
     def reached(self) -> str:
-        """Say which limit is reached; empty while none is."""
+        """Return the limit that is reached; empty if none is."""
         spent = {
             "calls": self.calls,
             "tokens": sum(self.tokens.values()),
@@ -132,10 +132,10 @@ class Meter:
         return ""
 
     def reserve(self) -> None:
-        """Count one call that is about to be made.
+        """Count one call, before it is made.
 
         Raises:
-            BudgetSpentError: a limit is reached; the row under way learns of it.
+            BudgetSpentError: a limit is reached; the current row records it.
         """
         with self._lock:
             reached = self.reached()

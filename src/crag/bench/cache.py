@@ -1,7 +1,7 @@
-"""Answers of models, searchers and evaluators on disk, so that no question is paid for twice.
+"""A cache on disk for models, searchers and evaluators, so no call is paid for twice.
 
-The cache of chat models is LangChain's own interface, so any chat model takes it. Keys of services
-never enter it: LangChain names a model by its settings without secrets.
+The cache of chat models implements LangChain's interface, so it works with any chat model. API keys
+never enter it: LangChain identifies a model by its settings without secrets.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ class Cache:
     """Texts by kind and key in one SQLite file, or in memory; threads and processes share it.
 
     Raises:
-        DataError: the file is no cache.
+        DataError: the file is not a cache.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -48,10 +48,10 @@ class Cache:
             )
         except sqlite3.DatabaseError as error:
             self._database.close()
-            raise DataError(path or Path(), f"is no cache ({error}); use another file") from None
+            raise DataError(path or Path(), f"is not a cache ({error}); use another file") from None
 
     def get(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
-        """Return the values that are known, by their keys."""
+        """Return the cached values by key."""
         found: dict[str, str] = {}
         with self._lock:
             for key in keys:
@@ -61,7 +61,7 @@ class Cache:
         return found
 
     def put(self, kind: str, values: Mapping[str, str]) -> None:
-        """Keep values; they are on disk when this returns."""
+        """Store values; they are on disk when this returns."""
         entries = [(kind, _short(key), value) for key, value in values.items()]
         with self._lock, self._database:
             self._database.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", entries)
@@ -77,17 +77,17 @@ def _short(key: str) -> str:
 
 
 class CachedReplies(BaseCache):
-    """The cache of a chat model, where the budget is watched too: only a miss costs a call.
+    """The cache of a chat model, which also checks the budget: only a miss costs a call.
 
     Raises:
-        BudgetSpentError: from a look-up that misses when the budget is spent.
+        BudgetSpentError: on a miss when the budget is spent.
     """
 
     def __init__(self, cache: Cache | None, meter: Meter) -> None:
         self._cache, self._meter = cache, meter
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Return the reply if it is known, or reserve the call that is about to be made."""
+        """Return the cached reply, or reserve the call that follows."""
         key = _joined(prompt, llm_string)
         value = self._cache.get("reply", [key]).get(key) if self._cache else None
         if value is None:
@@ -102,7 +102,7 @@ class CachedReplies(BaseCache):
         return [ChatGeneration(message=message) for message in replies]
 
     def update(self, prompt: str, llm_string: str, return_val: Sequence[Generation]) -> None:
-        """Count the tokens of a reply and keep it."""
+        """Count the tokens of a reply and store it."""
         generations = [one for one in return_val if isinstance(one, ChatGeneration)]
         replies = [one.message for one in generations if isinstance(one.message, AIMessage)]
         self._meter.spend(_tokens(replies))
@@ -112,7 +112,7 @@ class CachedReplies(BaseCache):
             self._cache.put("reply", {_joined(prompt, llm_string): value})
 
     def clear(self, **_: Any) -> None:
-        """Keep everything: a cache of calls that were paid for is deleted as a file."""
+        """Do nothing: to clear a cache of paid calls, delete the file."""
 
 
 def _joined(*parts: str) -> str:
@@ -128,7 +128,7 @@ def _tokens(replies: Sequence[AIMessage]) -> dict[str, int]:
 
 
 class CachedSearcher:
-    """A web searcher whose hits are kept; a failed search is asked again next time."""
+    """A web searcher that caches its hits; failed searches are not cached."""
 
     def __init__(self, searcher: WebSearcher, cache: Cache, name: str) -> None:
         self._searcher, self._cache, self._name = searcher, cache, name
@@ -161,25 +161,25 @@ class CachedSearcher:
 
 
 class CachedEvaluator:
-    """An evaluator that judges each pair of question and text once."""
+    """An evaluator that scores each pair of question and text once."""
 
     def __init__(self, evaluator: Evaluator, cache: Cache, name: str) -> None:
         self._evaluator, self._cache, self._name = evaluator, cache, name
 
     @property
     def thresholds(self) -> Thresholds:
-        """Those of the evaluator."""
+        """Return the thresholds of the evaluator."""
         return self._evaluator.thresholds
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return one score for each text, in order; new ones are judged in one call."""
+        """Return one score for each text, in order; new texts are scored in one call."""
         keys = {text: _joined(self._name, question, text) for text in texts}
         found = self._cache.get("score", list(keys.values()))
         new = [text for text, key in keys.items() if key not in found]
         if new:
             judged = zip(new, self._evaluator.score(question, new), strict=True)
             fresh = {keys[text]: score for text, score in judged}
-            # What could not be judged is no number, and is judged again next time.
+            # Texts that could not be scored are not cached.
             sound = {key: json.dumps(score) for key, score in fresh.items() if isfinite(score)}
             self._cache.put("score", sound)
             found |= {key: json.dumps(score) for key, score in fresh.items()}

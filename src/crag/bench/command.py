@@ -1,4 +1,4 @@
-"""One run of an experiment from its file to its report: what `crag bench` does."""
+"""`crag bench`: one run of an experiment, from its file to its report."""
 
 import asyncio
 import hashlib
@@ -33,7 +33,7 @@ ROWS, CACHE, REPORT = "rows.jsonl", "cache.sqlite", "report.md"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a user chooses for one run."""
+    """The user's options for one run."""
 
     experiment: Path
     data: Path
@@ -41,13 +41,13 @@ class Options:
     format: str = "auto"
     limit: int | None = None
     seed: int = 0
-    """Of the sample that `limit` draws, and of the intervals."""
+    """Seed of the sample that `limit` draws, and of the intervals."""
     settings: Mapping[str, object] = field(default_factory=dict)
     web: tuple[Path, ...] = ()
     cache: Path | None = None
     """None: a file in the output folder."""
     report: Path | None = None
-    """None: in the output folder. Pictures stand beside it."""
+    """None: in the output folder. Pictures are saved next to it."""
     concurrency: int = DEFAULT_CONCURRENCY
     ray: bool = False
     again: bool = False
@@ -61,7 +61,7 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a run left."""
+    """The result of a run."""
 
     experiment: Experiment
     loaded: Loaded
@@ -73,10 +73,10 @@ class Outcome:
 
 
 def benchmark(options: Options, progress: Progress | None = None) -> Outcome:
-    """Run what is not finished yet, and write the report of all rows.
+    """Run the unfinished units, and write the report of all rows.
 
     Raises:
-        CragError: the experiment, the data or a part cannot be used; before anything is asked.
+        CragError: the experiment, the data or a part cannot be used; raised before any call.
     """
     require_matplotlib("bench")
     experiment = read_experiment(options.experiment, options.settings)
@@ -103,7 +103,7 @@ def _run(  # noqa: PLR0913 - what one run takes
     *,
     alone: bool,
 ) -> tuple[Mapping[str, Row], Ended]:
-    """Answer what is left, and return all finished rows of the plan by their key."""
+    """Answer the remaining units, and return all finished rows of the plan by key."""
     with RowFile(options.output / ROWS) as rows:
         todo = left(units, rows, answerer, again=options.again)
         concurrency = 1 if alone else options.concurrency

@@ -1,4 +1,4 @@
-"""Files of texts in the place of the web: BM25 over them, for runs that stay on the machine."""
+"""A searcher over local files instead of the web, with BM25, for offline runs."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _WORDS = re.compile(r"\w+")
 
 
 class Text(NamedTuple):
-    """A text that can be found."""
+    """A searchable text."""
 
     title: str
     text: str
@@ -24,8 +24,8 @@ class Text(NamedTuple):
 class CorpusSearcher:
     """Search JSONL files of `title` and `text`, or of questions with their `documents`.
 
-    What a hit brings is the whole text, so that no page is read. The same text counts once. Files
-    are read by `load`, or at the first search.
+    A hit contains the whole text, so no page is read. Duplicate texts are dropped. Files are read
+    by `load`, or at the first search.
     """
 
     longest_query: int = 1000
@@ -37,7 +37,7 @@ class CorpusSearcher:
         """Index the texts now instead of at the first search.
 
         Raises:
-            DataError: a file cannot be read, or holds no texts.
+            DataError: a file cannot be read, or has no texts.
             MissingPackageError: bm25s is not installed.
         """
         self._indexed  # noqa: B018 - reading it is what indexes
@@ -82,7 +82,7 @@ def read_texts(path: Path) -> Iterator[Text]:
     """Yield the texts of a JSONL file: `title` and `text`, or questions with their `documents`.
 
     Raises:
-        DataError: it cannot be read, or a line holds no text.
+        DataError: it cannot be read, or a line has no text.
     """
     try:
         with path.open(encoding="utf-8") as lines:
@@ -98,4 +98,4 @@ def _texts(path: Path, number: int, line: str) -> list[Text]:
         listed: Sequence[Mapping[str, Any]] = entry.get("documents") or ([entry] if entry else [])
         return [Text(str(one.get("title", "")), str(one["text"])) for one in listed]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(path, f"holds no text ({error})", number) from None
+        raise DataError(path, f"has no text ({error})", number) from None

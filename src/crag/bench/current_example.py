@@ -1,4 +1,4 @@
-"""The example that is being answered: what its documents and published knowledge are taken from."""
+"""The current example, which supplies documents and published knowledge."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ _EXAMPLE: ContextVar[Example | None] = ContextVar("crag_bench_example", default=
 
 @contextmanager
 def answering(example: Example) -> Iterator[None]:
-    """Answer `example` in the ``with`` block, in threads and tasks begun there too."""
+    """Make `example` current in the ``with`` block, also in threads and tasks started there."""
     token = _EXAMPLE.set(example)
     try:
         yield
@@ -24,10 +24,10 @@ def answering(example: Example) -> Iterator[None]:
 
 
 def current_example() -> Example:
-    """Return the example that is being answered.
+    """Return the current example.
 
     Raises:
-        LookupError: none is.
+        LookupError: there is none.
     """
     example = _EXAMPLE.get()
     if example is None:
@@ -36,7 +36,7 @@ def current_example() -> Example:
 
 
 class ExampleRetriever(BaseRetriever):
-    """Return the documents of the example that is being answered, whatever is asked."""
+    """Return the documents of the current example for any question."""
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun

@@ -1,4 +1,4 @@
-"""What a benchmark asks: one `Example` for each question, whatever file it came from."""
+"""The examples of a benchmark: one `Example` for each question, from any file format."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
@@ -43,7 +43,7 @@ class Example(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A row that was left out, and why."""
+    """A row that was skipped, and why."""
 
     place: str
     """File and line, or file and position in its list."""
@@ -52,7 +52,7 @@ class Refused(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What a file holds: every row is either an example or refused."""
+    """The content of a file: every row is either an example or refused."""
 
     examples: list[Example]
     refused: list[Refused]

@@ -1,20 +1,20 @@
-"""Experiments: small TOML files that say what is compared, and what the papers report for it.
+"""Experiments: small TOML files with the variants to compare and the papers' numbers.
 
 ::
 
     name = "Actions removed"
     task = "popqa"
-    baseline = "crag"             # what differences are taken from
-    paper = "CRAG v3, Table 2"    # where the paper's numbers stand
-    paper_metric = "match"        # what they measure; left out: the first metric
-    metrics = ["match"]           # the first one is drawn; left out: all of the task
+    baseline = "crag"             # differences are relative to it
+    paper = "CRAG v3, Table 2"    # source of the paper's numbers
+    paper_metric = "match"        # what they measure; default: the first metric
+    metrics = ["match"]           # the first one is drawn; default: all of the task
     seeds = [0, 1, 2]             # of what is drawn at random
     retrieval_accuracies = [0.6]  # shares of questions that keep their relevant documents
 
-    [settings]                    # of all variants; "none" leaves an optional one open
+    [settings]                    # of all variants; "none" unsets an optional one
     upper = "none"
 
-    [[sweep]]                     # each variant once for each of these settings
+    [[sweep]]                     # runs each variant with each of these settings
     k = 5
 
     [[variant]]
@@ -47,14 +47,14 @@ class Variant(BaseModel):
     name: str = Field(min_length=1)
     method: str
     evaluator: str = ""
-    """Empty: the one of the run."""
+    """Empty: the evaluator of the run."""
     settings: dict[str, Any] = {}
     paper: dict[str, float] = {}
     """The paper's number, by its model."""
 
 
 class Experiment(BaseModel):
-    """What one file says."""
+    """The content of one file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -69,7 +69,7 @@ class Experiment(BaseModel):
     seeds: list[int] = Field(default=[0], min_length=1)
     retrieval_accuracies: list[float] = []
     timed: bool = False
-    """One question at a time and no score from the cache, so that seconds mean something."""
+    """One question at a time and no cached scores, so seconds are meaningful."""
     settings: dict[str, Any] = {}
     sweep: list[dict[str, Any]] = []
     variant: list[Variant] = Field(min_length=1)
@@ -81,7 +81,7 @@ class Experiment(BaseModel):
         if twice:
             raise ValueError(f"variants of the same name: {', '.join(twice)}")
         if self.baseline not in names:
-            message = f"the baseline {self.baseline!r} is none of the variants {', '.join(names)}"
+            message = f"the baseline {self.baseline!r} is not among {', '.join(names)}"
             raise ValueError(message)
         wrong = [share for share in self.retrieval_accuracies if not 0 <= share <= 1]
         if wrong:
@@ -104,18 +104,18 @@ class Experiment(BaseModel):
 
 
 def read_experiment(path: Path, changes: Mapping[str, object] | None = None) -> Experiment:
-    """Read an experiment; `changes` are settings that take the place of those of every variant.
+    """Read an experiment; `changes` override the settings of every variant.
 
     Raises:
         DataError: the file cannot be read, or a field is unknown, missing or out of range.
-        SettingsError: a setting is.
+        SettingsError: a setting is unknown or out of range.
     """
     try:
         given: Any = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise DataError(path, f"cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(path, f"is no TOML: {error}") from None
+        raise DataError(path, f"is not TOML: {error}") from None
     try:
         experiment = Experiment.model_validate(given)
     except ValidationError as error:
@@ -134,7 +134,7 @@ def read_experiment(path: Path, changes: Mapping[str, object] | None = None) -> 
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
-    """Return settings, where the text "none" leaves an optional one open.
+    """Return the settings; the text "none" unsets an optional one.
 
     Raises:
         SettingsError: one is unknown or out of range.
@@ -143,7 +143,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
 
 
 def _opened(name: str, value: object) -> object:
-    """Return None for a text that says so, unless the setting has a choice of that name."""
+    """Return None for the text "none", unless the setting has a choice of that name."""
     if value is not None and str(value).strip().lower() not in _OPEN:
         return value
     field = Settings.model_fields.get(name)

@@ -1,7 +1,7 @@
-"""How sure a mean is: percentile bootstrap over questions, single and paired.
+"""Confidence intervals of a mean: percentile bootstrap over questions, single and paired.
 
-Questions are drawn with replacement, so the interval says what another draw of questions would
-give; it says nothing about another model, prompt or seed.
+Questions are drawn with replacement, so the interval estimates the effect of another draw of
+questions, not of another model, prompt or seed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ def bootstrap(
 ) -> Interval:
     """Return the percentile interval of the mean; the same `seed` gives the same interval.
 
-    One value gives an interval without width, which is no sign of certainty.
+    A single value gives an interval of zero width, which does not mean certainty.
 
     Raises:
         ValueError: there is no value, one is not finite, or `level` or `resamples` is out of range.
@@ -64,7 +64,7 @@ def paired_difference(
 ) -> Difference:
     """Return the mean of `first - second` with its interval, question by question.
 
-    Both list the same questions in the same order: pairing takes out how hard each question is.
+    Both list the same questions in the same order: pairing removes the difficulty of each question.
 
     Raises:
         ValueError: the lengths differ, or as `bootstrap`.

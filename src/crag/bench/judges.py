@@ -25,7 +25,7 @@ from crag.runtime.environment import Environment
 
 @dataclass(frozen=True, kw_only=True)
 class Judges:
-    """What names the models; metrics whose model is not named have no values."""
+    """Options that name the models; metrics without a model have no values."""
 
     entailment: str = ""
     """Hub name or folder of a natural-language-inference model: citation recall and precision."""
@@ -34,17 +34,17 @@ class Judges:
     facts: str = ""
     """Name of a chat model: FActScore, together with `pages`."""
     facts_url: str = ""
-    """Address of an OpenAI-compatible server that has it; empty: that of the generator."""
+    """Address of its OpenAI-compatible server; empty: that of the generator."""
     pages: tuple[Path, ...] = ()
-    """JSONL files of `title` and `text`: what facts are checked against, by the topic's title."""
+    """JSONL files of `title` and `text` to check facts against, found by the topic's title."""
 
 
 def load_judges(
     judges: Judges, pages: Pages, environment: Environment, cache: Path | None
 ) -> Mapping[str, Metric]:
-    """Return the metrics whose models are named, by name; facts are checked against `pages`.
+    """Return the metrics with a named model, by name; facts are checked against `pages`.
 
-    Calls of the judge of facts are kept in `cache`, and are not part of a run's budget.
+    Calls of the fact judge are cached in `cache` and are not part of the budget.
 
     Raises:
         CragError: a model, a package or a file cannot be used.
@@ -77,7 +77,7 @@ def _judge_of_facts(
     judges: Judges, pages: Pages, environment: Environment, cache: Path | None
 ) -> ChatFactJudge:
     if not judges.facts:
-        raise SettingsError("fact-judge", "", "name the chat model that is to judge facts")
+        raise SettingsError("fact-judge", "", "name the chat model that judges facts")
     if not judges.pages:
         allowed = "give --fact-pages, a JSONL file of titles and texts to check facts against"
         raise SettingsError("fact-pages", "", allowed)

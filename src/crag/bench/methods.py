@@ -22,21 +22,21 @@ class Method(NamedTuple):
     build: Callable[[Parts], Graph]
     retrieves: bool = True
     needs_model: bool = False
-    """A chat model; the others answer with quotations where there is none."""
+    """Needs a chat model; other methods answer with quotations without one."""
     reflects: bool = False
     published: bool = False
-    """Its knowledge is that of the CRAG repository's files."""
+    """Uses the knowledge of the CRAG repository's files."""
     settings: Mapping[str, object] = _NOTHING
-    """What the method is without a variant's settings."""
+    """Settings of the method, which a variant's settings override."""
 
     def missing(self, parts: Parts, example: Example) -> str:
-        """Say what it needs that parts and example do not hold; empty if nothing."""
+        """Return what the method needs that parts and example lack; empty if nothing."""
         if self.needs_model and parts.model is None:
             return "it needs a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
         if self.reflects and parts.reflection is None:
             return "it needs a reflection back end: set CRAG_REFLECTION"
         if self.published and not example.knowledge:
-            return "it needs knowledge that was published: give a folder of the CRAG repository"
+            return "it needs published knowledge: give a folder of the CRAG repository"
         return ""
 
 

@@ -1,7 +1,7 @@
-"""Pictures of an experiment: bars of variants, or a curve where something is varied.
+"""Charts of an experiment: bars for variants, or a curve for a varied number.
 
-matplotlib is imported when something is drawn, and nothing of pyplot is touched. Ours is drawn with
-95 % intervals; the paper's numbers, where there are any, as hollow marks.
+matplotlib is imported when something is drawn, and pyplot is not used. Our numbers have 95 %
+intervals; the paper's numbers, if there are any, are hollow marks.
 """
 
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ _WIDTH, _DPI = 7.0, 130
 def draw(
     experiment: Experiment, lines: Sequence[Line], path: Path, accuracy: float | None = None
 ) -> Path | None:
-    """Draw the first metric that has values, as PNG; None where there is nothing to draw.
+    """Draw the first metric that has values, as PNG; None if there is nothing to draw.
 
-    `accuracy` is that of retrieval as the data have it, where lines without a condition are drawn.
+    `accuracy` is the retrieval accuracy of the data, at which lines without a condition are drawn.
 
     Raises:
         MissingPackageError: matplotlib is not installed.
@@ -104,7 +104,7 @@ def _curves(
         if cell is None:
             continue
         if varied == ACCURACY and not any(one.condition for one in _same(lines, line)):
-            name = line.variant.name  # It retrieves nothing, so that nothing changes for it.
+            name = line.variant.name  # It retrieves nothing, so the conditions do not change it.
             axes.axhline(scale * cell.value, color=GREY, linestyle=":", label=name)
         elif (place := _place(line, varied, accuracy)) is not None:
             curves.setdefault(_base(line, varied), []).append((place, cell))

@@ -1,4 +1,4 @@
-"""Which program answered: rows of another one are not mixed with those of this one."""
+"""Identify the program, so that rows of different programs are not mixed."""
 
 import hashlib
 from functools import cache
@@ -18,7 +18,7 @@ _SUFFIXES = {".py", ".md", ".json"}
 def fingerprint() -> str:
     """Return twelve hexadecimal digits that change with any source file that takes part in answers.
 
-    Weights are not read; an evaluator is known by its name or folder.
+    Weights are not included; an evaluator is identified by its name or folder.
     """
     package = Path(crag.__file__).parent
     files = [path for folder in _ANSWERING for path in sorted((package / folder).iterdir())]

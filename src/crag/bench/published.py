@@ -1,9 +1,9 @@
-"""CRAG with the knowledge texts that its authors published, in the place of refinement and web.
+"""CRAG with the knowledge texts that its authors published instead of refinement and web.
 
-The files hold, for each question, what was refined from the documents, what was selected from the
-web of 2023, and both. The official inference does no more than this: it judges the documents,
-chooses one of the three texts by the action, and generates (CRAG, Algorithm 1). So a run with them
-needs neither a search service nor the web as it was.
+For each question the files have the text refined from the documents, the text selected from the web
+of 2023, and both. The official inference does no more than this: it grades the documents, chooses
+one of the three texts by the action, and generates (CRAG, Algorithm 1). A run needs neither a
+search service nor the web of 2023.
 """
 
 from typing import Any
@@ -39,10 +39,10 @@ def build_crag_published(parts: Parts) -> Graph:
 
 
 class LookUp:
-    """Take the published text of the action that was chosen."""
+    """Use the published text of the chosen action."""
 
     def run(self, state: State, settings: Settings) -> dict[str, Any]:  # noqa: ARG002 - a node's form
-        """Write one kept strip for each text; Ambiguous has the text of both, or else the two."""
+        """Write one kept strip per text; Ambiguous uses the combined text, or the other two."""
         known = current_example().knowledge
         match state["action"]:
             case "correct":

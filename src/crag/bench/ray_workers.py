@@ -1,8 +1,8 @@
 """Answer units in Ray workers: on the cores of this machine, or on the machines of a cluster.
 
-A worker is a process that keeps its models between units. Ray starts a unit again elsewhere when
-its worker dies, so none is lost, and rows come back in any order. `RAY_ADDRESS` names a cluster;
-there, each machine needs this package, its models, and keys in its own environment.
+A worker is a process that keeps its models between units. If a worker dies, Ray restarts its unit
+on another one, so none is lost. Rows come back in any order. `RAY_ADDRESS` names a cluster; there,
+each machine needs this package, its models, and keys in its own environment.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from crag.extras import require
 from crag.runtime.environment import Environment
 
 RETRIES = 5
-"""Times that one unit may lose its worker."""
+"""How often one unit may lose its worker."""
 _AHEAD = 2
-"""Units handed out for each worker, so that none waits for the next."""
+"""Units submitted per worker, so that no worker waits for the next one."""
 
 
 class Heard(NamedTuple):
-    """What comes back from a worker."""
+    """The result of a worker."""
 
     row: Row
     process: int
@@ -37,7 +37,7 @@ class Heard(NamedTuple):
 
 
 class RayWorkers:
-    """Answers units with Ray; the budget is watched here, row by row, so calls may go over it.
+    """Answers units with Ray; the budget is checked per row, so calls may exceed it.
 
     Raises:
         MissingPackageError: ray is not installed.
@@ -53,7 +53,7 @@ class RayWorkers:
         self._workers, self._told = workers, told
 
     async def __call__(self, units: Sequence[Unit], heard: Callable[[Row], None]) -> str:
-        """Hand over each row when it is there; return the limit that stopped the run, if any."""
+        """Pass on each row when it is ready; return the limit that stopped the run, if any."""
         with _cluster(self._ray, self._workers):
             return await self._answers(iter(units), heard)
 
@@ -79,7 +79,7 @@ class RayWorkers:
         except self._ray.exceptions.RayError as error:
             message = (
                 f"question {unit.example.id} of {unit.variant.name!r} ended {RETRIES + 1} Ray "
-                f"workers or could not be sent to one ({error}). What is finished is kept: run "
+                f"workers or could not be sent to one ({error}). Finished rows are kept: run "
                 "again, or without --ray to see more"
             )
             raise CragError(message) from error
@@ -105,7 +105,7 @@ def _kept(equipment: Equipment) -> tuple[Answerer, "asyncio.Runner"]:
 
 
 def _ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing leaves the machine unasked.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # No usage reports.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     require("ray", "--ray", "ray")
     import ray

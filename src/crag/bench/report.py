@@ -1,4 +1,4 @@
-"""The report of an experiment in Markdown: ours, the paper's numbers, and all that went wrong."""
+"""The report of an experiment in Markdown: our numbers, the paper's, and all failures."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,15 +18,15 @@ _MINUS = "−"
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What was run on what, as the head of a report says."""
+    """The header of a report: what was run, and on which data."""
 
     data: str
-    """The file's name and what identifies its content."""
+    """The file's name and the hash of its content."""
     examples: int
     refused: Sequence[Refused] = ()
     notes: Sequence[str] = ()
     parts: dict[str, str] = field(default_factory=dict)
-    """Model, evaluator, web, reflection, by their names."""
+    """Names of model, evaluator, web search and reflection."""
     date: str = ""
     command: str = ""
 
@@ -38,7 +38,7 @@ def render(
     ended: Ended,
     pictures: Sequence[str] = (),
 ) -> str:
-    """Return the report; `pictures` are file names beside it."""
+    """Return the report; `pictures` are names of files in the same folder."""
     sections = [
         f"# {experiment.name}",
         experiment.about.strip(),
@@ -54,7 +54,7 @@ def render(
 
 
 def results(experiment: Experiment, lines: Sequence[Line]) -> str:
-    """Return the table of all metrics, with the paper's numbers in columns of their own."""
+    """Return the table of all metrics, with the paper's numbers in separate columns."""
     told = _told(experiment, lines)
     models = list(dict.fromkeys(model for line in lines for model in line.variant.paper))
     heads = [_title(line) for line in lines]
@@ -88,7 +88,7 @@ def table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def shown(metric: str, value: float) -> str:
-    """Write a value in its metric's unit: shares in per cent."""
+    """Format a value in its metric's unit: shares in per cent."""
     match METRICS[metric].unit:
         case "share":
             return f"{100 * value:.1f} %"
@@ -119,12 +119,12 @@ def _stopped(ended: Ended) -> str:
     left = ended.units - ended.resumed - ended.answered
     return (
         f"**Stopped early: {ended.stopped}.** {left} rows are missing; the same command with a "
-        "larger budget goes on where this run ended. Compare no variants that have different rows."
+        "larger budget continues where this run ended. Do not compare variants with different rows."
     )
 
 
 def _told(experiment: Experiment, lines: Sequence[Line]) -> list[str]:
-    """Return the metrics that are not nothing everywhere, and the first one that has a value."""
+    """Return the metrics that have a value somewhere, and the first of them."""
     named = _names(experiment, lines)
     first = [name for name in named if any(_value(line, name) is not None for line in lines)][:1]
     return [name for name in named if name in first or any(_value(line, name) for line in lines)]

@@ -1,4 +1,4 @@
-"""Gather what a run needs from the environment: models, searchers, evaluators, with their cache."""
+"""Collect what a run needs from the environment: models, searchers, evaluators, cache."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,24 +25,24 @@ QUOTATION = "quotation (no chat model)"
 
 @dataclass(frozen=True, kw_only=True)
 class Equipment:
-    """What may differ from run to run and says nothing about methods; plain values only."""
+    """Options that differ between runs and do not affect methods; plain values only."""
 
     cache: Path | None = None
-    """File of the cache; None: every call is made."""
+    """File of the cache; None: no cache."""
     scores: bool = True
-    """Take scores from the cache too; without, seconds are those of the evaluator."""
+    """Cache scores too; otherwise the measured seconds include the evaluator."""
     corpus: tuple[Path, ...] = ()
-    """Files that are searched in the place of the web."""
+    """Files to search instead of the web."""
     budget: Budget = field(default_factory=Budget)
 
 
 def gather(environment: Environment, equipment: Equipment) -> Materials:
     """Return the materials; models load at their first use.
 
-    A chat model answers alone: where it fails the row has failed, and nothing is quoted instead.
+    With a chat model there is no fallback to quotations: if the model fails, the row has failed.
 
     Raises:
-        CragError: something is named that cannot be used.
+        CragError: a named part cannot be used.
     """
     cache = Cache(equipment.cache) if equipment.cache is not None else None
     meter = Meter(equipment.budget)
@@ -82,7 +82,7 @@ def gather(environment: Environment, equipment: Equipment) -> Materials:
 
 
 def metered(model: ChatModel, cache: Cache | None, meter: Meter) -> ChatModel:
-    """Return the model with a cache for its replies, whose calls the meter counts."""
+    """Return the model with a cache for its replies; the meter counts its calls."""
     if not isinstance(model, BaseChatModel):
         return model
     return model.model_copy(update={"cache": CachedReplies(cache, meter)})

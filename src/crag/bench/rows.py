@@ -1,4 +1,4 @@
-"""What one answered question leaves behind: a row of plain JSON, and the file that rows go to."""
+"""The result of one question: a row of plain JSON, and the file of rows."""
 
 import json
 import os
@@ -13,7 +13,7 @@ Status = Literal["answered", "abstained", "failed"]
 
 
 class CitedText(TypedDict):
-    """What a number in an answer refers to."""
+    """The text that a number in an answer refers to."""
 
     number: int
     title: str
@@ -29,12 +29,12 @@ class Row(TypedDict):
     variant: str
     """Its name in the experiment; several variants share one method."""
     condition: dict[str, Any]
-    """What was done to the documents, such as ``{"retrieval_accuracy": 0.3}``; else empty."""
+    """The change to the documents, such as ``{"retrieval_accuracy": 0.3}``; empty if none."""
     id: str
     task: str
     method: str
     settings: dict[str, Any]
-    """Those that differ from the defaults, as they were given."""
+    """The settings that differ from the defaults, as given."""
     seed: int
     model: str
     evaluator: str
@@ -43,16 +43,16 @@ class Row(TypedDict):
     """Why it failed; empty otherwise."""
     answer: str
     action: str
-    """Empty where the method takes none."""
+    """Empty if the method takes no action."""
     scores: list[float]
-    """Of the documents, in their order."""
+    """Scores of the documents, in their order."""
     knowledge: str
-    """The text that the generator was given."""
+    """The text for the generator."""
     citations: list[CitedText]
-    """What the numbers in the answer refer to."""
+    """The texts that the numbers in the answer refer to."""
     knowledge_words: int
     documents_words: int
-    """Of the documents the method retrieved."""
+    """Number of documents that the method retrieved."""
     retrieved_holds_answer: bool | None
     """A gold answer is a substring of a document; None without gold answers or documents."""
     knowledge_holds_answer: bool | None
@@ -68,13 +68,13 @@ class Row(TypedDict):
 
 
 class RowFile:
-    """Rows of one run, one JSON object a line, each on disk before the next one is begun.
+    """Rows of one run, one JSON object per line, each written to disk before the next one starts.
 
-    A line that a killed run left unfinished is cut off when the file is opened. Of rows with the
+    An unfinished last line of a killed run is removed when the file is opened. Of rows with the
     same key the last one counts.
 
     Raises:
-        DataError: a line is no row; nothing is changed then.
+        DataError: a line is not a row; the file is then not changed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -121,8 +121,8 @@ def _rows(path: Path, content: bytes) -> list[tuple[str, Row]]:
         try:
             row: Any = json.loads(line)
         except ValueError as error:
-            raise DataError(path, f"is no JSON ({error}); use another --output", number) from None
+            raise DataError(path, f"is not JSON ({error}); use another --output", number) from None
         if not isinstance(row, Mapping) or Row.__required_keys__ - row.keys():
-            raise DataError(path, "is no row of a benchmark; use another --output", number)
+            raise DataError(path, "is not a row of a benchmark; use another --output", number)
         rows.append((str(row["key"]), cast("Row", row)))
     return rows

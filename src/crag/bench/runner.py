@@ -1,4 +1,4 @@
-"""Run all units of an experiment: at the same time within limits, resumable, within a budget."""
+"""Run all units of an experiment concurrently, resumably and within a budget."""
 
 import asyncio
 from collections import Counter
@@ -13,7 +13,7 @@ from crag.bench.units import Unit
 
 DEFAULT_CONCURRENCY = 4
 Progress = Callable[[int, int, str], None]
-"""Told how many of all units are done, and the name of the last variant."""
+"""Called with the number of finished units, their total, and the name of the last variant."""
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Ended:
     """How a run ended."""
 
     units: int
-    """Of the whole plan."""
+    """Number of units in the whole plan."""
     resumed: int = 0
     """Finished by an earlier run."""
     answered: int = 0
@@ -30,11 +30,11 @@ class Ended:
     not_run: dict[str, str] = field(default_factory=dict)
     """Why a variant was not run at all, by its name."""
     stopped: str = ""
-    """The limit of the budget that ended it early; empty if it came to its end."""
+    """The limit of the budget that ended it early; empty if it finished."""
 
 
 class Todo(NamedTuple):
-    """What is left of a plan."""
+    """The remaining units of a plan."""
 
     units: list[Unit]
     ended: Ended
@@ -44,12 +44,12 @@ class Answers(Protocol):
     """Answers units, in this process or in others."""
 
     def __call__(self, units: Sequence[Unit], heard: Callable[[Row], None]) -> Awaitable[str]:
-        """Hand over each row when it is there; return the limit that stopped it, if one did."""
+        """Pass on each row when it is ready; return the limit that stopped the run, if any."""
         ...
 
 
 def left(units: Iterable[Unit], rows: RowFile, answerer: Answerer, *, again: bool = False) -> Todo:
-    """Leave out what is finished, and what cannot be done; `again` tries failed rows once more."""
+    """Skip finished and impossible units; `again` retries failed rows once."""
     todo, ended = [], Ended(units=0)
     for unit in units:
         ended.units += 1
@@ -67,7 +67,7 @@ def left(units: Iterable[Unit], rows: RowFile, answerer: Answerer, *, again: boo
 async def run(
     todo: Todo, rows: RowFile, answers: Answers, progress: Progress | None = None
 ) -> Ended:
-    """Answer what is left; each row is on disk before it counts as done."""
+    """Answer the remaining units; each row is written to disk before it counts as done."""
     ended = todo.ended
     not_run = ended.units - ended.resumed - len(todo.units)
 

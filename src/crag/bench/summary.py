@@ -1,4 +1,4 @@
-"""From rows to numbers: each variant under each condition, and differences from the baseline."""
+"""Summarise rows: each variant under each condition, and differences from the baseline."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from crag.errors import SettingsError
 
 _NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
 Values = dict[str, float]
-"""By the id of the question, averaged over seeds."""
+"""Values by question id, averaged over seeds."""
 ACTIONS = ("correct", "ambiguous", "incorrect")
 Place = tuple[str, tuple[tuple[str, Any], ...]]
 """A variant and a condition."""
@@ -25,7 +25,7 @@ Pair = tuple[Example, Row]
 
 
 class Cell(NamedTuple):
-    """The mean of a metric, with its 95 % interval where rows have values."""
+    """The mean of a metric, with its 95 % interval if rows have values."""
 
     value: float
     low: float | None
@@ -40,11 +40,11 @@ class Line:
     variant: Variant
     condition: dict[str, Any]
     cells: dict[str, Cell | None]
-    """By metric; None where it applies to no row."""
+    """By metric; None if it applies to no row."""
     gaps: dict[str, Difference]
-    """From the baseline under the same condition, by metric; empty for the baseline itself."""
+    """Differences from the baseline under the same condition, by metric; empty for the baseline."""
     paired: dict[str, int]
-    """Questions that have a value on both sides."""
+    """Number of questions with a value on both sides."""
     statuses: Counter[str]
     actions: Counter[str]
     errors: Counter[str]
@@ -53,9 +53,9 @@ class Line:
 
 
 def metrics_of(experiment: Experiment, loaded: Mapping[str, Metric] = _NO_METRICS) -> list[Metric]:
-    """Return the metrics of an experiment, in its order; `loaded` are those with their models.
+    """Return the metrics of an experiment, in its order; `loaded` are metrics with models.
 
-    Where it names none: all of its task whose packages and models are there.
+    If it names none: all metrics of its task whose packages and models are available.
 
     Raises:
         SettingsError: a name is unknown, or its metric is not for the task.
@@ -81,9 +81,9 @@ def summarise(
     seed: int = 0,
     loaded: Mapping[str, Metric] = _NO_METRICS,
 ) -> list[Line]:
-    """Return a line for each variant and condition that has rows, in the experiment's order.
+    """Return a line for each variant and condition with rows, in the experiment's order.
 
-    `seed` is that of the intervals, `loaded` are the metrics with their models.
+    `seed` is the seed of the intervals; `loaded` are metrics with models.
     """
     metrics = metrics_of(experiment, loaded)
     groups = _grouped(experiment, rows, examples)
@@ -122,7 +122,7 @@ def summarise(
 def _grouped(
     experiment: Experiment, rows: Mapping[str, Row], examples: Sequence[Example]
 ) -> dict[Place, list[Pair]]:
-    """Return each row with its example, which has the documents that the row's method saw."""
+    """Return each row with its example, which has the documents of that row."""
     seen = _Seen(examples)
     found: dict[Place, list[Pair]] = {}
     for row in rows.values():
@@ -139,7 +139,7 @@ def _grouped(
 
 
 class _Seen:
-    """The examples as they were under each condition and seed."""
+    """The examples under each condition and seed."""
 
     def __init__(self, examples: Sequence[Example]) -> None:
         self._examples = examples

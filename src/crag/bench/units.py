@@ -1,4 +1,4 @@
-"""What a run consists of: one unit for each question, variant, condition and seed."""
+"""The plan of a run: one unit for each question, variant, condition and seed."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from crag.bench.methods import METHODS
 from crag.errors import SettingsError
 
 ACCURACY = "retrieval_accuracy"
-"""The name of the one condition there is."""
+"""The name of the only condition."""
 
 
 class Unit(NamedTuple):
@@ -22,12 +22,12 @@ class Unit(NamedTuple):
 
     variant: Variant
     example: Example
-    """With the documents that the condition left."""
+    """With the documents that remain under the condition."""
     condition: dict[str, Any]
     seed: int
 
     def key(self, parts: str) -> str:
-        """Return what a finished row is recognised by; `parts` names model, evaluator and web."""
+        """Return the key that identifies a finished row; `parts` names model, evaluator and web."""
         variant, example = self.variant, self.example
         texts = [[one.metadata.get("title", ""), one.page_content] for one in example.documents]
         asked = [example.id, example.question, example.choices, dict(example.knowledge), texts]
@@ -39,7 +39,7 @@ class Unit(NamedTuple):
 def plan(experiment: Experiment, examples: Sequence[Example]) -> Iterator[Unit]:
     """Yield all units, question by question within a variant.
 
-    A method that retrieves nothing, and a run without conditions, has no use for further seeds.
+    A method that retrieves nothing, or a run without conditions, uses only the first seed.
 
     Raises:
         SettingsError: conditions are set and no example says which titles are relevant, or fewer
@@ -52,19 +52,20 @@ def plan(experiment: Experiment, examples: Sequence[Example]) -> Iterator[Unit]:
 
 
 def is_relevant(document: Document, example: Example) -> bool:
-    """Say whether a document is of a relevant page, by its title."""
+    """Return whether a document is from a relevant page, by its title."""
     return str(document.metadata.get("title", "")) in example.gold_titles
 
 
 def retrieval_accuracy(examples: Sequence[Example]) -> float:
-    """Return the share of questions with a relevant document (CRAG, Fig. 3); 0 of none."""
+    """Return the share of questions with a relevant document (CRAG, Fig. 3)."""
     return len(_retrieved(examples)) / len(examples) if examples else 0.0
 
 
 def without_relevant(examples: Sequence[Example], accuracy: float, seed: int) -> list[Example]:
     """Delete all relevant documents of questions drawn at random until `accuracy` is left.
 
-    The other documents stay. With one seed a lower accuracy loses the same questions and more.
+    The other documents are kept. With the same seed, a lower accuracy affects a superset of the
+    questions.
 
     Raises:
         SettingsError: `accuracy` is above what the examples have.
@@ -73,7 +74,7 @@ def without_relevant(examples: Sequence[Example], accuracy: float, seed: int) ->
     surplus = len(hits) - round(accuracy * len(examples))
     if surplus < 0:
         here = f"{retrieval_accuracy(examples):.1%} of the questions have a relevant document"
-        raise SettingsError("retrieval_accuracies", accuracy, f"{here}; give at most that")
+        raise SettingsError("retrieval_accuracies", accuracy, f"{here}; use at most that")
     order = random.Random(seed).sample(hits, len(hits))  # noqa: S311 - no secret
     lost = {example.id for example in order[:surplus]}
     return [_stripped(example) if example.id in lost else example for example in examples]

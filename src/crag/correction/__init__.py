@@ -1,1 +1,1 @@
-"""Corrective RAG's method, pure: the action, knowledge strips, scores, queries (CRAG, Sec. 4)."""
+"""Corrective RAG as pure functions: action, strips, scores, queries (CRAG, Sec. 4)."""

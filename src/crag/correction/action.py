@@ -7,11 +7,11 @@ from crag.state import Action
 
 
 def decide(scores: Sequence[float], upper: float, lower: float) -> Action:
-    """Judge a set of documents by its best one.
+    """Choose the action from the best score of a set of documents.
 
-    With m the largest score: ``m >= upper`` is correct, ``m < lower`` incorrect, ambiguous between
-    them. The comparison at equality is that of the official code; the paper's words ("higher
-    than") differ from it only there. No document at all is incorrect.
+    With m the largest score: ``m >= upper`` is correct, ``m < lower`` is incorrect, and anything
+    between is ambiguous. Equality is handled as in the official code; the paper says "higher than".
+    No documents at all is incorrect.
     """
     best = max(scores, default=float("-inf"))
     if best >= upper:
@@ -20,11 +20,11 @@ def decide(scores: Sequence[float], upper: float, lower: float) -> Action:
 
 
 def replaced(action: Action, settings: Settings) -> Action:
-    """Return the action that the ablation in `settings` puts in place of `action`.
+    """Return the action after the ablations in `settings`.
 
     Without Correct or Incorrect, those questions get Ambiguous knowledge (Table 2); `only` gives
-    every question the same action (Table 11 of version 3). Without Ambiguous is not a replacement
-    but a single threshold: see `limits`.
+    every question the same action (Table 11 of version 3). Without Ambiguous, nothing is replaced;
+    a single threshold decides: see `limits`.
     """
     if settings.only is not None:
         return settings.only
@@ -32,11 +32,11 @@ def replaced(action: Action, settings: Settings) -> Action:
 
 
 def limits(upper: float, lower: float, settings: Settings) -> tuple[float, float]:
-    """Return the upper and lower threshold in force for one run.
+    """Return the upper and lower threshold of one run.
 
-    The settings' own values win over the evaluator's `upper` and `lower`; where only one is set
-    and crosses the evaluator's other one, that gives way. Without Ambiguous both are the single
-    threshold, whose value the paper does not give; unset, it is their midpoint.
+    The values in `settings` override the evaluator's `upper` and `lower`. If only one is set and it
+    crosses the evaluator's other one, both get the value that was set. Without Ambiguous both are
+    the single threshold, which defaults to the midpoint; the paper does not give its value.
     """
     if settings.upper is not None:
         upper, lower = settings.upper, min(lower, settings.upper)

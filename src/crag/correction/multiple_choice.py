@@ -1,7 +1,7 @@
-"""A question with options: what is judged and searched for is the question without them.
+"""Multiple-choice questions: grading and search use the question without its options.
 
-The official code keeps the options of ARC-Challenge in a file of their own and shows them to the
-generator alone; here they stand below the question, so that a chat can ask it too.
+The official code keeps the options of ARC-Challenge in a separate file and shows them only to the
+generator. Here they follow the question, so a chat can ask multiple-choice questions too.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Where texts come from: documents and search hits as sources of strips."""
+"""Sources of strips: documents and search hits."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from crag.state import FoundHit, OfferedPassage, Source, Strip
 def source_of(document: Document, index: int) -> Source:
     """Name the source of a retrieved document by its metadata (`title`, `url` or `source`).
 
-    A document without an id is named by its place in the retrieval, `document-1` first.
+    A document without an id is named by its retrieval rank, starting with `document-1`.
     """
     metadata = document.metadata
     url = str(metadata.get("url") or metadata.get("source") or "")
@@ -37,8 +37,8 @@ def strips_of_snippet(hit: FoundHit, index: int) -> list[Strip]:
 def strips_of_page(hit: FoundHit, page: Page, index: int, titles: str) -> list[Strip]:
     """Make a strip of each paragraph of a page.
 
-    Unless each strip is scored with its title anyway, the title is written before it, as the
-    official code does: ``title: paragraph``.
+    Unless each strip is scored with its title anyway, the title is prepended, as in the official
+    code: ``title: paragraph``.
     """
     title = page.title or hit["title"]
     official = f"{title}: " if title and titles != "every_strip" else ""
@@ -49,12 +49,12 @@ def strips_of_page(hit: FoundHit, page: Page, index: int, titles: str) -> list[S
 
 
 def _source_of_hit(hit: FoundHit, index: int, title: str, position: str) -> Source:
-    """Name the source of a search hit, `hit-1` first."""
+    """Name the source of a search hit, starting with `hit-1`."""
     return Source(id=f"hit-{index + 1}", title=title, url=hit["url"], position=position)
 
 
 def unscored(text: str, source: Source) -> Strip:
-    """Make a strip that nobody has judged yet."""
+    """Make a strip that has not been scored."""
     return Strip(text=text, source=source, score=None, kept=False, reason="")
 
 
@@ -74,7 +74,7 @@ def kept_whole(documents: Sequence[Document], reason: str) -> list[Strip]:
 
 
 def offered_document(document: Document, index: int) -> OfferedPassage:
-    """Offer a document to reflection as it is."""
+    """Make a passage for reflection of a whole document."""
     strips = kept_whole([document], "offered whole")
     for strip in strips:
         strip["source"] = source_of(document, index)

@@ -1,4 +1,4 @@
-"""Search queries: a model's reply made fit for a search service, and keywords without a model."""
+"""Search queries: clean up a model's reply, or extract keywords without a model."""
 
 import re
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from crag.parts import WebSearcher
 
 LONGEST = 400
-"""Characters of a query where the searcher does not say how long one may be; Tavily takes 400."""
+"""Longest query in characters if the searcher sets no limit; Tavily's limit is 400."""
 MOST_WORDS = 32
-"""A reply of more words is an essay and no query."""
+"""A reply with more words is an essay, not a query."""
 _LABEL = re.compile(r"^(?:search\s+)?(?:query|queries|keywords?)\s*:\s*", re.IGNORECASE)
 _OPERATOR = re.compile(
     r"(?<!\S)[-+]?(?:site|filetype|ext|intitle|allintitle|inurl|allinurl|intext|inanchor|cache|"
@@ -31,15 +31,15 @@ _STOP_WORDS = frozenset(
 
 
 def longest_query(searcher: WebSearcher | None) -> int:
-    """Return how many characters a query may have: what the searcher's `longest_query` says."""
+    """Return the longest query in characters: the searcher's `longest_query`, or the default."""
     return int(getattr(searcher, "longest_query", LONGEST))
 
 
 def read_query(reply: str, longest: int = LONGEST) -> str | None:
-    """Return the query in a model's reply, or None where it holds none.
+    """Return the query in a model's reply, or None if there is none.
 
-    Labels, quotation marks and search operators are taken out; lines become one. A reply of more
-    than 32 words is an essay, and one without a letter or digit is nothing.
+    Labels, quotation marks and search operators are removed, and lines are joined. A reply of more
+    than 32 words, or without a letter or digit, is not a query.
     """
     lines = [_LABEL.sub("", line.strip()) for line in reply.splitlines() if line.strip()]
     text = without_operators(", ".join(line.rstrip(",;") for line in lines if line))
@@ -49,16 +49,16 @@ def read_query(reply: str, longest: int = LONGEST) -> str | None:
 
 
 def without_operators(text: str) -> str:
-    """Return `text` without what search services would take for an instruction."""
+    """Remove what search services would read as an operator."""
     text = _BOOLEAN.sub(" ", _OPERATOR.sub(" ", _MARKS.sub(" ", text)))
     text = re.sub(r"\s+,", ",", " ".join(_PREFIX.sub("", text).split()))
     return text.lstrip(" -+!~,;'").rstrip(" ,;'")
 
 
 def keywords(question: str, longest: int = LONGEST) -> str:
-    """Return the words of a question that carry its meaning, in their order, each once.
+    """Return the keywords of a question, in order and without duplicates.
 
-    English question and function words go; a question of nothing else stays whole.
+    English question and function words are removed, unless nothing else would be left.
     """
     plain = without_operators(question)
     found = list(_distinct(_WORD.findall(plain)))
@@ -66,7 +66,7 @@ def keywords(question: str, longest: int = LONGEST) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """Cut `text` to `longest` characters, at a word's end where there is one."""
+    """Cut `text` to `longest` characters, at the end of a word if possible."""
     if len(text) <= longest:
         return text
     return text[: longest + 1].rpartition(" ")[0].rstrip(" ,;") or text[:longest]

@@ -1,4 +1,4 @@
-"""Find the question in what a caller gave."""
+"""Find the question in the input."""
 
 from langchain_core.messages import AIMessage, HumanMessage
 
@@ -7,14 +7,14 @@ from crag.state import InputState, OpenState
 
 
 def is_follow_up(state: InputState) -> bool:
-    """Say whether the question came as a message after others."""
+    """Return whether the question is a message that follows others."""
     messages = state.get("messages") or []
     spoken = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
     return len(spoken) > 1 and messages[-1] is spoken[-1] and isinstance(spoken[-1], HumanMessage)
 
 
 def is_open(state: OpenState) -> bool:
-    """Say whether the run was opened already, for a follow-up question that is the last message."""
+    """Return whether the run was already opened for the follow-up question in the last message."""
     messages, follow_up = state.get("messages") or [], state.get("follow_up")
     return bool(messages) and follow_up is not None and follow_up["message_id"] == messages[-1].id
 
@@ -23,7 +23,7 @@ def read_question(state: InputState, longest: int) -> str:
     """Return the question: the last message if a human wrote it, else `question`.
 
     Raises:
-        QuestionError: there is none, it is only white space, or it has over `longest` characters.
+        QuestionError: it is missing, only white space, or longer than `longest` characters.
     """
     messages = state.get("messages") or []
     asked_in_chat = bool(messages) and isinstance(messages[-1], HumanMessage)

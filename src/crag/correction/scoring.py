@@ -1,4 +1,4 @@
-"""Ask the evaluator once for many texts, and hold it to its contract."""
+"""Score many texts in one call of the evaluator, and validate the scores."""
 
 import math
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from crag.settings import Settings
 from crag.state import Strip, Usage
 
 LOWEST = -1.0
-"""The score of an empty text, of a strip under four words and of a text that could not be scored
+"""The score of an empty text, of a strip under four words, and of a text that could not be scored
 (official code)."""
 
 
 class Scored(NamedTuple):
-    """Scores in the order of the texts, and what asking for them cost and met."""
+    """Scores in the order of the texts, with usage and events of the call."""
 
     scores: list[float]
     events: list[Event]
@@ -38,8 +38,8 @@ def joined(question: str, text: str) -> str:
 def score_texts(evaluator: Evaluator, question: str, texts: Sequence[str], *, node: str) -> Scored:
     """Score `texts` against `question` in one call of the evaluator.
 
-    Empty texts score -1.0 without it. An evaluator that fails or breaks its contract gives -1.0
-    and an event, so that bad scores never pass for good ones.
+    Empty texts score -1.0 without a call. If the evaluator fails or returns invalid scores, the
+    texts score -1.0 and an event is recorded, so bad scores are never used.
     """
     asked = [index for index, text in enumerate(texts) if text.strip()]
     scores = [LOWEST] * len(texts)
@@ -75,7 +75,7 @@ def _without_nan(scores: list[float], node: str, usage: Usage) -> Scored:
 
 
 class Filtered(NamedTuple):
-    """Strips with score, verdict and reason, and what judging them cost and met."""
+    """Scored strips, with usage and events of the call."""
 
     strips: list[Strip]
     events: list[Event]

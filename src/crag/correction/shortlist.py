@@ -1,4 +1,4 @@
-"""A shortlist by words alone, where there are more texts than an evaluator should judge."""
+"""A shortlist by word overlap, for more texts than an evaluator should score."""
 
 import math
 import re
@@ -12,11 +12,11 @@ _WORD = re.compile(r"\w+")
 
 
 def shortlist(question: str, texts: Sequence[str], most: int, sources: Sequence[str]) -> list[int]:
-    """Return the places of the `most` texts that share most with the question, in their order.
+    """Return the indices of the `most` texts closest to the question, in their order.
 
     A word of the question weighs the logarithm of its rarity in the texts. The best text of each
-    source comes before the second best of any, so that one page full of the question's words
-    cannot crowd out the others. Where texts are equal the earlier one stays.
+    source comes before the second best of any source, so one page full of the question's words
+    cannot crowd out the others. Ties go to the earlier text.
     """
     if len(texts) <= most:
         return list(range(len(texts)))

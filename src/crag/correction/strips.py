@@ -7,20 +7,20 @@ from crag.state import Strip
 from crag.text.sentences import split_sentences
 
 SENTENCES_PER_STRIP = 3
-"""What the paper calls a few sentences; the official excerption also joins three."""
+"""The paper says a few sentences; the official excerption joins three."""
 LONGEST_SENTENCE = 120
-"""Words; a longer run without a sentence end (a table, code) is cut, so that each strip fits an
+"""Words; a longer run without a sentence end (a table, code) is cut, so each strip fits an
 evaluator's input."""
 FIXED_WORDS, SHORTEST_REMAINDER = 50, 10
 EXCERPT_MINIMUM_WORDS = 5
 FEWEST_WORDS = 4
-"""A strip of fewer words scores -1.0 without the evaluator (official code)."""
+"""Strips with fewer words score -1.0 without the evaluator (official code)."""
 
 
 def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
-    """Cut `text` into strips, in order; none for a text of white space.
+    """Cut `text` into strips, in order; white space gives none.
 
-    `sentences` and `fixed_num` lose no text: joined, their strips equal it up to white space.
+    `sentences` and `fixed_num` lose no text: the joined strips equal `text` up to white space.
     """
     if not text.strip():
         return []
@@ -36,10 +36,10 @@ def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
 
 
 def choose(scores: Sequence[float], settings: Settings) -> list[tuple[bool, str]]:
-    """Decide for each score whether its strip is kept, and say why.
+    """Decide for each score whether its strip is kept, with the reason.
 
-    Of the strips at or above the threshold the best `strips_kept` stay; if none reaches it, the
-    single best does, so that knowledge is never empty. Ties go to the earlier strip.
+    Of the strips at or above the threshold the best `strips_kept` are kept. If none reaches it, the
+    single best one is kept, so knowledge is never empty. Ties go to the earlier strip.
     """
     threshold = settings.strip_threshold
     ranking = sorted(range(len(scores)), key=lambda index: -scores[index])
@@ -60,7 +60,7 @@ def recompose(strips: Sequence[Strip], settings: Settings) -> list[Strip]:
 
 
 def _units_of_sentences(text: str) -> list[str]:
-    """Join up to three sentences, with the line breaks between them; a heading opens a unit."""
+    """Join up to three sentences, with their line breaks; a heading starts a new unit."""
     units: list[list[str]] = [[]]
     for piece in (part for sentence in split_sentences(text) for part in _cut_long(sentence)):
         heading = piece.lstrip().startswith("#")
@@ -76,7 +76,7 @@ def _is_sentence(piece: str) -> bool:
 
 
 def _cut_long(sentence: str) -> list[str]:
-    """Leave a sentence as it is, or cut a very long one into windows of words."""
+    """Cut a very long sentence into windows of words; return others unchanged."""
     words = sentence.split()
     if len(words) <= LONGEST_SENTENCE:
         return [sentence]
@@ -88,7 +88,7 @@ def _groups(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 
 
 def _excerption(text: str) -> list[str]:
-    """Cut as the official `excerption` does; both delimiters and exact duplicates are lost."""
+    """Cut as the official `excerption` does, which drops delimiters and exact duplicates."""
     entries: list[str] = []
     seen: set[str] = set()
     pieces = [piece for part in text.split("?") for piece in part.split(". ")]
@@ -104,7 +104,7 @@ def _excerption(text: str) -> list[str]:
 
 
 def _fixed_windows(text: str) -> list[str]:
-    """Cut into windows of 50 words; a remainder under 10 words joins the window before it."""
+    """Cut into windows of 50 words; fewer than 10 remaining words join the last window."""
     windows = [" ".join(group) for group in _groups(text.split(), FIXED_WORDS)]
     if len(windows) > 1 and len(windows[-1].split()) < SHORTEST_REMAINDER:
         remainder = windows.pop()

@@ -1,4 +1,4 @@
-"""Choose the parts from the environment, and say which were chosen and why."""
+"""Choose the parts from the environment, and report which were chosen and why."""
 
 from crag.factory.choice import Choice
 from crag.factory.choosing import choose_encoder, choose_model, choose_parts

@@ -1,4 +1,4 @@
-"""What was chosen for one part, as `crag doctor` shows it."""
+"""The choice of one part, as `crag doctor` shows it."""
 
 from typing import Literal, NamedTuple
 

@@ -1,4 +1,4 @@
-"""All parts of a graph, chosen by the environment."""
+"""Choose all parts of a graph from the environment."""
 
 from crag.evaluators import load_evaluator
 from crag.factory.reflection import choose_reflection
@@ -18,10 +18,10 @@ def choose_encoder(environment: Environment) -> SentenceEncoder:
 
 
 def choose_model(environment: Environment) -> ChatModel | None:
-    """Return the chat model, or None when nothing says which.
+    """Return the chat model, or None if none is configured.
 
     Raises:
-        CragError: a model is named that cannot be used, for want of a key or a package.
+        CragError: the named model lacks a key or a package.
     """
     key, name = environment.openai_api_key, environment.model
     if name is None and key is None:
@@ -34,10 +34,10 @@ def choose_model(environment: Environment) -> ChatModel | None:
 
 
 def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:
-    """Return all parts; the index is opened by the retriever's first use, or now if it must exist.
+    """Return all parts; the index opens on first use, or now if it must exist.
 
     Raises:
-        CragError: a part is named that cannot be used, or the index is missing or empty.
+        CragError: a named part cannot be used, or the index is missing or empty.
     """
     encoder = choose_encoder(environment)
     index = DocumentIndex(environment.index, encoder)

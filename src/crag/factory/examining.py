@@ -1,4 +1,4 @@
-"""What the environment chose, why, and what is missing: `crag doctor`."""
+"""Which parts the environment chooses, why, and what is missing: `crag doctor`."""
 
 from crag.errors import CragError
 from crag.evaluators import CrossEncoderEvaluator, T5Evaluator, load_evaluator
@@ -14,7 +14,7 @@ from crag.runtime.environment import Environment
 
 
 def examine(environment: Environment) -> list[Choice]:
-    """Say of each part whether it is ready, why it was chosen and what to do about it."""
+    """Return for each part whether it is ready, why it was chosen and how to fix it."""
     return [
         _encoder(environment),
         _index(environment),

@@ -1,4 +1,4 @@
-"""Who reflects in Self-RAG and Self-CRAG: a model with the tokens, or what stands in for one."""
+"""The reflection back end: a model with reflection tokens, or an approximation."""
 
 from typing import cast, get_args
 
@@ -23,13 +23,13 @@ _NO_MODEL = "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_
 def choose_reflection(
     environment: Environment, evaluator: Evaluator, quoter: Quoter, model: ChatModel | None
 ) -> ReflectionBackend:
-    """Return the reflection back end; a model is loaded, a server asked, at its first use.
+    """Return the reflection back end; models load and servers are called on first use.
 
-    Unless `CRAG_REFLECTION` names one, the chat model reflects where there is one, and the
-    evaluator otherwise.
+    Unless `CRAG_REFLECTION` names one, this is the chat model if there is one, and the evaluator
+    otherwise.
 
     Raises:
-        SettingsError: it needs something that is not set.
+        SettingsError: something it needs is not set.
     """
     match _name(environment, has_model=model is not None):
         case "embedded":
@@ -45,7 +45,7 @@ def choose_reflection(
 
 
 def examine_reflection(environment: Environment, *, has_model: bool) -> Choice:
-    """Say which back end reflects; nothing is loaded or sent."""
+    """Describe the reflection back end; nothing is loaded or sent."""
     part, name = "reflection", _name(environment, has_model=has_model)
     why = "CRAG_REFLECTION" if environment.reflection else "for --method self-rag and self-crag"
     if name == "prompted" and not has_model:

@@ -1,4 +1,4 @@
-"""The second source of knowledge: which service searches, and who reads its pages."""
+"""Web search: the search service and the page reader."""
 
 from typing import Literal, get_args
 
@@ -14,13 +14,13 @@ SEARCHER_HINT = "set TAVILY_API_KEY or SEARXNG_URL, or CRAG_SEARCH=wikipedia"
 
 
 def choose_searcher(environment: Environment) -> WebSearcher | None:
-    """Return the web searcher, or None where nothing says which.
+    """Return the web searcher, or None if none is configured.
 
-    Nothing leaves the machine unless it was configured: Wikipedia, which needs no key, is chosen by
-    name only.
+    Nothing leaves the machine unless configured: Wikipedia needs no key, so it must be named.
 
     Raises:
-        CragError: `CRAG_SEARCH` is no known name, or what the service needs is missing or wrong.
+        CragError: `CRAG_SEARCH` is not a known name, or the service's key or address is missing or
+        wrong.
     """
     match _search_name(environment)[0]:
         case "tavily":
@@ -38,14 +38,14 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
 
 
 def choose_reader(environment: Environment) -> PageReader:
-    """Return the reader of web pages, with its cache on disk; nothing is opened before its use."""
+    """Return the page reader with its cache on disk; the file opens on first use."""
     from crag.web.reader import HttpPageReader
 
     return HttpPageReader(allow_loopback=environment.allow_loopback, cache=environment.page_cache)
 
 
 def examine_web(environment: Environment) -> list[Choice]:
-    """Say the same of web search and of the reader of pages alone; nothing is loaded or sent."""
+    """Describe the web search and the page reader; nothing is loaded or sent."""
     return [_searcher(environment), _reader(environment)]
 
 
@@ -53,7 +53,7 @@ def _search_name(environment: Environment) -> tuple[SearchName, str]:
     """Return the name of the search service and the variable that chose it.
 
     Raises:
-        SettingsError: `CRAG_SEARCH` is none of the names.
+        SettingsError: `CRAG_SEARCH` is not one of the names.
     """
     if environment.search is not None:
         wanted = environment.search.strip().lower()

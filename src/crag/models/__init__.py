@@ -1,1 +1,1 @@
-"""Packaged and local models: the encoder, weight differences, lexical features, the model card."""
+"""Packaged and local models: encoder, weight deltas, lexical features, model card."""

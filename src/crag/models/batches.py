@@ -1,4 +1,4 @@
-"""Batches of texts of like length."""
+"""Batches of texts of similar length."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,10 @@ def length_sorted_batches(
 ) -> list[list[int]]:
     """Return the indices of `lengths` in batches of at most `size`, longest first.
 
-    Equal lengths keep their order. The first batch is the largest, so that memory that does not
-    suffice shows at once. `padding`, a share such as 0.1, ends a batch too where filling every row
-    up to its longest would add more than that to what the rows hold: worth it where a small batch
-    costs as much for each token as a large one, as on a CPU.
+    Equal lengths keep their order. The first batch is the largest, so a lack of memory shows right
+    away. `padding`, a share such as 0.1, also ends a batch when padding all rows to the longest
+    would add more than that share. This pays off where a small batch costs as much per token as a
+    large one, as on a CPU.
     """
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     if padding is None:

@@ -1,4 +1,4 @@
-"""What every model that transformers loads has in common: its device, and silence meanwhile."""
+"""Shared by all models that transformers loads: choose a device, and silence loading."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def find_device(name: str | None, refused: Callable[[str], Exception]) -> "torch.device":
-    """Return the device called `name`; without a name CUDA where there is one, else the CPU.
+    """Return the device called `name`; without a name CUDA if available, else the CPU.
 
-    "cuda" is the first such device. If there is none of that name here, what `refused` makes of
-    the problem is raised; the problem names those there are.
+    "cuda" is the first such device. If there is no such device, raises the error that `refused`
+    builds from a message that lists the available devices.
     """
     import torch
 
@@ -26,9 +26,9 @@ def find_device(name: str | None, refused: Callable[[str], Exception]) -> "torch
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Silence what transformers draws and reports while it loads, then restore it.
+    """Silence the progress bars and reports of transformers while it loads a model.
 
-    What matters of it becomes an error of whoever loads.
+    The caller raises an error for anything that matters.
     """
     from transformers.utils import logging as loading
 

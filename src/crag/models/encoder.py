@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 MAX_LENGTH = 256
-"""Tokens that all-MiniLM-L6-v2 reads, as its own configuration says."""
+"""Tokens that all-MiniLM-L6-v2 reads, from its configuration."""
 _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 _BATCH = 32
 
@@ -57,7 +57,7 @@ class SentenceEncoder(Embeddings):
         self._place = str(Path(model).resolve() if Path(model).is_dir() else model)
         self._revision = revision
         self.name = f"{self._place}@{revision}" if revision else self._place
-        """What an index made with this encoder records."""
+        """The name that an index built with this encoder records."""
         self._device = device
         self._batch_size = batch_size
         self._model: _Sentences | None = None
@@ -69,7 +69,7 @@ class SentenceEncoder(Embeddings):
         return f"SentenceEncoder({self.name!r})"
 
     def verify(self) -> None:
-        """Check what can be checked without loading the model or asking the hub.
+        """Check the model files without loading the model or using the network.
 
         Raises:
             EncoderError: the packaged weights are not the official ones, or a folder holds none.
@@ -79,7 +79,7 @@ class SentenceEncoder(Embeddings):
             raise EncoderError(self.name, "there are no weights (*.safetensors) in this folder")
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed passages, in batches of like length."""
+        """Embed passages, in batches of similar length."""
         return self._encode(texts, query=False)
 
     def embed_query(self, text: str) -> list[float]:
@@ -117,7 +117,7 @@ class SentenceEncoder(Embeddings):
         return is_default and self._device is None
 
     def _folder(self) -> Path | None:
-        """Return the folder of a model that is on this machine, checked if it is the packaged."""
+        """Return the folder of a local model; the packaged weights are verified."""
         packaged = packaged_model() if self.name == DEFAULT_MODEL else None
         if packaged is not None:
             check_weights(packaged / "model.safetensors")
@@ -128,12 +128,12 @@ class SentenceEncoder(Embeddings):
 
 @cache
 def packaged_encoder() -> SentenceEncoder:
-    """Return the encoder used when nothing else is asked for; the same one each time."""
+    """Return the default encoder; always the same object."""
     return SentenceEncoder()
 
 
 class _Sentences(Protocol):
-    """What turns texts into vectors of length 1; thread-safe."""
+    """Turns texts into vectors of length 1; thread-safe."""
 
     def vectors(
         self, texts: Sequence[str], batch_size: int, *, query: bool
@@ -141,13 +141,13 @@ class _Sentences(Protocol):
 
 
 class _PackagedSentences:
-    """Mean of the last hidden states over the tokens of a text, as all-MiniLM-L6-v2 is used."""
+    """Mean of the last hidden states over the tokens of a text, as all-MiniLM-L6-v2 specifies."""
 
     def __init__(self, model: MiniLM) -> None:
         self._model = model
 
     def vectors(self, texts: Sequence[str], batch_size: int, *, query: bool) -> NDArray[np.float32]:
-        del query  # Questions and passages are embedded alike.
+        del query  # Questions and passages are embedded the same way.
         encodings = self._model.encode(texts)
         batches = in_batches(encodings, batch_size)
         parts = [self._means([encodings[index] for index in batch]) for batch in batches]
@@ -182,7 +182,7 @@ class _TorchSentences:
 
 
 def _download(model: str, revision: str | None) -> str:
-    """Return the folder of a model from the hub, downloaded unless it is in the cache."""
+    """Return the folder of a model from the hub; download it if it is not in the cache."""
     from huggingface_hub import snapshot_download
 
     repository = model if "/" in model else f"sentence-transformers/{model}"
@@ -203,7 +203,7 @@ def _advice(place: str, error: Exception) -> str:
 
 @contextmanager
 def _without_progress_bars() -> Iterator[None]:
-    """Silence the bar that transformers draws while it loads weights, then restore it."""
+    """Silence the progress bar of transformers while it loads weights."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()

@@ -1,8 +1,8 @@
-"""What words alone tell: features of question and text, blended with a model's output.
+"""Lexical features of question and text, blended with a model's output.
 
-A small encoder trained on answers forgets some of what plain matching knows: that the question's
-rare words stand in the text, together, or in its title. The features cost a fraction of a
-millisecond and put that back.
+A small encoder trained on answers loses some of what plain matching finds: that the question's rare
+words occur in the text, close together, or in its title. The features add that back and cost a
+fraction of a millisecond.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ which is 1 if the whole title is a run within the question, else 0. A token weig
 document frequency. A run is the longest common sequence without a gap; a window is thirty tokens of
 the text."""
 _MORE = 2
-"""Numbers of a blend besides the features' weights: that of the output, and the intercept."""
+"""Coefficients of a blend besides the features' weights: of the output, and the intercept."""
 _NEAR = 1e-6
 _WINDOW, _STRIDE = 30, 15
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ class Blend:
     rarity: NDArray[np.float32]
     """Inverse document frequency of each token of the vocabulary, in the training texts."""
     weights: Floats
-    """Of the model's output, then of each feature."""
+    """Weight of the model's output, then of each feature."""
     intercept: float
 
     def logits(self, outputs: Floats, features: Floats) -> Floats:
@@ -58,7 +58,7 @@ class Blend:
         return blended
 
     def features(self, encodings: "Sequence[Encoding]", titles: Sequence[str]) -> Floats:
-        """Return the features (n, 9) of encoded pairs whose texts begin with these titles."""
+        """Return the features (n, 9) of encoded pairs whose texts start with these titles."""
         rows = [
             features(*_parts(encoding, title), self.rarity)
             for encoding, title in zip(encodings, titles, strict=True)
@@ -66,7 +66,7 @@ class Blend:
         return np.array(rows).reshape(len(rows), len(FEATURES))
 
     def write(self, path: Path) -> None:
-        """Write it, whole or not at all."""
+        """Write the blend atomically."""
         numbers = np.r_[self.weights, self.intercept]
         write_tensors(path, {"rarity": self.rarity.astype(np.float16), "blend": numbers})
 
@@ -75,13 +75,13 @@ class Blend:
         """Read what `write` wrote.
 
         Raises:
-            EvaluatorError: it cannot be read, or belongs to other features.
+            EvaluatorError: it cannot be read, or has other features.
         """
         stored = read_tensors(path)
         numbers = stored.get("blend", np.zeros(0)).astype(np.float64)
         if "rarity" not in stored or len(numbers) != len(FEATURES) + _MORE:
             message = (
-                f"{path} holds no blend of the {len(FEATURES)} lexical features of this version; "
+                f"{path} is not a blend of the {len(FEATURES)} lexical features of this version;  "
                 "train the evaluator again: crag train"
             )
             raise EvaluatorError(message)
@@ -104,7 +104,7 @@ def features(
     text: NDArray[np.int64],
     rarity: NDArray[np.float32],
 ) -> list[float]:
-    """Return `FEATURES` of one pair, all three as tokens without special ones."""
+    """Return `FEATURES` of one pair; all three arguments are tokens without special tokens."""
     weight = rarity[question]
     whole = float(weight.sum()) or 1.0
     in_text, in_title = np.isin(question, text), np.isin(question, title)
@@ -158,6 +158,6 @@ def _best_window(
     present = text[None, :] == tokens[:, None]
     starts = range(0, max(1, len(text) - _STRIDE), _STRIDE)
     held = [present[:, start : start + _WINDOW].any(axis=1) for start in starts]
-    # As a product of matrices numpy warned of invalid values here, of which there are none.
+    # As a matrix product, numpy warned of invalid values here although there are none.
     weighed = (np.array(held) * rarity[tokens]).sum(axis=1)
     return float(weighed.max(initial=0.0))

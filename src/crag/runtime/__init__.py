@@ -1,1 +1,1 @@
-"""What runs nodes: the adapter to LangGraph, deadlines, failures of foreign parts, variables."""
+"""The runtime of nodes: LangGraph adapter, deadlines, failures of parts, environment variables."""

@@ -1,7 +1,7 @@
-"""The edge between our nodes and parts that may fail in any way: a retriever, a model, a search.
+"""Calls of parts that may fail in any way: a retriever, a model, a search.
 
-A failure outside us must not end a run. Which exceptions foreign code raises cannot be listed, so
-the one place that holds all of them is here, and nodes turn what it held into an event.
+A part that fails must not end a run. The exceptions that third-party code raises cannot be listed,
+so this module is the one place that catches all of them. Nodes record them as events.
 """
 
 import logging
@@ -16,9 +16,9 @@ logger = logging.getLogger(__name__)
 
 
 class Attempt:
-    """Hold the failure of the calls made in its ``with`` block, so that the node can go on.
+    """Catch the exception of a call made in its ``with`` block, so the node can continue.
 
-    LangGraph's own signals (an interrupt for a human, a drained run) and cancellation pass.
+    LangGraph's own signals (an interrupt for a human, a drained run) and cancellation are raised.
     """
 
     def __init__(self, what: str) -> None:
@@ -26,7 +26,7 @@ class Attempt:
         self.error: Exception | None = None
 
     def __enter__(self) -> Self:
-        """Begin the attempt."""
+        """Start the attempt."""
         return self
 
     def __exit__(
@@ -35,7 +35,7 @@ class Attempt:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        """Hold an ordinary exception; let everything else pass."""
+        """Catch an ordinary exception; raise everything else."""
         if not isinstance(error, Exception) or isinstance(error, GraphBubbleUp):
             return False
         self.error = error

@@ -1,4 +1,4 @@
-"""What the environment (and a `.env` file) says about parts: names, places and keys."""
+"""Environment variables, also from a `.env` file: names, addresses and keys of parts."""
 
 from pathlib import Path
 
@@ -35,20 +35,20 @@ class Environment(BaseSettings):
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
 
     reflection: str | None = None
-    """CRAG_REFLECTION: who reflects in Self-RAG and Self-CRAG: embedded, prompted, server, or the
+    """CRAG_REFLECTION: the back end of Self-RAG and Self-CRAG: embedded, prompted, server, or the
     folder or hub name of a model with reflection tokens. Unset, the chat model if there is one."""
     reflection_model: str = "selfrag/selfrag_llama2_7b"
     """CRAG_REFLECTION_MODEL: the model's name on the server."""
     reflection_url: str | None = None
     """CRAG_REFLECTION_URL: address of a completions server; unset, that of OPENAI_BASE_URL."""
     reflection_device: str | None = None
-    """CRAG_REFLECTION_DEVICE: such as cuda:0; unset, CUDA where there is one."""
+    """CRAG_REFLECTION_DEVICE: such as cuda:0; unset, CUDA if available."""
     reflection_dtype: str = "auto"
     """CRAG_REFLECTION_DTYPE: auto, float32, bfloat16 or float16."""
 
     search: str | None = None
-    """CRAG_SEARCH: tavily, wikipedia, searxng or none; unset, the service that a key or an address
-    is given for."""
+    """CRAG_SEARCH: tavily, wikipedia, searxng or none; unset, the service that has a key or an
+    address."""
     tavily_api_key: SecretStr | None = Field(default=None, validation_alias="TAVILY_API_KEY")
     tavily_base_url: str | None = Field(
         default=None, validation_alias=AliasChoices("TAVILY_BASE_URL", "CRAG_TAVILY_URL")
@@ -63,9 +63,9 @@ class Environment(BaseSettings):
     wikipedia_language: str = "en"
     """CRAG_WIKIPEDIA_LANGUAGE: code of the Wikipedia to search."""
     contact: str = ""
-    """CRAG_CONTACT: e-mail address or URL that Wikimedia may write to; sent to the wiki."""
+    """CRAG_CONTACT: e-mail address or URL at which Wikimedia can contact you; sent to the wiki."""
     page_cache: Path = DEFAULT_PAGE_CACHE
-    """CRAG_PAGE_CACHE: file that keeps the pages that were read."""
+    """CRAG_PAGE_CACHE: file that caches the pages that were read."""
     allow_loopback: bool = False
     """CRAG_ALLOW_LOOPBACK: read pages of this machine too, for tests and local sites."""
 

@@ -1,4 +1,4 @@
-"""Run a node in LangGraph, with the settings of the run, from sync and async callers alike."""
+"""Run a node in LangGraph with the settings of the run, for sync and async callers."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ Update = Any
 
 
 class Verb(Protocol):
-    """A node that computes: LangGraph runs it in a thread when the caller is async."""
+    """A node that computes; LangGraph runs it in a thread if the caller is async."""
 
     def run(self, state: State, settings: Settings) -> Update:
         """Return the update of the state."""
@@ -21,7 +21,7 @@ class Verb(Protocol):
 
 
 class WaitingVerb(Verb, Protocol):
-    """A node that waits for something outside, and can do so without holding a thread."""
+    """A node that waits for something external, and can do so without blocking a thread."""
 
     async def arun(self, state: State, settings: Settings) -> Update:
         """Return the same update as `run`."""
@@ -29,20 +29,20 @@ class WaitingVerb(Verb, Protocol):
 
 
 def computing(verb: Verb) -> Runnable[State, Update]:
-    """Make a graph node of a verb that computes."""
+    """Turn a node that computes into a LangGraph node."""
     return RunnableLambda(_sync(verb.run), name=type(verb).__name__)
 
 
 def waiting(verb: WaitingVerb) -> Runnable[State, Update]:
-    """Make a graph node of a verb that waits."""
+    """Turn a node that waits into a LangGraph node."""
     return RunnableLambda(_sync(verb.run), afunc=_async(verb.arun), name=type(verb).__name__)
 
 
 def current_settings() -> Settings:
-    """Return the settings of the run; the defaults when the caller passed none.
+    """Return the settings of the run, or the defaults if the caller passed none.
 
-    LangGraph has validated a mapping against the schema before the run begins. Within a user's
-    graph that has a context of another kind the defaults hold.
+    LangGraph validates a mapping against the schema before the run starts. In a user's graph whose
+    context is of another type, the defaults apply.
     """
     context = get_runtime().context
     return context if isinstance(context, Settings) else Settings()

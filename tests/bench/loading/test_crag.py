@@ -101,7 +101,7 @@ def test_a_doubled_line_stops_the_run_where_it_stands(
 def test_lines_after_the_last_question_are_named(crag_folder: Folder, passages: list[str]) -> None:
     lines = [*(f"#{passage}" for passage in passages), "#More.", "#Even more."]
     loaded = load_examples(crag_folder(correct=lines), "popqa")
-    assert "correct: left out 2 lines after the last question" in loaded.notes
+    assert "correct: dropped 2 lines after the last question" in loaded.notes
 
 
 def test_windows_line_ends_and_marks_of_byte_order_are_taken_away(
@@ -114,8 +114,8 @@ def test_windows_line_ends_and_marks_of_byte_order_are_taken_away(
     loaded = load_examples(folder, "popqa")
     assert loaded.examples[0].question == "What is Ada Lovelace's occupation?"
     assert loaded.examples[-1].knowledge["internal"] == passages[-1]
-    assert "popqa: took away the byte-order mark" in loaded.notes
-    assert "correct: took away Windows line ends" in loaded.notes
+    assert "popqa: removed the byte-order mark" in loaded.notes
+    assert "correct: removed Windows line ends" in loaded.notes
 
 
 def test_the_evaluation_file_beside_gives_answers_ids_and_passages(

@@ -42,7 +42,7 @@ def test_formats_are_told_by_their_shape(tmp_path: Path) -> None:
 
 def test_two_formats_in_one_file_must_be_named(write: Write) -> None:
     path = write([{"question": "q", "answers": ["a"], "ctxs": [], "documents": []}])
-    with pytest.raises(DataError, match="it bears the marks of ours, self-rag"):
+    with pytest.raises(DataError, match="it looks like ours, self-rag"):
         load_examples(path, "qa")
     assert len(load_examples(path, "qa", format="ours").examples) == 1
 
@@ -56,7 +56,7 @@ def test_labelled_pairs_are_no_task(write: Write) -> None:
     path = write([{"question": "q", "text": "t", "label": 1}])
     with pytest.raises(DataError, match="labelled pairs, for crag train"):
         load_examples(path, "qa")
-    with pytest.raises(DataError, match="a labelled pair, which trains evaluators"):
+    with pytest.raises(DataError, match="a labelled pair for training evaluators"):
         load_examples(path, "qa", format="ours")
 
 

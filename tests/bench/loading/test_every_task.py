@@ -93,7 +93,7 @@ def test_popqa_with_windows_line_ends_a_truncated_end_and_a_duplicate(
     assert "| refused rows of the data | 2 |" in report
     assert "it repeats the row with id" in report
     assert "download it again" in report
-    assert "took away Windows line ends" in report
+    assert "removed Windows line ends" in report
 
 
 def test_popqa_of_the_repository_with_its_knowledge(

@@ -22,8 +22,8 @@ def test_byte_order_mark_and_windows_lines_are_taken_away(tmp_path: Path) -> Non
     loaded = load_examples(path, "qa")
     assert loaded.examples[0].question == "q\r?"
     assert loaded.notes[:2] == [
-        "data.jsonl: took away the byte-order mark",
-        "data.jsonl: took away Windows line ends",
+        "data.jsonl: removed the byte-order mark",
+        "data.jsonl: removed Windows line ends",
     ]
 
 

@@ -49,7 +49,7 @@ def test_rows_that_say_nothing_about_what_is_right_are_refused(write: Write) -> 
     rows = [row(), row(id="q2", answers=[], documents=bare)]
     loaded = load_examples(write(rows), "qa")
     assert [(one.id, one.reason) for one in loaded.refused] == [
-        ("q2", "'answers' is empty, and nothing else says what is right")
+        ("q2", "'answers' is empty, and there is no label or action")
     ]
 
 

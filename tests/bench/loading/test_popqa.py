@@ -33,7 +33,7 @@ def test_the_long_tail_is_the_task(table: Path) -> None:
     assert {one.place: one.reason.split(";")[0] for one in loaded.refused} == {
         "popQA.tsv, line 4": "'s_pop' is ''",
         "popQA.tsv, line 5": "'possible_answers' is not a JSON list of texts",
-        "popQA.tsv, line 6": "it has not as many cells as the heading",
+        "popQA.tsv, line 6": "it does not have as many cells as the header",
     }
     assert any(
         "left out subjects viewed 100 times a month or more: 1 (line 3)" in note

@@ -29,7 +29,7 @@ def test_triviaqa_is_a_plain_question(write: Write) -> None:
     rows = [{"question": "Capital of Peru?", "answers": ["Lima"], "top_contexts": []}]
     loaded = load_examples(write(rows), "triviaqa")
     assert (loaded.examples[0].id, loaded.examples[0].answers) == ("row-1", (("Lima",),))
-    assert "data.jsonl: kept though it has no passage: 1 (line 1)" in loaded.notes
+    assert "data.jsonl: kept although it has no passage: 1 (line 1)" in loaded.notes
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_empty_and_missing_contexts_are_kept_and_counted(
     del popqa_rows[3]["ctxs"]
     loaded = load_examples(write(popqa_rows), "popqa", format="self-rag")
     assert [len(one.documents) for one in loaded.examples[:4]] == [2, 0, 1, 0]
-    assert "data.jsonl: kept though it has no passage: 2 (line 2, 4)" in loaded.notes
-    assert "data.jsonl: left out passages without text: 2 (line 3, 3)" in loaded.notes
+    assert "data.jsonl: kept although it has no passage: 2 (line 2, 4)" in loaded.notes
+    assert "data.jsonl: skipped passages without text: 2 (line 3, 3)" in loaded.notes
 
 
 def test_a_truncated_download_loses_its_last_line_only(

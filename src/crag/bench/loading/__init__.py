@@ -1,5 +1,5 @@
 """Readers of the published files, one for each format, and what they share.
 
-`choosing` picks the reader, `files` reads lines, `alignment` checks that questions and knowledge
+`detect` picks the reader, `files` reads lines, `alignment` checks that questions and knowledge
 belong together.
 """

@@ -1,7 +1,7 @@
 """ALCE's ASQA file: a JSON list of items with `qa_pairs`, `annotations` and `docs`.
 
-Self-RAG ships the same items under ``data``. Passages are GTR's best hundred or oracle ones; the
-published runs use the first five (Self-RAG, App. B.2), which is for the run to choose.
+Self-RAG ships the same items under ``data``. Passages are GTR's best hundred or oracle ones. The
+published runs use the first five (Self-RAG, App. B.2); a run chooses its own number.
 """
 
 from pathlib import Path

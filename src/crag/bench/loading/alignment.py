@@ -1,8 +1,8 @@
-"""Do questions and knowledge belong together? Word overlap, line by line and shifted.
+"""Check that questions and knowledge belong together, by word overlap per line and shift.
 
-Files that are aligned by line number alone go wrong silently: CRAG's published knowledge for ARC is
-shifted by one line. Words that a question shares with its own knowledge, and with few other
-questions, tell which line it belongs to.
+Files that are aligned by line number alone can be misaligned unnoticed: CRAG's published knowledge
+for ARC is shifted by one line. Rare words that a question shares with its knowledge show which line
+belongs to it.
 """
 
 import math
@@ -12,22 +12,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 SHIFTS = (0, -1, 1)
-"""Lines by which published knowledge may be off; 0 is tried first."""
+"""Shifts that are tried, in lines; 0 comes first."""
 FEWEST_LINES = 5
-"""Fewer lines cannot be told apart."""
+"""Fewer lines are not checked."""
 RUN = 1.5
-"""Overlap, summed over neighbouring lines, that they must gain under another shift before the file
-counts as broken there: two lines whose words all match, eight of the kind ARC has."""
+"""Gain in overlap under another shift, summed over neighbouring lines, from which the file counts
+as broken there: two lines whose words all match, or eight lines such as ARC's."""
 CLEARLY = 1.5
-"""How many times more a shift must overlap than any other, and than lines that have nothing to do
-with each other."""
+"""How many times more a shift must overlap than any other shift, and than unrelated lines."""
 LEAST = 0.05
-"""Overlap below this is chance."""
+"""Overlap below this counts as chance."""
 _WORD = re.compile(r"\w+")
 
 
 class Alignment(NamedTuple):
-    """How knowledge lines lie against questions."""
+    """How knowledge lines are aligned with questions."""
 
     shift: int | None
     """Question `i` belongs to line `i + shift`; None if no shift makes them belong together."""
@@ -36,19 +35,19 @@ class Alignment(NamedTuple):
     unrelated: float
     """Mean overlap of questions with lines far away."""
     broken_at: int | None = None
-    """The question, from 0, from which on lines are shifted otherwise than before."""
+    """The question, from 0, from which the lines have another shift than before."""
 
     @property
     def checked(self) -> bool:
-        """Whether there were enough lines to tell."""
+        """Whether there were enough lines to check."""
         return bool(self.overlaps)
 
 
 def align(questions: Sequence[str], knowledge: Sequence[str]) -> Alignment:
     """Find the shift by which `knowledge` belongs to `questions`.
 
-    Overlap is the share of a question's words, weighted by how rare they are among the questions,
-    that its knowledge holds. Empty lines take no part. Too few lines are not checked: the shift is
+    Overlap is the share of a question's words, weighted by their rarity among the questions, that
+    occur in its knowledge. Empty lines are ignored. Too few lines are not checked: the shift is
     then 0 if there are as many lines as questions, else None.
     """
     asked, told = [_words(one) for one in questions], [_words(one) for one in knowledge]
@@ -68,7 +67,7 @@ def align(questions: Sequence[str], knowledge: Sequence[str]) -> Alignment:
 
 
 def shifted(lines: Sequence[str], shift: int, length: int) -> list[str]:
-    """Return `length` lines moved so that line `i` is the one at `i + shift`, or empty."""
+    """Return `length` lines, where line `i` is the one at `i + shift`, or empty."""
     return [
         lines[place] if 0 <= place < len(lines) else "" for place in range(shift, length + shift)
     ]
@@ -79,7 +78,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _weights(asked: Sequence[frozenset[str]]) -> dict[str, float]:
-    """Weigh words by their rarity: one that every question has says nothing."""
+    """Weigh words by their rarity; a word in every question weighs nothing."""
     counts = Counter(word for words in asked for word in words)
     return {word: math.log(len(asked) / count) for word, count in counts.items()}
 
@@ -90,7 +89,7 @@ def _shares(
     weights: dict[str, float],
     shift: int,
 ) -> list[float | None]:
-    """Return the overlap of each question with its line; None where there is no line or text."""
+    """Return the overlap of each question with its line; None if there is no line or text."""
     shares: list[float | None] = []
     for place, words in enumerate(asked, start=shift):
         line = told[place] if 0 <= place < len(told) else frozenset()
@@ -121,7 +120,7 @@ def _broken(
     weights: dict[str, float],
     shift: int,
 ) -> int | None:
-    """Return where the shift changes: a run of lines overlaps clearly more under another one."""
+    """Return the line from which another shift overlaps clearly more, or None."""
     here = _shares(asked, told, weights, shift)
     starts = []
     for step in (-2, -1, 1, 2):

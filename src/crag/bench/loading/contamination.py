@@ -11,10 +11,10 @@ _WORD = re.compile(r"\w+")
 
 
 def kept_apart(loaded: Loaded, trained_on: Sequence[Path]) -> Loaded:
-    """Refuse the questions that stand in files of pairs, or whose subject is relevant there.
+    """Skip questions that occur in training files, or whose subject is relevant there.
 
     Raises:
-        DataError: a file is none that an evaluator can be trained on.
+        DataError: an evaluator cannot be trained on one of the files.
     """
     pairs = [pair for path in trained_on for pair in read_pairs(path)]
     titles = [pair.title for pair in pairs if pair.positive and pair.title]
@@ -36,8 +36,8 @@ def seen_in_training(
 ) -> list[Example]:
     """Return the examples whose question, or one of whose gold titles, was trained on.
 
-    The paper trains its evaluator on the rows of PopQA outside the test set (CRAG, App. B), so a
-    subject of one may be asked about in the other. Case and punctuation are ignored.
+    The paper trains its evaluator on the rows of PopQA outside the test set (CRAG, App. B), so both
+    may ask about the same subject. Case and punctuation are ignored.
     """
     asked = {_plain(question) for question in questions}
     known = {_plain(title) for title in titles}

@@ -2,7 +2,7 @@
 
 `correct` and `incorrect` begin each line with ``#``; `ambiguous` joins both as ``Knowledge1: …
 [sep] Knowledge2: …``. The published ARC files are shifted by one line, and some PubHealth lines
-lack the mark, begin in mid-text or are empty; what is repaired is noted, the rest stops the run.
+lack the mark, begin in mid-text or are empty. Repairs are noted; anything else raises.
 """
 
 import re
@@ -16,7 +16,7 @@ from crag.bench.loading.reading import Reading
 from crag.errors import DataError
 
 FILES = {"internal": "correct", "external": "incorrect", "combined": "ambiguous"}
-"""The names that `Example.knowledge` uses, and the files they stand in."""
+"""The names that `Example.knowledge` uses, and their files."""
 _SECOND = re.compile(r"\s*\[sep\]\s*knowledge2:\s*", re.IGNORECASE)
 _MARK = "#"
 
@@ -27,14 +27,14 @@ class Aligned(NamedTuple):
     name: str
     """internal, external or combined."""
     texts: list[str]
-    """Without the mark; empty where the file has nothing."""
+    """Without the mark; empty if the file has no text."""
     unmarked: set[int]
-    """Questions, from 0, whose line lacks the mark and so may begin in mid-text."""
+    """Questions, from 0, whose line lacks the mark and may begin in mid-text."""
     notes: list[str]
 
 
 def read_knowledge(folder: Path, questions: Sequence[str]) -> list[Aligned]:
-    """Read the knowledge files there are, in ``ref`` or in the folder itself.
+    """Read the knowledge files in ``ref`` or in the folder itself.
 
     Raises:
         DataError: a file's lines do not belong to the questions.
@@ -64,7 +64,7 @@ def _read(name: str, path: Path, questions: Sequence[str]) -> Aligned:
 
 
 def _shift(path: Path, questions: Sequence[str], lines: Sequence[str], reading: Reading) -> int:
-    """Return by how many lines the file is off, noting it; a file that fits nowhere stops."""
+    """Return the shift of the file in lines, and note it; raise if no shift fits."""
     found = align(questions, lines)
     if found.shift is None:
         raise DataError(path, _misfit(found, len(questions), len(lines)))
@@ -76,7 +76,7 @@ def _shift(path: Path, questions: Sequence[str], lines: Sequence[str], reading: 
             f"{found.overlaps[found.shift]:.2f} instead of {found.overlaps[0]:.2f}"
         )
     if (extra := len(lines) - found.shift - len(questions)) > 0:
-        reading.repair(f"left out {extra} lines after the last question")
+        reading.repair(f"dropped {extra} lines after the last question")
     return found.shift
 
 
@@ -84,10 +84,10 @@ def _misfit(found: Alignment, questions: int, lines: int) -> str:
     if found.broken_at is not None:
         return (
             f"from about question {found.broken_at + 1} on, its lines belong to other questions: "
-            "a line is missing or doubled there. Make the file again"
+            "a line is missing or doubled there. Create the file again"
         )
     if not found.checked:
-        return f"it has {lines} lines for {questions} questions, too few to tell which belong"
+        return f"it has {lines} lines for {questions} questions, too few to align"
     overlaps = ", ".join(f"{value:.2f} by {shift:+d}" for shift, value in found.overlaps.items())
     return (
         f"its {lines} lines do not belong to the {questions} questions: word overlap {overlaps}, "
@@ -96,7 +96,7 @@ def _misfit(found: Alignment, questions: int, lines: int) -> str:
 
 
 def _check_halves(path: Path, questions: Sequence[str], lines: Sequence[str]) -> None:
-    """Stop where combined knowledge joins texts of two different questions."""
+    """Raise if combined knowledge joins texts of two different questions."""
     halves = [_SECOND.split(line, maxsplit=1) for line in lines]
     whole = [half if len(half) > 1 else ["", ""] for half in halves]
     shifts = {align(questions, [half[side] for half in whole]).shift for side in (0, 1)} - {None}
@@ -106,7 +106,7 @@ def _check_halves(path: Path, questions: Sequence[str], lines: Sequence[str]) ->
 
 
 def _mark_faults(lines: Sequence[str], reading: Reading) -> set[int]:
-    """Return the places, from 0, of lines with text and no mark; if no line has one, none is."""
+    """Return the indices, from 0, of lines with text and no mark; none if no line has a mark."""
     if not any(line.startswith(_MARK) for line in lines):
         reading.repair("no line has the mark '#'")
         return set()

@@ -21,13 +21,13 @@ _LABELS = ("ABCDE", "12345")
 def read_beside(
     path: Path, questions: Sequence[str], reading: Reading, *, overlapping: bool = True
 ) -> list[str]:
-    """Return the lines of a file that stands beside the questions, or none if it is missing.
+    """Return the lines of a file aligned with the questions, or none if it is missing.
 
-    Lines that are off by one are moved. Options share few words with their question, so they are
-    not `overlapping` and must only be as many.
+    Lines that are off by one are shifted. Options share few words with their question, so they are
+    not `overlapping` and only their number is checked.
 
     Raises:
-        DataError: the lines belong to other questions, or are more or fewer.
+        DataError: the lines belong to other questions, or their number differs.
     """
     if not path.is_file():
         return []
@@ -38,7 +38,7 @@ def read_beside(
         problem = f"its {len(lines)} lines do not belong to the {len(questions)} questions"
         raise DataError(path, f"{problem} of 'sources'; take both from the same version")
     if shift:
-        reading.repair(f"moved {path.name} by {shift:+d} line, where it fits the questions")
+        reading.repair(f"moved {path.name} by {shift:+d} line to align it with the questions")
     return shifted(lines, shift, len(questions))
 
 

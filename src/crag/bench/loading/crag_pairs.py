@@ -1,7 +1,7 @@
 """The CRAG repository's evaluator files: ``question [SEP] passage``, PopQA with a tab and a label.
 
-Lines of one question follow each other; the released reader counts on exactly ten. There are no
-answers, only whether each passage is of the right page.
+Lines of one question follow each other; the released reader expects exactly ten. There are no
+answers, only whether each passage is from the right page.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ def read(path: Path, task: TaskName) -> Loaded:
     ]
     groups = [list(group) for _, group in groupby(usable, key=lambda line: line.question)]
     _note_sizes(groups, reading)
-    reading.repair("no answers in this file; it can measure the evaluator, not the answer")
+    reading.repair("no answers in this file; it can measure the evaluator, not answers")
     return finish(reading, [_example(group, task, reading) for group in groups])
 
 

@@ -21,7 +21,7 @@ READERS: Mapping[FormatName, Callable[[Path, TaskName], Loaded]] = {
     "alce": alce.read,
     "ours": ours.read,
 }
-"""How each format is read from one file."""
+"""The reader of each single-file format."""
 _LOOKED_AT, _PASSAGES = 20, 5
 
 
@@ -66,26 +66,26 @@ def sample(loaded: Loaded, limit: int, seed: int) -> Loaded:
 
 
 def load(path: Path, task: TaskName, format: FormatName) -> Loaded:  # noqa: A002 - as users say it
-    """Read `path` in the format given, or in the one it shows.
+    """Read `path` in the given format, or detect it.
 
     Raises:
-        DataError: the format cannot be told, or the file is not what it should be.
+        DataError: the format is unknown, or the file is invalid.
     """
     if not path.exists():
         raise DataError(path, "there is no such file or folder")
     chosen = detect(path) if format == "auto" else format
     if path.is_dir():
         if chosen != "crag":
-            raise DataError(path, f"the format {chosen!r} is one file; name it, not its folder")
+            raise DataError(path, f"the format {chosen!r} is one file; give it, not its folder")
         return crag.read(path, task)
     return checked_passages(path, READERS[chosen](path, task))
 
 
 def checked_passages(path: Path, loaded: Loaded) -> Loaded:
-    """Note whether passages seem to belong to their questions, and stop if they are shifted.
+    """Note whether passages seem to belong to their questions, and raise if they are shifted.
 
-    Retrieval may fail honestly, so that few words in common are no error; the passages of the next
-    or the last row fitting better all through the file are.
+    Few common words are not an error, because retrieval can fail. It is an error if the passages of
+    the next or previous row fit better throughout the file.
 
     Raises:
         DataError: the passages of each row belong to a neighbour.
@@ -100,7 +100,7 @@ def checked_passages(path: Path, loaded: Loaded) -> Loaded:
     if found.shift:
         overlaps = f"{found.overlaps[found.shift]:.2f} instead of {found.overlaps[0]:.2f}"
         problem = f"each row has the passages of the row at {found.shift:+d} (overlap {overlaps})"
-        raise DataError(path, f"{problem}; make the file again")
+        raise DataError(path, f"{problem}; create the file again")
     if found.broken_at is not None:
         near = loaded.examples[found.broken_at].id
         note = f"{path.name}: near id {near!r} passages fit neighbouring questions better"
@@ -113,10 +113,10 @@ def _text(document: Document) -> str:
 
 
 def detect(path: Path) -> FormatName:
-    """Tell the format of a file from its first rows, or of a folder.
+    """Detect the format of a file from its first rows, or of a folder.
 
     Raises:
-        DataError: nothing marks it, or marks of two formats do.
+        DataError: no format matches, or more than one does.
     """
     if path.is_dir():
         return "crag"
@@ -131,14 +131,14 @@ def detect(path: Path) -> FormatName:
     if len(found) == 1:
         return found.pop()
     if not found and any({"text", "label"} <= row.keys() for row in rows):
-        raise DataError(path, "its rows are labelled pairs, for crag train; they ask nothing")
-    seen = f"it bears the marks of {', '.join(sorted(found))}" if found else "nothing marks it"
+        raise DataError(path, "its rows are labelled pairs, for crag train, not questions")
+    seen = f"it looks like {', '.join(sorted(found))}" if found else "nothing marks it"
     choice = ", ".join(READERS)
     raise DataError(path, f"which format is it? {seen}. Name it with format=: one of {choice}")
 
 
 def formats_of(row: JsonRow) -> set[FormatName]:
-    """Return the formats whose marks a row bears."""
+    """Return the formats that a row matches."""
     marks: dict[FormatName, bool] = {
         "alce": "qa_pairs" in row,
         "self-rag": bool({"ctxs", "top_contexts", "answerKey"} & row.keys())
@@ -147,7 +147,7 @@ def formats_of(row: JsonRow) -> set[FormatName]:
         "popqa": "possible_answers" in row and not {"ctxs", "documents"} & row.keys(),
     }
     found: set[FormatName] = {name for name, marked in marks.items() if marked}
-    if "alce" in found:  # Self-RAG ships ALCE's items, with passages of its own beside.
+    if "alce" in found:  # Self-RAG ships ALCE's items, with its own passages added.
         found -= {"self-rag"}
     if not found and {"question", "answers"} <= row.keys():
         found.add("ours")

@@ -1,4 +1,4 @@
-"""Take typed fields out of JSON rows; what is missing or wrong makes the row unusable."""
+"""Read typed fields from JSON rows; a missing or invalid field makes the row unusable."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _VERDICTS = {"true": "true", "false": "false", "SUPPORTS": "true", "REFUTES": "f
 
 
 def text(row: JsonRow, *keys: str) -> str:
-    """Return the first of `keys` that the row has, a text that is not empty."""
+    """Return the value of the first of `keys` in the row; it must be non-empty text."""
     for key in keys:
         if row.get(key) is not None:
             return _valid(key, row[key])
@@ -27,14 +27,14 @@ def _valid(key: str, value: object) -> str:
         raise UnusableRowError(message)
     try:
         value.encode()
-    except UnicodeEncodeError as error:  # Half an emoji, as broken escapes leave it.
+    except UnicodeEncodeError as error:  # Half an emoji, left by broken escapes.
         message = f"{key!r} holds half a character (position {error.start})"
         raise UnusableRowError(message) from error
     return value.strip()
 
 
 def texts(row: JsonRow, key: str) -> tuple[str, ...]:
-    """Return the texts of a list, each once and in order; a single text is a list of one."""
+    """Return the texts of a list without duplicates, in order; a single text is a list of one."""
     value = row.get(key)
     if value is None:
         message = f"{key!r} is missing"
@@ -47,7 +47,7 @@ def texts(row: JsonRow, key: str) -> tuple[str, ...]:
 
 
 def identity(row: JsonRow, number: int, *keys: str) -> str:
-    """Return the row's own id, or else one made of its number."""
+    """Return the row's own id, or one built from its number."""
     for key in keys:
         if isinstance(row.get(key), str | int) and str(row[key]).strip():
             return str(row[key]).strip()
@@ -55,7 +55,7 @@ def identity(row: JsonRow, number: int, *keys: str) -> str:
 
 
 def objects(row: JsonRow, *keys: str) -> list[Mapping[str, Any]] | None:
-    """Return the list of objects under the first of `keys` there is, or None."""
+    """Return the list of objects under the first of `keys` in the row, or None."""
     found = next((key for key in keys if row.get(key) is not None), None)
     if found is None:
         return None
@@ -69,16 +69,16 @@ def objects(row: JsonRow, *keys: str) -> list[Mapping[str, Any]] | None:
 def documents(
     entries: Iterable[Mapping[str, Any]] | None, number: int, reading: Reading
 ) -> tuple[Document, ...]:
-    """Make documents of passages, in order; an empty one is left out and counted."""
+    """Turn passages into documents, in order; skip and count empty ones."""
     made = []
     for position, entry in enumerate(entries or ()):
         content = entry.get("text")
         if not isinstance(content, str) or not content.strip():
-            reading.repair("left out passages without text", number)
+            reading.repair("skipped passages without text", number)
             continue
         made.append(Document(_valid("text", content), metadata=_metadata(entry, position)))
     if not made:
-        reading.repair("kept though it has no passage", number)
+        reading.repair("kept although it has no passage", number)
     return tuple(made)
 
 
@@ -112,7 +112,7 @@ def verdict(row: JsonRow, number: int, reading: Reading) -> str:
 
 
 def choices(row: JsonRow, number: int, reading: Reading) -> tuple[tuple[str, str], ...]:
-    """Return label and text of each option, as published, noting unusual ones."""
+    """Return label and text of each option as published, noting unusual ones."""
     given = row.get("choices")
     if not isinstance(given, Mapping):
         raise UnusableRowError("'choices' is missing; it must hold 'label' and 'text'")
@@ -123,7 +123,7 @@ def choices(row: JsonRow, number: int, reading: Reading) -> tuple[tuple[str, str
 
 
 def zip_equal(labels: list[Any], options: list[Any]) -> Iterable[tuple[str, str]]:
-    """Pair labels with options; both must be as many."""
+    """Pair labels with options; there must be as many of both."""
     if len(labels) != len(options):
         message = f"{len(labels)} labels cannot belong to {len(options)} options"
         raise UnusableRowError(message)
@@ -136,10 +136,10 @@ def zip_equal(labels: list[Any], options: list[Any]) -> Iterable[tuple[str, str]
 def checked_choices(
     pairs: Sequence[tuple[str, str]], number: int, reading: Reading
 ) -> tuple[tuple[str, str], ...]:
-    """Return the options, refusing repeated labels and noting how many and how labelled."""
+    """Return the options; repeated labels are an error, unusual numbers and labels are noted."""
     labels = [label for label, _ in pairs]
     if len(set(labels)) != len(labels) or len(labels) < _FEWEST:
-        message = f"the options are labelled {labels}; each needs a label of its own"
+        message = f"the options are labelled {labels}; each needs its own label"
         raise UnusableRowError(message)
     if len(pairs) != _USUAL:
         reading.repair(f"{len(pairs)} options; the published prompts have A to D", number)
@@ -149,12 +149,12 @@ def checked_choices(
 def answer_key(
     row: JsonRow, options: Sequence[tuple[str, str]], number: int, reading: Reading
 ) -> str:
-    """Return the answer key as published; one that is no option's label is refused."""
+    """Return the answer key as published; it must be the label of an option."""
     key = text(row, "answerKey")
     labels = [label for label, _ in options]
     if key not in labels:
         message = f"the answer key {key!r} is not among the labels {labels}"
         raise UnusableRowError(message)
     if key not in _LETTERS:
-        reading.repair("numeric answer key; only the mapped score can count it", number)
+        reading.repair("numeric answer key; only the mapped score can use it", number)
     return key

@@ -1,4 +1,4 @@
-"""Read text, lines and JSON from files as people download them: marks, line ends, broken ends."""
+"""Read text, lines and JSON from downloaded files: byte-order marks, line ends, truncation."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ _MARK = "\ufeff"
 
 
 def read_text(path: Path, reading: Reading) -> str:
-    """Return the text with plain line ends and without a byte-order mark, noting both.
+    """Return the text with normalised line ends and no byte-order mark, noting both.
 
     Raises:
         DataError: there is no such file, or it is not UTF-8.
@@ -26,24 +26,24 @@ def read_text(path: Path, reading: Reading) -> str:
     except OSError as error:
         raise DataError(path, str(error.strerror)) from error
     if text.startswith(_MARK):
-        reading.repair("took away the byte-order mark")
+        reading.repair("removed the byte-order mark")
         text = text.removeprefix(_MARK)
     if "\r\n" in text:
-        reading.repair("took away Windows line ends")
+        reading.repair("removed Windows line ends")
         text = text.replace("\r\n", "\n")
     return text
 
 
 def read_lines(path: Path, reading: Reading) -> list[str]:
-    """Return the lines; only a line feed ends one, as texts may hold other separators."""
+    """Return the lines, split at line feeds only; texts may contain other separators."""
     lines = read_text(path, reading).split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 
 def json_lines(path: Path, reading: Reading) -> Iterator[tuple[int, JsonRow]]:
-    """Yield the number and object of each line; a broken one is refused.
+    """Yield the number and object of each line; skip and record broken lines.
 
-    A last line that breaks off is what an interrupted download leaves behind.
+    A truncated last line usually means an interrupted download.
     """
     lines = read_lines(path, reading)
     for number, line in enumerate(lines, start=1):
@@ -65,7 +65,7 @@ def json_items(path: Path, reading: Reading) -> Iterator[tuple[int, JsonRow]]:
     """Yield the number and object of each item of a JSON list, alone or under ``data``.
 
     Raises:
-        DataError: the file is broken (one document cannot be read in part) or holds no list.
+        DataError: the file is broken (one JSON document cannot be read in part) or not a list.
     """
     reading.unit = "item"
     for number, row in enumerate(_items(path, reading), start=1):
@@ -79,21 +79,21 @@ def _items(path: Path, reading: Reading) -> list[Any]:
     try:
         content = json.loads(read_text(path, reading))
     except json.JSONDecodeError as error:
-        problem = f"this is not JSON ({error.msg}); if it breaks off here, download it again"
+        problem = f"this is not JSON ({error.msg}); if it is truncated here, download it again"
         raise DataError(path, problem, error.lineno) from error
     items = content.get("data") if isinstance(content, dict) else content
     if not isinstance(items, list):
-        raise DataError(path, "it must hold a list of items, alone or under 'data'")
+        raise DataError(path, "it must contain a list of items, alone or under 'data'")
     return items
 
 
 def table_rows(path: Path, reading: Reading) -> Iterator[tuple[int, JsonRow]]:
-    """Yield the line number and cells of each row of a tab-separated table with a heading."""
+    """Yield the line number and cells of each row of a tab-separated table with a header."""
     text = read_text(path, reading)
     table = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t")
     for row in table:
         if None in row or None in row.values():
-            reading.refuse(table.line_num, "it has not as many cells as the heading")
+            reading.refuse(table.line_num, "it does not have as many cells as the header")
         else:
             yield table.line_num, row
 

@@ -1,7 +1,7 @@
 """Our own JSON lines: `question`, `answers`, `documents` with `title` and `text`.
 
-A document may carry `label` (it is about the right thing) or `answer` (an answer stands in it); a
-row may carry `id`, `subject_title`, and `action`, the action that is right for its documents.
+A document may have `label` (it is about the right thing) or `answer` (it contains an answer); a row
+may have `id`, `subject_title`, and `action`, the correct action for its documents.
 """
 
 from pathlib import Path

@@ -18,7 +18,7 @@ LONG_TAIL = 100
 
 
 def read(path: Path, task: TaskName) -> Loaded:
-    """Read PopQA; rows of popular subjects are left out of the task `popqa`, and counted.
+    """Read PopQA; the task `popqa` skips and counts rows of popular subjects.
 
     Raises:
         DataError: the file cannot be read, or no row of it can be used.

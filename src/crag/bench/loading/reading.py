@@ -1,4 +1,4 @@
-"""Collects what became of the rows of one file: examples, refusals and repairs, all counted."""
+"""Collect the results of reading one file: examples, skipped rows and repairs."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -13,32 +13,32 @@ _NAMED = 5
 
 
 class UnusableRowError(ValueError):
-    """One row cannot be an example; the others can."""
+    """One row cannot be used; the others are not affected."""
 
 
 class Reading:
-    """The record of reading one file, whose rows are counted from 1."""
+    """The record of reading one file; rows are counted from 1."""
 
     def __init__(self, path: Path, unit: str = "line") -> None:
         self.path = path
         """The file, as messages name it."""
         self.unit = unit
-        """What the numbers count, such as line or item."""
+        """The unit of the numbers, such as line or item."""
         self.refused: list[Refused] = []
-        """Rows left out so far."""
+        """Rows skipped so far."""
         self._repairs: dict[str, list[int]] = {}
 
     def refuse(self, number: int, reason: str, identity: str = "") -> None:
-        """Leave out a row, with the reason."""
+        """Skip a row, with the reason."""
         self.refused.append(Refused(f"{self.path.name}, {self.unit} {number}", reason, identity))
 
     def repair(self, what: str, number: int = 0) -> None:
-        """Count a repair or oddity `what` in row `number`; 0 stands for the file as a whole."""
+        """Count a repair or oddity `what` in row `number`; 0 means the whole file."""
         self._repairs.setdefault(what, []).append(number)
 
     @property
     def notes(self) -> list[str]:
-        """Each repair with its count and the first rows it was made in."""
+        """Each repair with its count and the first rows concerned."""
         return [self._note(what, numbers) for what, numbers in self._repairs.items()]
 
     def _note(self, what: str, numbers: list[int]) -> str:
@@ -53,10 +53,10 @@ def collect(
     rows: Iterable[tuple[int, JsonRow]],
     build: Callable[[JsonRow, int, Reading], Example],
 ) -> Loaded:
-    """Build an example of each row, refusing what cannot be used and what comes twice.
+    """Build an example from each row; skip unusable rows and duplicates.
 
     Raises:
-        DataError: no row is left.
+        DataError: no row can be used.
     """
     kept: dict[str, Example] = {}
     contents: dict[str, str] = {}
@@ -73,7 +73,7 @@ def collect(
 
 
 def finish(reading: Reading, examples: list[Example]) -> Loaded:
-    """Return what was read; a file without one usable row is an error."""
+    """Return what was read; raise if no row can be used."""
     if not examples:
         reasons = [f"{refused.place}: {refused.reason}" for refused in reading.refused[:3]]
         problem = f"no row of it can be used; {'; '.join(reasons)}" if reasons else "it is empty"
@@ -92,9 +92,9 @@ def _check_new(example: Example, kept: Mapping[str, Example], contents: Mapping[
 
 
 def _content(example: Example) -> str:
-    """Return a hash of everything but the id: two rows of the same content ask the same thing.
+    """Return a hash of everything but the id, to find rows with the same content.
 
-    PopQA asks the same words about namesakes, so the question alone is not enough.
+    PopQA has identical questions about namesakes, so the question alone is not enough.
     """
     plain = example._replace(id="", documents=())
     texts = [(one.metadata.get("title"), one.page_content) for one in example.documents]

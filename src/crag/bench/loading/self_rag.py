@@ -12,7 +12,7 @@ from crag.bench.loading.reading import Reading, collect
 from crag.bench.loading.tasks import builder
 
 PUBLISHED = {"popqa": 1399, "pubhealth": 987, "arc": 1172, "biography": 500, "triviaqa": 11313}
-"""Rows of the published test sets (Self-RAG, Sec. 4.1; CRAG, App. B)."""
+"""Number of rows in the published test sets (Self-RAG, Sec. 4.1; CRAG, App. B)."""
 
 
 def read(path: Path, task: TaskName) -> Loaded:

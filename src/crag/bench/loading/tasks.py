@@ -1,4 +1,4 @@
-"""Turn the JSON rows of any format into examples: what each task needs of a row."""
+"""Turn the JSON rows of any format into examples of each task."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -14,7 +14,7 @@ _KEPT = ("action", "relation", "prop", "subj", "s_pop", "topic", "cat")
 
 
 def builder(task: TaskName) -> Callable[[JsonRow, int, Reading], Example]:
-    """Return what makes an example of `task` of a row, or raises `UnusableRowError`."""
+    """Return what turns a row of `task` into an example; it raises `UnusableRowError`."""
 
     def build(row: JsonRow, number: int, reading: Reading) -> Example:
         _check_task(row, task)
@@ -37,7 +37,7 @@ def builder(task: TaskName) -> Callable[[JsonRow, int, Reading], Example]:
 
 
 def task_of(row: JsonRow) -> TaskName | Literal["pairs"]:
-    """Guess which task a row is of; `qa` where nothing marks another one."""
+    """Guess the task of a row; `qa` unless the row matches another one."""
     if "choices" in row or "answerKey" in row:
         return "arc"
     if "qa_pairs" in row:
@@ -67,15 +67,15 @@ def _verdicts(row: JsonRow) -> bool:
 
 
 def _check_task(row: JsonRow, task: TaskName) -> None:
-    """Refuse a row that bears the marks of another task; `qa` takes any open question."""
+    """Reject a row that looks like another task; `qa` accepts any open question."""
     found = task_of(row)
     if found == "pairs":
-        raise UnusableRowError("it is a labelled pair, which trains evaluators; it asks nothing")
+        raise UnusableRowError("it is a labelled pair for training evaluators, not a question")
     open_ended = found in {"qa", "popqa"} and task in {"qa", "popqa", "triviaqa"}
     if task == found or (found == "qa" and task in {"pubhealth", "biography"}):
         return
     if not open_ended or (found, task) == ("popqa", "triviaqa"):
-        message = f"it is a row of the task {found!r}, not of {task!r}"
+        message = f"it looks like a row of the task {found!r}, not {task!r}"
         raise UnusableRowError(message)
 
 
@@ -108,12 +108,12 @@ def _gold_titles(row: JsonRow) -> tuple[str, ...]:
 
 
 def _answers(row: JsonRow) -> tuple[tuple[str, ...], ...]:
-    """Return the answers; a row may have none if it says which documents or action are right."""
+    """Return the answers; may be empty if the row labels its documents or action."""
     if row.get("answers") is not None:
         answers = fields.texts(row, "answers")
         if answers or _labelled(row):
             return (answers,) if answers else ()
-        raise UnusableRowError("'answers' is empty, and nothing else says what is right")
+        raise UnusableRowError("'answers' is empty, and there is no label or action")
     if _labelled(row):
         return ()
     return (fields.texts(row, "answers"),)
@@ -132,7 +132,7 @@ def _arc(row: JsonRow, number: int, reading: Reading) -> Example:
 
 
 def _biography(row: JsonRow, number: int, reading: Reading) -> Example:
-    """Make an example of FActScore's records; the answer is judged, so there are no answers."""
+    """Make an example from a record of FActScore; a judge checks answers, so there are none."""
     question = fields.text(row, "input", "question")
     topic = row.get("topic") or row.get("entity") or _person(question)
     example = _example(row, "biography", number, reading, question, (), (), {"topic": topic})
@@ -140,17 +140,17 @@ def _biography(row: JsonRow, number: int, reading: Reading) -> Example:
 
 
 def _person(question: str) -> str:
-    """Return who a question of the form ``Who is NAME?`` is about (CRAG, footnote on Biography)."""
+    """Return NAME from a question of the form ``Who is NAME?`` (CRAG, footnote on Biography)."""
     if question.startswith("Who is ") and question.endswith("?"):
         return question.removeprefix("Who is ").removesuffix("?")
-    raise UnusableRowError("'topic' is missing: nothing says whom the biography is of")
+    raise UnusableRowError("'topic' is missing: the name of the person")
 
 
 def _asqa(row: JsonRow, number: int, reading: Reading) -> Example:
-    """Make an example of ALCE's items: short answers by sub-question, and long references."""
+    """Make an example from an item of ALCE: short answers by sub-question, and long references."""
     pairs = fields.objects(row, "qa_pairs")
     if not pairs:
-        raise UnusableRowError("'qa_pairs' is empty; the short answers stand in it")
+        raise UnusableRowError("'qa_pairs' is empty; it must contain the short answers")
     answers = tuple(fields.texts(pair, "short_answers") for pair in pairs)
     if not all(answers):
         raise UnusableRowError("a sub-question has no short answer")

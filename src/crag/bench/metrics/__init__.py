@@ -1,8 +1,8 @@
 """Measures of benchmark rows, by name.
 
 Some need a model: `citation_metrics` an entailment function, `factscore_metrics` a judge, `mauve`
-GPT-2 or features. In `METRICS` they stand without one, and have no values; `crag.bench.judges`
-brings the models. `installed` says whether a metric's optional package is there.
+GPT-2 or features. In `METRICS` they have no model and no values; `crag.bench.judges` loads the
+models. `installed` checks whether the optional package of a metric is installed.
 """
 
 from collections.abc import Mapping
@@ -87,5 +87,5 @@ __all__ = [
 
 
 def installed(metric: Metric) -> bool:
-    """Say whether the optional package of a metric is there, or it needs none."""
+    """Return whether the optional package of a metric is installed, or it needs none."""
     return not metric.package or find_spec(_MODULES[metric.package]) is not None

@@ -1,7 +1,7 @@
 """Citation recall and precision as ALCE measures them (ALCE, Sec. 3; Self-RAG, Sec. 4.1).
 
 A natural-language-inference model says whether cited passages entail a sentence. The official one
-is TRUE (`google/t5_xxl_true_nli_mixture`, 11B parameters); any function of two texts will do, and
+is TRUE (`google/t5_xxl_true_nli_mixture`, 11B parameters); any function of two texts works, but
 numbers of different functions must not be compared. `crag.bench.metrics.entailment` loads models.
 """
 
@@ -15,7 +15,7 @@ from crag.bench.metrics.metric import Row, RowMetric
 from crag.bench.metrics.sentences import Splitter, sentences
 
 AT_MOST = 3
-"""Citations of a sentence that count; the published runs ignore the rest."""
+"""Most citations per sentence that count; the published runs ignore the rest."""
 Entails = Callable[[str, str], bool]
 """Does the premise (passages) entail the hypothesis (a sentence)?"""
 _GROUP = re.compile(r"\[(\d+(?:\s*[,;]\s*\d+)+)\]")
@@ -28,11 +28,11 @@ class Cited(NamedTuple):
     recall: float
     """The share of sentences that their citations together entail."""
     precision: float
-    """The share of citations that entail alone or are needed; of sentences that are entailed."""
+    """The share of citations that entail alone or are needed, in sentences that are entailed."""
 
 
 def passage_text(title: str, text: str) -> str:
-    """Write a passage as the entailment model reads it."""
+    """Format a passage for the entailment model."""
     return f"Title: {title}\n{text}"
 
 
@@ -76,7 +76,7 @@ def _judge(sentence: str, passages: Mapping[int, str], entails: Entails) -> _Sen
 
 
 def _needed(place: int, texts: Sequence[str], claim: str, entails: Entails) -> bool:
-    """Say whether a citation entails the claim alone, or the others do not without it."""
+    """Return whether a citation entails the claim alone, or the others do not without it."""
     if len(texts) == 1 or entails(texts[place], claim):
         return True
     return not entails("\n".join([*texts[:place], *texts[place + 1 :]]), claim)
@@ -87,7 +87,7 @@ def citation_metrics(
 ) -> tuple[RowMetric, RowMetric]:
     """Return citation recall and precision by `entails`; without it they have no values.
 
-    What the numbers of an answer refer to stands in the row's `citations`.
+    The row's `citations` are the texts that the numbers of an answer refer to.
     """
     remembered: dict[tuple[str, str], bool] = {}
 

@@ -7,15 +7,15 @@ from crag.errors import ModelError
 from crag.extras import require
 
 TRUE_MODEL = "google/t5_xxl_true_nli_mixture"
-"""The official one: it writes ``1`` where the premise entails the hypothesis."""
+"""The official one: it writes ``1`` if the premise entails the hypothesis."""
 _TOKENS = 10
 
 
 def load_entailment(model: str = TRUE_MODEL, *, device: str = "cpu") -> Entails:
     """Load a model by hub name or folder: one that writes ``1`` as TRUE does, or a classifier.
 
-    A classifier needs a label that begins with `entail`; it must be the likeliest. Inputs longer
-    than the model reads are cut, at the premise's end for classifiers.
+    A classifier needs a label that begins with `entail`; the likeliest label counts. Inputs longer
+    than the model reads are truncated, at the premise's end for classifiers.
 
     Raises:
         ModelError: it cannot be loaded, or is of neither kind.

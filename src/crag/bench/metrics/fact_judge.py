@@ -2,7 +2,7 @@
 
 The published FActScore does the same with a GPT-3 of 2023 and a dump of Wikipedia: it cuts the
 answer into atomic facts, and asks about each with the passages of the topic's page that share most
-with it (FActScore, Sec. 3.2 and 4.1). Numbers of another model or other pages are other numbers.
+with it (FActScore, Sec. 3.2 and 4.1). Numbers of different models or pages are not comparable.
 """
 
 import re
@@ -30,10 +30,10 @@ _FACT = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+(\S.*)")
 class Pages:
     """Texts about topics, from JSONL files of `title` and `text`; rows of one title are one page.
 
-    Only pages about `topics` stay in memory, so that the files may hold a whole encyclopedia.
+    Only pages about `topics` are kept in memory, so the files can contain a whole encyclopedia.
 
     Raises:
-        DataError: from the first look at them: a file cannot be read or holds no such rows.
+        DataError: on first use: a file cannot be read or has no such rows.
     """
 
     def __init__(self, paths: Sequence[Path], topics: Iterable[str]) -> None:
@@ -41,7 +41,7 @@ class Pages:
         self._topics = {topic.casefold() for topic in topics}
 
     def __contains__(self, topic: str) -> bool:
-        """Say whether there is anything about a topic."""
+        """Return whether there is a page about a topic."""
         return topic.casefold() in self._by_title
 
     def passages(self, topic: str, fact: str) -> list[str]:
@@ -61,13 +61,13 @@ class Pages:
 
 
 class ChatFactJudge:
-    """Cuts answers into facts with one call, and asks about each fact with another."""
+    """Splits answers into facts with one call, and checks each fact with another."""
 
     def __init__(self, model: ChatModel, pages: Pages) -> None:
         self._model, self._pages = model, pages
 
     def facts(self, answer: str) -> Sequence[str] | None:
-        """Return the facts that the model lists, one to a line; None if it cannot be asked."""
+        """Return the facts that the model lists, one per line; None if the call fails."""
         reply = ask(self._model, render("judge_facts", answer=neutral(answer)))
         if reply.problem is not None:
             return None
@@ -75,7 +75,7 @@ class ChatFactJudge:
         return [line[1].strip() for line in lines if line]
 
     def supported(self, topic: str, facts: Sequence[str]) -> Sequence[bool | None]:
-        """Ask about each fact, several at a time; None without a page or without a verdict."""
+        """Check each fact, several at a time; None without a page or without a verdict."""
         with ContextThreadPoolExecutor(_AT_ONCE) as pool:
             return list(pool.map(lambda fact: self._supported(topic, fact), list(facts)))
 

@@ -1,10 +1,10 @@
 """FActScore for biographies: the share of atomic facts that a source supports (FActScore, Sec. 3).
 
-The published package `factscore` had its last release in 2023 and asks for torch 1 and the first
-OpenAI client, so it cannot be installed beside this project; the models its numbers were made with
-are retired. What is here is its arithmetic, with a judge of your own or the one of
-`crag.bench.metrics.fact_judge`. `init_score` is the number to compare with both papers: they used
-version 0.1.5, without the penalty for short answers.
+The published package `factscore` had its last release in 2023 and requires torch 1 and the first
+OpenAI client, so it cannot be installed with this project, and the models of its numbers are
+retired. This module has its arithmetic, with your own judge or the one in
+`crag.bench.metrics.fact_judge`. Compare `init_score` with both papers: they used version 0.1.5,
+without the penalty for short answers.
 """
 
 import math
@@ -21,14 +21,14 @@ _NEEDS = "--fact-judge"
 
 
 class FactJudge(Protocol):
-    """Cuts an answer into facts and checks them; how is the judge's own affair."""
+    """Splits an answer into facts and checks them."""
 
     def facts(self, answer: str) -> Sequence[str] | None:
-        """Return the atomic facts an answer states, none if it declines; None: nobody can tell."""
+        """Return the atomic facts of an answer, empty if it declines; None if unknown."""
         ...
 
     def supported(self, topic: str, facts: Sequence[str]) -> Sequence[bool | None]:
-        """Say of each fact whether what is known about `topic` supports it; None: nobody knows."""
+        """Return for each fact whether the source about `topic` supports it; None if unknown."""
         ...
 
 
@@ -43,9 +43,9 @@ class FactScore(NamedTuple):
 
 
 def factscore(topic: str, answer: str, judge: FactJudge) -> FactScore | None:
-    """Score one answer; None if it states nothing, as abstentions are left out of the mean.
+    """Score one answer; None if it states nothing, since the mean excludes abstentions.
 
-    None as well if the judge cannot tell its facts apart, or cannot tell of one of them.
+    Also None if the judge cannot split it into facts, or cannot judge one of them.
     """
     facts = judge.facts(answer) if answer.strip() else None
     told = judge.supported(topic, facts) if facts else None
@@ -59,7 +59,7 @@ def factscore(topic: str, answer: str, judge: FactJudge) -> FactScore | None:
 def factscore_metrics(judge: FactJudge | None = None) -> tuple[RowMetric, RowMetric, RowMetric]:
     """Return `init_score`, the penalised `factscore` and the number of `facts`, by `judge`.
 
-    Each answer is judged once, whichever of them asks. Without a judge they have no values.
+    Each answer is judged once for all three. Without a judge they have no values.
     """
     judged: dict[tuple[str, str], FactScore | None] = {}
 

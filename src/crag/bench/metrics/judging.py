@@ -1,7 +1,7 @@
-"""How well retrieval was judged: the evaluator's accuracy (CRAG, Table 4) and the action's.
+"""Accuracy of the evaluator (CRAG, Table 4) and of the action.
 
-An example must hold the documents that the row's scores are of: where documents were removed, pass
-the example without them.
+The example must have the documents of the row's scores: if documents were removed, pass the example
+without them.
 """
 
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from crag.bench.examples import Example
 from crag.bench.metrics.metric import Row, RowMetric
 
 MIDPOINT = 0.0
-"""Scores above this say relevant: labels are -1 and 1 (CRAG, Sec. 4.2), and a chat model's yes and
+"""Scores above this mean relevant: labels are -1 and 1 (CRAG, Sec. 4.2), and a chat model's yes and
 no are 1 and -1."""
 
 
 def relevance(example: Example) -> list[bool] | None:
-    """Return for each document whether it is of a right page; None where nothing tells.
+    """Return for each document whether it is from a right page; None if unknown.
 
     The document's own label, else whether its title is a gold title (CRAG, Sec. 4.2).
     """
@@ -59,9 +59,9 @@ def _action(example: Example, row: Row) -> float | None:
 
 
 EVALUATOR_ACCURACY = RowMetric(name="evaluator_accuracy", compute=_evaluator)
-"""Whether the set is rightly judged to hold a relevant document or none. The paper does not say how
-its scores became verdicts; here any score above the midpoint is a yes."""
+"""Whether the set is correctly judged to have a relevant document or none. The paper does not say
+how its scores become verdicts; here any score above the midpoint is a yes."""
 DOCUMENT_ACCURACY = RowMetric(name="document_accuracy", compute=_documents)
-"""The share of documents rightly judged, each for itself."""
+"""The share of documents judged correctly, one by one."""
 ACTION_ACCURACY = RowMetric(name="action_accuracy", compute=_action)
-"""Whether the action is the one that is right for the documents, where the file says which is."""
+"""Whether the action is the correct one for the documents, if the file gives it."""

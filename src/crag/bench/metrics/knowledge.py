@@ -1,7 +1,7 @@
-"""What refinement and the web do to knowledge; no generator takes part.
+"""The effect of refinement and the web on knowledge, without a generator.
 
-Whether a gold answer stands in a text says nothing for verdicts and option letters, so PubHealth
-and ARC have no value here.
+Searching a text for a gold answer makes no sense for verdicts and option letters, so PubHealth and
+ARC have no value here.
 """
 
 from crag.bench.examples import Example
@@ -41,14 +41,14 @@ def _number(value: bool | None) -> float | None:
 
 
 RETRIEVED_RECALL = RowMetric(name="retrieved_recall", compute=_retrieved, tasks=_TASKS)
-"""A gold answer stands in the retrieved documents."""
+"""The retrieved documents contain a gold answer."""
 KNOWLEDGE_RECALL = RowMetric(name="knowledge_recall", compute=_known, tasks=_TASKS)
-"""A gold answer stands in what the generator was given."""
+"""The knowledge for the generator contains a gold answer."""
 ANSWER_KEPT = RowMetric(name="answer_kept", compute=_kept, tasks=_TASKS)
-"""Of the questions whose documents hold an answer: the knowledge still does."""
+"""Of the questions whose documents have an answer: the knowledge still has one."""
 ANSWER_FOUND = RowMetric(name="answer_found", compute=_found, tasks=_TASKS)
-"""Of the questions whose documents hold no answer: the knowledge does, thanks to the web."""
+"""Of the questions whose documents have no answer: the knowledge has one, thanks to the web."""
 KNOWLEDGE_WORDS = RowMetric(name="knowledge_words", compute=_words, direction="lower", unit="words")
-"""Words that the generator was given."""
+"""Words of the knowledge for the generator."""
 WORDS_KEPT = RowMetric(name="words_kept", compute=_words_kept, direction="neither")
-"""Words of knowledge for each word retrieved; above 1 where the web added more than was dropped."""
+"""Words of knowledge per word retrieved; above 1 if the web added more than was dropped."""

@@ -1,7 +1,7 @@
-"""ASQA's answers: short answers found (str-em), likeness to references (ROUGE, MAUVE), after ALCE.
+"""Metrics of ASQA, after ALCE: short answers (str-em), similarity to references (ROUGE, MAUVE).
 
-Before all of them the answer is cut at its first line break and loses its citations (Self-RAG,
-Sec. 4.1; ALCE, Sec. 3).
+All of them first cut the answer at its first line break and remove its citations (Self-RAG, Sec.
+4.1; ALCE, Sec. 3).
 """
 
 import re
@@ -34,13 +34,13 @@ def first_line(answer: str) -> str:
 def without_citations(text: str) -> str:
     """Delete ``[1]`` with the space before it, and every closing bracket, as ALCE does.
 
-    ``[1, 2]``, which ALCE does not know, goes as well.
+    ``[1, 2]``, which ALCE does not handle, is deleted as well.
     """
     return _CITED.sub("", text).replace(" |", "").replace("]", "")
 
 
 def str_em(answer: str, answers: Sequence[Sequence[str]]) -> float:
-    """Return the share of sub-questions of which a short answer stands in the answer.
+    """Return the share of sub-questions with a short answer in the answer.
 
     Substrings, both normalised; unlike the normalised match, parts of words count.
     """
@@ -71,11 +71,11 @@ def mauve_text(question: str, answer: str) -> str:
 
 
 def mauve(model: str = "", features: "Features | None" = None, *, device: int = -1) -> SetMetric:
-    """Return MAUVE, the likeness of all answers to all references as two clouds of texts.
+    """Return MAUVE, the similarity of all answers to all references as two distributions.
 
     The package loads `model`, by hub name or folder, on `device` (-1 is the processor); published
-    numbers are those of `MAUVE_MODEL`. In its place `features` turns texts into rows of numbers.
-    Without either there is no value. Under a hundred answers say little.
+    numbers are those of `MAUVE_MODEL`. Alternatively `features` turns texts into rows of numbers.
+    Without either there is no value. Fewer than a hundred answers are not reliable.
     """
 
     def compute(pairs: Pairs) -> float | None:
@@ -125,5 +125,5 @@ def _rouge(example: Example, row: Row) -> float | None:
 STR_EM = RowMetric(name="str_em", compute=_str_em, tasks=_TASKS)
 """ASQA's correctness: the mean share of sub-questions answered."""
 ROUGE_LSUM = RowMetric(name="rouge_lsum", compute=_rouge, tasks=_TASKS, package="rouge-score")
-"""ASQA's fluency against two references; sentences are cut without NLTK's model, which the
-official script uses."""
+"""ASQA's fluency against two references; sentences are split without NLTK's model, unlike in the
+official script."""

@@ -1,4 +1,4 @@
-"""The papers' accuracy, and a normalised one beside it; the two belong in different columns.
+"""The papers' accuracy, and a normalised one; the two belong in different columns.
 
 The official rule is that of Self-RAG's script, which CRAG's follows (Self-RAG, Sec. 4.1; CRAG,
 Sec. 5.2): a gold answer is a substring of the prediction, with its case. `True` does not match
@@ -15,7 +15,7 @@ from crag.bench.metrics.metric import ALL, Row, RowMetric
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _TYPOGRAPHIC = re.compile(r"[^\w\s!-~]")
-"""Quotation marks, dashes: what Python does not count among its punctuation."""
+"""Quotation marks and dashes that `string.punctuation` does not include."""
 _VERDICT = re.compile(r"\b(true|false|supports|supported|refutes|refuted)\b")
 _TRUE = {"true", "supports", "supported"}
 _LETTERS, _DIGITS = "ABCDE", "12345"
@@ -25,12 +25,12 @@ _TASKS = ALL - {"asqa", "biography"}
 
 
 def normalise(text: str) -> str:
-    """Lower-case, without punctuation, articles and needless spaces, as SQuAD's script does."""
+    """Lower-case and remove punctuation, articles and extra spaces, as SQuAD's script does."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def official_match(prediction: str, answers: Sequence[str]) -> bool:
-    """Say whether any answer is a substring of the prediction, with its case."""
+    """Return whether any answer is a substring of the prediction, case-sensitive."""
     return any(answer in prediction for answer in answers)
 
 
@@ -42,10 +42,10 @@ def official_verdict(prediction: str) -> str:
 
 
 def normalised_match(prediction: str, answers: Sequence[str]) -> bool:
-    """Say whether the words of any answer stand in the prediction, both normalised.
+    """Return whether the words of any answer occur in the prediction, both normalised.
 
-    Whole words: `pol` is not in `police`, so this can be lower than the official match. An answer
-    that is all punctuation or articles matches nothing.
+    Only whole words match: `pol` is not in `police`, so this can be lower than the official match.
+    An answer of punctuation or articles only matches nothing.
     """
     said = f" {_words(prediction)} "
     return any(f" {words} " in said for words in map(_words, answers) if words)
@@ -56,7 +56,7 @@ def _words(text: str) -> str:
 
 
 def verdict_of(prediction: str) -> str:
-    """Return `true` or `false`, whichever the prediction says first, in any case; else nothing."""
+    """Return `true` or `false`, whichever comes first in any letter case, or nothing."""
     found = _VERDICT.search(prediction.lower())
     if found is None:
         return ""
@@ -64,10 +64,10 @@ def verdict_of(prediction: str) -> str:
 
 
 def chosen_option(prediction: str, choices: Sequence[tuple[str, str]]) -> int | None:
-    """Return the place of the option a prediction chooses, from 0; None if it names none.
+    """Return the index of the option that a prediction chooses, from 0; None if it names none.
 
-    A label at the start that stands alone (``B``, ``(B)``, ``B: rain``), one after the words
-    answer, option or choice, or the text of exactly one option. Letters and numbers count alike.
+    It is a separate label at the start (``B``, ``(B)``, ``B: rain``), one after the words answer,
+    option or choice, or the text of exactly one option. Letters and numbers are equivalent.
     """
     found = _ALONE.match(prediction) or _NAMED.search(prediction)
     if found:
@@ -112,8 +112,8 @@ def _answered(example: Example, row: Row) -> float | None:
 
 MATCH = RowMetric(name="match", compute=_official, tasks=_TASKS)
 """Official accuracy. ARC's numeric answer keys are compared as published, so letters never match
-them. An abstention is wrong, whatever its words happen to contain."""
+them. An abstention is always wrong."""
 MATCH_NORMALISED = RowMetric(name="match_normalised", compute=_normalised, tasks=_TASKS)
 """Ours: case and punctuation ignored, the first verdict, the option chosen, numeric keys mapped."""
 MATCH_ANSWERED = RowMetric(name="match_answered", compute=_answered, tasks=_TASKS)
-"""Official accuracy of the questions that were answered: how far an answer can be trusted."""
+"""Official accuracy of the answered questions: how reliable an answer is."""

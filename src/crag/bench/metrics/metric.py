@@ -1,4 +1,4 @@
-"""What every metric offers, and the two kinds: of a row, and of a set of rows."""
+"""The interface of metrics, and its two kinds: of a row, and of a set of rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ Row = Mapping[str, Any]
 """One answered question, as `crag.bench.rows` writes it."""
 Pairs = Sequence[tuple[Example, Row]]
 Direction = Literal["higher", "lower", "neither"]
-"""Which way is better; `neither` where it depends on what one wants."""
+"""Whether higher or lower is better; `neither` if it depends on the purpose."""
 Unit = Literal["share", "count", "words", "tokens", "seconds", "dollars"]
-"""What a value is: shares lie in [0, 1]; the papers print them as percentages."""
+"""The unit of a value: shares are in [0, 1]; the papers print them as percentages."""
 ALL: frozenset[TaskName] = frozenset(TASKS)
 LABELLED: frozenset[TaskName] = frozenset({"pubhealth", "arc"})
 """Tasks whose answer is one of a few labels."""
 
 
 class Metric(Protocol):
-    """Measures rows. Pure and without network; a model it needs is given when it is made."""
+    """Measures rows. Pure and without network; a model it needs is passed to its constructor."""
 
     @property
     def name(self) -> str:
@@ -28,31 +28,31 @@ class Metric(Protocol):
 
     @property
     def direction(self) -> Direction:
-        """Which way is better."""
+        """Whether higher or lower is better."""
         ...
 
     @property
     def unit(self) -> Unit:
-        """What a value is."""
+        """The unit of a value."""
         ...
 
     @property
     def tasks(self) -> frozenset[TaskName]:
-        """The tasks it is defined for."""
+        """The tasks it applies to."""
         ...
 
     @property
     def package(self) -> str:
-        """The optional package it needs, or nothing."""
+        """The optional package it needs, or an empty text."""
         ...
 
     @property
     def needs(self) -> str:
-        """The option of ``crag bench`` that names its model, or nothing."""
+        """The option of ``crag bench`` that names its model, or an empty text."""
         ...
 
     def score(self, example: Example, row: Row) -> float | None:
-        """Return the value of one row; None where it does not apply, which callers count."""
+        """Return the value of one row; None if it does not apply, which callers count."""
         ...
 
     def summarise(self, pairs: Pairs) -> float | None:
@@ -73,7 +73,7 @@ class RowMetric:
     package: str = ""
     needs: str = ""
     of_failed: bool = False
-    """Whether failed rows have a value too: what was spent on them was spent."""
+    """Whether failed rows have a value too, as for costs."""
 
     def score(self, example: Example, row: Row) -> float | None:
         """Return the value of one row; None for a failed row or another task."""
@@ -90,7 +90,7 @@ class RowMetric:
 
 @dataclass(frozen=True, kw_only=True)
 class SetMetric:
-    """A metric that is defined for a set of rows alone, such as MAUVE; rows have no value."""
+    """A metric of a whole set of rows, such as MAUVE; single rows have no value."""
 
     name: str
     compute: Callable[[Pairs], float | None]

@@ -1,4 +1,4 @@
-"""Cut answers into sentences: by the rules that need no data, or as the official script does."""
+"""Split answers into sentences: by rules that need no data, or as the official script does."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ def nltk_sentences(text: str) -> list[str]:
 
     Raises:
         MissingPackageError: NLTK is missing.
-        LookupError: its model is not on this machine; NLTK says how to download it.
+        LookupError: its model is not installed; NLTK's message says how to download it.
     """
     from crag.errors import MissingPackageError
 

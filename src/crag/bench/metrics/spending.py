@@ -1,6 +1,6 @@
-"""What an answer cost: calls, tokens, seconds, money; and how often there was none.
+"""The cost of an answer: calls, tokens, seconds, money; and the share of abstentions and failures.
 
-Failed rows count here, as what was spent on them was spent.
+Failed rows count too, because they also cost something.
 """
 
 from collections.abc import Callable
@@ -48,10 +48,10 @@ OUTPUT_TOKENS = _counted("output_tokens", "tokens")
 SECONDS = RowMetric(
     name="seconds", compute=_seconds, direction="lower", unit="seconds", of_failed=True
 )
-"""Wall time of the question; of a question that ran beside others it includes waiting for them."""
+"""Wall time of the question, including the wait for questions that run at the same time."""
 COST = RowMetric(name="cost", compute=_cost, direction="lower", unit="dollars", of_failed=True)
-"""None where no price is known."""
+"""None if no price is known."""
 ABSTAINED = RowMetric(name="abstained", compute=_abstained, direction="neither")
-"""The share of questions left unanswered because no knowledge passed."""
+"""The share of questions without an answer because no knowledge passed."""
 FAILED = RowMetric(name="failed", compute=_failed, direction="lower", of_failed=True)
-"""The share of questions that a failure outside us left unanswered; quality leaves them out."""
+"""The share of questions without an answer because a part failed; quality metrics exclude them."""
