@@ -27,12 +27,12 @@ USES = {
     ],
     "train": [
         (
-            "from crag.training.models import load_trainee; from crag.training.recipe import Recipe; "
-            "load_trainee(Recipe())"
+            "from crag.training.models import load_trainee; "
+            "from crag.training.recipe import Recipe; load_trainee(Recipe())"
         ),
         (
-            "from crag.training.calibrate import calibrate; from crag.testing import FakeEvaluator; "
-            "calibrate(FakeEvaluator(0.5), [])"
+            "from crag.training.calibrate import calibrate; "
+            "from crag.testing import FakeEvaluator; calibrate(FakeEvaluator(0.5), [])"
         ),
         "from crag.charts import require_matplotlib; require_matplotlib('train')",
     ],

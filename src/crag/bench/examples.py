@@ -57,4 +57,4 @@ class Loaded(NamedTuple):
     examples: list[Example]
     refused: list[Refused]
     notes: list[str]
-    """Repairs made and oddities seen, each with its count; nothing is repaired without one."""
+    """Repairs and oddities, each with its count; every repair is listed."""
