@@ -1,6 +1,6 @@
 """The numbers and switches of one run of Self-RAG, and the released quirks by name.
 
-Where we depart from the released code, a name in `Options.compat` brings its behaviour back:
+Where we depart from the released code, a name in `ReflectionSettings.compat` brings its behaviour back:
 
 name                     released (or published)                   ours
 ------------------------ ----------------------------------------- -------------------------------
@@ -53,7 +53,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from crag.reflection.tokens import NO_SUPPORT, RELEVANCE, SUPPORT, UTILITY
+from crag.reflection_tokens import NO_SUPPORT, RELEVANCE, SUPPORT, UTILITY
 
 Form = Literal["short", "long", "poster"]
 Mode = Literal["adaptive", "always", "never", "hard"]
@@ -105,7 +105,7 @@ def _separated(given: object) -> object:
     return given
 
 
-class Options(BaseModel):
+class ReflectionSettings(BaseModel):
     """How Self-RAG decides, searches and scores: a part of the settings of a run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
