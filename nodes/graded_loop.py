@@ -1,7 +1,7 @@
 """Go through graded documents until an answer is good enough."""
 
 from crag.parts import ReflectionBackend
-from crag.reflection.driver import Outcome, ReflectionNode, Steps, asked_of, passage_of
+from crag.reflection.driver import ReflectionNode, ReflectionOutcome, Steps, asked_of, passage_of
 from crag.reflection.graded_loop import Grade, graded_loop
 from crag.settings import Settings
 from crag.state import OfferedPassage, State
@@ -17,7 +17,7 @@ class GradedLoop(ReflectionNode):
     def __init__(self, backend: ReflectionBackend) -> None:
         super().__init__(backend, "graded_loop")
 
-    def steps(self, state: State, settings: Settings) -> Steps[Outcome]:
+    def steps(self, state: State, settings: Settings) -> Steps[ReflectionOutcome]:
         """Return the loop over the passages."""
         passages = state.get("passages") or []
         asked = asked_of(state, settings)._replace(passages=tuple(map(passage_of, passages)))

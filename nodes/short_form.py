@@ -3,7 +3,7 @@
 from langchain_core.retrievers import BaseRetriever
 
 from crag.parts import ReflectionBackend
-from crag.reflection.driver import Outcome, ReflectionNode, Steps, asked_of
+from crag.reflection.driver import ReflectionNode, ReflectionOutcome, Steps, asked_of
 from crag.reflection.short_form import short_form
 from crag.settings import Settings
 from crag.state import State
@@ -19,6 +19,6 @@ class ShortForm(ReflectionNode):
     def __init__(self, backend: ReflectionBackend, retriever: BaseRetriever | None = None) -> None:
         super().__init__(backend, "short_form", retriever)
 
-    def steps(self, state: State, settings: Settings) -> Steps[Outcome]:
+    def steps(self, state: State, settings: Settings) -> Steps[ReflectionOutcome]:
         """Return the short form."""
         return short_form(asked_of(state, settings), settings)

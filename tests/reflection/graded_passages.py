@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from crag.parts import Candidate, Passage
-from crag.reflection.driver import Asked, Outcome, run
+from crag.reflection.driver import Asked, ReflectionOutcome, run
 from crag.reflection.graded_loop import Grade, graded_loop
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.reflection_settings import ReflectionSettings
@@ -53,7 +53,7 @@ def answer(
     options: ReflectionSettings = ALWAYS,
     asked: Asked = ASKED,
     **more: Any,
-) -> Outcome:
+) -> ReflectionOutcome:
     """Drive the poster's variant over as many passages as there are grades."""
     if asked is ASKED:
         asked = asked._replace(passages=PASSAGES[: len(grades)])
@@ -69,11 +69,11 @@ def asked_for(backend: FakeReflection) -> list[tuple[str, str | None]]:
     ]
 
 
-def whys(found: Outcome) -> list[str]:
+def whys(found: ReflectionOutcome) -> list[str]:
     """Return what is said about each candidate and passage."""
     return [critique["why"] for critique in found["critiques"]]
 
 
-def chosen(found: Outcome) -> list[int | None]:
+def chosen(found: ReflectionOutcome) -> list[int | None]:
     """Return the passages of what stands in the answer."""
     return [critique["passage"] for critique in found["critiques"] if critique["chosen"]]

@@ -5,7 +5,7 @@ from typing import Any
 
 from crag.parts import Candidate, Decision, Passage
 from crag.reflection.beam import long_form
-from crag.reflection.driver import Asked, Outcome, run
+from crag.reflection.driver import Asked, ReflectionOutcome, run
 from crag.reflection.testing import FakeReflection, Table, fake_candidate
 from crag.reflection_settings import ReflectionSettings
 from crag.state import Ending
@@ -43,7 +43,9 @@ class Searching:
         return self(query)
 
 
-def answer(backend: Any, options: ReflectionSettings, *passages: Passage, **more: Any) -> Outcome:
+def answer(
+    backend: Any, options: ReflectionSettings, *passages: Passage, **more: Any
+) -> ReflectionOutcome:
     search = Searching(passages or (ONE, TWO))
     return run(long_form(ASKED, options, **more), backend, search)
 

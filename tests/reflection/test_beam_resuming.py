@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.beam import BeamSearch, KeptSearch, long_form
-from crag.reflection.driver import Asked, Outcome, run
+from crag.reflection.driver import Asked, ReflectionOutcome, run
 from crag.reflection.testing import FakeReflection
 from crag.reflection_settings import ReflectionSettings
 from tests.reflection.random_tables import OPTIONS, PASSAGES, RandomReflection, found_for
@@ -22,7 +22,7 @@ def travelled(kept: KeptSearch) -> KeptSearch:
 
 def resumed(
     asked: Asked, options: ReflectionSettings, backend: FakeReflection
-) -> tuple[Outcome, int]:
+) -> tuple[ReflectionOutcome, int]:
     """Run a search that is put away after each round, and count the rounds."""
     search, rounds = BeamSearch(asked, options, lambda: 0.0), 0
     while not search.over:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.beam import long_form
-from crag.reflection.driver import Asked, Outcome, run
+from crag.reflection.driver import Asked, ReflectionOutcome, run
 from crag.reflection.scoring import long_form_score
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.reflection_settings import ReflectionSettings
@@ -82,7 +82,7 @@ def greedy(tree: Tree, passages: Sequence[Passage], depth: int, how: str) -> Pat
     return path
 
 
-def search(tree: Tree, passages: Sequence[Passage], **values: Any) -> Outcome:
+def search(tree: Tree, passages: Sequence[Passage], **values: Any) -> ReflectionOutcome:
     options = ReflectionSettings.model_validate({"retrieval_mode": "always", **values})
     asked = Asked("Who?", "who")
     return run(long_form(asked, options), FakeReflection(tree), lambda _: passages)
@@ -120,7 +120,7 @@ def test_the_order_of_siblings_never_matters(
     assert scores_by_text(other) == scores_by_text(one)
 
 
-def scores_by_text(found: Outcome) -> dict[tuple[int, str], tuple[float, bool]]:
+def scores_by_text(found: ReflectionOutcome) -> dict[tuple[int, str], tuple[float, bool]]:
     """Return each candidate's score and fate; texts are unique."""
     scores = {(c["segment"], c["text"]): (c["total"], c["kept"]) for c in found["critiques"]}
     assert len(scores) == len(found["critiques"])

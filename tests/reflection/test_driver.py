@@ -22,8 +22,8 @@ from crag.reflection.driver import (
     Asked,
     AskPassages,
     Driver,
-    Outcome,
     Reflected,
+    ReflectionOutcome,
     Request,
     Steps,
     arun,
@@ -414,7 +414,7 @@ def test_passages_come_in_the_order_of_the_records() -> None:
 def test_an_outcome_is_written_down_and_none_leaves_what_was_known() -> None:
     passage: Any = {"title": "T", "text": "a", "strips": []}
     read: Any = [{"title": "T", "text": "a"}]
-    outcome = Outcome(answer="Ada.", raw="Ada.", passages=read, cited=[0], score=1.0,
+    outcome = ReflectionOutcome(answer="Ada.", raw="Ada.", passages=read, cited=[0], score=1.0,
                       choices=[CHOICE], critiques=[], flags=["cut"], tokens=3)  # fmt: skip
     state: Any = {"passages": [passage], "choices": []}
     node = ShortForm(FakeReflection({}, approximation="by rule"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crag.errors import ModelError
 from crag.parts import Candidate, Decision, Passage, Prefix
-from crag.reflection.driver import Asked, Judged, Outcome, arun, run
+from crag.reflection.driver import Asked, Judged, ReflectionOutcome, arun, run
 from crag.reflection.short_form import short_form
 from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
 from crag.reflection_settings import RELEASED_SHORT, ReflectionSettings
@@ -49,7 +49,7 @@ def answer(
     options: ReflectionSettings = ALWAYS,
     asked: Asked = OPEN,
     passages: list[Passage] | None = None,
-) -> Outcome:
+) -> ReflectionOutcome:
     search = Searching(PASSAGES if passages is None else passages)
     return run(short_form(asked, options), backend, search)
 

@@ -15,7 +15,7 @@ two rounds the search can be stored as plain JSON.
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Self, cast
 
 from crag.answering.citations import with_number
@@ -27,9 +27,10 @@ from crag.reflection.driver import (
     AskDecision,
     Asked,
     AskPassages,
+    Clock,
     Judged,
     Offered,
-    Outcome,
+    ReflectionOutcome,
     Steps,
 )
 from crag.reflection.retrieval_decision import (
@@ -51,8 +52,6 @@ from crag.state import (
     SearchRecord,
     SegmentRecord,
 )
-
-Clock = Callable[[], float]
 
 
 class Hypothesis(NamedTuple):
@@ -127,7 +126,7 @@ class _Child(NamedTuple):
 
 def long_form(
     asked: Asked, settings: ReflectionSettings, clock: Clock = time.monotonic
-) -> Steps[Outcome]:
+) -> Steps[ReflectionOutcome]:
     """Answer in segments by a beam search; `clock` returns seconds.
 
     A `ModelError` after the first segment ends the search with the best answer so far.
@@ -398,7 +397,7 @@ class BeamSearch:
         ends = candidate.utility is not None and "whole_continuation" not in compat
         return ends or not goes_on
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ReflectionOutcome:
         """Return the best hypothesis as an answer."""
         best = self._pool[0]
         chosen = [self._critiques[segment["critique"]] for segment in best.segments]
@@ -414,7 +413,7 @@ class BeamSearch:
         ended: list[Flag] = [self._ended] if self._ended else []
         raised: list[Flag] = [flag for flag, is_raised in found.items() if is_raised]
         flags = dict.fromkeys((*self._flags, *assembled.flags, *ended, *raised))
-        return Outcome(
+        return ReflectionOutcome(
             answer=assembled.answer,
             raw=best.answered,
             passages=self._offered.records(),

@@ -98,7 +98,7 @@ class Judged(NamedTuple):
     critiques: tuple[Critique, ...]
 
 
-class Outcome(Reflection):
+class ReflectionOutcome(Reflection):
     """The answer of an algorithm, and how it came about."""
 
     passages: list[PassageRecord]
@@ -149,6 +149,8 @@ request fails with a `ModelError`, the error is raised at its ``yield``."""
 Searcher = Callable[[str], Sequence[Passage]]
 AsyncSearcher = Callable[[str], Awaitable[Sequence[Passage]]]
 Watcher = Callable[[Judged], None]
+Clock = Callable[[], float]
+"""Returns seconds, as `time.monotonic` does."""
 
 
 def run(
@@ -462,8 +464,8 @@ class ReflectionNode(ABC):
         """Return the algorithm for the question and the passages of `state`."""
 
     def update(self, state: State, driven: Reflected) -> ReflectUpdate:
-        """Return the update for an `Outcome`; without a result there is no reflection."""
-        outcome: Outcome | None = driven.result
+        """Return the update for an `ReflectionOutcome`; without a result there is no reflection."""
+        outcome: ReflectionOutcome | None = driven.result
         known = [*(state.get("passages") or []), *driven.found]
         return ReflectUpdate(
             approximation=self._driver.approximation,
@@ -514,7 +516,7 @@ def in_order(
     return [by_text[passage_of(record)] for record in records]
 
 
-def _reflection_of(outcome: Outcome) -> Reflection:
+def _reflection_of(outcome: ReflectionOutcome) -> Reflection:
     return Reflection(
         answer=outcome["answer"],
         raw=outcome["raw"],

@@ -18,25 +18,38 @@ utility 4 or 5. If none is, the best score of all that were used wins.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from crag.errors import ModelError
 from crag.parts import Candidate, Passage, SegmentLimits
 from crag.reflection.cleaning import cleaned, cut, short_answer
-from crag.reflection.driver import AskCandidates, Asked, Judged, Offered, Outcome, Steps
+from crag.reflection.driver import (
+    AskCandidates,
+    Asked,
+    Clock,
+    Judged,
+    Offered,
+    ReflectionOutcome,
+    Steps,
+)
 from crag.reflection.retrieval_decision import Verdict, opening_verdict
-from crag.reflection.scoring import Scored, argmax, critique_of, short_form_score, undesired_tokens
+from crag.reflection.scoring import (
+    CritiqueScores,
+    argmax,
+    critique_of,
+    short_form_score,
+    undesired_tokens,
+)
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import FULLY, NO_RETRIEVAL, OPEN, PARTIALLY, RELEVANT, UTILITY
 from crag.state import Critique, Flag
 
-Clock = Callable[[], float]
 Grade = Literal["high", "medium", "low"]
 """How well a passage serves, judged before the model reads it."""
 
 _NOTHING = Candidate("", None, None, None, 0.0, 0, "end")
-_UNSCORED = Scored(None, None, 0.0, 0.0, 0.0, ("not_generated",))
+_UNSCORED = CritiqueScores(None, None, 0.0, 0.0, 0.0, ("not_generated",))
 _OF_THE_ANSWER: frozenset[Flag] = frozenset({"empty", "cut"})
 
 
@@ -66,7 +79,7 @@ def graded_loop(
     clock: Clock = time.monotonic,
     *,
     own_knowledge: bool = False,
-) -> Steps[Outcome]:
+) -> Steps[ReflectionOutcome]:
     """Answer from one passage after the other, by their `grades`; `clock` returns seconds.
 
     Each passage is used for at most one candidate and has one critique that says what became of
@@ -91,7 +104,7 @@ def _answered(
     clock: Clock,
     *,
     own_knowledge: bool,
-) -> Steps[Outcome]:
+) -> Steps[ReflectionOutcome]:
     loop = _Loop(asked, settings, clock)
     verdict = yield from opening_verdict(asked, settings, short=True)
     yield [Judged((verdict.choice(0, 0),), ())]
@@ -140,7 +153,7 @@ class _Loop:
             draft["why"] = f"the answer without a passage: {why}"
             self._final = GradedAnswer((draft,), draft["text"])
 
-    def outcome(self, verdict: Verdict) -> Outcome:
+    def outcome(self, verdict: Verdict) -> ReflectionOutcome:
         """Return the answer, empty if there is none."""
         final = self._final or GradedAnswer()
         for part in final.parts:
@@ -149,7 +162,7 @@ class _Loop:
         found: list[Flag] = [flag for flag in of_parts if flag in _OF_THE_ANSWER]
         if not final.parts:
             found.append("empty")
-        return Outcome(
+        return ReflectionOutcome(
             answer=final.text,
             raw=final.raw,
             passages=self._offered.records(),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from crag.parts import Candidate, Passage, Probabilities
-from crag.reflection_settings import Compat, ReflectionSettings, Weights
+from crag.reflection_settings import Compat, CritiqueWeights, ReflectionSettings
 from crag.reflection_tokens import (
     CONTINUE,
     FULLY,
@@ -45,7 +45,7 @@ _MISSING: Mapping[Group, Flag] = {
 }
 
 
-class Scored(NamedTuple):
+class CritiqueScores(NamedTuple):
     """The scores of one candidate."""
 
     relevance: float | None
@@ -136,8 +136,8 @@ def score(
     settings: ReflectionSettings,
     *,
     has_passage: bool,
-    weights: Weights | None = None,
-) -> Scored:
+    weights: CritiqueWeights | None = None,
+) -> CritiqueScores:
     """Score a candidate: sequence plus weighted critiques; `weights` replace those of `settings`.
 
     The sources define no score without a passage: it is sequence and utility, with a flag.
@@ -147,28 +147,28 @@ def score(
     utility = _written("utility", candidate.utility, compat, flags)
     total = (sequence if settings.sequence_score else 0.0) + weights.utility * utility
     if not has_passage:
-        return Scored(None, None, utility, sequence, total, (*flags, "no_retrieval_score"))
+        return CritiqueScores(None, None, utility, sequence, total, (*flags, "no_retrieval_score"))
     relevance = _relevance(candidate.relevance or {}, compat, flags)
     support = _written("support", candidate.support, compat, flags)
     total += weights.relevance * relevance + weights.support * support
-    return Scored(relevance, support, utility, sequence, total, tuple(dict.fromkeys(flags)))
+    return CritiqueScores(relevance, support, utility, sequence, total, tuple(dict.fromkeys(flags)))
 
 
 def long_form_score(
     candidate: Candidate, settings: ReflectionSettings, *, has_passage: bool
-) -> Scored:
+) -> CritiqueScores:
     """Score a segment of the long form, with its released quirks where `compat` names them."""
     if "zero_utility" in settings.compat:
         candidate = candidate._replace(utility=None)
     if "fixed_weights" not in settings.compat:
         return score(candidate, settings, has_passage=has_passage)
     settings = settings.model_copy(update={"sequence_score": False})
-    return score(candidate, settings, has_passage=has_passage, weights=Weights())
+    return score(candidate, settings, has_passage=has_passage, weights=CritiqueWeights())
 
 
 def short_form_score(
     candidate: Candidate, settings: ReflectionSettings, *, has_passage: bool
-) -> Scored:
+) -> CritiqueScores:
     """Score a whole answer of the short form, with its released quirk where `compat` names it."""
     without = settings.compat - {"minus_100_relevance"}
     settings = settings.model_copy(update={"compat": without})
@@ -190,7 +190,7 @@ def undesired_tokens(candidate: Candidate, settings: ReflectionSettings) -> list
 
 def critique_of(
     candidate: Candidate,
-    scored: Scored,
+    scored: CritiqueScores,
     passage: tuple[int, Passage] | None,
     *,
     segment: int = 0,

@@ -16,7 +16,7 @@ from crag.reflection.driver import (
     AskPassages,
     Judged,
     Offered,
-    Outcome,
+    ReflectionOutcome,
     Steps,
 )
 from crag.reflection.retrieval_decision import Verdict, opening_verdict
@@ -39,7 +39,7 @@ class _Entry(NamedTuple):
     """The undesired tokens among its critiques."""
 
 
-def short_form(asked: Asked, settings: ReflectionSettings) -> Steps[Outcome]:
+def short_form(asked: Asked, settings: ReflectionSettings) -> Steps[ReflectionOutcome]:
     """Answer with the best of one candidate for each passage; ties go to the earlier passage.
 
     Without passages the answer is generated after ``[No Retrieval]``.
@@ -108,7 +108,9 @@ def _identity(asked: Asked, settings: ReflectionSettings) -> Callable[[str], str
     return released_answer if asked.closed else str
 
 
-def _outcome(entries: Sequence[_Entry], asked: Asked, settings: ReflectionSettings) -> Outcome:
+def _outcome(
+    entries: Sequence[_Entry], asked: Asked, settings: ReflectionSettings
+) -> ReflectionOutcome:
     """Choose the best entry; keys that do not depend on the entries stay empty."""
     running = _running(entries, settings)
     sums = _sums(running) if asked.closed else {}
@@ -116,7 +118,7 @@ def _outcome(entries: Sequence[_Entry], asked: Asked, settings: ReflectionSettin
     _explain(entries, running, best, sums)
     released = "released_text" in settings.compat
     cited = best.critique["passage"]
-    return Outcome(
+    return ReflectionOutcome(
         answer=released_lead(best.answer) if released else best.answer,
         raw=best.critique["text"],
         passages=[],

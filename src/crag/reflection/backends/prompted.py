@@ -155,10 +155,10 @@ _SUPPORT = {"fully": FULLY, "partially": PARTIALLY, "none": NO_SUPPORT}
 
 _UTILITY = {str(grade): token for grade, token in enumerate(UTILITY, start=1)}
 
-Form = TypeVar("Form", bound=BaseModel)
+AnyForm = TypeVar("AnyForm", bound=BaseModel)
 
 
-def filled(form: type[Form], reply: str) -> Form | None:
+def filled(form: type[AnyForm], reply: str) -> AnyForm | None:
     """Read the one JSON object of a reply, or return None if it does not fill in the form.
 
     What a reasoning model wrote before its reply is passed over, as are fences and courtesies.
