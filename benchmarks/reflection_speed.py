@@ -18,9 +18,9 @@ from typing import Any
 
 from evaluator_timing import alternated, hold_to_cores, table, timed
 
-from crag.reflection.backend import Candidate, Passage, Prefix, SegmentLimits, continuations
+from crag.parts import Candidate, Passage, Prefix, SegmentLimits, continuations
 from crag.reflection.backends.transformers import TransformersReflection
-from crag.reflection.tokens import PAD, TOKENS
+from crag.reflection_tokens import PAD, TOKENS
 
 VOCABULARY = 32_000
 PREFIX = Prefix("w1 w2 w3 w4 w5 w6 w7 w8")

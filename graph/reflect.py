@@ -15,11 +15,10 @@ from crag.nodes.beam_step import BeamStep
 from crag.nodes.finish_reflection import FinishReflection
 from crag.nodes.graded_loop import GradedLoop
 from crag.nodes.short_form import ShortForm
-from crag.reflection.backend import ReflectionBackend
-from crag.reflection.records import Choice, Critique
+from crag.parts import ReflectionBackend
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
-from crag.state import Action, Citation, OfferedPassage, Reflection, State, Usage
+from crag.state import Action, Choice, Citation, Critique, OfferedPassage, Reflection, State, Usage
 
 
 class ReflectInput(TypedDict, total=False):

@@ -14,8 +14,7 @@ from crag.nodes.grade import Grade
 from crag.nodes.prepare_passages import PreparePassages
 from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
-from crag.parts import Parts
-from crag.reflection.backend import ReflectionBackend
+from crag.parts import Parts, ReflectionBackend
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import InputState, OpenState, State

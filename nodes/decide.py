@@ -9,12 +9,22 @@ from crag.correction.question import is_open, read_question
 from crag.errors import SettingsError
 from crag.events import Event
 from crag.nodes.open_run import opening
-from crag.reflection.backend import ReflectionBackend
-from crag.reflection.deciding import first_choice
+from crag.parts import ReflectionBackend
 from crag.reflection.driver import Driver, Reflected, asked_of
-from crag.reflection.records import Choice, Critique, SearchRecord
+from crag.reflection.retrieval_decision import first_choice
 from crag.settings import Settings
-from crag.state import FreshEvents, FreshUsage, OfferedPassage, OpenState, Reflection, State, Usage
+from crag.state import (
+    Choice,
+    Critique,
+    FreshEvents,
+    FreshUsage,
+    OfferedPassage,
+    OpenState,
+    Reflection,
+    SearchRecord,
+    State,
+    Usage,
+)
 
 Update = Mapping[str, Any]
 """A `DecideUpdate`, with an `OpeningUpdate` where it opens the run."""
@@ -76,7 +86,7 @@ class Decide:
         decision = DecideUpdate(
             thresholds=None,
             action=None,
-            approximation=self._driver.backend.approximation,
+            approximation=self._driver.approximation,
             choices=[choice],
             passages=[],
             critiques=[],

@@ -5,15 +5,13 @@ from collections.abc import Sequence
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
-from crag.answering.attribution import attributed, cited_whole, numbered_passages
-from crag.answering.citations import validate
+from crag.answering.citations import attributed, numbered_passages, validate, with_number
 from crag.answering.outcome import NOT_FOUND, chat_reply
 from crag.events import Event, EventKind, event
-from crag.reflection.records import Critique, Flag
 from crag.reflection.scoring import argmax
-from crag.reflection.tokens import IRRELEVANT, NO_SUPPORT
+from crag.reflection_tokens import IRRELEVANT, NO_SUPPORT
 from crag.settings import Settings
-from crag.state import Citation, Reflection, State
+from crag.state import Citation, Critique, Flag, Reflection, State
 
 _NODE = "finish_reflection"
 _SHORTENED = "the best answer so far is given"
@@ -81,7 +79,7 @@ def _cited(
     if not settings.cites or "released_citations" in settings.compat:
         return answer, numbered_passages(passages), []
     if settings.form != "long" and passages:
-        answer = cited_whole(answer)
+        answer = with_number(answer, 1)
     answer, citations = attributed(answer, passages)
     checked = validate(answer, citations)
     return checked.answer, citations, checked.links

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from crag.errors import SettingsError
-from crag.reflection.options import Options
+from crag.reflection_settings import ReflectionSettings
 from crag.settings_form import arrange
 from crag.state import Action
 
@@ -139,7 +139,7 @@ class Correction(BaseModel):
     or always the title of the first document (official)."""
 
 
-class Settings(Options, Correction):
+class Settings(ReflectionSettings, Correction):
     """Settings of one run, including every switch that the papers ablate."""
 
     model_config = ConfigDict(json_schema_extra=arrange)

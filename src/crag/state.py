@@ -15,9 +15,55 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from crag.events import Event
-from crag.reflection.records import Choice, Critique, Flag, PassageRecord, SearchRecord
 
 Action = Literal["correct", "incorrect", "ambiguous"]
+RetrievalAction = Literal["retrieve", "continue", "no_retrieve"]
+"""Before a segment: retrieve passages, keep using the last one, or go on without any."""
+Ending = Literal["retrieve", "no_retrieve", "continue", "end", "length"]
+"""How a segment ended: with one of the three Retrieve tokens, with the end of the text, or at the
+limit of tokens."""
+Flag = Literal[
+    "relevance_missing",
+    "support_missing",
+    "utility_missing",
+    "retrieve_missing",
+    "member_missing",
+    "no_support_token",
+    "no_utility_token",
+    "no_sequence_score",
+    "no_retrieval_score",
+    "empty",
+    "cut",
+    "merged",
+    "invented_passage",
+    "no_passages",
+    "duplicate_passages",
+    "passages_used_up",
+    "not_generated",
+    "constraint_fallback",
+    "repeated_segment",
+    "all_removed",
+    "depth_limit",
+    "token_limit",
+    "time_limit",
+    "model_failed",
+]
+"""Something irregular in a reflection, each with a defined result:
+
+- ``…_missing``: no token of a group was seen, or (member) one of its tokens was not seen;
+- ``no_…_token``: the model wrote no critique of that kind, which counts 0;
+- ``no_sequence_score``: the log-probability is not a number, which counts 0;
+- ``no_retrieval_score``: scored without a passage: sequence and utility only;
+- ``empty``: nothing but tokens was generated; such a text never wins against another;
+- ``cut``: the token limit was reached before the text ended;
+- ``merged``: another hypothesis with the same text scored at least as high;
+- ``invented_passage``: the model went on to make up a passage, which is removed;
+- ``no_passages``, ``passages_used_up``: answered without a passage, for lack of one;
+- ``not_generated``: nothing was generated with the passage: IsRel and IsSup None, the rest 0;
+- ``constraint_fallback``: hard constraints left nothing, so the soft ranking counts;
+- ``repeated_segment``, ``all_removed``: assembly left out a segment, or the whole answer;
+- ``…_limit``, ``model_failed``: the search ended early, and the best answer so far is returned.
+"""
 
 
 class Source(TypedDict):
@@ -79,6 +125,108 @@ class PageRecord(TypedDict):
     """Why it was not read."""
     paragraphs: int
     fetched_bytes: int
+
+
+class Choice(TypedDict):
+    """Whether to retrieve before one segment, and why."""
+
+    segment: int
+    """From 0, which is the only one in short form."""
+    hypothesis: int
+    """Place in the beam, from 0."""
+    action: RetrievalAction
+    ratio: float | None
+    """What was compared with delta; None if the mode alone decided, or if it is infinite."""
+    emitted: str
+    probabilities: dict[str, float]
+    """Of the Retrieve tokens that were seen, not normalised."""
+    why: str
+    flags: list[Flag]
+
+
+class Critique(TypedDict):
+    """One candidate: how the model judged it, and what became of it."""
+
+    segment: int
+    hypothesis: int
+    """Place in the beam of the hypothesis that it continues."""
+    passage: int | None
+    """Index into the passages of the run; None without a passage."""
+    title: str
+    text: str
+    """As generated, with tokens."""
+    probabilities: dict[str, dict[str, float]]
+    """Normalised, by group; groups that were not seen are absent."""
+    relevance: float | None
+    """0 to 1; None without passage, or where nothing was generated."""
+    support: float | None
+    """0 to 1; None without passage, or where nothing was generated."""
+    utility: float
+    """-1 to 1."""
+    sequence: float
+    """0 to 1."""
+    total: float
+    kept: bool
+    """Long form: it stayed in the beam. Short form: the same as `chosen`. Poster's rule: it was a
+    candidate for the answer."""
+    chosen: bool
+    """It is part of the answer, or has the same text as one that is."""
+    why: str
+    flags: list[Flag]
+
+
+class PassageRecord(TypedDict):
+    """A passage that was offered to the model."""
+
+    title: str
+    text: str
+
+
+class SegmentRecord(TypedDict):
+    """One segment of a hypothesis."""
+
+    text: str
+    """With tokens, but without the Retrieve token and the passage that came before it."""
+    shown: str
+    """Without tokens."""
+    passage: int | None
+    score: float
+    critique: int
+    """Index of its critique."""
+    is_irrelevant: bool
+    """The model judged its passage irrelevant."""
+    is_unsupported: bool
+    """The model judged it unsupported by its passage."""
+
+
+class HypothesisRecord(TypedDict):
+    """One hypothesis of the beam."""
+
+    before: str
+    """The context of the last segment."""
+    segments: list[SegmentRecord]
+    done: bool
+    ending: Ending
+    """How the last segment ended."""
+
+
+class SearchRecord(TypedDict):
+    """A beam search between two rounds; choices, critiques and passages have keys of their own."""
+
+    depth: int
+    """Rounds so far."""
+    pool: list[HypothesisRecord]
+    """The beam, best first."""
+    static: list[int] | None
+    """Indices of the passages that serve for every segment; None: not retrieved yet."""
+    flags: list[Flag]
+    tokens: int
+    seconds: float
+    """Spent so far."""
+    ended: Flag | None
+    """What ended the search before its depth."""
+    over: bool
+    """No round will follow."""
 
 
 class OfferedPassage(PassageRecord):

@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage
 from crag.graph import build_reflect as _reflect
 from crag.graph import build_self_crag as _self_crag
 from crag.graph import build_self_rag as _self_rag
-from crag.reflection.backend import Candidate, Passage, Prefix
+from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.settings import Settings
 from crag.testing import FakeQuoter, FakeRetriever

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from crag.reflection.backend import Candidate, Passage, Prefix
+from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.prompt_format import candidate_prompt
 from crag.reflection.testing import fake_candidate
-from crag.reflection.tokens import CLOSE, OPEN, RETRIEVAL, TOKENS, without_tokens
+from crag.reflection_tokens import CLOSE, OPEN, RETRIEVAL, TOKENS, without_tokens
 from crag.testing import FakeEvaluator
 from tests.graph.reflective import (
     QUESTION,

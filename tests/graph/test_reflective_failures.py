@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crag.reflection.backend import Candidate, Continuation, Decision, Prefix, SegmentLimits
+from crag.parts import Candidate, Continuation, Decision, Prefix, SegmentLimits
 from crag.reflection.testing import FakeReflection
 from tests.graph.reflective import (
     OWN,

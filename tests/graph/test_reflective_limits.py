@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crag.reflection.backend import Candidate, Passage, Prefix
+from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.testing import fake_candidate
 from tests.graph.reflective import (
     QUESTION,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from crag.reflection.backend import ReflectionBackend
+from crag.parts import ReflectionBackend
 from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.testing import FakeRetriever, FakeSearcher

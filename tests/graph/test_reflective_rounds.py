@@ -9,8 +9,8 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
 from crag.reflection.beam import long_form
-from crag.reflection.exchange import Asked, run
-from crag.reflection.options import Options
+from crag.reflection.driver import Asked, run
+from crag.reflection_settings import ReflectionSettings
 from crag.settings import Settings
 from tests.graph.reflective import build_reflect
 from tests.reflection.random_tables import OPTIONS, PASSAGES, RandomReflection, found_for
@@ -32,7 +32,7 @@ class Finding(BaseRetriever):
 @settings(deadline=None, max_examples=200)
 @given(st.integers(0, 10**9), OPTIONS, st.sampled_from([None, PASSAGES]), st.booleans())
 def test_a_graph_searches_as_the_algorithm_does(
-    seed: int, options: Options, passages: Any, searches: bool
+    seed: int, options: ReflectionSettings, passages: Any, searches: bool
 ) -> None:
     asked = Asked("Who?", "Who?", passages=passages if passages or searches else ())
     alone = options if searches else options.model_copy(update={"segment_retrieval": "static"})

@@ -8,7 +8,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from crag.errors import CragError, QuestionError, SettingsError
-from crag.reflection.backend import Candidate, Passage, Prefix
+from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.testing import fake_candidate, fake_decision
 from crag.testing import FakeRetriever
 from tests.graph.reflective import (

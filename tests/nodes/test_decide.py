@@ -7,7 +7,7 @@ import pytest
 from crag.errors import QuestionError, SettingsError
 from crag.nodes.decide import Decide
 from crag.reflection.testing import FakeReflection, fake_decision
-from crag.reflection.tokens import NO_RETRIEVAL, RETRIEVAL
+from crag.reflection_tokens import NO_RETRIEVAL, RETRIEVAL
 from crag.settings import Settings
 from crag.state import FreshEvents, FreshUsage
 

@@ -6,14 +6,12 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from crag.nodes.finish_reflection import FinishReflection
-from crag.reflection.backend import Passage
-from crag.reflection.critiques import critique_of
-from crag.reflection.options import Options
-from crag.reflection.records import Choice, Critique
-from crag.reflection.scoring import score
+from crag.parts import Passage
+from crag.reflection.scoring import critique_of, score
 from crag.reflection.testing import fake_candidate
+from crag.reflection_settings import ReflectionSettings
 from crag.settings import Settings
-from crag.state import OfferedPassage, Reflection, Source, Strip
+from crag.state import Choice, Critique, OfferedPassage, Reflection, Source, Strip
 
 
 def passage(text: str, *strips: str, title: str = "T") -> OfferedPassage:
@@ -27,7 +25,7 @@ def passage(text: str, *strips: str, title: str = "T") -> OfferedPassage:
 
 def critique(place: int | None = 0, *, segment: int = 0, **shares: Any) -> Critique:
     candidate = fake_candidate("It was Ada.", **shares)
-    scored = score(candidate, Options(), has_passage=place is not None)
+    scored = score(candidate, ReflectionSettings(), has_passage=place is not None)
     shown = None if place is None else (place, Passage("T", "text"))
     made = critique_of(candidate, scored, shown, segment=segment)
     made["chosen"] = True

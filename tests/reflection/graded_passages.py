@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from crag.reflection.backend import Candidate, Passage
-from crag.reflection.exchange import Asked, run
-from crag.reflection.options import Options
-from crag.reflection.poster import Grade, poster_form
-from crag.reflection.records import Outcome
+from crag.parts import Candidate, Passage
+from crag.reflection.driver import Asked, ReflectionOutcome, run
+from crag.reflection.graded_loop import Grade, graded_loop
 from crag.reflection.testing import FakeReflection, fake_candidate
-from crag.reflection.tokens import FULLY, NO_RETRIEVAL, NO_SUPPORT, PARTIALLY
+from crag.reflection_settings import ReflectionSettings
+from crag.reflection_tokens import FULLY, NO_RETRIEVAL, NO_SUPPORT, PARTIALLY
 
 PASSAGES = (Passage("One", "first"), Passage("Two", "second"), Passage("Three", "third"))
 ASKED = Asked("Who?", "Who?", passages=PASSAGES)
 ALL_HIGH: list[Grade] = ["high", "high", "high"]
-ALWAYS = Options(retrieval_mode="always")
+ALWAYS = ReflectionSettings(retrieval_mode="always")
 DRAFT = "I guess.[Utility:4]"
 MIXED = NO_RETRIEVAL + DRAFT
 PARTIAL = {FULLY: 0.1, PARTIALLY: 0.8, NO_SUPPORT: 0.1}
@@ -51,14 +50,14 @@ def so_so(text: str, relevance: float = 0.9) -> Candidate:
 def answer(
     backend: FakeReflection,
     grades: Sequence[Grade],
-    options: Options = ALWAYS,
+    options: ReflectionSettings = ALWAYS,
     asked: Asked = ASKED,
     **more: Any,
-) -> Outcome:
+) -> ReflectionOutcome:
     """Drive the poster's variant over as many passages as there are grades."""
     if asked is ASKED:
         asked = asked._replace(passages=PASSAGES[: len(grades)])
-    return run(poster_form(asked, grades, options, **more), backend, no_search)
+    return run(graded_loop(asked, grades, options, **more), backend, no_search)
 
 
 def asked_for(backend: FakeReflection) -> list[tuple[str, str | None]]:
@@ -70,11 +69,11 @@ def asked_for(backend: FakeReflection) -> list[tuple[str, str | None]]:
     ]
 
 
-def whys(found: Outcome) -> list[str]:
+def whys(found: ReflectionOutcome) -> list[str]:
     """Return what is said about each candidate and passage."""
     return [critique["why"] for critique in found["critiques"]]
 
 
-def chosen(found: Outcome) -> list[int | None]:
+def chosen(found: ReflectionOutcome) -> list[int | None]:
     """Return the passages of what stands in the answer."""
     return [critique["passage"] for critique in found["critiques"] if critique["chosen"]]

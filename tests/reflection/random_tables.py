@@ -6,14 +6,15 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 
-from crag.reflection.backend import Candidate, Decision, Ending, Passage, Prefix
-from crag.reflection.options import Compat, Options
+from crag.parts import Candidate, Decision, Passage, Prefix
 from crag.reflection.testing import FakeReflection
-from crag.reflection.tokens import RELEVANCE, RETRIEVE, SUPPORT, UTILITY
+from crag.reflection_settings import Compat, ReflectionSettings
+from crag.reflection_tokens import RELEVANCE, RETRIEVE, SUPPORT, UTILITY
+from crag.state import Ending
 
 PASSAGES = tuple(Passage(f"T{place}", f"passage {place}.") for place in range(3))
 OPTIONS = st.builds(
-    Options,
+    ReflectionSettings,
     form=st.just("long"),
     retrieval_mode=st.sampled_from(["adaptive", "adaptive", "always", "hard", "never"]),
     delta=st.sampled_from([0.5, 0.2]),

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from crag.reflection.backend import Candidate, Decision, Ending, Passage
+from crag.parts import Candidate, Decision, Passage
 from crag.reflection.beam import long_form
-from crag.reflection.exchange import Asked, run
-from crag.reflection.options import Options
-from crag.reflection.records import Outcome
+from crag.reflection.driver import Asked, ReflectionOutcome, run
 from crag.reflection.testing import FakeReflection, Table, fake_candidate
+from crag.reflection_settings import ReflectionSettings
+from crag.state import Ending
 
 ONE, TWO = Passage("One", "first"), Passage("Two", "second")
 ASKED = Asked("Who?", "who")
@@ -25,8 +25,8 @@ def last(text: str, share: float, **more: Any) -> Candidate:
     return part(text, share, "end", **more)
 
 
-def options_of(*compat: str, **more: Any) -> Options:
-    return Options.model_validate({"retrieval_mode": "always", "compat": compat, **more})
+def options_of(*compat: str, **more: Any) -> ReflectionSettings:
+    return ReflectionSettings.model_validate({"retrieval_mode": "always", "compat": compat, **more})
 
 
 class Searching:
@@ -43,7 +43,9 @@ class Searching:
         return self(query)
 
 
-def answer(backend: Any, options: Options, *passages: Passage, **more: Any) -> Outcome:
+def answer(
+    backend: Any, options: ReflectionSettings, *passages: Passage, **more: Any
+) -> ReflectionOutcome:
     search = Searching(passages or (ONE, TWO))
     return run(long_form(ASKED, options, **more), backend, search)
 

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from crag.reflection.backend import Decision, Prefix
+from crag.parts import Decision, Prefix
 from crag.reflection.beam import long_form
-from crag.reflection.exchange import run
-from crag.reflection.options import Options
+from crag.reflection.driver import run
 from crag.reflection.testing import FakeReflection, Table, fake_decision
+from crag.reflection_settings import ReflectionSettings
 from tests.reflection.scripted import (
     ASKED,
     LEAKED,
@@ -133,7 +133,7 @@ def test_continue_keeps_the_last_passage() -> None:
     table: Table = {("", "second"): part("A.", 0.9, "continue"), ("A.", "second"): last("B.", 0.9)}
     more = Decision({YES: 0.3, NO: 0.1, MORE: 0.6}, MORE)
     backend = adaptive(table, {"A.": more})
-    found = answer(backend, Options())
+    found = answer(backend, ReflectionSettings())
     assert found["answer"] == "A [1]. B [1]."
     assert [passages for _, passages, _ in backend.generated] == [(ONE, TWO), (TWO,)]
     assert backend.generated[1][0] == Prefix("Who?", "A.", TWO, "who")
@@ -147,7 +147,7 @@ def test_without_retrieval_one_candidate_goes_on_and_the_token_stays_in_the_cont
         ("A.[No Retrieval]B.", "first"): last("C.", 0.9),
     }
     backend = adaptive(table, {"A.": fake_decision(0.1)})
-    found = answer(backend, Options(), ONE)
+    found = answer(backend, ReflectionSettings(), ONE)
     assert found["answer"] == "A [1]. B. C [1]."
     assert [len(passages) for _, passages, _ in backend.generated] == [1, 1, 1]
     second = found["critiques"][1]
@@ -159,7 +159,7 @@ def test_without_retrieval_one_candidate_goes_on_and_the_token_stays_in_the_cont
 def test_without_a_passage_there_is_none_to_continue_with() -> None:
     table: Table = {("", None): part("A.", 0.9), ("[No Retrieval]A.", None): last("B.", 0.9)}
     more = Decision({YES: 0.01, NO: 0.3, MORE: 0.6}, MORE)
-    found = answer(FakeReflection(table, otherwise=more), Options())
+    found = answer(FakeReflection(table, otherwise=more), ReflectionSettings())
     assert found["answer"] == "A. B."
     assert [choice["action"] for choice in found["choices"]] == ["no_retrieve"] * 2
 
@@ -172,7 +172,7 @@ def test_hard_mode_follows_the_token_that_ended_the_segment() -> None:
         ("A.B.[No Retrieval]C.", None): last("D.", 0.9),
     }
     backend = FakeReflection(table, otherwise=Decision({YES: 0.4, NO: 0.2}, YES))
-    found = answer(backend, Options(retrieval_mode="hard", beam_width=1))
+    found = answer(backend, ReflectionSettings(retrieval_mode="hard", beam_width=1))
     assert found["answer"] == "A [1]. B [1]. C. D."
     assert len(backend.decided) == 1
     actions = [choice["action"] for choice in found["choices"]]
@@ -181,10 +181,10 @@ def test_hard_mode_follows_the_token_that_ended_the_segment() -> None:
 
 def test_never_generates_the_whole_answer_at_once() -> None:
     backend = FakeReflection({("", None): last("One.\n\nTwo.[Retrieval]Three.", 0.9)})
-    found = answer(backend, Options(retrieval_mode="never"))
+    found = answer(backend, ReflectionSettings(retrieval_mode="never"))
     assert (found["answer"], found["cited"]) == ("One. Two. Three.", [])
     assert [limits.whole_answer for _, _, limits in backend.generated] == [True]
-    compat = Options(retrieval_mode="never", compat=frozenset({"cut_at_blank_line"}))
+    compat = ReflectionSettings(retrieval_mode="never", compat=frozenset({"cut_at_blank_line"}))
     assert answer(backend, compat)["answer"] == "One."
 
 

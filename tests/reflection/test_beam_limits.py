@@ -6,11 +6,11 @@ import json
 import pytest
 
 from crag.errors import ModelError
-from crag.reflection.backend import Candidate, Decision, Passage, Prefix
+from crag.parts import Candidate, Decision, Passage, Prefix
 from crag.reflection.beam import long_form
-from crag.reflection.exchange import Judged, arun, run
-from crag.reflection.options import RELEASED_LONG, Options
+from crag.reflection.driver import Judged, arun, run
 from crag.reflection.testing import FakeReflection, Table, fake_candidate, fake_decision
+from crag.reflection_settings import RELEASED_LONG, ReflectionSettings
 from tests.reflection.scripted import (
     ASKED,
     LEAKED,
@@ -126,13 +126,13 @@ def test_the_released_search_goes_by_the_ending() -> None:
         ("A.B.", "first"): last("C.", 0.9),
     }
     backend = FakeReflection(table, otherwise=fake_decision(0.5))
-    ours = answer(backend, Options(), ONE)
+    ours = answer(backend, ReflectionSettings(), ONE)
     assert ours["answer"] == "A [1]. B [1]. C [1]."
     assert len(backend.decided) == 3
     released = FakeReflection(table, otherwise=fake_decision(0.5))
-    found = answer(released, Options(compat=frozenset({"released_search"})), ONE)
+    found = answer(released, ReflectionSettings(compat=frozenset({"released_search"})), ONE)
     assert (found["answer"], len(released.decided)) == ("A [1]. B [1].", 1)
-    both = Options(compat=frozenset({"released_search", "released_remap"}))
+    both = ReflectionSettings(compat=frozenset({"released_search", "released_remap"}))
     remapped = FakeReflection(table, otherwise=fake_decision(0.5))
     assert answer(remapped, both, ONE)["answer"] == "A [1]. B [1]. C [1]."
     unlikely = FakeReflection(table, {"A.B.": fake_decision(0.1)})
@@ -143,13 +143,13 @@ def test_the_remap_counts_continue_as_retrieval() -> None:
     table: Table = {("", "first"): part("A.", 0.9), ("A.", "second"): last("B.", 0.9)}
     decision = Decision({YES: 0.1, NO: 0.3, MORE: 0.6}, MORE)
     backend = FakeReflection(table, {"A.": decision})
-    found = answer(backend, Options(compat=frozenset({"released_remap"})))
+    found = answer(backend, ReflectionSettings(compat=frozenset({"released_remap"})))
     assert found["choices"][1]["ratio"] == pytest.approx(1.75)
     assert backend.generated[1][1] == (ONE, TWO)
 
 
 def test_all_released_quirks_together_run() -> None:
-    options = Options(accumulation="product", compat=RELEASED_LONG, max_depth=7)
+    options = ReflectionSettings(accumulation="product", compat=RELEASED_LONG, max_depth=7)
     found = answer(FakeReflection({**TREE, **LEAKED}), options)
     assert found["answer"] == "B [1]. leak first [2]."
     refused = FakeReflection({("", None): last("No.\n\nMore.", 0.9)}, otherwise=fake_decision(0.1))
@@ -165,9 +165,9 @@ def test_a_failure_after_the_first_segment_ends_with_what_there_is() -> None:
 
 async def test_async_does_the_same_and_all_is_plain_json() -> None:
     search, told = Searching((ONE, TWO)), list[Judged]()
-    steps = long_form(ASKED, Options())
+    steps = long_form(ASKED, ReflectionSettings())
     found = await arun(steps, FakeReflection(TREE), search.later, told.append)
-    assert found == answer(FakeReflection(TREE), Options())
+    assert found == answer(FakeReflection(TREE), ReflectionSettings())
     assert json.loads(json.dumps(found)) == found
     critiques = [critique for judged in told for critique in judged.critiques]
     assert [critique["text"] for critique in critiques] == [c["text"] for c in found["critiques"]]

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crag.reflection.backend import Candidate, Passage, Prefix
+from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.beam import long_form
-from crag.reflection.exchange import Asked, run
-from crag.reflection.options import Options
-from crag.reflection.records import Outcome
+from crag.reflection.driver import Asked, ReflectionOutcome, run
 from crag.reflection.scoring import long_form_score
 from crag.reflection.testing import FakeReflection, fake_candidate
+from crag.reflection_settings import ReflectionSettings
 
 PASSAGES = [Passage(f"T{place}", f"passage {place}") for place in range(3)]
 TREES = st.integers(0, 10**9)
@@ -58,7 +57,7 @@ def children(tree: Tree, path: Path, passages: Sequence[Passage]) -> list[tuple[
     found = []
     for passage in passages:
         candidate = tree(prefix, passage)
-        score = long_form_score(candidate, Options(), has_passage=True).total
+        score = long_form_score(candidate, ReflectionSettings(), has_passage=True).total
         grown = ((*path[0], candidate.text), (*path[1], score))
         found.append((grown, candidate.ending == "end"))
     return found
@@ -83,8 +82,8 @@ def greedy(tree: Tree, passages: Sequence[Passage], depth: int, how: str) -> Pat
     return path
 
 
-def search(tree: Tree, passages: Sequence[Passage], **values: Any) -> Outcome:
-    options = Options.model_validate({"retrieval_mode": "always", **values})
+def search(tree: Tree, passages: Sequence[Passage], **values: Any) -> ReflectionOutcome:
+    options = ReflectionSettings.model_validate({"retrieval_mode": "always", **values})
     asked = Asked("Who?", "who")
     return run(long_form(asked, options), FakeReflection(tree), lambda _: passages)
 
@@ -121,7 +120,7 @@ def test_the_order_of_siblings_never_matters(
     assert scores_by_text(other) == scores_by_text(one)
 
 
-def scores_by_text(found: Outcome) -> dict[tuple[int, str], tuple[float, bool]]:
+def scores_by_text(found: ReflectionOutcome) -> dict[tuple[int, str], tuple[float, bool]]:
     """Return each candidate's score and fate; texts are unique."""
     scores = {(c["segment"], c["text"]): (c["total"], c["kept"]) for c in found["critiques"]}
     assert len(scores) == len(found["critiques"])

@@ -12,13 +12,12 @@ from langchain_core.documents import Document
 from crag.cli.app import Method
 from crag.events import EventKind
 from crag.graph import build_self_crag, build_self_rag
-from crag.parts import Parts
-from crag.reflection.backend import Candidate, Passage, Prefix
-from crag.reflection.options import RELEASED_LONG, RELEASED_SHORT, Compat, Options
-from crag.reflection.records import Flag
+from crag.parts import Candidate, Parts, Passage, Prefix
 from crag.reflection.testing import FakeReflection, fake_candidate
+from crag.reflection_settings import RELEASED_LONG, RELEASED_SHORT, Compat, ReflectionSettings
 from crag.runtime.environment import Environment
 from crag.settings import Settings, settings_from
+from crag.state import Flag
 from crag.testing import FakeChatModel, FakeEvaluator, FakeQuoter, FakeRetriever
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -63,7 +62,11 @@ def test_every_quirk_is_listed_once() -> None:
 
 def test_every_option_is_listed() -> None:
     named = {name for name, _ in (*OPTIONS, *DEFAULTS)}
-    assert {*Options.model_fields, "self_crag_knowledge"} <= named <= set(Settings.model_fields)
+    assert (
+        {*ReflectionSettings.model_fields, "self_crag_knowledge"}
+        <= named
+        <= set(Settings.model_fields)
+    )
 
 
 def test_every_row_tells_its_option_or_that_there_is_none() -> None:
@@ -114,7 +117,7 @@ def test_the_guide_groups_every_setting_of_reflection() -> None:
     section = GUIDE.partition("## Settings of reflection\n")[2].partition("\n## ")[0]
     named = [name for row in rows(section) for name in NAME.findall(row[0])]
     assert sorted(named) == sorted(
-        [*Options.model_fields, "self_crag_knowledge", "knowledge_title"]
+        [*ReflectionSettings.model_fields, "self_crag_knowledge", "knowledge_title"]
     )
 
 

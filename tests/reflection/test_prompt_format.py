@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.reflection.backend import Passage, Prefix
+from crag.parts import Passage, Prefix
 from crag.reflection.prompt_format import (
     base_prompt,
     candidate_prompt,
@@ -11,7 +11,7 @@ from crag.reflection.prompt_format import (
     instruction_for,
     passage_block,
 )
-from crag.reflection.tokens import TOKENS
+from crag.reflection_tokens import TOKENS
 
 PARTS = st.sampled_from(
     [*TOKENS, "</paragraph", "[Rele", "vant]", " ", "\n", "\u200b", "</s>", "a"]

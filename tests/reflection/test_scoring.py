@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.reflection.backend import Candidate
-from crag.reflection.options import Compat, Options
+from crag.parts import Candidate
 from crag.reflection.scoring import (
     argmax,
     graded,
@@ -21,7 +20,8 @@ from crag.reflection.scoring import (
     short_form_score,
     undesired_tokens,
 )
-from crag.reflection.tokens import GROUPS, TOKENS, UTILITY
+from crag.reflection_settings import Compat, ReflectionSettings
+from crag.reflection_tokens import GROUPS, TOKENS, UTILITY
 
 YES, NO, MORE = "[Retrieval]", "[No Retrieval]", "[Continue to Use Evidence]"
 RELEVANCE = {"[Relevant]": 0.6, "[Irrelevant]": 0.2}
@@ -108,18 +108,18 @@ def test_the_released_remap_counts_continue_and_may_exceed_one() -> None:
 
 
 def test_the_total_is_sequence_plus_weighted_critiques() -> None:
-    scored = score(CANDIDATE, Options(), has_passage=True)
+    scored = score(CANDIDATE, ReflectionSettings(), has_passage=True)
     assert scored[:4] == pytest.approx((REL, SUP, UTIL, 0.5))
     assert scored.total == pytest.approx(0.5 + REL + SUP + 0.5 * UTIL)
     assert scored.flags == ()
     weights = {"weight_relevance": 2, "weight_support": 3, "weight_utility": 0}
-    options = Options.model_validate({**weights, "sequence_score": False})
+    options = ReflectionSettings.model_validate({**weights, "sequence_score": False})
     other = score(CANDIDATE, options, has_passage=True)
     assert other.total == pytest.approx(2 * REL + 3 * SUP)
 
 
 def test_without_a_passage_only_sequence_and_utility_count() -> None:
-    scored = score(CANDIDATE, Options(), has_passage=False)
+    scored = score(CANDIDATE, ReflectionSettings(), has_passage=False)
     assert (scored.relevance, scored.support) == (None, None)
     assert scored.total == pytest.approx(0.5 + 0.5 * UTIL)
     assert scored.flags == ("no_retrieval_score",)
@@ -127,26 +127,26 @@ def test_without_a_passage_only_sequence_and_utility_count() -> None:
 
 def test_critiques_that_were_not_written_count_nothing() -> None:
     bare = CANDIDATE._replace(support=None, utility=None)
-    scored = score(bare, Options(), has_passage=True)
+    scored = score(bare, ReflectionSettings(), has_passage=True)
     assert scored.total == pytest.approx(0.5 + REL)
     assert scored.flags == ("no_utility_token", "no_support_token")
-    blind = score(CANDIDATE._replace(relevance=None), Options(), has_passage=True)
+    blind = score(CANDIDATE._replace(relevance=None), ReflectionSettings(), has_passage=True)
     assert (blind.relevance, blind.flags) == (0.0, ("relevance_missing",))
 
 
 def test_a_missing_relevance_is_no_longer_minus_one_hundred() -> None:
-    compat = Options(compat=frozenset({"minus_100_relevance"}))
+    compat = ReflectionSettings(compat=frozenset({"minus_100_relevance"}))
     seen = CANDIDATE._replace(relevance={"[Irrelevant]": 0.8})
     assert long_form_score(seen, compat, has_passage=True).relevance == pytest.approx(
         -100 / (-100 + 0.8)
     )
-    assert long_form_score(seen, Options(), has_passage=True).relevance == 0
+    assert long_form_score(seen, ReflectionSettings(), has_passage=True).relevance == 0
     assert short_form_score(seen, compat, has_passage=True).relevance == 0
 
 
 def test_utility_counts_in_the_long_form_unless_the_released_fault_is_asked_for() -> None:
-    zero = Options(compat=frozenset({"zero_utility"}))
-    ours = long_form_score(CANDIDATE, Options(), has_passage=True)
+    zero = ReflectionSettings(compat=frozenset({"zero_utility"}))
+    ours = long_form_score(CANDIDATE, ReflectionSettings(), has_passage=True)
     released = long_form_score(CANDIDATE, zero, has_passage=True)
     assert ours.utility == pytest.approx(UTIL)
     assert released.utility == 0
@@ -155,16 +155,16 @@ def test_utility_counts_in_the_long_form_unless_the_released_fault_is_asked_for(
 
 def test_fixed_weights_of_the_released_long_form() -> None:
     weights = {"weight_relevance": 5, "weight_support": 5, "weight_utility": 5}
-    options = Options.model_validate({**weights, "compat": ["fixed_weights"]})
+    options = ReflectionSettings.model_validate({**weights, "compat": ["fixed_weights"]})
     scored = long_form_score(CANDIDATE, options, has_passage=True)
     assert scored.total == pytest.approx(REL + SUP + 0.5 * UTIL)
-    ours = long_form_score(CANDIDATE, Options.model_validate(weights), has_passage=True)
+    ours = long_form_score(CANDIDATE, ReflectionSettings.model_validate(weights), has_passage=True)
     assert ours.total == pytest.approx(0.5 + 5 * (REL + SUP + UTIL))
 
 
 def test_the_released_short_form_counts_utility_fully() -> None:
-    compat = Options(compat=frozenset({"released_utility_weight"}))
-    ours = short_form_score(CANDIDATE, Options(), has_passage=True)
+    compat = ReflectionSettings(compat=frozenset({"released_utility_weight"}))
+    ours = short_form_score(CANDIDATE, ReflectionSettings(), has_passage=True)
     released = short_form_score(CANDIDATE, compat, has_passage=True)
     assert released.total - ours.total == pytest.approx(0.5 * UTIL)
 
@@ -181,9 +181,9 @@ def test_what_a_candidate_says_of_itself_is_the_likeliest_token() -> None:
     assert argmax("support", SUPPORT) == "[Fully supported]"
     assert argmax("support", None) == ""
     unsupported = CANDIDATE._replace(support={"[No support / Contradictory]": 0.4})
-    assert undesired_tokens(CANDIDATE, Options()) == []
-    assert undesired_tokens(unsupported, Options()) == ["[No support / Contradictory]"]
-    strict = Options(undesired=frozenset({"[Irrelevant]", "[Utility:1]"}))
+    assert undesired_tokens(CANDIDATE, ReflectionSettings()) == []
+    assert undesired_tokens(unsupported, ReflectionSettings()) == ["[No support / Contradictory]"]
+    strict = ReflectionSettings(undesired=frozenset({"[Irrelevant]", "[Utility:1]"}))
     assert undesired_tokens(unsupported, strict) == []
 
 
@@ -214,4 +214,4 @@ def test_the_total_is_finite_and_bounded(
     has_passage: bool,
 ) -> None:
     candidate = Candidate("x", relevance, support, utility, mean, 1, "end")
-    assert -0.5 <= score(candidate, Options(), has_passage=has_passage).total <= 3.5
+    assert -0.5 <= score(candidate, ReflectionSettings(), has_passage=has_passage).total <= 3.5

@@ -8,17 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.errors import ModelError
-from crag.reflection.backend import Candidate, Decision, Passage, Prefix
-from crag.reflection.exchange import Asked, Judged, arun, run
-from crag.reflection.options import RELEASED_SHORT, Options
-from crag.reflection.records import Outcome
+from crag.parts import Candidate, Decision, Passage, Prefix
+from crag.reflection.driver import Asked, Judged, ReflectionOutcome, arun, run
 from crag.reflection.short_form import short_form
 from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
+from crag.reflection_settings import RELEASED_SHORT, ReflectionSettings
 
 PASSAGES = [Passage("One", "first"), Passage("Two", "second"), Passage("Three", "third")]
 OPEN = Asked("Who?", "Who?")
 CLOSED = Asked("Who?", "Who?", closed=True)
-ALWAYS = Options(retrieval_mode="always")
+ALWAYS = ReflectionSettings(retrieval_mode="always")
 
 
 class Searching:
@@ -47,10 +46,10 @@ def backend_of(*candidates: Candidate, alone: Candidate | None = None, **more: A
 
 def answer(
     backend: FakeReflection,
-    options: Options = ALWAYS,
+    options: ReflectionSettings = ALWAYS,
     asked: Asked = OPEN,
     passages: list[Passage] | None = None,
-) -> Outcome:
+) -> ReflectionOutcome:
     search = Searching(PASSAGES if passages is None else passages)
     return run(short_form(asked, options), backend, search)
 
@@ -95,7 +94,7 @@ def test_closed_tasks_sum_over_identical_answers() -> None:
 
 
 def test_the_released_post_processing_does_not_strip() -> None:
-    compat = Options(retrieval_mode="always", compat=frozenset({"released_text"}))
+    compat = ReflectionSettings(retrieval_mode="always", compat=frozenset({"released_text"}))
     backend = texts(("true", 0.8), ("[Relevant] false\n", 0.5), ("false[Utility:5]</s>", 0.5))
     assert answer(backend, compat, CLOSED)["answer"] == "true"
     assert answer(texts((" : true[Relevant]", 0.8)), compat, CLOSED)["answer"] == " : true"
@@ -119,7 +118,7 @@ def test_answers_are_cleaned() -> None:
 def test_adaptive_compares_probabilities(share: float, delta: float, retrieves: bool) -> None:
     backend = texts(("A.", 0.5))
     backend = backend_of(fake_candidate("A."), otherwise=fake_decision(share))
-    found = answer(backend, Options(delta=delta))
+    found = answer(backend, ReflectionSettings(delta=delta))
     assert found["answer"] == ("A." if retrieves else "Nobody.")
     assert found["choices"][0]["ratio"] == pytest.approx(share)
     assert found["choices"][0]["action"] == ("retrieve" if retrieves else "no_retrieve")
@@ -127,15 +126,15 @@ def test_adaptive_compares_probabilities(share: float, delta: float, retrieves: 
 
 def test_the_released_ratio_is_inverted_and_not_ours() -> None:
     backend = backend_of(fake_candidate("A."), otherwise=fake_decision(0.9))
-    released = answer(backend, Options(compat=RELEASED_SHORT))
+    released = answer(backend, ReflectionSettings(compat=RELEASED_SHORT))
     assert released["choices"][0]["action"] == "no_retrieve"
     assert released["choices"][0]["ratio"] == pytest.approx(0.0438, abs=1e-4)
-    assert answer(backend, Options())["choices"][0]["action"] == "retrieve"
+    assert answer(backend, ReflectionSettings())["choices"][0]["action"] == "retrieve"
 
 
 def test_unseen_retrieve_tokens_mean_to_retrieve() -> None:
     backend = backend_of(fake_candidate("A."), otherwise=Decision({}, "Paris"))
-    found = answer(backend, Options())
+    found = answer(backend, ReflectionSettings())
     assert found["answer"] == "A."
     assert found["choices"][0]["flags"] == ["retrieve_missing"]
 
@@ -144,12 +143,12 @@ def test_unseen_retrieve_tokens_mean_to_retrieve() -> None:
 def test_hard_follows_the_emitted_token(emitted: str, expected: str) -> None:
     decision = Decision({"[Retrieval]": 0.3, "[No Retrieval]": 0.1}, emitted)
     backend = backend_of(fake_candidate("A."), otherwise=decision)
-    assert answer(backend, Options(retrieval_mode="hard"))["answer"] == expected
+    assert answer(backend, ReflectionSettings(retrieval_mode="hard"))["answer"] == expected
 
 
 def test_never_asks_for_nothing_but_the_answer() -> None:
     search, backend = Searching(PASSAGES), backend_of()
-    found = run(short_form(OPEN, Options(retrieval_mode="never")), backend, search)
+    found = run(short_form(OPEN, ReflectionSettings(retrieval_mode="never")), backend, search)
     assert (found["answer"], found["cited"], found["passages"]) == ("Nobody.", [], [])
     assert (search.queries, backend.decided, len(backend.generated)) == ([], [], 1)
     assert found["critiques"][0]["relevance"] is None
@@ -198,7 +197,7 @@ def test_a_model_that_does_not_stop_is_flagged() -> None:
 
 
 def test_hard_constraints_drop_what_calls_itself_unsupported() -> None:
-    hard = Options(retrieval_mode="always", constraints="hard")
+    hard = ReflectionSettings(retrieval_mode="always", constraints="hard")
     backend = backend_of(
         fake_candidate("A.", relevance=1.0, support=0.4),
         fake_candidate("B.", relevance=0.0, support=0.6),
@@ -213,13 +212,13 @@ def test_hard_constraints_drop_what_calls_itself_unsupported() -> None:
 
 def test_a_failing_back_end_raises() -> None:
     with pytest.raises(ModelError, match="told to fail"):
-        answer(backend_of(fails_after=1), Options())
+        answer(backend_of(fails_after=1), ReflectionSettings())
 
 
 def test_the_outcome_is_plain_json_and_announced() -> None:
     told: list[Judged] = []
     backend = texts(("A.", 0.2), ("B.", 0.8))
-    found = run(short_form(OPEN, Options()), backend, Searching(PASSAGES), told.append)
+    found = run(short_form(OPEN, ReflectionSettings()), backend, Searching(PASSAGES), told.append)
     assert json.loads(json.dumps(found)) == found
     assert [choice["action"] for judged in told for choice in judged.choices] == ["retrieve"]
     assert [c for judged in told for c in judged.critiques] == found["critiques"]
@@ -228,8 +227,8 @@ def test_the_outcome_is_plain_json_and_announced() -> None:
 async def test_async_does_the_same() -> None:
     backend = texts(("A.", 0.2), ("B.", 0.8))
     search = Searching(PASSAGES)
-    assert await arun(short_form(OPEN, Options()), backend, search.later) == answer(
-        backend, Options()
+    assert await arun(short_form(OPEN, ReflectionSettings()), backend, search.later) == answer(
+        backend, ReflectionSettings()
     )
 
 

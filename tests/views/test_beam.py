@@ -5,7 +5,7 @@ from langchain_core.documents import Document
 
 from crag.errors import CragError
 from crag.graph import build_self_rag
-from crag.reflection.backend import Candidate
+from crag.parts import Candidate
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.testing import FakeRetriever
 from crag.views import Walk, critique_table, draw_beam, walk

@@ -1,17 +1,24 @@
-"""Validate what an answer refers to: a citation or link to nothing is removed, and counted."""
+"""Citations of an answer: validation against the strips, and attribution of passages to strips.
+
+A citation or link without a source is removed and reported. An answer that cites whole passages, as
+reflection writes them, is made to cite the strips that the passages consist of.
+"""
 
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crag.state import Citation
+from crag.state import Citation, OfferedPassage, Source, Strip
 
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 _MARK = re.compile(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
+_PASSAGE_MARK = re.compile(r"\[(\d+)\]")
+_WORD = re.compile(r"\w+")
 _LINK = re.compile(r"(!?)\[([^\]\n]*)\]\(\s*<?([^\s)>]*)[^)\n]*\)")
 _ADDRESS = re.compile(r"\b(?:https?|ftp|data|javascript|file):[^\s<>\])\"'”»]+", re.IGNORECASE)
 _AFTER = ".,;:!?"
 _GONE = "(link removed)"
+_SENTENCE_ENDS = ".!?…。！？"
 
 
 class Validated(NamedTuple):
@@ -23,15 +30,15 @@ class Validated(NamedTuple):
     removed: list[int]
     """Numbers that referred to nothing, in the order of the text."""
     links: list[str]
-    """Addresses that stood in no strip, in the order of the text."""
+    """Addresses that occur in no strip, in the order of the text."""
 
 
 def validate(answer: str, available: Sequence[Citation]) -> Validated:
-    """Remove the citations of `answer` whose number is not `available`; code is left alone.
+    """Remove the citations of `answer` whose number is not `available`; code is not changed.
 
-    A link stays if it is the address of a strip's source or stands in a strip: else text from
-    outside could make a model write an address that carries something away. Pictures, which are
-    fetched without a click, never stay.
+    A link is kept only if it is the address of a strip's source or occurs in a strip: otherwise
+    text from outside could make a model write an address that leaks data. Pictures, which load
+    without a click, are always removed.
     """
     known = {citation["number"]: citation for citation in available}
     used: set[int] = set()
@@ -56,7 +63,7 @@ def validate(answer: str, available: Sequence[Citation]) -> Validated:
 
 
 def _without_links(prose: str, available: Sequence[Citation], removed: list[str]) -> str:
-    """Return prose without the links and pictures that no strip holds; note them in `removed`."""
+    """Return prose without links and pictures that no strip has; append them to `removed`."""
 
     def stands(address: str) -> bool:
         return any(address in (entry["source"]["url"], *_addresses(entry)) for entry in available)
@@ -80,3 +87,62 @@ def _without_links(prose: str, available: Sequence[Citation], removed: list[str]
 
 def _addresses(entry: Citation) -> list[str]:
     return [found.rstrip(_AFTER) for found in _ADDRESS.findall(entry["text"])]
+
+
+def with_number(text: str, number: int | None) -> str:
+    """Insert ``[number]`` before the punctuation that ends a sentence; None changes nothing."""
+    if number is None:
+        return text
+    body = text.rstrip(_SENTENCE_ENDS)
+    return f"{body} [{number}]{text[len(body) :]}"
+
+
+def attributed(answer: str, passages: Sequence[OfferedPassage]) -> tuple[str, list[Citation]]:
+    """Replace each ``[n]``, which cites ``passages[n - 1]``, by the number of one of its strips.
+
+    The strip is the one that shares most words with the text since the previous mark, the first of
+    equals. Strips are numbered in the order in which they are cited, and returned in that order. A
+    mark that refers to no passage is removed.
+    """
+    pieces = _PASSAGE_MARK.split(answer)
+    citations: list[Citation] = []
+    for place in range(1, len(pieces), 2):
+        number = int(pieces[place])
+        pieces[place] = ""
+        if 1 <= number <= len(passages):
+            strip = _nearest(pieces[place - 1], passages[number - 1])
+            pieces[place] = f"[{_number(strip, citations)}]"
+    return "".join(pieces), citations
+
+
+def numbered_passages(passages: Sequence[OfferedPassage]) -> list[Citation]:
+    """Return whole passages as citations, numbered in order."""
+    return [
+        Citation(number=number, text=passage["text"], source=_strips(passage)[0]["source"])
+        for number, passage in enumerate(passages, start=1)
+    ]
+
+
+def _nearest(text: str, passage: OfferedPassage) -> Strip:
+    said = _words(text)
+    return max(_strips(passage), key=lambda strip: len(said & _words(strip["text"])))
+
+
+def _number(strip: Strip, citations: list[Citation]) -> int:
+    for citation in citations:
+        if (citation["text"], citation["source"]) == (strip["text"], strip["source"]):
+            return citation["number"]
+    number = len(citations) + 1
+    citations.append(Citation(number=number, text=strip["text"], source=strip["source"]))
+    return number
+
+
+def _strips(passage: OfferedPassage) -> list[Strip]:
+    """Return the strips of a passage; one without strips counts as a strip itself."""
+    source = Source(id=passage["title"], title=passage["title"], url="", position="")
+    own = Strip(text=passage["text"], source=source, score=None, kept=True, reason="")
+    return passage.get("strips") or [own]
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in _WORD.findall(text)}

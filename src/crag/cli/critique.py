@@ -9,8 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from crag.reflection.cleaning import cleaned
-from crag.reflection.records import Choice, Critique
-from crag.state import OfferedPassage
+from crag.state import Choice, Critique, OfferedPassage
 from crag.text.untrusted import without_controls
 
 _COLUMNS = ("IsRel", "IsSup", "IsUse", "seq", "score")

@@ -4,8 +4,7 @@ from typing import cast, get_args
 
 from crag.errors import CragError, SettingsError
 from crag.factory.choice import Choice
-from crag.parts import ChatModel, Evaluator, Quoter
-from crag.reflection.backend import ReflectionBackend
+from crag.parts import ChatModel, Evaluator, Quoter, ReflectionBackend
 from crag.runtime.environment import Environment
 
 _STAND_INS = ("embedded", "prompted")

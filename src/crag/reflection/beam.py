@@ -1,103 +1,218 @@
 """Long form: a beam search over segments (Self-RAG, Algorithm 1 and Sec. 3.3).
 
-For each hypothesis that is not done: decide, ask for passages, generate one segment for each. All
-of a round are scored, hypotheses that say the same are merged, and the best stay, finished ones
-among them. Time, tokens and depth are bounded; what ends the search early is a flag of the outcome.
+A round extends every hypothesis that is not done by one segment:
+
+1. decide whether to retrieve, to continue with the last passage, or neither;
+2. find the passages of each hypothesis;
+3. generate one segment for each passage, those of all hypotheses in one batch;
+4. score the segments, each of which makes a longer hypothesis, a child;
+5. merge children that say the same, and keep the best, with those that were done before.
+
+At the end the segments of the best hypothesis are assembled to an answer with citations. Time,
+tokens and depth are bounded; a flag of the outcome says which bound ended the search early. Between
+two rounds the search can be stored as plain JSON.
 """
 
+import math
 import time
-from collections.abc import Callable, Sequence
-from typing import Self
+from collections.abc import Sequence
+from typing import NamedTuple, Self, cast
 
+from crag.answering.citations import with_number
 from crag.errors import ModelError
-from crag.reflection.assembling import assemble
-from crag.reflection.backend import Candidate, Decision, Prefix, SegmentLimits
-from crag.reflection.deciding import (
+from crag.parts import Candidate, Decision, Passage, Prefix, SegmentLimits
+from crag.reflection.cleaning import cleaned, cut, first_block, released_answer, spaced
+from crag.reflection.driver import (
+    AskCandidates,
+    AskDecision,
+    Asked,
+    AskPassages,
+    Clock,
+    Judged,
+    Offered,
+    ReflectionOutcome,
+    Steps,
+)
+from crag.reflection.retrieval_decision import (
     Verdict,
-    needs_decision,
     needs_next_decision,
     next_verdict,
     opening_verdict,
 )
-from crag.reflection.exchange import Asked, Decide, Generate, Judged, Steps
-from crag.reflection.growing import Child, Task, children_of, kept
-from crag.reflection.hypotheses import Hypothesis
-from crag.reflection.options import Options
-from crag.reflection.records import Choice, Critique, Flag, Outcome, SearchRecord
-from crag.reflection.resuming import Kept, copied, hypothesis_from, record_of
-from crag.reflection.supply import Supply
+from crag.reflection.scoring import argmax, critique_of, long_form_score, undesired_tokens
+from crag.reflection_settings import Accumulation, ReflectionSettings
+from crag.reflection_tokens import CONTINUE, IRRELEVANT, NO_RETRIEVAL, NO_SUPPORT
+from crag.state import (
+    Choice,
+    Critique,
+    Ending,
+    Flag,
+    HypothesisRecord,
+    PassageRecord,
+    SearchRecord,
+    SegmentRecord,
+)
 
-Clock = Callable[[], float]
+
+class Hypothesis(NamedTuple):
+    """A beginning of an answer."""
+
+    before: str = ""
+    """The context of the last segment."""
+    segments: tuple[SegmentRecord, ...] = ()
+    done: bool = False
+    ending: Ending = "retrieve"
+
+    @property
+    def answered(self) -> str:
+        """All segments as the model wrote them: the context of the next one."""
+        if not self.segments:
+            return self.before
+        last = self.segments[-1]
+        return self.before + (NO_RETRIEVAL if last["passage"] is None else "") + last["text"]
+
+    @property
+    def shown(self) -> str:
+        """The text without tokens."""
+        return " ".join(segment["shown"] for segment in self.segments if segment["shown"])
+
+    @property
+    def last_passage(self) -> int | None:
+        """The passage of the last segment."""
+        return self.segments[-1]["passage"] if self.segments else None
+
+    def score(self, accumulation: Accumulation) -> float:
+        """Return the scores of the segments as one number; 0 without any."""
+        scores = [segment["score"] for segment in self.segments]
+        match accumulation:
+            case "sum":
+                return math.fsum(scores)
+            case "mean":
+                return math.fsum(scores) / max(1, len(scores))
+            case "product":
+                return math.prod(scores) if scores else 0.0
 
 
-def long_form(asked: Asked, options: Options, clock: Clock = time.monotonic) -> Steps[Outcome]:
-    """Answer in segments by a beam search; `clock` gives seconds.
+class KeptSearch(NamedTuple):
+    """A search between two rounds, as plain JSON."""
 
-    A `ModelError` after the first segment ends the search with what there is.
+    record: SearchRecord
+    choices: Sequence[Choice]
+    critiques: Sequence[Critique]
+    passages: Sequence[PassageRecord]
+    """In the order in which the records count them."""
+
+
+class _Task(NamedTuple):
+    """A hypothesis to extend."""
+
+    place: int
+    """In the beam."""
+    hypothesis: Hypothesis
+    passages: tuple[int | None, ...]
+    """By index; None for a segment without a passage."""
+    is_whole: bool
+    """Generate the rest of the answer at once, without retrieval."""
+
+
+class _Child(NamedTuple):
+    """A hypothesis after one more segment, or one that was done before (no critique)."""
+
+    hypothesis: Hypothesis
+    critique: Critique | None = None
+    dropped: tuple[str, ...] = ()
+    """The undesired tokens among its critiques."""
+
+
+def long_form(
+    asked: Asked, settings: ReflectionSettings, clock: Clock = time.monotonic
+) -> Steps[ReflectionOutcome]:
+    """Answer in segments by a beam search; `clock` returns seconds.
+
+    A `ModelError` after the first segment ends the search with the best answer so far.
     """
-    search = Search(asked, options, clock)
+    search = BeamSearch(asked, settings, clock)
     while not search.over:
         yield from search.round()
     return search.outcome()
 
 
-class Search:
-    """The beam, and what is written down about it; it can be put away between two rounds."""
+class BeamSearch:
+    """The beam, and the record of all choices and critiques."""
 
-    def __init__(self, asked: Asked, options: Options, clock: Clock = time.monotonic) -> None:
-        self._asked, self._options, self._clock = asked, options, clock
+    def __init__(
+        self, asked: Asked, settings: ReflectionSettings, clock: Clock = time.monotonic
+    ) -> None:
+        self._asked, self._settings, self._clock = asked, settings, clock
         self._began = clock()
         self._depth = 0
         self._pool = [Hypothesis()]
-        self._supply = Supply(asked, options)
+        self._offered = Offered()
+        self._static: list[int] | None = None
+        """Indices of the passages that serve for every segment; None: not retrieved yet."""
         self._choices: list[Choice] = []
         self._critiques: list[Critique] = []
+        self._flags: list[Flag] = []
         self._tokens = 0
         self._ended: Flag | None = None
 
     @classmethod
     def resumed(
-        cls, asked: Asked, options: Options, kept: Kept, clock: Clock = time.monotonic
+        cls,
+        asked: Asked,
+        settings: ReflectionSettings,
+        kept: KeptSearch,
+        clock: Clock = time.monotonic,
     ) -> Self:
-        """Return a search that goes on where `kept` left off; its passages stand for `asked`'s."""
-        search, record = cls(asked, options, clock), kept.record
+        """Return the search that `kept` describes; its passages replace those of `asked`."""
+        search, record = cls(asked, settings, clock), kept.record
         search._began -= record["seconds"]
         search._depth = record["depth"]
-        search._pool = [hypothesis_from(entry) for entry in record["pool"]]
-        search._supply.resume(kept.passages, record["static"])
-        search._choices, search._critiques = list(kept.choices), [*map(copied, kept.critiques)]
-        search._supply.flags, search._tokens = list(record["flags"]), record["tokens"]
+        search._pool = [
+            Hypothesis(one["before"], tuple(one["segments"]), one["done"], one["ending"])
+            for one in record["pool"]
+        ]
+        search._offered.add([Passage(entry["title"], entry["text"]) for entry in kept.passages])
+        search._static = record["static"]
+        search._choices, search._critiques = list(kept.choices), [*map(_copied, kept.critiques)]
+        search._flags, search._tokens = list(record["flags"]), record["tokens"]
         search._ended = record["ended"]
         return search
 
-    def put_away(self) -> Kept:
-        """Return all there is as plain JSON."""
+    def keep(self) -> KeptSearch:
+        """Return the search as plain JSON, which later rounds do not change."""
+        pool = [
+            HypothesisRecord(
+                before=one.before, segments=list(one.segments), done=one.done, ending=one.ending
+            )
+            for one in self._pool
+        ]
         record = SearchRecord(
             depth=self._depth,
-            pool=[record_of(hypothesis) for hypothesis in self._pool],
-            static=self._supply.static,
-            flags=list(self._supply.flags),
+            pool=pool,
+            static=self._static,
+            flags=list(self._flags),
             tokens=self._tokens,
             seconds=self._clock() - self._began,
             ended=self._ended,
             over=self.over,
         )
-        critiques = [copied(critique) for critique in self._critiques]
-        return Kept(record, list(self._choices), critiques, self._supply.offered.records())
+        critiques = [_copied(critique) for critique in self._critiques]
+        return KeptSearch(record, list(self._choices), critiques, self._offered.records())
 
     @property
     def over(self) -> bool:
-        """Say whether no round will follow; there is always a first one."""
+        """Whether no round follows; there is always a first one."""
         if self._depth == 0:
             return False
-        deepest = max(1, self._options.max_depth - ("depth_counts_root" in self._options.compat))
+        deepest = max(1, self._settings.max_depth - ("depth_counts_root" in self._settings.compat))
         done = all(hypothesis.done for hypothesis in self._pool)
         return self._ended is not None or done or self._depth >= deepest
 
     def round(self) -> Steps[None]:
         """Extend every hypothesis that is not done, and keep the best.
 
-        A `ModelError` in the first round is raised, in a later one it ends the search.
+        A `ModelError` is raised in the first round, and ends the search in a later one.
         """
         depth, self._depth = self._depth, self._depth + 1
         try:
@@ -106,7 +221,7 @@ class Search:
             if depth == 0:
                 raise
             self._ended = "model_failed"
-        if not self.over and self._clock() - self._began >= self._options.max_reflection_seconds:
+        if not self.over and self._clock() - self._began >= self._settings.max_reflection_seconds:
             self._ended = "time_limit"
 
     def _extend(self, depth: int) -> Steps[None]:
@@ -116,22 +231,179 @@ class Search:
         if not tasks or room < 1:
             self._ended = "token_limit" if tasks else None
             return
-        answers: list[list[Candidate]] = yield [self._generate(task, room) for task in tasks]
-        children: list[Child] = []
+        answers: list[list[Candidate]] = yield [self._request(task, room) for task in tasks]
+        known, children = len(self._critiques), list[_Child]()
         for task, candidates in zip(tasks, answers, strict=True):
             self._tokens += sum(candidate.tokens for candidate in candidates)
-            first = len(self._critiques) + len(children)
-            children += children_of(task, candidates, self._supply.offered, self._options, first)
-        critiques = self._prune(children)
-        yield [Judged((), tuple(copied(critique) for critique in critiques))]
+            children += self._children(task, candidates)
+        finished = [] if "deepest_level" in self._settings.compat else self._pool
+        done = [_Child(hypothesis) for hypothesis in finished if hypothesis.done]
+        self._pool = [child.hypothesis for child in _pruned([*done, *children], self._settings)]
+        yield [Judged((), tuple(map(_copied, self._critiques[known:])))]
 
-    def outcome(self) -> Outcome:
+    def _verdicts(self, depth: int) -> Steps[dict[int, Verdict]]:
+        """Decide for each place of the beam, and record the choices."""
+        if depth == 0:
+            opening = yield from opening_verdict(self._asked, self._settings, short=False)
+            verdicts = {0: opening}
+        else:
+            verdicts = yield from self._next_verdicts()
+        choices = [verdict.choice(depth, place) for place, verdict in verdicts.items()]
+        self._choices += choices
+        yield [Judged(tuple(choices), ())]
+        return verdicts
+
+    def _next_verdicts(self) -> Steps[dict[int, Verdict]]:
+        """Decide before a later segment; a hypothesis that no segment follows is done."""
+        live = {place: h for place, h in enumerate(self._pool) if not h.done}
+        asking = [p for p, h in live.items() if needs_next_decision(h.ending, self._settings)]
+        decisions: dict[int, Decision] = {}
+        if asking:
+            replies = yield [AskDecision(self._prefix(live[place])) for place in asking]
+            decisions = dict(zip(asking, replies, strict=True))
+        verdicts: dict[int, Verdict] = {}
+        for place, hypothesis in live.items():
+            verdict = next_verdict(
+                decisions.get(place),
+                hypothesis.ending,
+                self._settings,
+                can_continue=hypothesis.last_passage is not None,
+            )
+            if verdict is None:
+                self._pool[place] = hypothesis._replace(done=True)
+            else:
+                verdicts[place] = verdict
+        return verdicts
+
+    def _tasks(self, verdicts: dict[int, Verdict], depth: int) -> Steps[list[_Task]]:
+        """Return each hypothesis with the passages to extend it with."""
+        retrieving = [place for place, verdict in verdicts.items() if verdict.action == "retrieve"]
+        found: dict[int, list[int]] = {}
+        if retrieving:
+            found = yield from self._found(retrieving, is_first=depth == 0)
+        tasks: list[_Task] = []
+        for place, verdict in verdicts.items():
+            hypothesis = self._pool[place]
+            passages: list[int | None] = [None]
+            if verdict.action == "continue":
+                passages = [hypothesis.last_passage]
+            elif verdict.action == "retrieve":
+                passages = self._unused(hypothesis, found[place])
+            tasks.append(_Task(place, hypothesis, tuple(passages), self._is_whole(verdict, depth)))
+        return tasks
+
+    def _found(self, places: Sequence[int], *, is_first: bool) -> Steps[dict[int, list[int]]]:
+        """Return the passages for each place: the same for every segment, or a search for each."""
+        given, is_static = self._asked.passages, self._settings.segment_retrieval == "static"
+        if is_static or (given is not None and is_first):
+            if self._static is None:
+                passages: Sequence[Passage] | None = given
+                if passages is None:
+                    passages = (yield [AskPassages(self._asked.query)])[0]
+                self._static = self._add(passages or ())
+            return dict.fromkeys(places, self._static)
+        found = yield [AskPassages(self._query(self._pool[place])) for place in places]
+        return {place: self._add(passages) for place, passages in zip(places, found, strict=True)}
+
+    def _query(self, hypothesis: Hypothesis) -> str:
+        last = hypothesis.segments[-1]["shown"] if hypothesis.segments else ""
+        return f"{self._asked.query} {last}".strip()
+
+    def _add(self, passages: Sequence[Passage]) -> list[int]:
+        places = self._offered.add(passages)
+        if len(places) < len(passages):
+            self._flags.append("duplicate_passages")
+        return places
+
+    def _unused(self, hypothesis: Hypothesis, places: Sequence[int]) -> list[int | None]:
+        """Return the passages to offer to a hypothesis, or one None if there are none."""
+        skip = self._settings.skip_used_passages
+        used = {segment["passage"] for segment in hypothesis.segments} if skip else set[int]()
+        left: list[int | None] = [place for place in places if place not in used]
+        if not left:
+            self._flags.append("passages_used_up" if places else "no_passages")
+        return left or [None]
+
+    def _is_whole(self, verdict: Verdict, depth: int) -> bool:
+        """Return whether the answer is generated at once: in mode "never", and as released."""
+        released = "released_search" in self._settings.compat and depth == 0
+        return self._settings.retrieval_mode == "never" or (
+            released and verdict.action == "no_retrieve"
+        )
+
+    def _room(self, tasks: Sequence[_Task]) -> int:
+        """Return the limit of tokens for each segment of this round."""
+        count = sum(len(task.passages) for task in tasks)
+        left = (self._settings.max_reflection_tokens - self._tokens) // max(1, count)
+        return min(self._settings.max_segment_tokens, left)
+
+    def _request(self, task: _Task, room: int) -> AskCandidates:
+        is_whole = task.is_whole or "whole_continuation" in self._settings.compat
+        passages = tuple(self._offered[index] for index in task.passages)
+        limits = SegmentLimits(room, is_whole)
+        return AskCandidates(self._prefix(task.hypothesis), passages, limits)
+
+    def _prefix(self, hypothesis: Hypothesis) -> Prefix:
+        passage = self._offered[hypothesis.last_passage]
+        return self._asked.prefix(hypothesis.answered, passage)
+
+    def _children(self, task: _Task, candidates: Sequence[Candidate]) -> list[_Child]:
+        """Extend a hypothesis by each candidate, and record the critiques."""
+        parent, compat = task.hypothesis, self._settings.compat
+        children: list[_Child] = []
+        before = parent.answered
+        for passage, candidate in zip(task.passages, candidates, strict=True):
+            at_retrieval = "whole_continuation" in compat and not task.is_whole
+            text, ending, invented = cut(candidate, at_retrieval=at_retrieval)
+            scored = long_form_score(candidate, self._settings, has_passage=passage is not None)
+            segment = SegmentRecord(
+                text=text,
+                shown=cleaned(text),
+                passage=passage,
+                score=scored.total,
+                critique=len(self._critiques),
+                is_irrelevant=argmax("relevance", candidate.relevance) == IRRELEVANT,
+                is_unsupported=argmax("support", candidate.support) == NO_SUPPORT,
+            )
+            done = task.is_whole or self._ends(candidate, ending)
+            hypothesis = _extended(parent, segment, before=before, done=done, ending=ending)
+            critique = critique_of(
+                candidate._replace(text=text),
+                scored,
+                self._offered.numbered(passage),
+                segment=len(parent.segments),
+                hypothesis=task.place,
+            )
+            found: dict[Flag, bool] = {
+                "empty": not segment["shown"],
+                "cut": ending == "length",
+                "invented_passage": invented,
+            }
+            critique["flags"].extend(flag for flag, is_found in found.items() if is_found)
+            self._critiques.append(critique)
+            dropped = tuple(undesired_tokens(candidate, self._settings))
+            children.append(_Child(hypothesis, critique, dropped))
+            if "sibling_leak" in compat:
+                before = parent.before + text
+        return children
+
+    def _ends(self, candidate: Candidate, ending: Ending) -> bool:
+        """Return whether an answer ends with this candidate."""
+        compat = self._settings.compat
+        goes_on = ending not in ("end", "length")
+        if "released_search" in compat:
+            return ending != "retrieve" and not (goes_on and "released_remap" in compat)
+        # IsUse ends an answer, but in a whole continuation it may follow the part that was cut off.
+        ends = candidate.utility is not None and "whole_continuation" not in compat
+        return ends or not goes_on
+
+    def outcome(self) -> ReflectionOutcome:
         """Return the best hypothesis as an answer."""
         best = self._pool[0]
-        chosen = [self._critiques[segment.critique] for segment in best.segments]
+        chosen = [self._critiques[segment["critique"]] for segment in best.segments]
         for critique in chosen:
             critique["chosen"] = True
-        assembled = assemble(best.segments, self._options)
+        assembled = assemble(best.segments, self._settings)
         found: dict[Flag, bool] = {
             "constraint_fallback": any("constraint_fallback" in c["flags"] for c in chosen),
             "depth_limit": self._ended is None and not best.done,
@@ -140,94 +412,157 @@ class Search:
         }
         ended: list[Flag] = [self._ended] if self._ended else []
         raised: list[Flag] = [flag for flag, is_raised in found.items() if is_raised]
-        flags = dict.fromkeys((*self._supply.flags, *assembled.flags, *ended, *raised))
-        return Outcome(
+        flags = dict.fromkeys((*self._flags, *assembled.flags, *ended, *raised))
+        return ReflectionOutcome(
             answer=assembled.answer,
             raw=best.answered,
-            passages=self._supply.offered.records(),
+            passages=self._offered.records(),
             cited=assembled.cited,
-            score=best.score(self._options.accumulation),
+            score=best.score(self._settings.accumulation),
             choices=self._choices,
             critiques=self._critiques,
             flags=list(flags),
             tokens=self._tokens,
         )
 
-    def _verdicts(self, depth: int) -> Steps[dict[int, Verdict]]:
-        """Decide for each place of the beam; those for which nothing is to follow are done."""
-        live = {place: h for place, h in enumerate(self._pool) if not h.done}
-        asking = [place for place, h in live.items() if self._asks(h)]
-        decisions: dict[int, Decision] = {}
-        if asking:
-            replies = yield [Decide(self._prefix(live[place])) for place in asking]
-            decisions = dict(zip(asking, replies, strict=True))
-        verdicts: dict[int, Verdict] = {}
-        for place, hypothesis in live.items():
-            verdict = self._verdict(hypothesis, decisions.get(place))
-            if verdict is None:
-                self._pool[place] = hypothesis._replace(done=True)
-            else:
-                verdicts[place] = verdict
-        choices = [verdict.choice(depth, place) for place, verdict in verdicts.items()]
-        self._choices += choices
-        yield [Judged(tuple(choices), ())]
-        return verdicts
 
-    def _asks(self, hypothesis: Hypothesis) -> bool:
-        if hypothesis.segments:
-            return needs_next_decision(hypothesis.ending, self._options)
-        return self._asked.decided is None and needs_decision(self._options)
+def _copied(critique: Critique) -> Critique:
+    """Return a copy that does not change when the search goes on."""
+    return cast("Critique", {**critique, "flags": list(critique["flags"])})
 
-    def _verdict(self, hypothesis: Hypothesis, decision: Decision | None) -> Verdict | None:
-        if not hypothesis.segments:
-            return opening_verdict(self._asked.decided, decision, self._options, short=False)
-        can_continue = hypothesis.last_passage is not None
-        return next_verdict(decision, hypothesis.ending, self._options, can_continue=can_continue)
 
-    def _tasks(self, verdicts: dict[int, Verdict], depth: int) -> Steps[list[Task]]:
-        """Give each hypothesis the passages that it is to be extended with."""
-        places = [place for place, verdict in verdicts.items() if verdict.action == "retrieve"]
-        searching = {place: self._pool[place] for place in places}
-        found = yield from self._supply.found(searching, is_first=depth == 0)
-        tasks: list[Task] = []
-        for place, verdict in verdicts.items():
-            hypothesis = self._pool[place]
-            passages: list[int | None] = [None]
-            if verdict.action == "continue":
-                passages = [hypothesis.last_passage]
-            elif verdict.action == "retrieve":
-                passages = self._supply.offer(hypothesis, found[place])
-            tasks.append(Task(place, hypothesis, tuple(passages), self._is_whole(verdict, depth)))
-        return tasks
+def _extended(
+    parent: Hypothesis, segment: SegmentRecord, *, before: str, done: bool, ending: Ending
+) -> Hypothesis:
+    """Return the parent with one more segment; a segment without text ends the parent instead."""
+    if not segment["shown"] and parent.segments:
+        return parent._replace(done=True, ending=ending)
+    done = done or not segment["shown"]
+    return Hypothesis(before, (*parent.segments, segment), done, ending)
 
-    def _is_whole(self, verdict: Verdict, depth: int) -> bool:
-        """Say whether the answer is generated at once: without retrieval, never to be asked."""
-        released = "released_search" in self._options.compat and depth == 0
-        return self._options.retrieval_mode == "never" or (
-            released and verdict.action == "no_retrieve"
-        )
 
-    def _room(self, tasks: Sequence[Task]) -> int:
-        """Return how long each segment of this round may be."""
-        count = sum(len(task.passages) for task in tasks)
-        left = (self._options.max_reflection_tokens - self._tokens) // max(1, count)
-        return min(self._options.max_segment_tokens, left)
+def _pruned(entries: Sequence[_Child], settings: ReflectionSettings) -> list[_Child]:
+    """Return the beam, best first, and record in the critiques what became of each child.
 
-    def _generate(self, task: Task, room: int) -> Generate:
-        is_whole = task.is_whole or "whole_continuation" in self._options.compat
-        passages = tuple(self._supply.offered[index] for index in task.passages)
-        return Generate(self._prefix(task.hypothesis), passages, SegmentLimits(room, is_whole))
+    Hard constraints drop children first, unless nothing would be left; of those that say the same
+    the best is kept; then the best `beam_width` of all.
+    """
+    if settings.constraints == "hard":
+        entries = _unconstrained(entries)
+    different = _distinct([entry.hypothesis for entry in entries], settings.accumulation)
+    for place, entry in enumerate(entries):
+        if place not in different:
+            _conclude(entry, "another hypothesis that says the same scored at least as high")
+            if entry.critique is not None:
+                entry.critique["flags"].append("merged")
+    entries = [entries[place] for place in different]
+    # Hypotheses that say nothing come last; ties keep their order.
+    ranked = sorted(
+        entries,
+        key=lambda one: (not one.hypothesis.shown, -one.hypothesis.score(settings.accumulation)),
+    )
+    for rank, entry in enumerate(ranked, start=1):
+        stays = rank <= settings.beam_width
+        beam = f"a beam of {settings.beam_width}"
+        _conclude(entry, f"place {rank} {'in' if stays else 'beyond'} {beam}", kept=stays)
+    return ranked[: settings.beam_width]
 
-    def _prefix(self, hypothesis: Hypothesis) -> Prefix:
-        passage = self._supply.offered[hypothesis.last_passage]
-        return self._asked.prefix(hypothesis.answered, passage)
 
-    def _prune(self, children: Sequence[Child]) -> list[Critique]:
-        """Let the children compete with what is done, and return their critiques."""
-        finished = [h for h in self._pool if h.done]
-        if "deepest_level" in self._options.compat:
-            finished = []
-        self._pool = [child.hypothesis for child in kept(finished, children, self._options)]
-        critiques = [child.critique for child in children if child.critique is not None]
-        self._critiques += critiques
-        return critiques
+def _unconstrained(entries: Sequence[_Child]) -> list[_Child]:
+    """Drop those with an undesired critique; all are kept if that leaves none."""
+    left = [entry for entry in entries if not entry.dropped]
+    for entry in entries:
+        if entry.critique is None or not entry.dropped:
+            continue
+        if left:
+            _conclude(entry, f"it says {', '.join(entry.dropped)}")
+        else:
+            entry.critique["flags"].append("constraint_fallback")
+    return left or list(entries)
+
+
+def _distinct(pool: Sequence[Hypothesis], accumulation: Accumulation) -> list[int]:
+    """Return the places to keep: of all that say the same the best, of equals the first.
+
+    One that is done and one that is not are never the same.
+    """
+    best: dict[tuple[bool, str], int] = {}
+    for place, hypothesis in enumerate(pool):
+        key = (hypothesis.done, hypothesis.shown)
+        other = best.setdefault(key, place)
+        if hypothesis.score(accumulation) > pool[other].score(accumulation):
+            best[key] = place
+    return sorted(best.values())
+
+
+def _conclude(entry: _Child, why: str, *, kept: bool = False) -> None:
+    if entry.critique is not None:
+        entry.critique["kept"], entry.critique["why"] = kept, why
+
+
+class Assembled(NamedTuple):
+    """An answer, and the passages that its numbers refer to."""
+
+    answer: str
+    cited: list[int]
+    """``[n]`` is the passage ``cited[n - 1]``."""
+    flags: list[Flag]
+
+
+def assemble(segments: Sequence[SegmentRecord], settings: ReflectionSettings) -> Assembled:
+    """Join segments to an answer.
+
+    ``[n]`` is inserted before the full stop of a segment; a passage that is cited again keeps its
+    number. A segment that repeats an earlier one is left out. One whose passage was judged
+    irrelevant, or that was judged unsupported, cites nothing.
+    """
+    if "cut_at_blank_line" in settings.compat and all(s["passage"] is None for s in segments):
+        blocks = [first_block(segment["text"]) for segment in segments]
+        segments = [
+            cast("SegmentRecord", {**segment, "text": block, "shown": cleaned(block)})
+            for segment, block in zip(segments, blocks, strict=True)
+        ]
+    kept = list(segments)
+    if settings.ignore_no_support:
+        kept = [segment for segment in segments if not segment["is_unsupported"]]
+    flags: list[Flag] = ["all_removed"] if segments and not kept else []
+    if "released_citations" in settings.compat:
+        return Assembled(*_released(segments, kept), flags)
+    spoken = [segment for segment in kept if segment["shown"]]
+    unique: dict[str, SegmentRecord] = {}
+    for segment in spoken:
+        unique.setdefault(segment["shown"], segment)
+    if len(unique) < len(spoken):
+        flags.append("repeated_segment")
+    cited: list[int] = []
+    parts = [with_number(shown, _number(segment, cited)) for shown, segment in unique.items()]
+    return Assembled(" ".join(parts), cited, flags)
+
+
+def _number(segment: SegmentRecord, cited: list[int]) -> int | None:
+    """Return the number of the segment's passage in `cited`, to which a new one is added."""
+    passage = segment["passage"]
+    if passage is None or segment["is_irrelevant"] or segment["is_unsupported"]:
+        return None
+    if passage not in cited:
+        cited.append(passage)
+    return cited.index(passage) + 1
+
+
+def _released(
+    segments: Sequence[SegmentRecord], kept: Sequence[SegmentRecord]
+) -> tuple[str, list[int]]:
+    """Number by place among all segments; skipped ones leave the list of passages shorter."""
+    answer, seen, cited = "", set[str](), list[int]()
+    for number, segment in enumerate(segments, start=1):
+        text = released_answer(segment["text"])
+        if segment not in kept or not text or text in seen:
+            continue
+        seen.add(text)
+        if segment["passage"] is None:
+            answer += f"{text} "
+            continue
+        answer += f"{text[:-1]} [{number}]. "
+        cited.append(segment["passage"])
+    answer = spaced(answer).replace(f".{CONTINUE}", " [1]. ")
+    return answer.replace(". [1] ", " [1]. ").strip(), cited

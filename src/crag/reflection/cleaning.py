@@ -1,8 +1,18 @@
-"""From what a reflecting model wrote to what a user reads."""
+"""From the text that a reflecting model wrote to the text that a user reads."""
 
 import re
 
-from crag.reflection.tokens import CLOSE, CONTINUE, OPEN, RETRIEVE, TOKENS, without_tokens
+from crag.parts import Candidate
+from crag.reflection_tokens import (
+    CLOSE,
+    CONTINUE,
+    OPEN,
+    RETRIEVAL,
+    RETRIEVE,
+    TOKENS,
+    without_tokens,
+)
+from crag.state import Ending
 from crag.text.untrusted import neutral
 
 _RELEASED = re.compile(
@@ -13,7 +23,7 @@ _BETWEEN = re.compile(
     rf"{re.escape(OPEN)}.*?(?:{re.escape(CLOSE)}|\Z)|{'|'.join(map(re.escape, RETRIEVE))}",
     re.DOTALL,
 )
-"""What stands between two segments; an invented passage may lack its end."""
+"""What is written between two segments; an invented passage may lack its end."""
 _MISSING_SPACE = re.compile(r"(?<=\w)([.!?])(?=\w)")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
@@ -21,7 +31,7 @@ _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 def cleaned(text: str) -> str:
     """Return the text without tokens, and without passages that the model made up.
 
-    White space is folded. Numbers in brackets lose them, since only assembly writes citations.
+    White space is folded. Numbers in brackets lose the brackets: only assembly writes citations.
     """
     kept = neutral(without_tokens(_BETWEEN.sub(" ", text)))
     return " ".join(kept.split())
@@ -33,8 +43,21 @@ def short_answer(text: str) -> str:
     return text[1:].lstrip() if text.startswith(("#", ":")) else text
 
 
+def cut(candidate: Candidate, *, at_retrieval: bool) -> tuple[str, Ending, bool]:
+    """Return text and ending of a candidate, and whether it went on into an invented passage.
+
+    `at_retrieval` cuts at the first ``[Retrieval]``, for continuations that did not stop there.
+    """
+    text, ending = candidate.text, candidate.ending
+    if at_retrieval:
+        text, found, _ = text.partition(RETRIEVAL)
+        ending = "retrieve" if found else ending
+    text, invented, _ = text.partition(OPEN)
+    return text, ending, bool(invented)
+
+
 def released_answer(text: str) -> str:
-    """Delete what the released script deletes and nothing else: 14 tokens, ends, line breaks."""
+    """Delete exactly what the released script deletes: 14 tokens, ends, line breaks."""
     return _RELEASED.sub("", text)
 
 

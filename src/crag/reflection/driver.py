@@ -1,7 +1,20 @@
-"""What nodes that reflect have in common: they drive an algorithm, and record what it did."""
+"""How an algorithm of Self-RAG is run: its requests, who answers them, and what a node records.
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+Algorithms (short form, beam search, graded loop) are generators. They yield batches of independent
+requests and receive the answers in order, so one implementation serves sync and async callers,
+graph nodes and tests::
+
+    node ─ ReflectionNode.run ─► Driver.run ─► run ◄── requests ── algorithm
+                                                │  ─── answers ──►
+                               back end, retriever, stream
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -13,32 +26,410 @@ from crag.correction.multiple_choice import posed
 from crag.correction.provenance import offered_document
 from crag.errors import ModelError
 from crag.events import Event, event
-from crag.reflection.backend import (
+from crag.parts import (
     Candidate,
     Continuation,
-    Decision,
     Passage,
     Prefix,
     ReflectionBackend,
     SegmentLimits,
+    continuations,
 )
-from crag.reflection.exchange import Asked, Judged, Steps, arun, run
 from crag.reflection.prompt_format import CLOSED, InstructionTask, instruction_for
-from crag.reflection.records import Choice, Critique, Outcome, PassageRecord, SearchRecord
 from crag.reflection.spending import Spending, counting
 from crag.runtime.attempt import Attempt
 from crag.settings import Settings, Task
-from crag.state import OfferedPassage, Reflection, State, Usage
+from crag.state import (
+    Choice,
+    Critique,
+    OfferedPassage,
+    PassageRecord,
+    Reflection,
+    SearchRecord,
+    State,
+    Usage,
+)
 
+
+class Asked(NamedTuple):
+    """What an algorithm is to answer."""
+
+    instruction: str
+    """The instruction field of the prompt: see `crag.reflection.prompt_format`."""
+    query: str
+    """The search query for passages."""
+    closed: bool = False
+    """Short form: the answers form a closed set, so scores of identical ones are summed."""
+    passages: tuple[Passage, ...] | None = None
+    """Passages retrieved before; None: the algorithm requests them when it needs them."""
+    decided: Choice | None = None
+    """Whether to retrieve before the first segment, if that was decided before."""
+
+    def prefix(self, answered: str = "", passage: Passage | None = None) -> Prefix:
+        """Return what the next segment continues, after what was answered so far."""
+        bare = "" if self.query == self.instruction else self.query
+        return Prefix(self.instruction, answered, passage, bare)
+
+
+class AskDecision(NamedTuple):
+    """Request a `Decision`."""
+
+    prefix: Prefix
+
+
+class AskCandidates(NamedTuple):
+    """Request one `Candidate` for each passage."""
+
+    prefix: Prefix
+    passages: tuple[Passage | None, ...]
+    limits: SegmentLimits
+
+
+class AskPassages(NamedTuple):
+    """Request passages, best first."""
+
+    query: str
+
+
+class Judged(NamedTuple):
+    """Report what was decided and judged since the last report; the answer is ignored."""
+
+    choices: tuple[Choice, ...]
+    critiques: tuple[Critique, ...]
+
+
+class ReflectionOutcome(Reflection):
+    """The answer of an algorithm, and how it came about."""
+
+    passages: list[PassageRecord]
+    """Each passage once, in the order in which it first came."""
+    choices: list[Choice]
+    critiques: list[Critique]
+
+
+class Offered:
+    """The passages of a run, each once, in the order in which they first came."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str], int] = {}
+        self._passages: list[Passage] = []
+
+    def add(self, passages: Sequence[Passage]) -> list[int]:
+        """Return the index of each passage, without repetitions.
+
+        Passages are the same if title and text are, up to white space.
+        """
+        return list(dict.fromkeys(self._place(passage) for passage in passages))
+
+    def __getitem__(self, index: int | None) -> Passage | None:
+        return None if index is None else self._passages[index]
+
+    def numbered(self, index: int | None) -> tuple[int, Passage] | None:
+        """Return a passage with its index."""
+        return None if index is None else (index, self._passages[index])
+
+    def records(self) -> list[PassageRecord]:
+        """Return all passages as plain JSON."""
+        return [PassageRecord(title=p.title, text=p.text) for p in self._passages]
+
+    def _place(self, passage: Passage) -> int:
+        key = (" ".join(passage.title.split()), " ".join(passage.text.split()))
+        if key not in self._places:
+            self._places[key] = len(self._passages)
+            self._passages.append(passage)
+        return self._places[key]
+
+
+Request = AskDecision | AskCandidates | AskPassages | Judged
 Result = TypeVar("Result")
-_TASKS: dict[Task, InstructionTask] = {
-    "default": "open", "popqa": "open", "pubhealth": "pubhealth", "arc": "arc",
-    "biography": "biography", "asqa": "asqa",
-}  # fmt: skip
+Reply = TypeVar("Reply")
+Steps = Generator[Sequence[Request], list[Any], Result]
+"""An algorithm: yields batches of requests, receives their answers, returns its result. If a
+request fails with a `ModelError`, the error is raised at its ``yield``."""
+Searcher = Callable[[str], Sequence[Passage]]
+AsyncSearcher = Callable[[str], Awaitable[Sequence[Passage]]]
+Watcher = Callable[[Judged], None]
+Clock = Callable[[], float]
+"""Returns seconds, as `time.monotonic` does."""
+
+
+def run(
+    steps: Steps[Result],
+    backend: ReflectionBackend,
+    search: Searcher,
+    watch: Watcher | None = None,
+) -> Result:
+    """Run an algorithm to its end.
+
+    All decisions of a batch are one call of the back end, and so are all candidates with the same
+    limits, whatever their prefixes: one call for each round of a beam search. Other requests are
+    answered one after the other. If `search` can fail, it returns no passages then; `watch`
+    receives what was decided and judged.
+
+    Raises:
+        ModelError: the back end failed, and the algorithm could not continue without it.
+    """
+    progress = _Progress(steps)
+    while progress.calls is not None:
+        try:
+            answers = [_answers(call, backend, search, watch) for call in progress.calls]
+        except ModelError as error:
+            progress.fail(error)
+        else:
+            progress.send(answers)
+    return progress.result
+
+
+async def arun(
+    steps: Steps[Result],
+    backend: ReflectionBackend,
+    search: AsyncSearcher,
+    watch: Watcher | None = None,
+) -> Result:
+    """Do as `run`, with the calls of a batch concurrently."""
+    progress = _Progress(steps)
+    while progress.calls is not None:
+        waiting = [_aanswers(call, backend, search, watch) for call in progress.calls]
+        # All are awaited even if one fails, so that none keeps running.
+        answers = await asyncio.gather(*waiting, return_exceptions=True)
+        failures = [answer for answer in answers if isinstance(answer, BaseException)]
+        failures.sort(key=lambda failure: isinstance(failure, ModelError))
+        if not failures:
+            progress.send(answers)
+        elif isinstance(failures[0], ModelError):
+            progress.fail(failures[0])
+        else:
+            raise failures[0]
+    return progress.result
+
+
+class _Progress(Generic[Result]):
+    """A generator, the calls it waits for, and its result once it has ended."""
+
+    def __init__(self, steps: Steps[Result]) -> None:
+        self._steps = steps
+        self.result: Result
+        self.calls: list[list[Request]] | None = None
+        """Its requests; those of one list are answered together."""
+        self._places: list[list[int]] = []
+        self._advance(lambda: next(steps))
+
+    def send(self, answers: Sequence[Any]) -> None:
+        """Pass the answers to the generator, in the order of its requests."""
+        placed = {
+            place: answer
+            for places, found in zip(self._places, answers, strict=True)
+            for place, answer in zip(places, found, strict=True)
+        }
+        replies = [placed[place] for place in range(len(placed))]
+        self._advance(lambda: self._steps.send(replies))
+
+    def fail(self, error: ModelError) -> None:
+        self._advance(lambda: self._steps.throw(error))
+
+    def _advance(self, step: Callable[[], Sequence[Request]]) -> None:
+        try:
+            requests = step()
+        except StopIteration as end:
+            self.calls, self.result = None, end.value
+        else:
+            self._places = _together(requests)
+            self.calls = [[requests[place] for place in places] for places in self._places]
+
+
+def _together(requests: Sequence[Request]) -> list[list[int]]:
+    """Return the places of the requests that one call answers, call by call."""
+    calls: dict[Hashable, list[int]] = {}
+    for place, request in enumerate(requests):
+        match request:
+            case AskDecision():
+                calls.setdefault(AskDecision, []).append(place)
+            case AskCandidates(limits=limits):
+                calls.setdefault(limits, []).append(place)
+            case _:
+                calls[place] = [place]
+    return list(calls.values())
+
+
+def _answers(
+    requests: Sequence[Request], backend: ReflectionBackend, search: Searcher, watch: Watcher | None
+) -> list[Any]:
+    """Answer requests by one call."""
+    match requests[0]:
+        case AskDecision():
+            prefixes = _prefixes(requests)
+            with _model_errors():
+                return _one_each("decisions", list(backend.decide(prefixes)), len(prefixes))
+        case AskCandidates(limits=limits):
+            with _model_errors():
+                return _split(requests, backend.candidates(_continuations(requests), limits))
+        case AskPassages(query):
+            return [list(search(query))]
+        case Judged() as judged:
+            return [watch(judged) if watch else None]
+
+
+async def _aanswers(
+    requests: Sequence[Request],
+    backend: ReflectionBackend,
+    search: AsyncSearcher,
+    watch: Watcher | None,
+) -> list[Any]:
+    match requests[0]:
+        case AskDecision():
+            prefixes = _prefixes(requests)
+            with _model_errors():
+                decisions = list(await backend.adecide(prefixes))
+                return _one_each("decisions", decisions, len(prefixes))
+        case AskCandidates(limits=limits):
+            with _model_errors():
+                return _split(requests, await backend.acandidates(_continuations(requests), limits))
+        case AskPassages(query):
+            return [list(await search(query))]
+        case Judged() as judged:
+            return [watch(judged) if watch else None]
+
+
+@contextmanager
+def _model_errors() -> Iterator[None]:
+    """Turn every failure of a back end into a `ModelError`, which algorithms can handle."""
+    with Attempt("reflection") as attempt:
+        yield
+    error = attempt.error
+    if isinstance(error, ModelError):
+        raise error
+    if error is not None:
+        detail = f"{type(error).__name__}: {error}"
+        raise ModelError("reflection", "failed", detail) from None
+
+
+def _prefixes(requests: Sequence[Request]) -> list[Prefix]:
+    return [request.prefix for request in requests if isinstance(request, AskDecision)]
+
+
+def _continuations(requests: Sequence[Request]) -> list[Continuation]:
+    return [
+        one
+        for request in requests
+        if isinstance(request, AskCandidates)
+        for one in continuations(request.prefix, request.passages)
+    ]
+
+
+def _split(requests: Sequence[Request], candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Return the candidates of each request."""
+    counts = [len(request.passages) for request in requests if isinstance(request, AskCandidates)]
+    left = iter(_one_each("candidates", list(candidates), sum(counts)))
+    return [list(islice(left, count)) for count in counts]
+
+
+def _one_each(replies: str, found: list[Reply], count: int) -> list[Reply]:
+    if len(found) != count:
+        asked = "prefixes" if replies == "decisions" else "passages"
+        message = f"it returned {len(found)} {replies} for {count} {asked}"
+        raise ModelError("reflection", "failed", message)
+    return found
+
+
+class Reflected(NamedTuple):
+    """The result of running an algorithm within a node."""
+
+    result: Any
+    """None if the model failed."""
+    found: list[OfferedPassage]
+    """Passages that the algorithm retrieved."""
+    events: list[Event]
+    spending: Spending
+
+
+class Driver:
+    """Run algorithms with one back end and, where they search themselves, one retriever.
+
+    If the back end fails and the algorithm cannot continue, there is no result, and an event whose
+    fallback is `without`. A vector store's retriever is asked for `Settings.k`.
+    """
+
+    def __init__(
+        self,
+        backend: ReflectionBackend,
+        node: str,
+        *,
+        retriever: BaseRetriever | None = None,
+        without: str = "abstain",
+    ) -> None:
+        self._backend, self._node = backend, node
+        self._retriever, self._without = retriever, without
+
+    @property
+    def approximation(self) -> str:
+        """How the back end approximates critiques; empty for a model with the tokens."""
+        return self._backend.approximation
+
+    def run(self, steps: Callable[[], Steps[Result]], settings: Settings) -> Reflected:
+        """Run in the calling thread."""
+        searches = _Searches(self._retriever, self._node, settings)
+        result = None
+        with counting() as spending:
+            try:
+                result = run(steps(), self._backend, searches.search, _stream)
+            except ModelError as error:
+                searches.events.append(event("model_failed", self._node, error, self._without))
+        return Reflected(result, searches.found, searches.events, spending)
+
+    async def arun(self, steps: Callable[[], Steps[Result]], settings: Settings) -> Reflected:
+        """Run without blocking the event loop."""
+        searches = _Searches(self._retriever, self._node, settings)
+        result = None
+        with counting() as spending:
+            try:
+                result = await arun(steps(), self._backend, searches.asearch, _stream)
+            except ModelError as error:
+                searches.events.append(event("model_failed", self._node, error, self._without))
+        return Reflected(result, searches.found, searches.events, spending)
+
+
+class _Searches:
+    """The searches of one run; one that fails finds nothing, and is recorded as an event."""
+
+    def __init__(self, retriever: BaseRetriever | None, node: str, settings: Settings) -> None:
+        self._retriever, self._node, self._k = retriever, node, settings.k
+        takes_k = isinstance(retriever, VectorStoreRetriever)
+        self._options: dict[str, Any] = {"k": settings.k} if takes_k else {}
+        self.found: list[OfferedPassage] = []
+        self.events: list[Event] = []
+
+    def search(self, query: str) -> list[Passage]:
+        documents: list[Document] = []
+        with Attempt("retriever") as attempt:
+            if self._retriever is not None:
+                documents = self._retriever.invoke(query, **self._options)
+        return self._passages(documents, attempt)
+
+    async def asearch(self, query: str) -> list[Passage]:
+        documents: list[Document] = []
+        with Attempt("retriever") as attempt:
+            if self._retriever is not None:
+                documents = await self._retriever.ainvoke(query, **self._options)
+        return self._passages(documents, attempt)
+
+    def _passages(self, documents: Sequence[Document], attempt: Attempt) -> list[Passage]:
+        if attempt.error is not None:
+            fallback = "go on without new passages"
+            self.events.append(event("retrieval_failed", self._node, attempt.error, fallback))
+        kept = [document for document in documents[: self._k] if document.page_content.strip()]
+        offered = [offered_document(document, place) for place, document in enumerate(kept)]
+        self.found += offered
+        return [passage_of(passage) for passage in offered]
+
+
+def _stream(judged: Judged) -> None:
+    """Write what was judged to the stream of mode ``custom``."""
+    choices, critiques = list(judged.choices), list(judged.critiques)
+    get_stream_writer()({"judged": {"choices": choices, "critiques": critiques}})
 
 
 class ReflectUpdate(TypedDict):
-    """Written by the algorithms' nodes; `reflection` is None while a beam search goes on."""
+    """Written by the nodes of all algorithms; `reflection` is None while a beam search goes on."""
 
     approximation: str
     choices: list[Choice]
@@ -50,21 +441,54 @@ class ReflectUpdate(TypedDict):
     usage: Usage
 
 
-class Reflected(NamedTuple):
-    """What came of driving an algorithm."""
+class ReflectionNode(ABC):
+    """A node that runs one algorithm; subclasses say which."""
 
-    result: Any
-    """None if the model failed."""
-    found: list[OfferedPassage]
-    """What was retrieved on the way."""
-    events: list[Event]
-    spending: Spending
+    def __init__(
+        self, backend: ReflectionBackend, node: str, retriever: BaseRetriever | None = None
+    ) -> None:
+        self._driver = Driver(backend, node, retriever=retriever)
+
+    def run(self, state: State, settings: Settings) -> ReflectUpdate:
+        """Run the algorithm in the calling thread."""
+        driven = self._driver.run(lambda: self.steps(state, settings), settings)
+        return self.update(state, driven)
+
+    async def arun(self, state: State, settings: Settings) -> ReflectUpdate:
+        """Run the algorithm without blocking the event loop."""
+        driven = await self._driver.arun(lambda: self.steps(state, settings), settings)
+        return self.update(state, driven)
+
+    @abstractmethod
+    def steps(self, state: State, settings: Settings) -> Steps[Any]:
+        """Return the algorithm for the question and the passages of `state`."""
+
+    def update(self, state: State, driven: Reflected) -> ReflectUpdate:
+        """Return the update for an `ReflectionOutcome`; without a result there is no reflection."""
+        outcome: ReflectionOutcome | None = driven.result
+        known = [*(state.get("passages") or []), *driven.found]
+        return ReflectUpdate(
+            approximation=self._driver.approximation,
+            choices=outcome["choices"] if outcome else state.get("choices", []),
+            passages=in_order(outcome["passages"], known) if outcome else known,
+            critiques=outcome["critiques"] if outcome else [],
+            search=None,
+            reflection=_reflection_of(outcome) if outcome else None,
+            events=driven.events,
+            usage=driven.spending.usage,
+        )
+
+
+_TASKS: dict[Task, InstructionTask] = {
+    "default": "open", "popqa": "open", "pubhealth": "pubhealth", "arc": "arc",
+    "biography": "biography", "asqa": "asqa",
+}  # fmt: skip
 
 
 def asked_of(state: State, settings: Settings) -> Asked:
-    """Say what an algorithm is to answer, with the passages and the decision that are there.
+    """Return what an algorithm is to answer, with the passages and the decision in `state`.
 
-    Where nothing was retrieved because nothing was wanted, a later segment may search.
+    If nothing was retrieved because retrieval was decided against, a later segment may search.
     """
     task, choices, passages = _TASKS[settings.task], state.get("choices"), state.get("passages")
     question, options = posed(state["question"], settings)
@@ -92,24 +516,7 @@ def in_order(
     return [by_text[passage_of(record)] for record in records]
 
 
-def reflected(state: State, driven: Reflected, approximation: str) -> ReflectUpdate:
-    """Write down what an algorithm came to; without result there is no reflection."""
-    outcome: Outcome | None = driven.result
-    known = [*(state.get("passages") or []), *driven.found]
-    return ReflectUpdate(
-        approximation=approximation,
-        choices=outcome["choices"] if outcome else state.get("choices", []),
-        passages=in_order(outcome["passages"], known) if outcome else known,
-        critiques=outcome["critiques"] if outcome else [],
-        search=None,
-        reflection=reflection_of(outcome) if outcome else None,
-        events=driven.events,
-        usage=driven.spending.usage,
-    )
-
-
-def reflection_of(outcome: Outcome) -> Reflection:
-    """Return what is kept of an outcome beside choices, critiques and passages."""
+def _reflection_of(outcome: ReflectionOutcome) -> Reflection:
     return Reflection(
         answer=outcome["answer"],
         raw=outcome["raw"],
@@ -118,130 +525,3 @@ def reflection_of(outcome: Outcome) -> Reflection:
         flags=outcome["flags"],
         tokens=outcome["tokens"],
     )
-
-
-class Driver:
-    """Drive algorithms with one back end and, where they search themselves, one retriever.
-
-    A failure of the back end that an algorithm does not survive leaves no result, and an event
-    whose fallback is `without`. A vector store's retriever is asked for `Settings.k`.
-    """
-
-    def __init__(
-        self,
-        backend: ReflectionBackend,
-        node: str,
-        *,
-        retriever: BaseRetriever | None = None,
-        without: str = "abstain",
-    ) -> None:
-        self.backend: ReflectionBackend = _Held(backend)
-        self._takes_k = isinstance(retriever, VectorStoreRetriever)
-        self._retriever, self._node, self._without = retriever, node, without
-
-    def run(self, steps: Callable[[], Steps[Result]], settings: Settings) -> Reflected:
-        """Drive in the calling thread."""
-        found: list[OfferedPassage] = []
-        events: list[Event] = []
-        result = None
-
-        def search(query: str) -> list[Passage]:
-            documents: list[Document] = []
-            with Attempt("retriever") as attempt:
-                if self._retriever is not None:
-                    documents = self._retriever.invoke(query, **self._options(settings))
-            return self._passages(documents, attempt, settings, (found, events))
-
-        with counting() as spending:
-            try:
-                result = run(steps(), self.backend, search, _tell)
-            except ModelError as error:
-                events.append(event("model_failed", self._node, error, self._without))
-        return Reflected(result, found, events, spending)
-
-    async def arun(self, steps: Callable[[], Steps[Result]], settings: Settings) -> Reflected:
-        """Drive without blocking the event loop."""
-        found: list[OfferedPassage] = []
-        events: list[Event] = []
-        result = None
-
-        async def search(query: str) -> list[Passage]:
-            documents: list[Document] = []
-            with Attempt("retriever") as attempt:
-                if self._retriever is not None:
-                    documents = await self._retriever.ainvoke(query, **self._options(settings))
-            return self._passages(documents, attempt, settings, (found, events))
-
-        with counting() as spending:
-            try:
-                result = await arun(steps(), self.backend, search, _tell)
-            except ModelError as error:
-                events.append(event("model_failed", self._node, error, self._without))
-        return Reflected(result, found, events, spending)
-
-    def _options(self, settings: Settings) -> dict[str, Any]:
-        return {"k": settings.k} if self._takes_k else {}
-
-    def _passages(
-        self,
-        documents: Sequence[Document],
-        attempt: Attempt,
-        settings: Settings,
-        record: tuple[list[OfferedPassage], list[Event]],
-    ) -> list[Passage]:
-        found, events = record
-        if attempt.error is not None:
-            fallback = "go on without new passages"
-            events.append(event("retrieval_failed", self._node, attempt.error, fallback))
-        kept = [document for document in documents[: settings.k] if document.page_content.strip()]
-        offered = [offered_document(document, place) for place, document in enumerate(kept)]
-        found += offered
-        return [passage_of(passage) for passage in offered]
-
-
-class _Held:
-    """A back end whose every failure is a `ModelError`, so that algorithms can go on after it."""
-
-    def __init__(self, backend: ReflectionBackend) -> None:
-        self._backend = backend
-
-    @property
-    def approximation(self) -> str:
-        return self._backend.approximation
-
-    def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
-        with Attempt("reflection") as attempt:
-            return list(self._backend.decide(prefixes))
-        raise _failure(attempt)
-
-    def candidates(
-        self, continuations: Sequence[Continuation], limits: SegmentLimits
-    ) -> list[Candidate]:
-        with Attempt("reflection") as attempt:
-            return list(self._backend.candidates(continuations, limits))
-        raise _failure(attempt)
-
-    async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
-        with Attempt("reflection") as attempt:
-            return list(await self._backend.adecide(prefixes))
-        raise _failure(attempt)
-
-    async def acandidates(
-        self, continuations: Sequence[Continuation], limits: SegmentLimits
-    ) -> list[Candidate]:
-        with Attempt("reflection") as attempt:
-            return list(await self._backend.acandidates(continuations, limits))
-        raise _failure(attempt)
-
-
-def _failure(attempt: Attempt) -> ModelError:
-    error = attempt.error
-    if isinstance(error, ModelError):
-        return error
-    return ModelError("reflection", "failed", f"{type(error).__name__}: {error}")
-
-
-def _tell(judged: Judged) -> None:
-    """Show what was judged to those who stream in mode ``custom``."""
-    choices, critiques = list(judged.choices), list(judged.critiques)
-    get_stream_writer()({"judged": {"choices": choices, "critiques": critiques}})

@@ -7,8 +7,8 @@ Neither instruction nor passage can bring a reflection token or a tag into a pro
 from collections.abc import Mapping
 from typing import Literal
 
-from crag.reflection.backend import Passage, Prefix
-from crag.reflection.tokens import CLOSE, NO_RETRIEVAL, OPEN, RETRIEVAL
+from crag.parts import Passage, Prefix
+from crag.reflection_tokens import CLOSE, NO_RETRIEVAL, OPEN, RETRIEVAL
 from crag.text.untrusted import neutral
 
 InstructionTask = Literal["open", "pubhealth", "arc", "asqa", "biography"]

@@ -1,17 +1,16 @@
 """From probabilities of reflection tokens to scores (Self-RAG, Sec. 3.3 and Appendix A.3).
 
-All is read from probabilities at known positions, nothing from a text, so that a text cannot forge
-a critique.
+Everything is read from probabilities at known positions and nothing from the text, so that a text
+cannot forge a critique.
 """
 
 import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from crag.reflection.backend import Candidate, Probabilities
-from crag.reflection.options import Compat, Options, Weights
-from crag.reflection.records import Flag
-from crag.reflection.tokens import (
+from crag.parts import Candidate, Passage, Probabilities
+from crag.reflection_settings import Compat, CritiqueWeights, ReflectionSettings
+from crag.reflection_tokens import (
     CONTINUE,
     FULLY,
     GROUPS,
@@ -23,6 +22,7 @@ from crag.reflection.tokens import (
     UTILITY,
     Group,
 )
+from crag.state import Critique, Flag
 
 _UNSEEN_LOG_PROBABILITY = -100.0
 _UNSEEN_PROBABILITY = -100.0
@@ -45,7 +45,7 @@ _MISSING: Mapping[Group, Flag] = {
 }
 
 
-class Scored(NamedTuple):
+class CritiqueScores(NamedTuple):
     """The scores of one candidate."""
 
     relevance: float | None
@@ -101,7 +101,7 @@ def graded(
 def retrieve_ratio(probabilities: Probabilities) -> tuple[float, list[Flag]]:
     """Return p(yes) / (p(yes) + p(no)), 0 to 1 (Self-RAG, Appendix A.3).
 
-    0.5 if neither was seen, and flagged.
+    0.5 with a flag if neither was seen.
     """
     yes, no = (_seen(probabilities, token) for token in (RETRIEVAL, NO_RETRIEVAL))
     if yes + no == 0:
@@ -132,52 +132,88 @@ def sequence_score(candidate: Candidate) -> tuple[float, list[Flag]]:
 
 
 def score(
-    candidate: Candidate, options: Options, *, has_passage: bool, weights: Weights | None = None
-) -> Scored:
-    """Score a candidate: sequence plus weighted critiques; `weights` replace those of `options`.
+    candidate: Candidate,
+    settings: ReflectionSettings,
+    *,
+    has_passage: bool,
+    weights: CritiqueWeights | None = None,
+) -> CritiqueScores:
+    """Score a candidate: sequence plus weighted critiques; `weights` replace those of `settings`.
 
-    The sources define no score without a passage: it is sequence and utility, and flagged.
+    The sources define no score without a passage: it is sequence and utility, with a flag.
     """
-    compat, weights = options.compat, weights or options.weights
+    compat, weights = settings.compat, weights or settings.weights
     sequence, flags = sequence_score(candidate)
     utility = _written("utility", candidate.utility, compat, flags)
-    total = (sequence if options.sequence_score else 0.0) + weights.utility * utility
+    total = (sequence if settings.sequence_score else 0.0) + weights.utility * utility
     if not has_passage:
-        return Scored(None, None, utility, sequence, total, (*flags, "no_retrieval_score"))
+        return CritiqueScores(None, None, utility, sequence, total, (*flags, "no_retrieval_score"))
     relevance = _relevance(candidate.relevance or {}, compat, flags)
     support = _written("support", candidate.support, compat, flags)
     total += weights.relevance * relevance + weights.support * support
-    return Scored(relevance, support, utility, sequence, total, tuple(dict.fromkeys(flags)))
+    return CritiqueScores(relevance, support, utility, sequence, total, tuple(dict.fromkeys(flags)))
 
 
-def long_form_score(candidate: Candidate, options: Options, *, has_passage: bool) -> Scored:
-    """Score a segment of the long form, with its quirks if they are asked for."""
-    if "zero_utility" in options.compat:
+def long_form_score(
+    candidate: Candidate, settings: ReflectionSettings, *, has_passage: bool
+) -> CritiqueScores:
+    """Score a segment of the long form, with its released quirks where `compat` names them."""
+    if "zero_utility" in settings.compat:
         candidate = candidate._replace(utility=None)
-    if "fixed_weights" not in options.compat:
-        return score(candidate, options, has_passage=has_passage)
-    options = options.model_copy(update={"sequence_score": False})
-    return score(candidate, options, has_passage=has_passage, weights=Weights())
+    if "fixed_weights" not in settings.compat:
+        return score(candidate, settings, has_passage=has_passage)
+    settings = settings.model_copy(update={"sequence_score": False})
+    return score(candidate, settings, has_passage=has_passage, weights=CritiqueWeights())
 
 
-def short_form_score(candidate: Candidate, options: Options, *, has_passage: bool) -> Scored:
-    """Score a whole answer of the short form, with its quirk if it is asked for."""
-    without = options.compat - {"minus_100_relevance"}
-    options = options.model_copy(update={"compat": without})
-    if "released_utility_weight" not in options.compat:
-        return score(candidate, options, has_passage=has_passage)
-    weights = options.weights._replace(utility=1.0)
-    return score(candidate, options, has_passage=has_passage, weights=weights)
+def short_form_score(
+    candidate: Candidate, settings: ReflectionSettings, *, has_passage: bool
+) -> CritiqueScores:
+    """Score a whole answer of the short form, with its released quirk where `compat` names it."""
+    without = settings.compat - {"minus_100_relevance"}
+    settings = settings.model_copy(update={"compat": without})
+    if "released_utility_weight" not in settings.compat:
+        return score(candidate, settings, has_passage=has_passage)
+    weights = settings.weights._replace(utility=1.0)
+    return score(candidate, settings, has_passage=has_passage, weights=weights)
 
 
-def undesired_tokens(candidate: Candidate, options: Options) -> list[str]:
-    """Return the undesired tokens among those the candidate says of itself."""
+def undesired_tokens(candidate: Candidate, settings: ReflectionSettings) -> list[str]:
+    """Return the undesired tokens among the likeliest ones of the candidate's critiques."""
     said = (
         argmax("relevance", candidate.relevance),
         argmax("support", candidate.support),
         argmax("utility", candidate.utility),
     )
-    return [token for token in said if token in options.undesired]
+    return [token for token in said if token in settings.undesired]
+
+
+def critique_of(
+    candidate: Candidate,
+    scored: CritiqueScores,
+    passage: tuple[int, Passage] | None,
+    *,
+    segment: int = 0,
+    hypothesis: int = 0,
+) -> Critique:
+    """Write down how a candidate was scored; what becomes of it is added later."""
+    return Critique(
+        segment=segment,
+        hypothesis=hypothesis,
+        passage=passage[0] if passage else None,
+        title=passage[1].title if passage else "",
+        text=candidate.text,
+        probabilities=_shares(candidate, has_passage=passage is not None),
+        relevance=scored.relevance,
+        support=scored.support,
+        utility=scored.utility,
+        sequence=scored.sequence,
+        total=scored.total,
+        kept=False,
+        chosen=False,
+        why="",
+        flags=list(scored.flags),
+    )
 
 
 def _relevance(probabilities: Probabilities, compat: frozenset[Compat], flags: list[Flag]) -> float:
@@ -215,3 +251,11 @@ def _seen(probabilities: Probabilities, token: str) -> float:
 
 def _log(p: float) -> float:
     return max(_UNSEEN_LOG_PROBABILITY, math.log(p)) if p > 0 else _UNSEEN_LOG_PROBABILITY
+
+
+def _shares(candidate: Candidate, *, has_passage: bool) -> dict[str, dict[str, float]]:
+    found = {"utility": normalised("utility", candidate.utility or {})}
+    if has_passage:
+        found["relevance"] = normalised("relevance", candidate.relevance or {})
+        found["support"] = normalised("support", candidate.support or {})
+    return {group: shares for group, shares in found.items() if shares}

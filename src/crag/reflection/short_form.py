@@ -8,15 +8,22 @@ largest sum (closed)
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from crag.reflection.backend import Candidate, Passage, SegmentLimits
+from crag.parts import Candidate, Passage, SegmentLimits
 from crag.reflection.cleaning import cleaned, released_answer, released_lead, short_answer
-from crag.reflection.critiques import Offered, critique_of
-from crag.reflection.deciding import Verdict, needs_decision, opening_verdict
-from crag.reflection.exchange import Asked, Decide, Generate, Judged, Retrieve, Steps
-from crag.reflection.options import Options
-from crag.reflection.records import Critique, Flag, Outcome
-from crag.reflection.scoring import short_form_score, undesired_tokens
-from crag.reflection.tokens import OPEN
+from crag.reflection.driver import (
+    AskCandidates,
+    Asked,
+    AskPassages,
+    Judged,
+    Offered,
+    ReflectionOutcome,
+    Steps,
+)
+from crag.reflection.retrieval_decision import Verdict, opening_verdict
+from crag.reflection.scoring import critique_of, short_form_score, undesired_tokens
+from crag.reflection_settings import ReflectionSettings
+from crag.reflection_tokens import OPEN
+from crag.state import Critique, Flag
 
 _OF_THE_ANSWER: frozenset[Flag] = frozenset({"empty", "cut", "constraint_fallback"})
 
@@ -27,32 +34,30 @@ class _Entry(NamedTuple):
     critique: Critique
     tokens: int
     answer: str
-    """What identical answers have in common."""
+    """Post-processed, as answers are compared."""
     dropped: list[str]
-    """The undesired tokens it said of itself."""
+    """The undesired tokens among its critiques."""
 
 
-def short_form(asked: Asked, options: Options) -> Steps[Outcome]:
+def short_form(asked: Asked, settings: ReflectionSettings) -> Steps[ReflectionOutcome]:
     """Answer with the best of one candidate for each passage; ties go to the earlier passage.
 
     Without passages the answer is generated after ``[No Retrieval]``.
     """
     prefix = asked.prefix()
-    asks = asked.decided is None and needs_decision(options)
-    decision = (yield [Decide(prefix)])[0] if asks else None
-    verdict = opening_verdict(asked.decided, decision, options, short=True)
+    verdict = yield from opening_verdict(asked, settings, short=True)
     choices = (verdict.choice(0, 0),)
     yield [Judged(choices, ())]
     offered, flags = Offered(), list[Flag]()
     places = yield from _places(asked, verdict, offered, flags)
     passages = tuple(offered[place] for place in places)
-    limits = SegmentLimits(options.max_segment_tokens, whole_answer=True)
-    candidates: list[Candidate] = (yield [Generate(prefix, passages, limits)])[0]
+    limits = SegmentLimits(settings.max_segment_tokens, whole_answer=True)
+    candidates: list[Candidate] = (yield [AskCandidates(prefix, passages, limits)])[0]
     entries = [
-        _entry(candidate, offered.numbered(place), asked, options)
+        _entry(candidate, offered.numbered(place), asked, settings)
         for candidate, place in zip(candidates, places, strict=True)
     ]
-    outcome = _outcome(entries, asked, options)
+    outcome = _outcome(entries, asked, settings)
     outcome["choices"] = list(choices)
     outcome["passages"] = offered.records()
     outcome["flags"] = list(dict.fromkeys([*flags, *outcome["flags"]]))
@@ -63,12 +68,12 @@ def short_form(asked: Asked, options: Options) -> Steps[Outcome]:
 def _places(
     asked: Asked, verdict: Verdict, offered: Offered, flags: list[Flag]
 ) -> Steps[Sequence[int | None]]:
-    """Return the places of the passages to generate with; one None for none."""
+    """Return the places of the passages to generate with, or one None if there are none."""
     if verdict.action == "no_retrieve":
         return [None]
     found: Sequence[Passage] | None = asked.passages
     if found is None:
-        found = (yield [Retrieve(asked.query)])[0]
+        found = (yield [AskPassages(asked.query)])[0]
     places = offered.add(found or ())
     if len(places) < len(found or ()):
         flags.append("duplicate_passages")
@@ -78,9 +83,12 @@ def _places(
 
 
 def _entry(
-    candidate: Candidate, passage: tuple[int, Passage] | None, asked: Asked, options: Options
+    candidate: Candidate,
+    passage: tuple[int, Passage] | None,
+    asked: Asked,
+    settings: ReflectionSettings,
 ) -> _Entry:
-    scored = short_form_score(candidate, options, has_passage=passage is not None)
+    scored = short_form_score(candidate, settings, has_passage=passage is not None)
     critique = critique_of(candidate, scored, passage)
     if not cleaned(candidate.text):
         critique["flags"].append("empty")
@@ -88,27 +96,29 @@ def _entry(
         critique["flags"].append("cut")
     if OPEN in candidate.text:
         critique["flags"].append("invented_passage")
-    answer = _identity(asked, options)(candidate.text)
-    return _Entry(critique, candidate.tokens, answer, undesired_tokens(candidate, options))
+    answer = _identity(asked, settings)(candidate.text)
+    return _Entry(critique, candidate.tokens, answer, undesired_tokens(candidate, settings))
 
 
-def _identity(asked: Asked, options: Options) -> Callable[[str], str]:
-    """Return the post-processing after which closed answers are compared."""
-    if "released_text" not in options.compat:
+def _identity(asked: Asked, settings: ReflectionSettings) -> Callable[[str], str]:
+    """Return the post-processing by which answers to closed questions are compared."""
+    if "released_text" not in settings.compat:
         return short_answer
     # Answers to open questions keep their tokens there.
     return released_answer if asked.closed else str
 
 
-def _outcome(entries: Sequence[_Entry], asked: Asked, options: Options) -> Outcome:
-    """Let the entries compete; what does not depend on them is left empty."""
-    running = _running(entries, options)
+def _outcome(
+    entries: Sequence[_Entry], asked: Asked, settings: ReflectionSettings
+) -> ReflectionOutcome:
+    """Choose the best entry; keys that do not depend on the entries stay empty."""
+    running = _running(entries, settings)
     sums = _sums(running) if asked.closed else {}
     best = _best(running, sums)
     _explain(entries, running, best, sums)
-    released = "released_text" in options.compat
+    released = "released_text" in settings.compat
     cited = best.critique["passage"]
-    return Outcome(
+    return ReflectionOutcome(
         answer=released_lead(best.answer) if released else best.answer,
         raw=best.critique["text"],
         passages=[],
@@ -121,10 +131,10 @@ def _outcome(entries: Sequence[_Entry], asked: Asked, options: Options) -> Outco
     )
 
 
-def _running(entries: Sequence[_Entry], options: Options) -> list[_Entry]:
-    """Return who competes: none that hard constraints drop, no empty one among others."""
+def _running(entries: Sequence[_Entry], settings: ReflectionSettings) -> list[_Entry]:
+    """Leave out entries that hard constraints drop, and empty ones unless all are."""
     pool = list(entries)
-    if options.constraints == "hard":
+    if settings.constraints == "hard":
         pool = [entry for entry in entries if not entry.dropped]
         if not pool:
             pool = list(entries)

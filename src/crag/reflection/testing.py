@@ -4,17 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 
 from crag.errors import ModelError
-from crag.reflection.backend import (
-    Candidate,
-    Continuation,
-    Decision,
-    Ending,
-    Passage,
-    Prefix,
-    SegmentLimits,
-)
+from crag.parts import Candidate, Continuation, Decision, Passage, Prefix, SegmentLimits
 from crag.reflection.spending import spend
-from crag.reflection.tokens import (
+from crag.reflection_tokens import (
     FULLY,
     IRRELEVANT,
     NO_RETRIEVAL,
@@ -24,7 +16,7 @@ from crag.reflection.tokens import (
     RETRIEVAL,
     UTILITY,
 )
-from crag.state import Usage
+from crag.state import Ending, Usage
 
 __all__ = ["FakeReflection", "fake_candidate", "fake_decision"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crag.errors import CragError
 from crag.reflection.cleaning import cleaned
-from crag.reflection.records import Critique
+from crag.state import Critique
 from crag.views.shown import Picture, shortened
 from crag.views.theme import ACCENT, ACCENT_SOFT, DIM, INK, LINE, PAPER, SOFT, drawing
 from crag.views.walking import Walk

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from crag.reflection.cleaning import cleaned
-from crag.reflection.records import Critique
+from crag.state import Critique
 from crag.views.shown import Table, shortened
 
 _NUMBERS = ["IsRel", "IsSup", "IsUse", "sequence", "score"]

@@ -7,8 +7,16 @@ from typing import Any
 from langchain_core.documents import Document
 
 from crag.events import Event
-from crag.reflection.records import Choice, Critique
-from crag.state import Citation, FoundHit, OfferedPassage, PageRecord, Strip, Thresholds
+from crag.state import (
+    Choice,
+    Citation,
+    Critique,
+    FoundHit,
+    OfferedPassage,
+    PageRecord,
+    Strip,
+    Thresholds,
+)
 from crag.views.critiques import critique_table
 from crag.views.shown import Table, plain, shortened
 

@@ -8,19 +8,12 @@ from typing import Any
 import pytest
 
 from crag.errors import ModelError, SettingsError
-from crag.reflection.backend import (
-    Candidate,
-    Passage,
-    Prefix,
-    ReflectionBackend,
-    SegmentLimits,
-    continuations,
-)
+from crag.parts import Candidate, Passage, Prefix, ReflectionBackend, SegmentLimits, continuations
 from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
-from crag.reflection.exchange import Decide, Generate, Steps, run
+from crag.reflection.driver import AskCandidates, AskDecision, Steps, run
 from crag.reflection.spending import counting
-from crag.reflection.tokens import FULLY, RELEVANT, RETRIEVAL, RETRIEVE, TOKENS
+from crag.reflection_tokens import FULLY, RELEVANT, RETRIEVAL, RETRIEVE, TOKENS
 from tests.loopback import serving
 from tests.reflection.backends.completions_server import CompletionsServer, completing
 from tests.reflection.backends.tiny_llama import (
@@ -121,8 +114,8 @@ def test_a_round_of_several_hypotheses_is_one_request_each(
     server: CompletionsServer, local: TransformersReflection
 ) -> None:
     given = mixed()
-    decided = [Decide(each.prefix) for each in given]
-    generated = [Generate(each.prefix, (each.passage, None), SHORT) for each in given]
+    decided = [AskDecision(each.prefix) for each in given]
+    generated = [AskCandidates(each.prefix, (each.passage, None), SHORT) for each in given]
 
     def steps() -> Steps[list[Any]]:
         return [*(yield decided), *(yield generated)]

@@ -7,22 +7,23 @@ import pytest
 from crag.errors import ModelError
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
-from crag.parts import Quotation, Quoter
-from crag.reflection.backend import (
+from crag.parts import (
     Candidate,
     Continuation,
     Passage,
     Prefix,
+    Quotation,
+    Quoter,
     ReflectionBackend,
     SegmentLimits,
     continuations,
 )
 from crag.reflection.backends.embedded import EmbeddedReflection
 from crag.reflection.cleaning import cleaned
-from crag.reflection.exchange import Asked
-from crag.reflection.options import Options
+from crag.reflection.driver import Asked
 from crag.reflection.scoring import argmax, graded, retrieve_ratio, score
 from crag.reflection.spending import counting
+from crag.reflection_settings import ReflectionSettings
 from crag.state import Strip
 from crag.testing import FakeEvaluator, FakeQuoter
 
@@ -87,7 +88,7 @@ def test_the_packaged_evaluator_finds_the_answer_and_the_passage(
     assert found[1].text.startswith("[Relevant]")
     assert found[1].text.endswith("It was completed in 1889 for the World's Fair."
                                   "[Fully supported][Utility:5]")  # fmt: skip
-    totals = [score(c, Options(), has_passage=True).total for c in found]
+    totals = [score(c, ReflectionSettings(), has_passage=True).total for c in found]
     assert max(totals) == totals[1] > 3
     assert found[2].text == "[Irrelevant][Utility:1]"
     assert found[2].support is None

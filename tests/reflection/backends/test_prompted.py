@@ -10,9 +10,9 @@ from langchain_core.runnables import RunnableLambda
 
 from crag.errors import ModelError, SettingsError
 from crag.generation import load_chat_model
-from crag.parts import ChatModel
-from crag.reflection.backend import (
+from crag.parts import (
     Candidate,
+    ChatModel,
     Continuation,
     Passage,
     Prefix,
@@ -24,7 +24,7 @@ from crag.reflection.backends.prompted import LONGEST_PASSAGE, PromptedReflectio
 from crag.reflection.cleaning import cleaned
 from crag.reflection.scoring import argmax
 from crag.reflection.spending import counting
-from crag.reflection.tokens import FULLY, NO_SUPPORT, PARTIALLY, RETRIEVAL
+from crag.reflection_tokens import FULLY, NO_SUPPORT, PARTIALLY, RETRIEVAL
 from crag.testing import FakeChatModel
 from tests.loopback import serving
 from tests.reflection.backends.replying import ToolCaller, completion, form, passage_of

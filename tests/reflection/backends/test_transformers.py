@@ -9,17 +9,10 @@ from typing import Any
 import pytest
 
 from crag.errors import ModelError, SettingsError
-from crag.reflection.backend import (
-    Candidate,
-    Passage,
-    Prefix,
-    ReflectionBackend,
-    SegmentLimits,
-    continuations,
-)
+from crag.parts import Candidate, Passage, Prefix, ReflectionBackend, SegmentLimits, continuations
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection.spending import counting
-from crag.reflection.tokens import (
+from crag.reflection_tokens import (
     FULLY,
     IRRELEVANT,
     NO_RETRIEVAL,

@@ -9,9 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from crag.reflection.backend import Continuation, Passage, Prefix
+from crag.parts import Continuation, Passage, Prefix
 from crag.reflection.prompt_format import base_prompt
-from crag.reflection.tokens import CONTINUE, PAD, RETRIEVAL, SUPPORT, TOKENS, UTILITY
+from crag.reflection_tokens import CONTINUE, PAD, RETRIEVAL, SUPPORT, TOKENS, UTILITY
 
 ADDED = (*TOKENS, PAD)
 """In the order in which Self-RAG adds them to the vocabulary."""

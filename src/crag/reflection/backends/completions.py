@@ -2,36 +2,22 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import math
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from crag.errors import ModelError, SettingsError
-from crag.reflection.backend import (
-    Candidate,
-    Continuation,
-    Decision,
-    Passage,
-    Prefix,
-    SegmentLimits,
-)
-from crag.reflection.backends.completions_client import (
-    ECHO,
-    RETRIES,
-    TIMEOUT,
-    TOP,
-    CompletionsClient,
-)
-from crag.reflection.backends.completions_wire import (
-    ECHOED,
-    Completion,
-    Names,
-    names_by_number,
-    positions_of,
-    read_names,
-    stop_ids,
-)
-from crag.reflection.backends.reading import (
+from langgraph.constants import TAG_NOSTREAM
+from pydantic import BaseModel, Field, ValidationError
+
+from crag.errors import ModelError, ModelProblem, SettingsError
+from crag.events import redact
+from crag.parts import Candidate, Continuation, Decision, Passage, Prefix, SegmentLimits
+from crag.reflection.backends.candidates import (
     LARGEST_GROUP,
     Position,
     length,
@@ -40,11 +26,71 @@ from crag.reflection.backends.reading import (
     shortest_cut,
 )
 from crag.reflection.prompt_format import candidate_prompt, decision_prompt
-from crag.reflection.tokens import END, RETRIEVE
+from crag.reflection.spending import spend
+from crag.reflection_tokens import END, GROUPS, RETRIEVE, TOKENS
+from crag.state import Usage
+
+if TYPE_CHECKING:
+    from langchain_core.outputs import LLMResult
+    from langchain_openai import OpenAI
+
+TOP = 20
+"""Log-probabilities asked for at each position: what vLLM allows unless told otherwise."""
+
+TIMEOUT = 60.0
+"""Seconds for one request."""
+
+RETRIES = 2
+"""Repetitions after a rate limit, a server error or a timeout, with backoff (the client's own)."""
 
 LONGEST_PASSAGE = 6000
 """Characters; about 1,500 tokens of English, of the 4,096 that Llama 2 reads."""
+
+ECHO: Mapping[str, Any] = {"echo": True}
+"""Ask for the prompt's tokens as well; such a request is not counted as spent."""
+
+ECHOED = (*TOKENS, END)
+"""The prompts whose echo `read_names` reads."""
+
+AS_ID = "token_id:"
+"""What vLLM puts before the number of a token that it was asked to name by number."""
+
+Names = Mapping[str, str]
+"""The reflection token, or `END`, of each token as the server writes it in its replies."""
+
+_SPECIAL = {
+    "skip_special_tokens": False,
+    "spaces_between_special_tokens": False,
+    "return_tokens_as_token_ids": True,
+    "include_stop_str_in_output": True,
+}
+
+_ALL = 1_000_000
+"""Prompts in one request."""
+
+_UNSEEN_SHARE = 0.01
+
+_LONGEST = 300
+"""Characters of the server's own words."""
+
+
 _logger = logging.getLogger(__name__)
+
+
+class _LogProbabilities(BaseModel):
+    """Of the tokens of one completion; the lists are parallel."""
+
+    tokens: list[str]
+    token_logprobs: list[float | None]
+    top_logprobs: list[dict[str, float] | None] = Field(default_factory=list)
+
+
+class Completion(BaseModel):
+    """One completion of a reply."""
+
+    text: str
+    finish_reason: str | None
+    logprobs: _LogProbabilities
 
 
 class CompletionsReflection:
@@ -210,7 +256,7 @@ class CompletionsReflection:
     def _looked_up(self) -> Names | None:
         if self._tokenizer is None:
             return None
-        from crag.reflection.backends.language_model import load_tokenizer, names_of
+        from crag.reflection.backends.transformers import load_tokenizer, names_of
 
         return names_by_number(names_of(load_tokenizer(str(self._tokenizer))))
 
@@ -225,3 +271,245 @@ def _segment(text: str, positions: Sequence[Position], limits: SegmentLimits) ->
     end = length(positions, limits)
     ender = positions[end].token if end < len(positions) else END
     return text.partition(ender)[0]
+
+
+class CompletionsClient:
+    """Ask one model of the server at `base_url`; `api_key` goes before OPENAI_API_KEY."""
+
+    def __init__(  # noqa: PLR0913 - the options of the back end
+        self,
+        model: str,
+        base_url: str,
+        api_key: str | None,
+        *,
+        top: int,
+        timeout: float,
+        retries: int,
+    ) -> None:
+        self._model, self._base_url = model, base_url
+        self._key = api_key or os.environ.get("OPENAI_API_KEY", "")
+        self._top, self._timeout, self._retries = top, timeout, retries
+
+    @property
+    def host(self) -> str:
+        """The server's name, without what a URL may hold beside it."""
+        return urlsplit(self._base_url).hostname or ""
+
+    def ask(
+        self, prompts: Sequence[str], most: int, further: Mapping[str, Any]
+    ) -> list[Completion]:
+        """Return one completion for each prompt, by one request of at most `most` tokens each.
+
+        `further` are options beyond OpenAI's; `ECHO` asks for the prompts as well.
+
+        Raises:
+            ModelError: the request failed, or the reply has no log-probabilities.
+        """
+        try:
+            result = self._openai.generate(list(prompts), **_request(most, further))
+        except faults() as error:
+            raise self._error(error) from None  # The cause may spell out the key.
+        return self._read(result, prompts, further)
+
+    async def aask(
+        self, prompts: Sequence[str], most: int, further: Mapping[str, Any]
+    ) -> list[Completion]:
+        """Do as `ask` without blocking the event loop."""
+        try:
+            result = await self._openai.agenerate(list(prompts), **_request(most, further))
+        except faults() as error:
+            raise self._error(error) from None
+        return self._read(result, prompts, further)
+
+    def _read(
+        self, result: "LLMResult", prompts: Sequence[str], further: Mapping[str, Any]
+    ) -> list[Completion]:
+        if further is not ECHO:
+            spend(_usage(result))
+        found = [one for several in result.generations for one in several]
+        if len(found) != len(prompts):
+            problem = f"the reply has {len(found)} completions for {len(prompts)} prompts"
+            raise ModelError(self._model, "failed", problem)
+        return [read_completion(self._model, one.text, one.generation_info) for one in found]
+
+    def _error(self, error: Exception) -> ModelError:
+        return model_error(error, self._model, self.host, self._key)
+
+    @cached_property
+    def _openai(self) -> "OpenAI":
+        from langchain_openai import OpenAI
+        from pydantic import SecretStr
+
+        return OpenAI(
+            model=self._model,
+            base_url=self._base_url,
+            api_key=SecretStr(self._key or "not-needed"),
+            temperature=0,
+            logprobs=self._top,
+            batch_size=_ALL,
+            cache=False,
+            timeout=self._timeout,
+            max_retries=self._retries,
+            tags=[TAG_NOSTREAM],
+        )
+
+
+def _request(most: int, further: Mapping[str, Any]) -> dict[str, Any]:
+    return {"max_tokens": most, "extra_body": {**_SPECIAL, **further}}
+
+
+def _usage(result: "LLMResult") -> Usage:
+    counted = (result.llm_output or {}).get("token_usage") or {}
+    usage = Usage(llm_calls=1)
+    if counted:
+        usage["input_tokens"] = int(counted.get("prompt_tokens") or 0)
+        usage["output_tokens"] = int(counted.get("completion_tokens") or 0)
+    return usage
+
+
+def read_completion(model: str, text: object, information: Mapping[str, Any] | None) -> Completion:
+    """Read a completion from its text and what LangChain kept beside it.
+
+    Raises:
+        ModelError: it has no log-probabilities, or is not of the known form.
+    """
+    found = dict(information or {})
+    if found.get("logprobs") is None:
+        problem = (
+            "the reply has no log-probabilities, without which there is no reflection. Use a "
+            "server whose completions have them (vLLM does), or prompted reflection"
+        )
+        raise ModelError(model, "failed", problem)
+    try:
+        return Completion.model_validate(found | {"text": text})
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        problem = f"the reply is no completion with log-probabilities: {where} is malformed"
+        raise ModelError(model, "failed", problem) from None
+
+
+def positions_of(model: str, completion: Completion, names: Names) -> list[Position]:
+    """Return the generated tokens; a reflection token that the server did not list is not seen.
+
+    Raises:
+        ModelError: the server lists fewer tokens at a position than the largest group has.
+    """
+    told = completion.logprobs
+    if not len(told.tokens) == len(told.token_logprobs) == len(told.top_logprobs):
+        problem = "the reply is malformed: its lists of log-probabilities differ in length"
+        raise ModelError(model, "failed", problem)
+    listed = max((len(top or {}) for top in told.top_logprobs), default=LARGEST_GROUP)
+    if listed < LARGEST_GROUP:
+        problem = (
+            f"the server lists {listed} log-probabilities for each token, but a group of "
+            f"reflection tokens has {LARGEST_GROUP}. Allow more (vLLM: --max-logprobs 20)"
+        )
+        raise ModelError(model, "failed", problem)
+    return [
+        _position(token, own, top or {}, names)
+        for token, own, top in zip(told.tokens, told.token_logprobs, told.top_logprobs, strict=True)
+    ]
+
+
+def read_names(model: str, echoes: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Learn how a server names reflection tokens from its echo of `ECHOED`, one list for each.
+
+    An echo is what the tokenizer puts before every text, the token, and one generated token.
+
+    Raises:
+        ModelError: a token is not a single one there, or the server does not echo.
+    """
+    if any(len(echo) < 2 for echo in echoes):  # noqa: PLR2004 - the token and one generated
+        problem = (
+            "the server does not echo prompts, so how it names reflection tokens cannot be "
+            "learned. Give `tokenizer`: a folder or hub id with the model's tokenizer"
+        )
+        raise ModelError(model, "unknown", problem)
+    required = echoes[: len(TOKENS)]
+    common = len(
+        list(takewhile(lambda column: len(set(column)) == 1, zip(*required, strict=False)))
+    )
+    pieces = [list(echo[common:-1]) for echo in echoes]
+    split = [token for token, piece in zip(TOKENS, pieces, strict=False) if len(piece) != 1]
+    if split or len({piece[0] for piece in pieces[: len(TOKENS)]}) < len(TOKENS):
+        problem = (
+            f"its tokenizer has no single token for {', '.join(split) or 'each reflection token'}; "
+            "serve a model that was trained with Self-RAG's tokens (such as "
+            "selfrag/selfrag_llama2_7b), or use prompted reflection"
+        )
+        raise ModelError(model, "unknown", problem)
+    return {piece[0]: token for token, piece in zip(ECHOED, pieces, strict=True) if len(piece) == 1}
+
+
+def names_by_number(ids: Mapping[int, str]) -> dict[str, str]:
+    """Return the names for a known tokenizer, by number and for servers that tell strings."""
+    return {f"{AS_ID}{number}": token for number, token in ids.items()} | {
+        token: token for token in ids.values()
+    }
+
+
+def stop_ids(names: Names, stops: Sequence[str]) -> list[int]:
+    """Return the numbers of the tokens to stop at, as far as the server tells numbers."""
+    return [
+        int(name.removeprefix(AS_ID))
+        for name, token in names.items()
+        if token in stops and name.startswith(AS_ID)
+    ]
+
+
+def _position(token: str, own: float | None, top: Mapping[str, float], names: Names) -> Position:
+    reflecting = {names[name]: value for name, value in top.items() if name in names}
+    if token in names and own is not None:
+        reflecting[names[token]] = own
+    position = Position(names.get(token, ""), min(0.0, own or 0.0), reflecting)
+    _warn_of_unseen(position, min(top.values(), default=-math.inf))
+    return position
+
+
+def _warn_of_unseen(position: Position, least: float) -> None:
+    """Say when a member that is missing may matter: its log-probability is at most `least`."""
+    for group in GROUPS.values():
+        mass = sum(math.exp(position.seen[token]) for token in group if token in position.seen)
+        missing = [token for token in group if token not in position.seen]
+        if position.token in group and missing and math.exp(least) > _UNSEEN_SHARE * mass:
+            _logger.warning("%s not listed, each at most %.3g", missing, math.exp(least))
+
+
+def faults() -> tuple[type[Exception], ...]:
+    """Return what the client and LangChain raise for a failed request or a malformed reply."""
+    from openai import OpenAIError
+
+    return (OpenAIError, ValueError, TypeError, KeyError, AttributeError)
+
+
+def model_error(error: Exception, model: str, host: str, key: str) -> ModelError:
+    """Return the error for a failed request to the server at `host`, without `key` in it."""
+    problem, said = _diagnosed(error, host)
+    words = redact(str(error)).replace(key, "[secret]") if key else redact(str(error))
+    words = " ".join(words.split())[:_LONGEST]
+    return ModelError(model, problem, f"{said} ({type(error).__name__}: {words})")
+
+
+def _diagnosed(error: Exception, host: str) -> tuple[ModelProblem, str]:  # noqa: PLR0911
+    import openai
+
+    match error:
+        case openai.AuthenticationError() | openai.PermissionDeniedError():
+            return "key", f"{host} refused the key. Check OPENAI_API_KEY or `api_key`"
+        case openai.NotFoundError():
+            return "unknown", f"{host} does not serve it under this name, or not at this URL"
+        case openai.RateLimitError():
+            return "failed", f"{host} is asked too often. Wait, or raise its limits"
+        case openai.APITimeoutError():
+            return "failed", f"{host} did not reply in time. Raise `timeout`, or generate less"
+        case openai.APIConnectionError():
+            return "failed", f"{host} cannot be reached. Check `base_url`, and that it runs"
+        case openai.APIStatusError() if error.status_code >= 500:  # noqa: PLR2004
+            return "failed", f"{host} failed. Look at its log, or try again later"
+        case openai.APIStatusError():
+            return "failed", (
+                f"{host} refused the request. If it allows fewer log-probabilities, raise "
+                "--max-logprobs; if the prompt is too long, lower `longest_passage`"
+            )
+        case _:
+            return "failed", f"the reply of {host} is no completion. Check `base_url`"

@@ -1,36 +1,42 @@
 """Reflection by prompting: any chat model fills in the critiques that it has no tokens for."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage, BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.constants import TAG_NOSTREAM
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
 
-from crag.parts import ChatModel
-from crag.prompts import render
-from crag.reflection.backend import (
+from crag.answering.model_calls import Reply, aask, ask
+from crag.errors import ModelError, SettingsError
+from crag.events import event
+from crag.parts import (
     Candidate,
+    ChatModel,
     Continuation,
     Decision,
-    Ending,
     Passage,
     Prefix,
     Probabilities,
     SegmentLimits,
 )
-from crag.reflection.backends.asking import Call, FormAsker, Said
-from crag.reflection.backends.forms import (
-    Answer,
-    JudgedAnswer,
-    JudgedSegment,
-    NextRetrieval,
-    Retrieval,
-    Segment,
+from crag.prompts import render
+from crag.reflection.backends.candidates import (
+    NO_LOG_PROBABILITY,
+    nothing,
+    prose,
+    shortened,
+    written,
 )
-from crag.reflection.backends.log_probabilities import of_labels, of_text
-from crag.reflection.backends.segments import NO_LOG_PROBABILITY, nothing, prose, shortened, written
+from crag.reflection.backends.log_probabilities import Token, of_labels, of_text, tokens_of
 from crag.reflection.cleaning import cleaned
 from crag.reflection.scoring import argmax
-from crag.reflection.tokens import (
+from crag.reflection.spending import spend
+from crag.reflection_tokens import (
     CONTINUE,
     FULLY,
     IRRELEVANT,
@@ -41,11 +47,97 @@ from crag.reflection.tokens import (
     RETRIEVAL,
     UTILITY,
 )
+from crag.state import Ending
 from crag.text.untrusted import neutral
 
 LONGEST_PASSAGE = 8000
 """Characters of a passage that the model is shown; the rest is cut off."""
+
 DEFAULT_CONCURRENCY = 8
+
+_logger = logging.getLogger(__name__)
+
+_WORST, _BEST = 1, 5
+
+
+def _plain(label: object) -> object:
+    return label.strip(" []").casefold() if isinstance(label, str) else label
+
+
+_Plain = BeforeValidator(_plain)
+
+_First = Annotated[Literal["yes", "no"], _Plain]
+
+_Later = Annotated[Literal["yes", "no", "continue"], _Plain]
+
+_Relevance = Annotated[Literal["relevant", "irrelevant"], _Plain]
+
+_Support = Annotated[Literal["fully", "partially", "none"], _Plain]
+
+_Next = Annotated[Literal["retrieve", "continue", "no_retrieve", "end"], _Plain]
+
+_RELEVANCE_FIELD = "Whether the passage helps to answer"
+
+_TEXT_FIELD = "The text asked for, without marks or citations"
+
+_SUPPORT_FIELD = "How far the passage bears out what the text states"
+
+_UTILITY_FIELD = "A whole number from 1 (hardly on the subject) to 5 (complete)"
+
+_NEXT_FIELD = "What comes after this text"
+
+
+class Retrieval(BaseModel):
+    """Whether to look something up."""
+
+    retrieval: _First = Field(description="Whether looking something up would help")
+
+
+class NextRetrieval(BaseModel):
+    """Whether to look something up for the next sentence."""
+
+    retrieval: _Later = Field(description="What the next sentence needs")
+
+
+class _Graded(BaseModel):
+    # Bounds are checked apart: not every provider takes them in a schema.
+    @field_validator("utility", check_fields=False)
+    @classmethod
+    def _is_grade(cls, utility: int) -> int:
+        if not _WORST <= utility <= _BEST:
+            message = f"the grade must be from {_WORST} to {_BEST}"
+            raise ValueError(message)
+        return utility
+
+
+class Answer(_Graded):
+    """An answer without a passage."""
+
+    text: str = Field(description=_TEXT_FIELD)
+    utility: int = Field(description=_UTILITY_FIELD)
+
+
+class Segment(Answer):
+    """A sentence without a passage."""
+
+    next: _Next = Field(description=_NEXT_FIELD)
+
+
+class JudgedAnswer(_Graded):
+    """An answer from a passage, judged."""
+
+    relevance: _Relevance = Field(description=_RELEVANCE_FIELD)
+    text: str = Field(description=_TEXT_FIELD)
+    support: _Support = Field(description=_SUPPORT_FIELD)
+    utility: int = Field(description=_UTILITY_FIELD)
+
+
+class JudgedSegment(JudgedAnswer):
+    """A sentence from a passage, judged."""
+
+    next: _Next = Field(description=_NEXT_FIELD)
+
+
 _PROMPTS: Mapping[type[BaseModel], str] = {
     Retrieval: "reflect_retrieve",
     NextRetrieval: "reflect_next",
@@ -54,10 +146,46 @@ _PROMPTS: Mapping[type[BaseModel], str] = {
     JudgedAnswer: "reflect_answer",
     JudgedSegment: "reflect_segment",
 }
+
 _RETRIEVE = {"yes": RETRIEVAL, "no": NO_RETRIEVAL, "continue": CONTINUE}
+
 _RELEVANCE = {"relevant": RELEVANT, "irrelevant": IRRELEVANT}
+
 _SUPPORT = {"fully": FULLY, "partially": PARTIALLY, "none": NO_SUPPORT}
+
 _UTILITY = {str(grade): token for grade, token in enumerate(UTILITY, start=1)}
+
+AnyForm = TypeVar("AnyForm", bound=BaseModel)
+
+
+def filled(form: type[AnyForm], reply: str) -> AnyForm | None:
+    """Read the one JSON object of a reply, or return None if it does not fill in the form.
+
+    What a reasoning model wrote before its reply is passed over, as are fences and courtesies.
+    """
+    text = reply.rpartition("</think>")[2]
+    try:
+        return form.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
+    except ValidationError:
+        return None
+
+
+class Call(NamedTuple):
+    """What is asked, and the form that the reply fills in."""
+
+    form: type[BaseModel]
+    messages: list[AnyMessage]
+
+
+class Said(NamedTuple):
+    """A reply to a call."""
+
+    reply: Reply
+    form: BaseModel | None
+    """None where there is nothing to use: the call failed, was refused, or the form is not filled
+    in."""
+    tokens: list[Token]
+    """Of the reply, where the server tells their log-probabilities."""
 
 
 class PromptedReflection:
@@ -225,3 +353,97 @@ def _probabilities(said: Said, field: str, names: Mapping[str, str], label: str)
     if told and names[label] in told:
         return told
     return {token: float(token == names[label]) for token in names.values()}
+
+
+class FormAsker:
+    """Ask a chat model for forms, as structured output where it has that, else as JSON.
+
+    At most `concurrency` calls of one batch run at a time. Each is reported to
+    `crag.reflection.spending`. None shows up among the tokens that a graph streams.
+
+    Raises:
+        SettingsError: `concurrency` is below 1.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        forms: Iterable[type[BaseModel]],
+        *,
+        concurrency: int,
+        structured: bool,
+    ) -> None:
+        if concurrency < 1:
+            raise SettingsError("concurrency", concurrency, "at least 1")
+        self._name = str(getattr(model, "model_name", "") or type(model).__name__)
+        self._models = {form: _asking(model, form, structured=structured) for form in forms}
+        self._config = RunnableConfig(max_concurrency=concurrency)
+        self._each = RunnableLambda(self.ask, afunc=self.aask)
+
+    def ask(self, call: Call) -> Said:
+        """Ask for one form; no failure of the model raises."""
+        seen: list[BaseMessage] = []
+        return _said(call, ask(self._model(call, seen), call.messages), seen)
+
+    async def aask(self, call: Call) -> Said:
+        """Do as `ask` without blocking the event loop."""
+        seen: list[BaseMessage] = []
+        return _said(call, await aask(self._model(call, seen), call.messages), seen)
+
+    def ask_all(self, calls: Sequence[Call]) -> list[Said]:
+        """Ask for several forms at the same time; the order stays.
+
+        Raises:
+            ModelError: there is nothing to use in any reply; it tells why for the first one.
+        """
+        return self._usable(self._each.batch(list(calls), self._config))
+
+    async def aask_all(self, calls: Sequence[Call]) -> list[Said]:
+        """Do as `ask_all` without blocking the event loop."""
+        return self._usable(await self._each.abatch(list(calls), self._config))
+
+    def failure(self, said: Said) -> ModelError:
+        """Return the error that says why a reply cannot be used, without any secret."""
+        detail = said.reply.detail or f"the reply does not fill in the form: {said.reply.text!r}"
+        described = event("model_failed", "reflect", detail)["detail"]
+        return ModelError(self._name, said.reply.problem or "failed", described)
+
+    def _usable(self, said: list[Said]) -> list[Said]:
+        failed = [one for one in said if one.form is None]
+        if failed and len(failed) == len(said):
+            raise self.failure(failed[0])
+        for one in failed:
+            _logger.warning("a reply cannot be used: %s", self.failure(one))
+        return said
+
+    def _model(self, call: Call, seen: list[BaseMessage]) -> Runnable[Any, Any]:
+        return self._models[call.form] | RunnableLambda(partial(_message, seen))
+
+
+def _asking(model: ChatModel, form: type[BaseModel], *, structured: bool) -> Runnable[Any, Any]:
+    asked: Runnable[Any, Any] = model
+    if structured and isinstance(model, BaseChatModel):
+        try:
+            asked = model.with_structured_output(form, include_raw=True)
+        except NotImplementedError:
+            _logger.debug("%s has no structured output", type(model).__name__)
+    return asked.with_config(tags=[TAG_NOSTREAM])
+
+
+def _message(seen: list[BaseMessage], result: Any) -> Any:
+    """Make a message of structured output, so that every reply is read in the same way."""
+    parsed = None
+    if isinstance(result, dict) and "raw" in result:
+        result, parsed = result["raw"], result["parsed"]
+    if not isinstance(result, BaseMessage):
+        return result
+    seen.append(result)
+    if isinstance(parsed, BaseModel):  # A tool call has no text.
+        return result.model_copy(update={"content": parsed.model_dump_json()})
+    return result
+
+
+def _said(call: Call, reply: Reply, seen: Sequence[BaseMessage]) -> Said:
+    spend(reply.usage)
+    form = filled(call.form, reply.text) if reply.problem is None else None
+    return Said(reply, form, tokens_of(seen[0] if seen else None))

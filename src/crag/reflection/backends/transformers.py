@@ -3,33 +3,76 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from crag.errors import ModelError, SettingsError
 from crag.extras import require
 from crag.models.batches import length_sorted_batches
-from crag.reflection.backend import (
-    Candidate,
-    Continuation,
-    Decision,
-    Passage,
-    Prefix,
-    SegmentLimits,
+from crag.models.devices import find_device, quietly
+from crag.parts import Candidate, Continuation, Decision, Passage, Prefix, SegmentLimits
+from crag.reflection.backends.candidates import (
+    Position,
+    length,
+    read_candidate,
+    read_decision,
+    shortest_cut,
 )
-from crag.reflection.backends.greedy import Generated, generate
-from crag.reflection.backends.language_model import LanguageModel, around, check_folder, load
-from crag.reflection.backends.reading import length, read_candidate, read_decision, shortest_cut
 from crag.reflection.prompt_format import candidate_prompt, decision_prompt
 from crag.reflection.spending import spend
-from crag.reflection.tokens import RETRIEVE
+from crag.reflection_tokens import END, RETRIEVE, token_ids
 from crag.state import Usage
 
+if TYPE_CHECKING:
+    import torch
+
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+
 BATCH_SIZE = 32
 """Prompts in one turn: ten passages for each of three hypotheses."""
+
+
 _logger = logging.getLogger(__name__)
+
+
+class LanguageModel(NamedTuple):
+    """A model with its tokenizer, on its device, in evaluation mode."""
+
+    model: Any
+    tokenizer: Any
+    device: "torch.device"
+    names: Mapping[int, str]
+    """The reflection token of each id; the tokenizer's own token of the end is `END`."""
+    context: int | None
+    """Tokens that prompt and answer may have together; None if the model does not say."""
+
+
+class Generated(NamedTuple):
+    """What was generated for one prompt."""
+
+    positions: list[Position]
+    ids: list[int]
+    before: int
+    """The id of the last token of the prompt; what follows it decides about a leading space."""
+    tokenizer: Any
+
+    def text(self, end: int) -> str:
+        """Return the text of the first `end` tokens, special ones too, but not that of the end."""
+        kept = [i for i, at in zip(self.ids[:end], self.positions, strict=False) if at.token != END]
+        whole, known = self._decoded([self.before, *kept]), self._decoded([self.before])
+        return whole.removeprefix(known)
+
+    def _decoded(self, ids: list[int]) -> str:
+        decoded: str = self.tokenizer.decode(
+            ids,
+            skip_special_tokens=False,
+            spaces_between_special_tokens=False,
+            clean_up_tokenization_spaces=False,
+        )
+        return decoded
 
 
 class TransformersReflection:
@@ -87,7 +130,7 @@ class TransformersReflection:
         """
         place = str(tokenizer.name_or_path or type(model).__name__)
         backend = cls(place, batch_size=batch_size)
-        backend._loaded = around(place, model, tokenizer)
+        backend._loaded = _wrap(place, model, tokenizer)
         return backend
 
     def __repr__(self) -> str:
@@ -163,7 +206,7 @@ class TransformersReflection:
         batches = length_sorted_batches([len(prompt) for prompt in prompts], self._batch_size)
         for batch in batches:
             given = [prompts[place] for place in batch]
-            made = generate(model, given, most, stops)
+            made = _generate(model, given, most, stops)
             spend(_usage(given, made, calls=0 if rows else 1))
             rows |= zip(batch, made, strict=True)
         return [rows[place] for place in range(len(prompts))]
@@ -171,8 +214,8 @@ class TransformersReflection:
     def _model(self) -> LanguageModel:
         if self._loaded is None:
             if self._is_local:
-                check_folder(Path(self._place))
-            self._loaded = load(
+                _check_folder(Path(self._place))
+            self._loaded = _load(
                 self._place, revision=self._revision, device=self._device, dtype=self._dtype
             )
         return self._loaded
@@ -224,3 +267,189 @@ def _is_local(model: str | Path) -> bool:
     if isinstance(model, Path) or Path(model).expanduser().is_dir():
         return True
     return model.startswith(("/", "./", "../", "~")) or model.count("/") > 1
+
+
+def _load(place: str, *, revision: str | None, device: str | None, dtype: str) -> LanguageModel:
+    """Load a model from a folder or the Hugging Face hub.
+
+    Raises:
+        ModelError: it is neither, it holds no safetensors, its weights do not fit its
+            configuration, its tokenizer lacks a reflection token, or there is no such device.
+    """
+    where = find_device(device, partial(ModelError, place, "unknown"))
+    tokenizer = load_tokenizer(place, revision)
+    names_of(tokenizer)  # Before the weights, which take longer.
+    _logger.info("loading the reflecting model %s onto %s", place, where)
+    return _wrap(place, _load_weights(place, revision, dtype).to(where), tokenizer)
+
+
+def _wrap(place: str, model: Any, tokenizer: Any) -> LanguageModel:
+    """Return a model that is loaded already, with its tokenizer.
+
+    Raises:
+        ModelError: the tokenizer lacks a reflection token, or the model has no row for one.
+    """
+    from transformers import GenerationConfig
+
+    names = names_of(tokenizer)
+    rows = model.get_input_embeddings().num_embeddings
+    if max(names) >= rows:
+        problem = (
+            f"its tokenizer has ids up to {max(names)} but its embeddings only {rows} rows. "
+            "Resize them, or take the tokenizer that belongs to the weights"
+        )
+        raise ModelError(place, "unknown", problem)
+    # A checkpoint's own habits, such as a repetition penalty, would change what is greedy.
+    model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]
+    context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return LanguageModel(model.eval(), tokenizer, model.device, names, context)
+
+
+def load_tokenizer(place: str, revision: str | None = None) -> Any:
+    """Return the tokenizer of a folder or a model on the hub.
+
+    Raises:
+        ModelError: there is none that can be read.
+    """
+    from transformers import AutoTokenizer
+
+    with _failing(place, "its tokenizer cannot be loaded. Check the name, the folder, the network"):
+        return AutoTokenizer.from_pretrained(place, revision=revision)
+
+
+def names_of(tokenizer: Any) -> dict[int, str]:
+    """Return the reflection token of each id, and `END` for the id that ends a text.
+
+    Raises:
+        ModelError: the tokenizer lacks a reflection token.
+    """
+    names = {number: token for token, number in token_ids(tokenizer).items()}
+    if tokenizer.eos_token_id is not None:
+        names[tokenizer.eos_token_id] = END
+    return names
+
+
+def _check_folder(folder: Path) -> None:
+    """Check what shows without loading weights.
+
+    Raises:
+        ModelError: there is no such folder, or it lacks a file.
+    """
+    if not folder.is_dir():
+        raise ModelError(str(folder), "unknown", "there is no such folder")
+    if not (folder / "config.json").is_file():
+        raise ModelError(str(folder), "unknown", "there is no config.json. Copy the model whole")
+    if not any(folder.glob("*.safetensors")):
+        raise ModelError(str(folder), "unknown", _NO_SAFETENSORS)
+
+
+_NO_SAFETENSORS = (
+    "there are no weights as safetensors, and pickled ones (.bin) could run code. Convert them "
+    "where you trust them: load them there and call save_pretrained"
+)
+
+
+def _load_weights(place: str, revision: str | None, dtype: str) -> Any:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    with _failing(place, f"its weights cannot be loaded. If {_NO_SAFETENSORS}"), quietly():
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            place,
+            revision=revision,
+            dtype=dtype if dtype == "auto" else getattr(torch, dtype),
+            use_safetensors=True,
+            output_loading_info=True,
+        )
+    model, missing = loaded[0], loaded[1]["missing_keys"]
+    if missing:
+        problem = f"{len(missing)} weights are missing, such as {min(missing)}. Copy them again"
+        raise ModelError(place, "unknown", problem)
+    return model
+
+
+@contextmanager
+def _failing(place: str, problem: str) -> Iterator[None]:
+    """Turn what transformers raises while it loads into an error that says what to do."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError, TypeError, KeyError, SafetensorError) as error:
+        if isinstance(error, ModelError):
+            raise
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise ModelError(place, "unknown", f"{problem} ({first})") from error
+
+
+def _generate(
+    model: LanguageModel, prompts: list[list[int]], most: int, stops: Sequence[str]
+) -> list[Generated]:
+    """Generate greedily for all prompts at once, each until its end, a stop or `most` tokens."""
+    import torch
+    from transformers import GenerationConfig, LogitsProcessorList
+
+    reflecting = {number: token for number, token in model.names.items() if token != END}
+    enders = [number for number, token in model.names.items() if token in {*stops, END}]
+    recorder = _Recorder(list(reflecting), model.device)
+    width = max(map(len, prompts))
+    ids = torch.tensor([[0] * (width - len(row)) + row for row in prompts])
+    mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in prompts])
+    with torch.inference_mode():
+        output = model.model.generate(
+            input_ids=ids.to(model.device),
+            attention_mask=mask.to(model.device),
+            logits_processor=LogitsProcessorList([recorder]),
+            generation_config=GenerationConfig(  # type: ignore[no-untyped-call]
+                do_sample=False,
+                max_new_tokens=most,
+                eos_token_id=enders or None,
+                pad_token_id=0,
+                use_cache=True,
+            ),
+        )
+    written = [_until(row, enders) for row in output[:, width:].tolist()]
+    positions = [
+        [
+            Position(model.names.get(i, ""), own, dict(zip(reflecting.values(), seen, strict=True)))
+            for i, (own, seen) in zip(ids, recorded, strict=False)
+        ]
+        for ids, recorded in zip(written, recorder.rows(), strict=True)
+    ]
+    return [
+        Generated(at, ids, prompt[-1], model.tokenizer)
+        for at, ids, prompt in zip(positions, written, prompts, strict=True)
+    ]
+
+
+def _until(ids: list[int], enders: Sequence[int]) -> list[int]:
+    """Leave out the padding of a row that ended before others did."""
+    end = next((place for place, number in enumerate(ids, start=1) if number in enders), len(ids))
+    return ids[:end]
+
+
+class _Recorder:
+    """Keep, of each step of a generation, what reflection needs of the raw logits."""
+
+    def __init__(self, ids: Sequence[int], device: "torch.device") -> None:
+        import torch
+
+        self._ids = torch.tensor(list(ids), device=device)
+        self._chosen: list[torch.Tensor] = []
+        self._seen: list[torch.Tensor] = []
+
+    def __call__(self, input_ids: "torch.Tensor", scores: "torch.Tensor") -> "torch.Tensor":
+        """Record one step (rows x vocabulary) and change nothing."""
+        del input_ids
+        logs = scores.float().log_softmax(-1)
+        self._chosen.append(logs.max(-1).values)
+        self._seen.append(logs[:, self._ids])
+        return scores
+
+    def rows(self) -> list[list[tuple[float, list[float]]]]:
+        """Return for each row and step the greedy token's log-probability and those of the ids."""
+        import torch
+
+        chosen = torch.stack(self._chosen, dim=1).tolist()
+        seen = torch.stack(self._seen, dim=1).tolist()
+        return [list(zip(*both, strict=True)) for both in zip(chosen, seen, strict=True)]

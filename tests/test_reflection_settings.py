@@ -5,27 +5,22 @@ from typing import get_args
 
 import pytest
 
+from crag import reflection_settings
 from crag.errors import SettingsError
-from crag.reflection import options
-from crag.reflection.options import (
-    RELEASED_LONG,
-    RELEASED_SHORT,
-    Compat,
-    Options,
-)
+from crag.reflection_settings import RELEASED_LONG, RELEASED_SHORT, Compat, ReflectionSettings
 from crag.settings import settings_from
 
 
 def test_defaults_are_ours() -> None:
-    given = Options()
+    given = ReflectionSettings()
     assert (given.retrieval_mode, given.delta, given.compat) == ("adaptive", 0.2, frozenset())
     weights = given.weights
     assert (weights.relevance, weights.support, weights.utility) == (1.0, 1.0, 0.5)
-    assert Options.model_validate(given.model_dump(mode="json")) == given
+    assert ReflectionSettings.model_validate(given.model_dump(mode="json")) == given
 
 
 def test_the_table_tells_each_quirk_once() -> None:
-    table = (options.__doc__ or "").split("-\n", maxsplit=1)[1].split("Not by name")[0]
+    table = (reflection_settings.__doc__ or "").split("-\n", maxsplit=1)[1].split("Not by name")[0]
     names = re.findall(r"^(\w+)", table, re.MULTILINE)
     assert names == list(get_args(Compat))
 
@@ -57,7 +52,7 @@ def test_what_is_out_of_range_is_named(values: dict[str, object], field: str) ->
 
 
 def test_values_are_validated_and_frozen() -> None:
-    given = Options.model_validate({"retrieval_mode": "hard", "compat": "sibling_leak"})
+    given = ReflectionSettings.model_validate({"retrieval_mode": "hard", "compat": "sibling_leak"})
     assert given.compat == {"sibling_leak"}
     with pytest.raises(ValueError, match="frozen"):
         given.retrieval_mode = "never"  # type: ignore[misc]

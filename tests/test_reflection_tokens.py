@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from crag.errors import ModelError
-from crag.reflection.tokens import GROUPS, TOKENS, token_ids, without_tokens
+from crag.reflection_tokens import GROUPS, TOKENS, token_ids, without_tokens
 
 UNKNOWN = "<unk>"
 

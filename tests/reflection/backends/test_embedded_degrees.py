@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.reflection.backend import Passage
-from crag.reflection.backends.degrees import (
+from crag.parts import Passage
+from crag.reflection.backends.embedded import (
     AT_THRESHOLD,
     coverage,
     degree_of,

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from crag.errors import ModelError
-from crag.reflection.backend import Prefix
-from crag.reflection.exchange import Asked, Judged, arun, run
-from crag.reflection.options import Options
-from crag.reflection.poster import Grade, poster_form
-from crag.reflection.records import Choice
+from crag.parts import Prefix
+from crag.reflection.driver import Asked, Judged, arun, run
+from crag.reflection.graded_loop import Grade, graded_loop
 from crag.reflection.short_form import short_form
 from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
-from crag.reflection.tokens import NO_RETRIEVAL
+from crag.reflection_settings import ReflectionSettings
+from crag.reflection_tokens import NO_RETRIEVAL
+from crag.state import Choice
 from tests.reflection.graded_passages import (
     ALL_HIGH,
     ALWAYS,
@@ -34,14 +34,14 @@ from tests.reflection.graded_passages import (
 @pytest.mark.parametrize(
     ("options", "share"),
     [
-        (Options(retrieval_mode="never"), 0.9),
-        (Options(retrieval_mode="adaptive"), 0.1),
-        (Options(retrieval_mode="hard"), 0.4),
-        (Options(compat=frozenset({"released_ratio"})), 0.9),
+        (ReflectionSettings(retrieval_mode="never"), 0.9),
+        (ReflectionSettings(retrieval_mode="adaptive"), 0.1),
+        (ReflectionSettings(retrieval_mode="hard"), 0.4),
+        (ReflectionSettings(compat=frozenset({"released_ratio"})), 0.9),
     ],
 )
 def test_where_it_does_not_retrieve_it_answers_as_the_short_form(
-    options: Options, share: float
+    options: ReflectionSettings, share: float
 ) -> None:
     backend = backend_of(fake_candidate("A."), otherwise=fake_decision(share))
     found = answer(backend, ["high"], options)
@@ -55,7 +55,7 @@ def test_where_it_does_not_retrieve_it_answers_as_the_short_form(
 
 def test_the_decision_is_asked_for_once_and_followed() -> None:
     backend = backend_of(fake_candidate("A."), otherwise=fake_decision(0.9))
-    found = answer(backend, ["high"], Options())
+    found = answer(backend, ["high"], ReflectionSettings())
     assert backend.decided == [Prefix("Who?")]
     assert (found["answer"], found["choices"][0]["action"]) == ("A.", "retrieve")
     assert found["choices"][0]["ratio"] == pytest.approx(0.9)
@@ -74,7 +74,7 @@ def test_a_decision_that_was_taken_before_is_not_asked_for_again() -> None:
     )
     backend = backend_of(fake_candidate("A."), otherwise=fake_decision(0.0))
     asked = ASKED._replace(passages=PASSAGES[:1], decided=taken)
-    found = answer(backend, ["high"], Options(), asked)
+    found = answer(backend, ["high"], ReflectionSettings(), asked)
     assert (backend.decided, found["choices"], found["answer"]) == ([], [taken], "A.")
 
 
@@ -86,7 +86,7 @@ def ticking(*seconds: float) -> Any:
 
 
 def test_the_time_ends_it_with_the_best_so_far() -> None:
-    options = Options(retrieval_mode="always", max_reflection_seconds=10)
+    options = ReflectionSettings(retrieval_mode="always", max_reflection_seconds=10)
     backend = backend_of(so_so("A.", 0.6), so_so("B.", 0.8), so_so("C."))
     # Begun at 0; the first is always generated, the second at 9, the third would be at 10.
     found = answer(backend, ALL_HIGH, options, clock=ticking(0, 9, 10))
@@ -96,7 +96,7 @@ def test_the_time_ends_it_with_the_best_so_far() -> None:
 
 
 def test_the_first_is_generated_however_late_and_no_draft_after_the_time() -> None:
-    options = Options(retrieval_mode="always", max_reflection_seconds=10)
+    options = ReflectionSettings(retrieval_mode="always", max_reflection_seconds=10)
     backend = backend_of(fake_candidate("A.", relevance=0.1))
     found = answer(
         backend, ["high", "medium", "low"], options, clock=ticking(0, 99), own_knowledge=True
@@ -108,7 +108,7 @@ def test_the_first_is_generated_however_late_and_no_draft_after_the_time() -> No
 
 
 def test_a_draft_without_time_for_its_continuation_is_not_the_answer() -> None:
-    options = Options(retrieval_mode="always", max_reflection_seconds=10)
+    options = ReflectionSettings(retrieval_mode="always", max_reflection_seconds=10)
     backend = backend_of(mixed=[so_so("More.")])
     found = answer(backend, ["medium"], options, clock=ticking(0, 99))
     assert (asked_for(backend), found["answer"]) == ([("", None)], "")
@@ -116,7 +116,9 @@ def test_a_draft_without_time_for_its_continuation_is_not_the_answer() -> None:
 
 
 def test_the_tokens_end_it_with_the_best_so_far() -> None:
-    options = Options(retrieval_mode="always", max_reflection_tokens=5, max_segment_tokens=3)
+    options = ReflectionSettings(
+        retrieval_mode="always", max_reflection_tokens=5, max_segment_tokens=3
+    )
     backend = backend_of(so_so("A a a."), so_so("B b.", 0.6), so_so("C."))
     found = answer(backend, ALL_HIGH, options)
     assert [limits.max_tokens for _, _, limits in backend.generated] == [3, 2]
@@ -143,7 +145,7 @@ def test_a_failure_before_that_is_raised(grades: list[Grade]) -> None:
     with pytest.raises(ModelError, match="told to fail"):
         answer(backend_of(useless, fails_after=1), grades)
     with pytest.raises(ModelError, match="told to fail"):
-        answer(backend_of(useless, fails_after=0), grades, Options())
+        answer(backend_of(useless, fails_after=0), grades, ReflectionSettings())
 
 
 def test_a_failing_draft_is_raised_where_it_would_be_the_answer() -> None:
@@ -153,9 +155,9 @@ def test_a_failing_draft_is_raised_where_it_would_be_the_answer() -> None:
 
 def test_wrong_grades_are_refused_at_once() -> None:
     with pytest.raises(ValueError, match="1 for 3 passages"):
-        poster_form(ASKED, ["high"], ALWAYS)
+        graded_loop(ASKED, ["high"], ALWAYS)
     with pytest.raises(ValueError, match="passages: None"):
-        poster_form(Asked("Who?", "Who?"), [], ALWAYS)
+        graded_loop(Asked("Who?", "Who?"), [], ALWAYS)
 
 
 def test_each_passage_is_announced_when_it_is_judged() -> None:
@@ -168,7 +170,7 @@ def test_each_passage_is_announced_when_it_is_judged() -> None:
         seen.append(len(backend.generated))
 
     grades: list[Grade] = ["high", "medium", "low"]
-    found = run(poster_form(ASKED, grades, Options()), backend, no_search, watch)
+    found = run(graded_loop(ASKED, grades, ReflectionSettings()), backend, no_search, watch)
     assert seen == [0, 1, 2, 3, 3]
     assert [judged.choices for judged in told] == [tuple(found["choices"]), (), (), (), ()]
     critiques = [critique for judged in told for critique in judged.critiques]
@@ -185,19 +187,19 @@ def test_each_passage_is_announced_when_it_is_judged() -> None:
     ("grades", "options"),
     [
         (["high", "medium", "low"], ALWAYS),
-        (["medium", "high", "high"], Options()),
+        (["medium", "high", "high"], ReflectionSettings()),
         (["low", "low", "low"], ALWAYS),
-        (ALL_HIGH, Options(retrieval_mode="never")),
-        (ALL_HIGH, Options(retrieval_mode="always", max_reflection_tokens=1)),
+        (ALL_HIGH, ReflectionSettings(retrieval_mode="never")),
+        (ALL_HIGH, ReflectionSettings(retrieval_mode="always", max_reflection_tokens=1)),
     ],
 )
-async def test_async_does_the_same(grades: list[Grade], options: Options) -> None:
+async def test_async_does_the_same(grades: list[Grade], options: ReflectionSettings) -> None:
     def backend() -> FakeReflection:
         return backend_of(so_so("A."), so_so("B."), mixed=[so_so("C."), fake_candidate("D.")])
 
     one, other = backend(), backend()
     told: list[Judged] = []
-    steps = poster_form(ASKED, grades, options, own_knowledge=True)
+    steps = graded_loop(ASKED, grades, options, own_knowledge=True)
     found = await arun(steps, other, no_later_search, told.append)
     assert found == answer(one, grades, options, ASKED, own_knowledge=True)
     assert one.generated == other.generated
@@ -206,5 +208,5 @@ async def test_async_does_the_same(grades: list[Grade], options: Options) -> Non
 
 async def test_a_failure_is_met_in_async_too() -> None:
     backend = backend_of(so_so("A."), fails_after=1)
-    found = await arun(poster_form(ASKED, ALL_HIGH, ALWAYS), backend, no_later_search)
+    found = await arun(graded_loop(ASKED, ALL_HIGH, ALWAYS), backend, no_later_search)
     assert (found["answer"], found["flags"]) == ("A.", ["model_failed"])

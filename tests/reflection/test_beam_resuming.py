@@ -7,29 +7,29 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from crag.reflection.backend import Candidate, Passage, Prefix
-from crag.reflection.beam import Search, long_form
-from crag.reflection.exchange import Asked, run
-from crag.reflection.options import Options
-from crag.reflection.records import Outcome
-from crag.reflection.resuming import Kept
+from crag.parts import Candidate, Passage, Prefix
+from crag.reflection.beam import BeamSearch, KeptSearch, long_form
+from crag.reflection.driver import Asked, ReflectionOutcome, run
 from crag.reflection.testing import FakeReflection
+from crag.reflection_settings import ReflectionSettings
 from tests.reflection.random_tables import OPTIONS, PASSAGES, RandomReflection, found_for
 
 
-def travelled(kept: Kept) -> Kept:
+def travelled(kept: KeptSearch) -> KeptSearch:
     """Send all of it through JSON, as it stands in a checkpoint."""
-    return Kept(*json.loads(json.dumps(kept)))
+    return KeptSearch(*json.loads(json.dumps(kept)))
 
 
-def resumed(asked: Asked, options: Options, backend: FakeReflection) -> tuple[Outcome, int]:
+def resumed(
+    asked: Asked, options: ReflectionSettings, backend: FakeReflection
+) -> tuple[ReflectionOutcome, int]:
     """Run a search that is put away after each round, and count the rounds."""
-    search, rounds = Search(asked, options, lambda: 0.0), 0
+    search, rounds = BeamSearch(asked, options, lambda: 0.0), 0
     while not search.over:
         run(search.round(), backend, found_for)
-        kept = search.put_away()
+        kept = search.keep()
         assert kept.record["over"] == search.over
-        search = Search.resumed(asked, options, travelled(kept), lambda: 0.0)
+        search = BeamSearch.resumed(asked, options, travelled(kept), lambda: 0.0)
         rounds += 1
     return search.outcome(), rounds
 
@@ -37,7 +37,7 @@ def resumed(asked: Asked, options: Options, backend: FakeReflection) -> tuple[Ou
 @settings(deadline=None, max_examples=300)
 @given(st.integers(0, 10**9), OPTIONS, st.sampled_from([None, (), PASSAGES, PASSAGES[:1]]))
 def test_a_resumed_search_is_the_search_in_one_go(
-    seed: int, options: Options, passages: Any
+    seed: int, options: ReflectionSettings, passages: Any
 ) -> None:
     asked = Asked("Who?", "who", passages=passages)
     whole = run(long_form(asked, options, lambda: 0.0), RandomReflection(seed), found_for)
@@ -50,7 +50,7 @@ def test_a_resumed_search_is_the_search_in_one_go(
 @settings(deadline=None)
 @given(st.integers(0, 10**9), st.integers(2, 5))
 def test_a_failure_after_resuming_ends_the_search_alike(seed: int, calls: int) -> None:
-    options = Options(form="long", retrieval_mode="always")
+    options = ReflectionSettings(form="long", retrieval_mode="always")
     asked = Asked("Who?", "who", passages=PASSAGES)
     whole = run(long_form(asked, options, lambda: 0.0), RandomReflection(seed, calls), found_for)
     pieces, _ = resumed(asked, options, RandomReflection(seed, calls))
@@ -58,11 +58,11 @@ def test_a_failure_after_resuming_ends_the_search_alike(seed: int, calls: int) -
 
 
 def test_what_was_put_away_changes_no_more() -> None:
-    options = Options(form="long", retrieval_mode="always")
-    search = Search(Asked("Who?", "who", passages=PASSAGES), options)
+    options = ReflectionSettings(form="long", retrieval_mode="always")
+    search = BeamSearch(Asked("Who?", "who", passages=PASSAGES), options)
     backend = RandomReflection(7)
     run(search.round(), backend, found_for)
-    kept = search.put_away()
+    kept = search.keep()
     before = json.dumps(kept)
     while not search.over:
         run(search.round(), backend, found_for)
@@ -70,8 +70,8 @@ def test_what_was_put_away_changes_no_more() -> None:
     assert json.dumps(kept) == before
 
 
-def test_time_goes_on_counting_where_it_was_put_away() -> None:
-    options = Options(form="long", retrieval_mode="always", max_reflection_seconds=10)
+def test_time_goes_on_counting_where_it_was_keep() -> None:
+    options = ReflectionSettings(form="long", retrieval_mode="always", max_reflection_seconds=10)
     asked, now = Asked("Who?", "who", passages=PASSAGES), [0.0]
 
     def clock() -> float:
@@ -81,13 +81,13 @@ def test_time_goes_on_counting_where_it_was_put_away() -> None:
         del passage
         return Candidate(f"N{len(prefix.answered)}.", {}, None, None, -1.0, 1, "retrieve")
 
-    search = Search(asked, options, clock)
+    search = BeamSearch(asked, options, clock)
     now[0] = 6.0
     run(search.round(), FakeReflection(endless), found_for)
-    kept = search.put_away()
+    kept = search.keep()
     assert kept.record["seconds"] == pytest.approx(6)
     now[0] = 1000.0  # The time between two rounds is nobody's.
-    search = Search.resumed(asked, options, travelled(kept), clock)
+    search = BeamSearch.resumed(asked, options, travelled(kept), clock)
     assert not search.over
     now[0] += 5
     run(search.round(), FakeReflection(endless), found_for)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from crag.reflection.backend import SegmentLimits
-from crag.reflection.backends.segments import nothing, prose, shortened, written
+from crag.parts import SegmentLimits
+from crag.reflection.backends.candidates import nothing, prose, shortened, written
 from crag.reflection.cleaning import cleaned
-from crag.reflection.tokens import FULLY, IRRELEVANT, NO_SUPPORT, RELEVANT, UTILITY
+from crag.reflection_tokens import FULLY, IRRELEVANT, NO_SUPPORT, RELEVANT, UTILITY
 
 
 def test_tokens_stand_around_the_text() -> None:

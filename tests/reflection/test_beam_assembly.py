@@ -5,17 +5,26 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.reflection.assembling import assemble, released_biography
-from crag.reflection.hypotheses import Segment, segment_of
-from crag.reflection.options import Options
+from crag.reflection.beam import assemble
+from crag.reflection.cleaning import cleaned
+from crag.reflection_settings import ReflectionSettings
+from crag.state import SegmentRecord
 
-RELEASED = Options(compat=frozenset({"released_citations"}))
+RELEASED = ReflectionSettings(compat=frozenset({"released_citations"}))
 
 
 def segment(
     text: str, passage: int | None = 0, *, irrelevant: bool = False, unsupported: bool = False
-) -> Segment:
-    return segment_of(text, passage, 1.0, 0, (irrelevant, unsupported))
+) -> SegmentRecord:
+    return SegmentRecord(
+        text=text,
+        shown=cleaned(text),
+        passage=passage,
+        score=1.0,
+        critique=0,
+        is_irrelevant=irrelevant,
+        is_unsupported=unsupported,
+    )
 
 
 def test_numbers_stand_before_the_full_stop_and_are_reused() -> None:
@@ -25,7 +34,7 @@ def test_numbers_stand_before_the_full_stop_and_are_reused() -> None:
         segment("Three", 4),
         segment("Four.", None),
     ]
-    found = assemble(segments, Options())
+    found = assemble(segments, ReflectionSettings())
     assert found.answer == "One [1]. Two [2]?! Three [1] Four."
     assert found.cited == [4, 2]
 
@@ -36,8 +45,8 @@ def test_what_calls_itself_irrelevant_or_unsupported_cites_nothing() -> None:
         segment("Two.", 1, unsupported=True),
         segment("Three.", 2),
     ]
-    assert assemble(segments, Options())[:2] == ("One. Two. Three [1].", [2])
-    ignoring = Options(ignore_no_support=True)
+    assert assemble(segments, ReflectionSettings())[:2] == ("One. Two. Three [1].", [2])
+    ignoring = ReflectionSettings(ignore_no_support=True)
     assert assemble(segments, ignoring)[:2] == ("One. Three [1].", [2])
     assert assemble(segments, RELEASED)[:2] == ("One [1]. Two [2]. Three [3].", [0, 1, 2])
 
@@ -45,7 +54,7 @@ def test_what_calls_itself_irrelevant_or_unsupported_cites_nothing() -> None:
 def test_released_numbers_drift_where_a_segment_is_skipped() -> None:
     segments = [segment("One.", 5), segment("One.", 5), segment("Two.", 6)]
     assert assemble(segments, RELEASED)[:2] == ("One [1]. Two [3].", [5, 6])
-    ours = assemble(segments, Options())
+    ours = assemble(segments, ReflectionSettings())
     assert ours == ("One [1]. Two [2].", [5, 6], ["repeated_segment"])
 
 
@@ -56,18 +65,10 @@ def test_the_released_rules_take_any_last_character_for_a_full_stop() -> None:
 
 
 def test_nothing_left_is_flagged() -> None:
-    ignoring = Options(ignore_no_support=True)
+    ignoring = ReflectionSettings(ignore_no_support=True)
     assert assemble([segment("One.", unsupported=True)], ignoring) == ("", [], ["all_removed"])
-    assert assemble([], Options()) == ("", [], [])
-    assert assemble([segment("[Relevant]")], Options()) == ("", [], [])
-
-
-def test_a_biography_is_joined_without_citations() -> None:
-    segments = [
-        segment("[Relevant] Born in 1815.[Fully supported]"),
-        segment("[Relevant]She wrote.Then died.</s>"),
-    ]
-    assert released_biography(segments) == "Born in 1815. She wrote. Then died."
+    assert assemble([], ReflectionSettings()) == ("", [], [])
+    assert assemble([segment("[Relevant]")], ReflectionSettings()) == ("", [], [])
 
 
 @given(
@@ -84,9 +85,9 @@ def test_a_biography_is_joined_without_citations() -> None:
     st.booleans(),
 )
 def test_every_number_is_listed_and_every_listed_passage_is_cited(
-    segments: list[Segment], ignore: bool
+    segments: list[SegmentRecord], ignore: bool
 ) -> None:
-    found = assemble(segments, Options(ignore_no_support=ignore))
+    found = assemble(segments, ReflectionSettings(ignore_no_support=ignore))
     numbers = {int(number) for number in re.findall(r"\[(\d+)\]", found.answer)}
     assert numbers == set(range(1, len(found.cited) + 1))
     assert len(set(found.cited)) == len(found.cited)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from crag.reflection.backend import Candidate, Passage, Prefix
-from crag.reflection.exchange import Asked
-from crag.reflection.options import Options
-from crag.reflection.poster import Grade
+from crag.parts import Candidate, Passage, Prefix
+from crag.reflection.driver import Asked
+from crag.reflection.graded_loop import Grade
 from crag.reflection.testing import FakeReflection, fake_candidate
-from crag.reflection.tokens import NO_RETRIEVAL
+from crag.reflection_settings import ReflectionSettings
+from crag.reflection_tokens import NO_RETRIEVAL
 from tests.reflection.graded_passages import (
     ASKED,
     DRAFT,
@@ -178,7 +178,7 @@ def test_medium_needs_no_support_unless_constraints_are_hard() -> None:
     unsupported = fake_candidate("More.", support=0.1)
     found = answer(backend_of(mixed=[unsupported]), ["medium"])
     assert found["answer"] == "I guess. More."
-    hard = Options(retrieval_mode="always", constraints="hard")
+    hard = ReflectionSettings(retrieval_mode="always", constraints="hard")
     found = answer(backend_of(mixed=[unsupported]), ["medium"], hard)
     assert (found["answer"], found["flags"]) == ("", ["empty"])
     assert whys(found)[1] == "it says [No support / Contradictory]"

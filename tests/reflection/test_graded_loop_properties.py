@@ -6,13 +6,14 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.reflection.backend import Candidate, Decision, Ending, Passage, Prefix
+from crag.parts import Candidate, Decision, Passage, Prefix
 from crag.reflection.cleaning import cleaned, short_answer
-from crag.reflection.exchange import Asked
-from crag.reflection.options import Options
-from crag.reflection.poster import Grade
+from crag.reflection.driver import Asked
+from crag.reflection.graded_loop import Grade
 from crag.reflection.testing import FakeReflection
-from crag.reflection.tokens import FULLY, TOKENS
+from crag.reflection_settings import ReflectionSettings
+from crag.reflection_tokens import FULLY, TOKENS
+from crag.state import Ending
 from tests.reflection.graded_passages import (
     answer,
     asked_for,
@@ -35,7 +36,7 @@ DECISIONS = st.builds(
 )
 GRADED = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(get_args(Grade))), max_size=6)
 CASES = st.builds(
-    Options,
+    ReflectionSettings,
     retrieval_mode=st.sampled_from(["always", "always", "adaptive", "hard", "never"]),
     constraints=st.sampled_from(["soft", "hard"]),
     max_reflection_tokens=st.sampled_from([1, 40, 20_000]),
@@ -47,7 +48,7 @@ def test_it_is_bounded_and_never_raises(
     drawn: list[tuple[int, Grade]],
     candidates: list[Candidate],
     decision: Decision,
-    options: Options,
+    options: ReflectionSettings,
     own_knowledge: bool,
 ) -> None:
     def candidate(prefix: Prefix, passage: Passage | None) -> Candidate:

@@ -1,6 +1,6 @@
-"""The numbers and switches of one run of Self-RAG, and the released quirks by name.
+"""Settings of Self-RAG for one run, and the quirks of the released code by name.
 
-Where we depart from the released code, a name in `Options.compat` brings its behaviour back:
+Where we differ from the released code, a name in `compat` restores its behaviour:
 
 name                     released (or published)                   ours
 ------------------------ ----------------------------------------- -------------------------------
@@ -43,17 +43,17 @@ released_citations       a citation bears the number of its        its place in 
 cut_at_blank_line        an answer without retrieval ends at its   it stays whole
                          first blank line
 
-Not by name, since an option of its own says it: products of scores (`accumulation`), the same
+Not by name, since they are settings of their own: products of scores (`accumulation`), the same
 passages for every segment (`segment_retrieval`), unsupported segments left out at the end
-(`ignore_no_support`). Not offered: crashes, and the draft of 25 tokens that the released long form
-wants to hold ``[Retrieval]``; retrieval mode "hard" comes nearest to it.
+(`ignore_no_support`). Not available: crashes, and the draft of 25 tokens that must contain
+``[Retrieval]`` in the released long form; retrieval mode "hard" comes closest to it.
 """
 
 from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
-from crag.reflection.tokens import NO_SUPPORT, RELEVANCE, SUPPORT, UTILITY
+from crag.reflection_tokens import NO_SUPPORT, RELEVANCE, SUPPORT, UTILITY
 
 Form = Literal["short", "long", "poster"]
 Mode = Literal["adaptive", "always", "never", "hard"]
@@ -90,8 +90,8 @@ RELEASED_LONG: frozenset[Compat] = frozenset(get_args(Compat)) - {
 """What the released long form does; it goes with accumulation "product"."""
 
 
-class Weights(NamedTuple):
-    """What each critique counts (Self-RAG, Sec. 3.3 and Appendix A.3)."""
+class CritiqueWeights(NamedTuple):
+    """The weight of each critique in a score (Self-RAG, Sec. 3.3 and Appendix A.3)."""
 
     relevance: float = 1.0
     support: float = 1.0
@@ -99,13 +99,13 @@ class Weights(NamedTuple):
 
 
 def _separated(given: object) -> object:
-    """Take text of a command line as names between commas."""
+    """Split text of a command line into names at the commas."""
     if isinstance(given, str):
         return [name.strip() for name in given.split(",") if name.strip()]
     return given
 
 
-class Options(BaseModel):
+class ReflectionSettings(BaseModel):
     """How Self-RAG decides, searches and scores: a part of the settings of a run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -155,9 +155,9 @@ class Options(BaseModel):
     """Self-RAG: released quirks to bring back, by name."""
 
     @property
-    def weights(self) -> Weights:
+    def weights(self) -> CritiqueWeights:
         """What each critique counts."""
-        return Weights(self.weight_relevance, self.weight_support, self.weight_utility)
+        return CritiqueWeights(self.weight_relevance, self.weight_support, self.weight_utility)
 
     @field_validator("undesired")
     @classmethod

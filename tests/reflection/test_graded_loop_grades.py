@@ -2,32 +2,32 @@
 
 import pytest
 
-from crag.reflection.backend import Candidate, Passage
-from crag.reflection.critiques import Offered, critique_of
-from crag.reflection.grades import (
-    Answer,
+from crag.parts import Candidate, Passage
+from crag.reflection.driver import Offered
+from crag.reflection.graded_loop import (
     Grade,
+    GradedAnswer,
     best_of,
     check_grades,
-    graded,
+    grades_by_place,
     is_good_enough,
     refusal,
     unread,
     use,
 )
-from crag.reflection.options import Options
-from crag.reflection.scoring import short_form_score
+from crag.reflection.scoring import critique_of, short_form_score
 from crag.reflection.testing import fake_candidate
-from crag.reflection.tokens import FULLY, NO_SUPPORT, PARTIALLY
+from crag.reflection_settings import ReflectionSettings
+from crag.reflection_tokens import FULLY, NO_SUPPORT, PARTIALLY
 
 ONE, TWO = Passage("One", "first"), Passage("Two", "second")
 PARTIAL = {FULLY: 0.1, PARTIALLY: 0.8, NO_SUPPORT: 0.1}
-HARD = Options(constraints="hard")
+HARD = ReflectionSettings(constraints="hard")
 
 
-def answer_of(candidate: Candidate) -> Answer:
-    scored = short_form_score(candidate, Options(), has_passage=True)
-    return Answer((critique_of(candidate, scored, (0, ONE)),), candidate.text)
+def answer_of(candidate: Candidate) -> GradedAnswer:
+    scored = short_form_score(candidate, ReflectionSettings(), has_passage=True)
+    return GradedAnswer((critique_of(candidate, scored, (0, ONE)),), candidate.text)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_high_wants_relevance_and_support_and_medium_relevance(
 ) -> None:
     grades: list[tuple[Grade, str]] = [("high", high), ("medium", medium)]
     for grade, expected in grades:
-        why = refusal(candidate, grade, Options())
+        why = refusal(candidate, grade, ReflectionSettings())
         assert expected in why
         assert bool(why) == bool(expected)
 
@@ -80,7 +80,7 @@ def test_good_enough_is_fully_supported_and_of_utility_four_or_five(
 def test_a_repeated_passage_has_its_first_grade() -> None:
     offered = Offered()
     doubled = [ONE, TWO, Passage(" One", "first\n")]
-    assert graded(doubled, ["low", "medium", "high"], offered) == {0: "low", 1: "medium"}
+    assert grades_by_place(doubled, ["low", "medium", "high"], offered) == {0: "low", 1: "medium"}
     assert [record["title"] for record in offered.records()] == ["One", "Two"]
 
 
@@ -124,6 +124,6 @@ def test_the_first_of_the_best_scores_wins_and_the_others_say_why_not() -> None:
 def test_parts_of_an_answer_are_cleaned_one_by_one() -> None:
     """An open tag in the first part does not swallow the second."""
     first = answer_of(fake_candidate("# Draft.<paragraph>made up")).parts
-    mixed = Answer(first + answer_of(fake_candidate("[Relevant]More.[Utility:5]")).parts)
+    mixed = GradedAnswer(first + answer_of(fake_candidate("[Relevant]More.[Utility:5]")).parts)
     assert mixed.text == "Draft. More."
-    assert (Answer().text, Answer().score) == ("", 0.0)
+    assert (GradedAnswer().text, GradedAnswer().score) == ("", 0.0)

@@ -1,0 +1,130 @@
+"""Whether to retrieve before a segment (Self-RAG, Sec. 3.3): for all forms."""
+
+import math
+from typing import NamedTuple
+
+from crag.parts import Decision, Prefix
+from crag.reflection.driver import AskDecision, Asked, Steps
+from crag.reflection.scoring import argmax, released_ratio, remap_ratio, retrieve_ratio
+from crag.reflection_settings import ReflectionSettings
+from crag.reflection_tokens import CONTINUE, RETRIEVAL
+from crag.state import Choice, Ending, Flag, RetrievalAction
+
+_FOLLOWED: dict[Ending, RetrievalAction] = {
+    "retrieve": "retrieve",
+    "continue": "continue",
+    "no_retrieve": "no_retrieve",
+}
+
+
+class Verdict(NamedTuple):
+    """What to do before a segment, and why."""
+
+    action: RetrievalAction
+    why: str
+    ratio: float | None = None
+    flags: tuple[Flag, ...] = ()
+    decision: Decision | None = None
+
+    def choice(self, segment: int, hypothesis: int) -> Choice:
+        """Return it as plain JSON."""
+        return Choice(
+            segment=segment,
+            hypothesis=hypothesis,
+            action=self.action,
+            ratio=None if self.ratio is None or math.isinf(self.ratio) else self.ratio,
+            emitted=self.decision.emitted if self.decision else "",
+            probabilities=dict(self.decision.retrieve) if self.decision else {},
+            why=self.why,
+            flags=list(self.flags),
+        )
+
+
+def first_choice(instruction: str, settings: ReflectionSettings) -> Steps[Choice]:
+    """Decide whether to retrieve before an algorithm runs, in a graph that retrieves by itself.
+
+    The result goes into `Asked.decided`.
+    """
+    short = settings.form != "long"
+    return (yield from _first_verdict(Prefix(instruction), settings, short=short)).choice(0, 0)
+
+
+def opening_verdict(asked: Asked, settings: ReflectionSettings, *, short: bool) -> Steps[Verdict]:
+    """Return what was decided before the algorithm began, or decide before its first segment."""
+    decided = asked.decided
+    if decided is None:
+        return (yield from _first_verdict(asked.prefix(), settings, short=short))
+    made = Decision(decided["probabilities"], decided["emitted"]) if decided["emitted"] else None
+    flags = tuple(decided["flags"])
+    return Verdict(decided["action"], decided["why"], decided["ratio"], flags, made)
+
+
+def needs_next_decision(ending: Ending, settings: ReflectionSettings) -> bool:
+    """Return whether the model is asked before the segment that follows one with this ending."""
+    if "released_search" in settings.compat:
+        return ending != "retrieve" and "released_remap" in settings.compat
+    return settings.retrieval_mode == "adaptive"
+
+
+def next_verdict(
+    decision: Decision | None, ending: Ending, settings: ReflectionSettings, *, can_continue: bool
+) -> Verdict | None:
+    """Decide before a later segment; "continue" is possible if the last one had a passage.
+
+    None: no segment follows, as in the released search without a ``[Retrieval]``.
+    """
+    if "released_search" in settings.compat:
+        if decision is None:
+            return _followed(ending, can_continue=False) if ending == "retrieve" else None
+        verdict = _next(decision, settings, can_continue=False)
+        return verdict if verdict.action == "retrieve" else None
+    if decision is not None:
+        return _next(decision, settings, can_continue=can_continue)
+    if settings.retrieval_mode == "hard":
+        return _followed(ending, can_continue=can_continue)
+    return _by_mode(settings)
+
+
+def _first_verdict(prefix: Prefix, settings: ReflectionSettings, *, short: bool) -> Steps[Verdict]:
+    """Decide before the first segment; the released ratio exists in the short form only."""
+    if settings.retrieval_mode not in ("adaptive", "hard"):
+        return _by_mode(settings)
+    decision: Decision = (yield [AskDecision(prefix)])[0]
+    if settings.retrieval_mode == "hard":
+        action: RetrievalAction = "retrieve" if decision.emitted == RETRIEVAL else "no_retrieve"
+        return Verdict(action, f"emitted {decision.emitted!r}", None, (), decision)
+    ratio, flags = retrieve_ratio(decision.retrieve)
+    if short and "released_ratio" in settings.compat:
+        ratio = released_ratio(decision.retrieve)
+    return _compared(decision, settings, ratio, flags)
+
+
+def _next(decision: Decision, settings: ReflectionSettings, *, can_continue: bool) -> Verdict:
+    ratio, flags = retrieve_ratio(decision.retrieve)
+    if "released_remap" in settings.compat:
+        return _compared(decision, settings, remap_ratio(decision.retrieve), flags)
+    if can_continue and argmax("retrieve", decision.retrieve) == CONTINUE:
+        return Verdict("continue", f"{CONTINUE} is the likeliest", None, (), decision)
+    return _compared(decision, settings, ratio, flags)
+
+
+def _by_mode(settings: ReflectionSettings) -> Verdict:
+    always = settings.retrieval_mode == "always"
+    return Verdict("retrieve" if always else "no_retrieve", f"mode {settings.retrieval_mode}")
+
+
+def _followed(ending: Ending, *, can_continue: bool) -> Verdict:
+    """Follow the Retrieve token that ended the last segment."""
+    action = _FOLLOWED.get(ending, "no_retrieve")
+    if action == "continue" and not can_continue:
+        action = "no_retrieve"
+    return Verdict(action, f"the last segment ended with {ending!r}")
+
+
+def _compared(
+    decision: Decision, settings: ReflectionSettings, ratio: float, flags: list[Flag]
+) -> Verdict:
+    action: RetrievalAction = "retrieve" if ratio > settings.delta else "no_retrieve"
+    relation = "above" if action == "retrieve" else "not above"
+    why = f"{ratio:.3f} is {relation} {settings.delta:g}"
+    return Verdict(action, why, ratio, tuple(flags), decision)
