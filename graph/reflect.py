@@ -20,12 +20,14 @@ from crag.reflection.records import Choice, Critique
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import Action, Citation, OfferedPassage, Reflection, State, Usage
+from crag.tasks import Posed
 
 
 class ReflectInput(TypedDict, total=False):
     """What reflection is given; without `choices` it decides by itself whether to use passages."""
 
     question: str
+    posed: Posed | None
     messages: Annotated[list[AnyMessage], add_messages]
     passages: list[OfferedPassage]
     choices: list[Choice]

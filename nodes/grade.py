@@ -4,7 +4,6 @@ from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
 from crag.correction.action import decide, limits, replaced
-from crag.correction.multiple_choice import stem
 from crag.correction.scoring import score_texts, with_title
 from crag.events import Event, event
 from crag.parts import Evaluator
@@ -34,7 +33,7 @@ class Grade:
     def run(self, state: State, settings: Settings) -> GradeUpdate:
         """Write scores in the order of the documents, the thresholds in force and the action."""
         texts = [_passage(document, settings) for document in state["documents"]]
-        question = stem(state["question"], settings)
+        question = settings.profile.bare_question(state)
         scores, events, usage = score_texts(self._evaluator, question, texts, node="grade")
         own = self._evaluator.thresholds
         upper, lower = limits(own["upper"], own["lower"], settings)

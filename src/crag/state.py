@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from crag.events import Event
 from crag.reflection.records import Choice, Critique, Flag, PassageRecord, SearchRecord
+from crag.tasks import Posed
 
 Action = Literal["correct", "incorrect", "ambiguous"]
 
@@ -190,6 +191,9 @@ class OpenState(InputState, total=False):
 
     follow_up: FollowUp | None
     """The question as it was asked, where `question` was made self-contained from a chat."""
+    posed: Posed | None
+    """The question without its options, and these; None in tasks whose questions have none. Read by
+    `TaskProfile.posed`, which falls back to splitting `question`."""
 
 
 class State(OpenState, total=False):

@@ -9,7 +9,6 @@ from langchain_core.vectorstores import VectorStoreRetriever
 from langgraph.config import get_stream_writer
 from typing_extensions import TypedDict
 
-from crag.correction.multiple_choice import posed
 from crag.correction.provenance import offered_document
 from crag.errors import ModelError
 from crag.events import Event, event
@@ -23,18 +22,13 @@ from crag.reflection.backend import (
     SegmentLimits,
 )
 from crag.reflection.exchange import Asked, Judged, Steps, arun, run
-from crag.reflection.prompt_format import CLOSED, InstructionTask, instruction_for
 from crag.reflection.records import Choice, Critique, Outcome, PassageRecord, SearchRecord
 from crag.reflection.spending import Spending, counting
 from crag.runtime.attempt import Attempt
-from crag.settings import Settings, Task
+from crag.settings import Settings
 from crag.state import OfferedPassage, Reflection, State, Usage
 
 Result = TypeVar("Result")
-_TASKS: dict[Task, InstructionTask] = {
-    "default": "open", "popqa": "open", "pubhealth": "pubhealth", "arc": "arc",
-    "biography": "biography", "asqa": "asqa",
-}  # fmt: skip
 
 
 class ReflectUpdate(TypedDict):
@@ -66,14 +60,14 @@ def asked_of(state: State, settings: Settings) -> Asked:
 
     Where nothing was retrieved because nothing was wanted, a later segment may search.
     """
-    task, choices, passages = _TASKS[settings.task], state.get("choices"), state.get("passages")
-    question, options = posed(state["question"], settings)
+    profile, choices, passages = settings.profile, state.get("choices"), state.get("passages")
+    posed = profile.posed(state)
     if not passages and choices and choices[0]["action"] != "retrieve":
         passages = None
     return Asked(
-        instruction=instruction_for(task, question, options),
-        query=question,
-        closed=task in CLOSED,
+        instruction=profile.instruction_for(posed["question"], posed["options"]),
+        query=posed["question"],
+        closed=profile.closed,
         passages=None if passages is None else tuple(map(passage_of, passages)),
         decided=choices[0] if choices else None,
     )
