@@ -9,6 +9,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 
 from crag.errors import CragError, PageProblem
+from crag.reflection.backend import Passage as Passage  # noqa: PLC0414 - part of this contract
 from crag.reflection.backend import ReflectionBackend
 from crag.state import Strip, Thresholds
 
@@ -25,9 +26,22 @@ class Evaluator(Protocol):
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text, in the order of `texts`; higher is better.
 
-        An empty text scores -1.0; a score that is not a number says that the text could not be
-        judged, which is recorded. Called from several threads at once.
+        The text of a titled passage is ``title // text``. An empty text scores -1.0; a score that
+        is not a number says that the text could not be judged, which is recorded. Called from
+        several threads at once.
         """
+        ...
+
+
+class PassageEvaluator(Evaluator, Protocol):
+    """An evaluator that takes a title apart from its text; the graphs then ask for passages only.
+
+    An evaluator that offers `score` alone is given joined strings, in which nothing tells a title
+    from a text that holds ``//`` itself, as code does.
+    """
+
+    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        """Return one score for each passage, as `score` does; an untitled one has the title ""."""
         ...
 
 
