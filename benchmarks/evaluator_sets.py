@@ -9,11 +9,11 @@ import bm25s
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from crag.correction.scoring import with_title
+from crag.correction.scoring import scores_of, with_title
 from crag.evaluators import CosineEvaluator
 from crag.evaluators.remembered import RememberedVectors
 from crag.models.encoder import packaged_encoder
-from crag.parts import Evaluator
+from crag.parts import Evaluator, Passage
 from crag.state import Action
 from crag.training.pairs import LabelRule, Pair, by_question, label_of
 
@@ -57,7 +57,7 @@ def untitled(pairs: Iterable[Pair]) -> list[Pair]:
 
 
 def texts_of(pairs: Iterable[Pair]) -> list[str]:
-    """Return the texts as an evaluator reads them."""
+    """Return each text with its title, as one string."""
     return [with_title(pair.title, pair.text) for pair in pairs]
 
 
@@ -69,7 +69,9 @@ def scored_by(evaluator: Evaluator) -> Scorer:
         return [
             score
             for question, group in groups
-            for score in evaluator.score(question, texts_of(group))
+            for score in scores_of(
+                evaluator, question, [Passage(pair.title, pair.text) for pair in group]
+            )
         ]
 
     return scores

@@ -20,9 +20,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from crag.correction.scoring import with_title
 from crag.evaluators import CosineEvaluator
 from crag.models.encoder import packaged_encoder
+from crag.parts import Passage
 
 PRECISION_OF_CORRECT = 0.92
 SHARE_DISCARDED = 0.02
@@ -56,7 +56,7 @@ def read_pairs(path: Path) -> list[Pair]:
         for question, group in by_question.items()
         for row, cosine in zip(
             group,
-            evaluator.cosines(question, [with_title(r["title"], r["text"]) for r in group]),
+            evaluator.cosines(question, [Passage(r["title"], r["text"]) for r in group]),
             strict=True,
         )
     ]

@@ -19,12 +19,14 @@ from crag.parts import ReflectionBackend
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import Action, Choice, Citation, Critique, OfferedPassage, Reflection, State, Usage
+from crag.tasks import Posed
 
 
 class ReflectInput(TypedDict, total=False):
     """The input of reflection; without `choices` it decides itself whether to use passages."""
 
     question: str
+    posed: Posed | None
     messages: Annotated[list[AnyMessage], add_messages]
     passages: list[OfferedPassage]
     choices: list[Choice]

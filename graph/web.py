@@ -19,12 +19,14 @@ from crag.parts import Parts
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import Action, FoundHit, PageRecord, State, Strip, Thresholds, Usage
+from crag.tasks import Posed
 
 
 class WebInput(TypedDict):
     """The input of the branch; events and counts start empty, and the outer graph adds them up."""
 
     question: str
+    posed: Posed | None
     scores: list[float]
     thresholds: Thresholds
     action: Action

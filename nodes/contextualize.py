@@ -36,7 +36,7 @@ class Contextualize:
         """Contextualize in the calling thread."""
         asked = read_question(state, settings.max_question_characters)
         if self._model is None or settings.max_llm_calls <= 1:
-            return _update(state, asked, asked, [self._skipped(settings)])
+            return _update(state, asked, opening(asked, settings), [self._skipped(settings)])
         reply = ask(self._model, _prompt(state["messages"], asked, settings))
         return _read(state, asked, reply, settings)
 
@@ -44,7 +44,7 @@ class Contextualize:
         """Contextualize without blocking the event loop."""
         asked = read_question(state, settings.max_question_characters)
         if self._model is None or settings.max_llm_calls <= 1:
-            return _update(state, asked, asked, [self._skipped(settings)])
+            return _update(state, asked, opening(asked, settings), [self._skipped(settings)])
         reply = await aask(self._model, _prompt(state["messages"], asked, settings))
         return _read(state, asked, reply, settings)
 
@@ -60,20 +60,19 @@ def _read(state: InputState, asked: str, reply: Reply, settings: Settings) -> Op
     detail = reply.detail
     if reply.problem is None:
         if question and len(question) <= settings.max_question_characters:
-            return _update(state, asked, question, [], reply.usage)
+            return _update(state, asked, opening(question, settings), [], reply.usage)
         detail = f"the model's reply is not a question: {reply.text[:80]!r}"
     failed = event("contextualize_failed", "contextualize", detail, _FALLBACK)
-    return _update(state, asked, asked, [failed], reply.usage)
+    return _update(state, asked, opening(asked, settings), [failed], reply.usage)
 
 
 def _update(
     state: InputState,
     asked: str,
-    question: str,
+    update: OpeningUpdate,
     events: list[Event],
     usage: Usage | None = None,
 ) -> OpeningUpdate:
-    update = opening(question)
     update["events"] = FreshEvents(events)
     update["usage"] = FreshUsage.of(usage or Usage())
     update["follow_up"] = FollowUp(message_id=state["messages"][-1].id or "", asked=asked)

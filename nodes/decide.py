@@ -8,9 +8,9 @@ from typing_extensions import TypedDict
 from crag.correction.question import is_open, read_question
 from crag.errors import SettingsError
 from crag.events import Event
-from crag.nodes.open_run import opening
+from crag.nodes.open_run import OpeningUpdate, opening
 from crag.parts import ReflectionBackend
-from crag.reflection.driver import Driver, Reflected, asked_of
+from crag.reflection.driver import Driver, Reflected
 from crag.reflection.retrieval_decision import first_choice
 from crag.settings import Settings
 from crag.state import (
@@ -22,7 +22,6 @@ from crag.state import (
     OpenState,
     Reflection,
     SearchRecord,
-    State,
     Usage,
 )
 
@@ -62,26 +61,28 @@ class Decide:
 
     def run(self, state: OpenState, settings: Settings) -> Update:
         """Decide in the calling thread."""
-        question, instruction = self._open(state, settings)
+        opened = self._opened(state, settings)
+        instruction = _instruction(opened or state, settings)
         decided = self._driver.run(lambda: first_choice(instruction, settings), settings)
-        return self._update(state, question, decided)
+        return self._update(opened, decided)
 
     async def arun(self, state: OpenState, settings: Settings) -> Update:
         """Decide without blocking the event loop."""
-        question, instruction = self._open(state, settings)
+        opened = self._opened(state, settings)
+        instruction = _instruction(opened or state, settings)
         decided = await self._driver.arun(lambda: first_choice(instruction, settings), settings)
-        return self._update(state, question, decided)
+        return self._update(opened, decided)
 
-    def _open(self, state: OpenState, settings: Settings) -> tuple[str, str]:
+    def _opened(self, state: OpenState, settings: Settings) -> OpeningUpdate | None:
+        """Open the run, unless it is open already."""
         if settings.form == "poster" and not self._grades:
             allowed = "the poster's rule grades documents, so it needs Self-CRAG"
             raise SettingsError("form", settings.form, allowed)
-        question = state.get("question", "")
-        if not is_open(state):
-            question = read_question(state, settings.max_question_characters)
-        return question, asked_of(State(question=question), settings).instruction
+        if is_open(state):
+            return None
+        return opening(read_question(state, settings.max_question_characters), settings)
 
-    def _update(self, state: OpenState, question: str, decided: Reflected) -> Update:
+    def _update(self, opened: OpeningUpdate | None, decided: Reflected) -> Update:
         choice: Choice = decided.result or _without_decision()
         decision = DecideUpdate(
             thresholds=None,
@@ -95,11 +96,16 @@ class Decide:
             events=decided.events,
             usage=decided.spending.usage,
         )
-        if is_open(state):
+        if opened is None:
             return decision
         decision["events"] = FreshEvents(decided.events)
         decision["usage"] = FreshUsage.of(decided.spending.usage)
-        return {**opening(question), **decision}
+        return {**opened, **decision}
+
+
+def _instruction(state: Mapping[str, Any], settings: Settings) -> str:
+    posed = settings.profile.posed(state)
+    return settings.profile.instruction_for(posed["question"], posed["options"])
 
 
 def _without_decision() -> Choice:

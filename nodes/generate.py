@@ -9,7 +9,6 @@ from langchain_core.messages import AnyMessage
 from crag.answering.context import fenced, kept_strips, paper_format
 from crag.answering.model_calls import Reply, aask, ask
 from crag.answering.outcome import NOT_FOUND, GenerateUpdate, abstained, from_quotations, from_reply
-from crag.correction.multiple_choice import lettered, posed, stem
 from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
 from crag.parts import ChatModel, Quotation, Quoter
@@ -17,6 +16,7 @@ from crag.prompts import render
 from crag.runtime.attempt import Attempt
 from crag.settings import Settings
 from crag.state import State, Strip
+from crag.tasks import written
 from crag.text.untrusted import neutral
 
 _KINDS: dict[ModelProblem, EventKind] = {"refused": "model_refused", "empty": "model_empty"}
@@ -57,7 +57,7 @@ class Generate:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model writes the answer"
             return _Plan(strips, "", None, [event("budget_exhausted", "generate", detail)])
         knowledge = fenced(strips) if settings.cites else paper_format(state, settings)
-        messages = _prompt(state["question"], knowledge, settings)
+        messages = _prompt(state, knowledge, settings)
         return _Plan(strips, knowledge, (_limited(self._model, settings), messages), [])
 
     def _conclude(
@@ -98,7 +98,7 @@ class Generate:
         if self._quoter is None or not plan.strips:
             return quotations, plan.events
         with Attempt("quoter") as attempt:
-            quotations = self._quoter.quote(stem(state["question"], settings), plan.strips)
+            quotations = self._quoter.quote(settings.profile.bare_question(state), plan.strips)
         if attempt.error is None:
             return quotations, plan.events
         failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
@@ -118,17 +118,16 @@ def _is_uncited(update: GenerateUpdate) -> bool:
     return not (update["citations"] or update["abstained"])
 
 
-def _prompt(question: str, knowledge: str, settings: Settings) -> list[AnyMessage]:
+def _prompt(state: State, knowledge: str, settings: Settings) -> list[AnyMessage]:
     if not knowledge:
-        return render("answer_own_knowledge", question=question)
-    if settings.task == "arc":
-        asked, options = posed(question, settings)
-        shown = lettered(options) or "those that the question names"
-        return render("answer_arc", question=asked, options=shown, knowledge=knowledge)
-    if not settings.cites:
-        return render(f"answer_{settings.task}", question=question, knowledge=knowledge)
+        return render("answer_own_knowledge", question=state["question"])
+    posed = settings.profile.posed(state)
     return render(
-        "answer_default", question=neutral(question), knowledge=knowledge, not_found=NOT_FOUND
+        settings.profile.answer_prompt,
+        question=neutral(posed["question"]) if settings.cites else posed["question"],
+        options=written(posed["options"]) or "those that the question names",
+        knowledge=knowledge,
+        not_found=NOT_FOUND,
     )
 
 

@@ -4,10 +4,10 @@ from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
 from crag.correction.action import decide, limits, replaced
-from crag.correction.multiple_choice import stem
-from crag.correction.scoring import score_texts, with_title
+from crag.correction.provenance import title_of
+from crag.correction.scoring import score_passages
 from crag.events import Event, event
-from crag.parts import Evaluator
+from crag.parts import Evaluator, Passage
 from crag.settings import Settings
 from crag.state import Action, State, Thresholds, Usage
 
@@ -33,9 +33,9 @@ class Grade:
 
     def run(self, state: State, settings: Settings) -> GradeUpdate:
         """Write the scores in the order of the documents, the thresholds in use and the action."""
-        texts = [_passage(document, settings) for document in state["documents"]]
-        question = stem(state["question"], settings)
-        scores, events, usage = score_texts(self._evaluator, question, texts, node="grade")
+        passages = [_passage(document, settings) for document in state["documents"]]
+        question = settings.profile.bare_question(state)
+        scores, events, usage = score_passages(self._evaluator, question, passages, node="grade")
         own = self._evaluator.thresholds
         upper, lower = limits(own["upper"], own["lower"], settings)
         judged = decide(scores, upper, lower)
@@ -49,10 +49,9 @@ class Grade:
         )
 
 
-def _passage(document: Document, settings: Settings) -> str:
-    if settings.titles == "none":
-        return document.page_content
-    return with_title(document.metadata.get("title", ""), document.page_content)
+def _passage(document: Document, settings: Settings) -> Passage:
+    title = "" if settings.titles == "none" else title_of(document)
+    return Passage(title, document.page_content)
 
 
 def _replacement(judged: Action, action: Action) -> list[Event]:

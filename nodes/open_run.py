@@ -17,12 +17,14 @@ from crag.state import (
     Strip,
     Usage,
 )
+from crag.tasks import Posed
 
 
 class OpeningUpdate(TypedDict):
     """Written by the first node: the question, with everything from earlier questions cleared."""
 
     question: str
+    posed: Posed | None
     follow_up: FollowUp | None
     documents: list[Document]
     scores: list[float]
@@ -41,10 +43,12 @@ class OpeningUpdate(TypedDict):
     usage: Usage
 
 
-def opening(question: str) -> OpeningUpdate:
-    """Return the initial state of a run on `question`."""
+def opening(question: str, settings: Settings) -> OpeningUpdate:
+    """Return the initial state of a run on `question`, with its options split off."""
+    split = settings.profile.split
     return OpeningUpdate(
         question=question,
+        posed=split(question) if split else None,
         follow_up=None,
         documents=[],
         scores=[],
@@ -73,4 +77,4 @@ class OpenRun:
         Raises:
             QuestionError: the input holds no usable question.
         """
-        return opening(read_question(state, settings.max_question_characters))
+        return opening(read_question(state, settings.max_question_characters), settings)

@@ -2,7 +2,6 @@
 
 from typing_extensions import TypedDict
 
-from crag.correction.multiple_choice import stem
 from crag.correction.provenance import kept_whole, source_of, title_of, unscored
 from crag.correction.scoring import filter_strips, with_title
 from crag.correction.strips import decompose
@@ -35,7 +34,7 @@ class Refine:
         if not settings.refine:
             whole = kept_whole(state["documents"], "refinement is off")
             return InternalUpdate(internal=whole, events=[], usage=Usage())
-        question, strips = stem(state["question"], settings), _strips(state, settings)
+        question, strips = settings.profile.bare_question(state), _strips(state, settings)
         strips, events, usage = filter_strips(
             self._evaluator, question, strips, settings, node="refine"
         )

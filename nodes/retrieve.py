@@ -7,7 +7,6 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStoreRetriever
 from typing_extensions import TypedDict
 
-from crag.correction.multiple_choice import stem
 from crag.correction.question import is_open, read_question
 from crag.events import Event, event
 from crag.nodes.open_run import OpeningUpdate, opening
@@ -45,41 +44,40 @@ class Retrieve:
 
     def run(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
         """Retrieve in the calling thread."""
-        question = self._question(state, settings)
+        opened = self._opened(state, settings)
+        question = settings.profile.bare_question(opened or state)
         found: list[Document] = []
         with Attempt("retriever") as attempt:
-            found = list(
-                self._retriever.invoke(stem(question, settings), **self._options(settings))
-            )
-        return self._update(state, question, found[: settings.k], attempt)
+            found = list(self._retriever.invoke(question, **self._options(settings)))
+        return _update(opened, found[: settings.k], attempt)
 
     async def arun(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
         """Retrieve without blocking the event loop."""
-        question = self._question(state, settings)
+        opened = self._opened(state, settings)
+        question = settings.profile.bare_question(opened or state)
         found: list[Document] = []
         with Attempt("retriever") as attempt:
-            found = list(
-                await self._retriever.ainvoke(stem(question, settings), **self._options(settings))
-            )
-        return self._update(state, question, found[: settings.k], attempt)
+            found = list(await self._retriever.ainvoke(question, **self._options(settings)))
+        return _update(opened, found[: settings.k], attempt)
 
     def _options(self, settings: Settings) -> dict[str, Any]:
         return {"k": settings.k} if self._takes_k else {}
 
-    def _question(self, state: OpenState, settings: Settings) -> str:
+    def _opened(self, state: OpenState, settings: Settings) -> OpeningUpdate | None:
+        """Open the run, unless it is open already."""
         if not self._opens or is_open(state):
-            return state["question"]
-        return read_question(state, settings.max_question_characters)
+            return None
+        return opening(read_question(state, settings.max_question_characters), settings)
 
-    def _update(
-        self, state: OpenState, question: str, found: list[Document], attempt: Attempt
-    ) -> RetrieveUpdate:
-        events = _events(found, attempt)
-        if not self._opens or is_open(state):
-            return DocumentsUpdate(documents=found, events=events)
-        update = opening(question)
-        update["documents"], update["events"] = found, FreshEvents(events)
-        return update
+
+def _update(
+    opened: OpeningUpdate | None, found: list[Document], attempt: Attempt
+) -> RetrieveUpdate:
+    events = _events(found, attempt)
+    if opened is None:
+        return DocumentsUpdate(documents=found, events=events)
+    opened["documents"], opened["events"] = found, FreshEvents(events)
+    return opened
 
 
 def _events(found: list[Document], attempt: Attempt) -> list[Event]:

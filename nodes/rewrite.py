@@ -1,12 +1,9 @@
 """Rewrite the question into a query for a web search."""
 
-import re
-
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
 from crag.answering.model_calls import Reply, aask, ask
-from crag.correction.multiple_choice import stem
 from crag.correction.queries import LONGEST, cut, keywords, read_query
 from crag.events import Event, event
 from crag.parts import ChatModel
@@ -14,8 +11,6 @@ from crag.prompts import render
 from crag.settings import Settings
 from crag.state import State, Usage
 
-_PROMPTS = {"pubhealth": "rewrite_pubhealth", "arc": "rewrite_arc"}
-_WHO_IS = re.compile(r"^who is (.+?)\??$", re.IGNORECASE)
 _FALLBACK = "search for the question's keywords"
 
 
@@ -61,9 +56,9 @@ class Rewrite:
         """Return the update if no model is needed, otherwise None."""
         if not (settings.rewrite and self._searches) or settings.max_searches == 0:
             return self._as_it_is(state, settings)
-        if settings.task == "biography":  # The query is the name alone (official code).
-            name = _WHO_IS.sub(r"\1", state["question"])
-            return _update(cut(name, self._longest), settings)
+        if settings.profile.query is not None:
+            query = settings.profile.query(settings.profile.bare_question(state))
+            return _update(cut(query, self._longest), settings)
         if self._model is None:
             detail = "no chat model is configured to rewrite the question"
             skipped = event("rewrite_skipped", "rewrite", detail, _FALLBACK)
@@ -88,13 +83,12 @@ class Rewrite:
     def _by_keywords(
         self, state: State, settings: Settings, reason: Event, *, usage: Usage | None = None
     ) -> RewriteUpdate:
-        query = keywords(stem(state["question"], settings), self._longest)
+        query = keywords(settings.profile.bare_question(state), self._longest)
         return _update(query, settings, reason, usage=usage)
 
     def _as_it_is(self, state: State, settings: Settings) -> RewriteUpdate:
-        return _update(
-            cut(" ".join(stem(state["question"], settings).split()), self._longest), settings
-        )
+        question = " ".join(settings.profile.bare_question(state).split())
+        return _update(cut(question, self._longest), settings)
 
 
 def _update(
@@ -106,5 +100,5 @@ def _update(
 
 
 def _prompt(state: State, settings: Settings) -> list[AnyMessage]:
-    question = stem(state["question"], settings)
-    return render(_PROMPTS.get(settings.task, "rewrite_default"), question=question)
+    profile = settings.profile
+    return render(profile.rewrite_prompt, question=profile.bare_question(state))

@@ -2,7 +2,6 @@
 
 from typing_extensions import TypedDict
 
-from crag.correction.multiple_choice import stem
 from crag.correction.scoring import filter_strips, with_title
 from crag.correction.shortlist import shortlist
 from crag.events import Event, event
@@ -40,7 +39,7 @@ class Select:
             return ExternalUpdate(external=kept, events=[], usage=Usage())
         texts = [with_title(strip["source"]["title"], strip["text"]) for strip in strips]
         pages = [strip["source"]["id"] for strip in strips]
-        question = stem(state["question"], settings)
+        question = settings.profile.bare_question(state)
         chosen = shortlist(question, texts, settings.max_paragraphs, pages)
         judged, events, usage = filter_strips(
             self._evaluator, question, [strips[i] for i in chosen], settings, node="select"

@@ -4,7 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from crag.errors import SettingsError
-from crag.settings import PRESETS, Settings, settings_from
+from crag.settings import Settings, settings_from
+from crag.tasks import TASKS
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_a_task_brings_the_papers_numbers(task: str, upper: float, lower: float)
 
 
 def test_every_preset_is_valid_and_the_default_leaves_thresholds_to_the_evaluator() -> None:
-    for task in PRESETS:
+    for task in TASKS:
         assert Settings(task=task).task == task
     assert Settings().upper is None
     assert Settings().strip_threshold == -0.5

@@ -12,6 +12,13 @@ from crag.errors import CragError, PageProblem
 from crag.state import Ending, Strip, Thresholds
 
 
+class Passage(NamedTuple):
+    """A titled text: a document, a strip, or what a reflecting model reads as one paragraph."""
+
+    title: str
+    text: str
+
+
 @runtime_checkable
 class Evaluator(Protocol):
     """Judge how well texts serve a question."""
@@ -24,9 +31,22 @@ class Evaluator(Protocol):
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text, in the order of `texts`; higher is better.
 
-        An empty text scores -1.0; a score that is not a number says that the text could not be
-        judged, which is recorded. Called from several threads at once.
+        The text of a titled passage is ``title // text``. An empty text scores -1.0; a score that
+        is not a number says that the text could not be judged, which is recorded. Called from
+        several threads at once.
         """
+        ...
+
+
+class PassageEvaluator(Evaluator, Protocol):
+    """An evaluator that takes a title apart from its text; the graphs then ask for passages only.
+
+    An evaluator that offers `score` alone is given joined strings, in which nothing tells a title
+    from a text that holds ``//`` itself, as code does.
+    """
+
+    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        """Return one score for each passage, as `score` does; an untitled one has the title ""."""
         ...
 
 
@@ -119,13 +139,6 @@ class Quoter(Protocol):
 Probabilities = Mapping[str, float]
 """Probability of each token of one group of reflection tokens at one position. A token that is
 absent was not among those the back end could see."""
-
-
-class Passage(NamedTuple):
-    """A retrieved text, as it stands between ``<paragraph>`` and ``</paragraph>``."""
-
-    title: str
-    text: str
 
 
 class Prefix(NamedTuple):

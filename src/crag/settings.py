@@ -12,29 +12,11 @@ from crag.errors import SettingsError
 from crag.reflection_settings import ReflectionSettings
 from crag.settings_form import arrange
 from crag.state import Action
+from crag.tasks import TASKS, Task, TaskProfile
 
-Task = Literal["default", "popqa", "pubhealth", "arc", "biography", "asqa"]
 SelfCragKnowledge = Literal["routed", "assembled", "distributed"]
 Decomposition = Literal["sentences", "selection", "excerption", "fixed_num"]
-
-_PAPER = {
-    "max_answer_tokens": 100,
-    "allow_own_knowledge": True,
-    "knowledge_title": "first_document",
-}
-_LABEL = {"max_segment_tokens": 50}
-_LONG = {"form": "long", "max_depth": 7, "max_segment_tokens": 300}
-PRESETS: Mapping[Task, Mapping[str, object]] = {
-    "default": {},
-    "popqa": {**_PAPER, "upper": 0.592, "lower": -0.995, "titles": "none"},
-    "pubhealth": {**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage", **_LABEL},
-    "arc": {**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage", **_LABEL},
-    "biography": {**_PAPER, "upper": 0.95, "lower": -0.91, "titles": "passage", **_LONG},
-    "asqa": {"k": 5, **_LONG},
-}
-"""The defaults that a task changes; explicit values win. The thresholds come from the official
-code, or from the paper if the code has none, and fit the paper's T5 evaluator. Form, depth and
-tokens come from the commands published with Self-RAG, which is also the source of ASQA."""
+_PRESETS = {name: dict(profile.settings) for name, profile in TASKS.items()}
 
 
 class Correction(BaseModel):
@@ -42,7 +24,7 @@ class Correction(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    task: Task = Field(default="default", json_schema_extra={"presets": cast("Any", PRESETS)})
+    task: Task = Field(default="default", json_schema_extra={"presets": cast("Any", _PRESETS)})
     """Prompts and numbers of the papers for one of their tasks; `default` and `asqa` answer with
     citations. A task's thresholds fit CRAG's T5 evaluator only."""
     k: int = Field(default=10, ge=1, le=1000)
@@ -145,16 +127,21 @@ class Settings(ReflectionSettings, Correction):
     model_config = ConfigDict(json_schema_extra=arrange)
 
     @property
+    def profile(self) -> TaskProfile:
+        """Everything that the task changes."""
+        return TASKS[self.task]
+
+    @property
     def cites(self) -> bool:
         """Whether answers cite strips; the prompts of CRAG's tasks ask for no citations."""
-        return self.task in {"default", "asqa"}
+        return self.profile.cites
 
     @model_validator(mode="before")
     @classmethod
     def _fill_from_preset(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        preset = next((PRESETS[task] for task in PRESETS if task == given.get("task")), {})
+        preset = next((TASKS[task].settings for task in TASKS if task == given.get("task")), {})
         return {**preset, **given}
 
     @model_validator(mode="after")

@@ -15,6 +15,7 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from crag.events import Event
+from crag.tasks import Posed
 
 Action = Literal["correct", "incorrect", "ambiguous"]
 RetrievalAction = Literal["retrieve", "continue", "no_retrieve"]
@@ -338,6 +339,9 @@ class OpenState(InputState, total=False):
 
     follow_up: FollowUp | None
     """The original question, if `question` was made self-contained from a chat."""
+    posed: Posed | None
+    """The question without its options, and the options; None in tasks without options. Read it
+    with `TaskProfile.posed`, which falls back to splitting `question`."""
 
 
 class State(OpenState, total=False):

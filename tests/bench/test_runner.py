@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ from crag.bench.rows import RowFile
 from crag.bench.runner import Ended, left, locally, run
 from crag.bench.summary import summarise
 from crag.bench.units import plan
+from crag.correction.scoring import scores_of
 from crag.errors import DataError, SettingsError
+from crag.parts import Passage
 from crag.testing import FakeEvaluator, FakeSearcher
 from tests.bench.chat_server import ChatServer, chatting
 from tests.bench.runs import HITS, answerer, examples, experiment, questions, variant
@@ -158,11 +160,27 @@ def test_scores_and_hits_are_asked_for_once(tmp_path: Path) -> None:
     assert cached.score("q", ["a"]) == [0.5]
     cached.score("q", ["b"])
     assert [texts for _, texts in evaluator.calls] == [["a", "b"], ["b"]]
+    assert scores_of(cached, "q", [Passage("", "a")]) == [0.5]
+    assert len(evaluator.calls) == 2
     assert cached.thresholds == evaluator.thresholds
     hits = CachedSearcher(searcher, cache, "fake")
     assert hits.search("red", 5) == asyncio.run(hits.asearch("red", 5)) == HITS
     hits.search("red", 1)
     assert searcher.queries == ["red", "red"]
+    cache.close()
+
+
+def test_scores_of_titled_and_joined_texts_are_kept_apart(tmp_path: Path) -> None:
+    class Apart(FakeEvaluator):
+        def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
+            self.calls.append((question, [one.title for one in passages]))
+            return [0.9 if one.title else 0.1 for one in passages]
+
+    cache, evaluator = Cache(tmp_path / "cache.sqlite"), Apart()
+    cached = CachedEvaluator(evaluator, cache, "apart")
+    passages = [Passage("a", "b"), Passage("", "a // b")]
+    assert scores_of(cached, "q", passages) == scores_of(cached, "q", passages) == [0.9, 0.1]
+    assert evaluator.calls == [("q", ["a", ""])]
     cache.close()
 
 

@@ -1,17 +1,32 @@
 """An evaluator that breaks its contract is found out."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crag.correction.provenance import unscored
-from crag.correction.scoring import filter_strips, score_texts
+from crag.correction.scoring import (
+    filter_strips,
+    score_passages,
+    split_title,
+    takes_passages,
+    with_title,
+)
+from crag.parts import Passage
 from crag.settings import Settings
 from crag.state import Source
 from crag.testing import FakeEvaluator
 
 SOURCE = Source(id="1", title="Title", url="", position="")
+UNTITLED = Source(id="2", title="", url="", position="")
+
+
+def untitled(*texts: str) -> list[Passage]:
+    return [Passage("", text) for text in texts]
 
 
 class Wrong(FakeEvaluator):
@@ -28,27 +43,35 @@ class Wrong(FakeEvaluator):
 
 def test_empty_texts_score_lowest_without_the_evaluator() -> None:
     evaluator = FakeEvaluator(0.7)
-    assert score_texts(evaluator, "q", ["", "text", " \n"], node="grade").scores == [-1, 0.7, -1]
+    assert score_passages(evaluator, "q", untitled("", "text", " \n"), node="grade").scores == [
+        -1,
+        0.7,
+        -1,
+    ]
     assert evaluator.calls == [("q", ["text"])]
-    assert score_texts(evaluator, "q", [], node="grade").scores == []
+    assert score_passages(evaluator, "q", [], node="grade").scores == []
     assert len(evaluator.calls) == 1
 
 
 @pytest.mark.parametrize("scores", [[], [0.9], [0.9] * 3, None, ["high", "low"]])
 def test_a_wrong_reply_scores_everything_lowest(scores: Any) -> None:
-    scored = score_texts(Wrong(scores), "q", ["a b", "c d"], node="grade")
+    scored = score_passages(Wrong(scores), "q", untitled("a b", "c d"), node="grade")
     assert scored.scores == [-1.0, -1.0]
     assert [entry["kind"] for entry in scored.events] == ["evaluator_failed"]
 
 
 def test_nan_costs_only_its_own_text() -> None:
-    scored = score_texts(Wrong([math.nan, 0.4, math.inf]), "q", ["a", "b", "c"], node="grade")
+    scored = score_passages(
+        Wrong([math.nan, 0.4, math.inf]), "q", untitled("a", "b", "c"), node="grade"
+    )
     assert scored.scores == [-1.0, 0.4, -1.0]
     assert "2 of 3 scores" in scored.events[0]["detail"]
 
 
 def test_an_evaluator_that_raises_is_an_event() -> None:
-    scored = score_texts(FakeEvaluator(error=RuntimeError("out of memory")), "q", ["a"], node="x")
+    scored = score_passages(
+        FakeEvaluator(error=RuntimeError("out of memory")), "q", untitled("a"), node="x"
+    )
     assert scored.scores == [-1.0]
     assert scored.events[0]["detail"] == "RuntimeError: out of memory"
 
@@ -61,3 +84,67 @@ def test_short_strips_score_lowest_and_titles_take_part() -> None:
     assert evaluator.calls[0][1] == ["Title // This one is long enough"]
     filter_strips(evaluator, "q", strips, Settings(titles="none"), node="refine")
     assert evaluator.calls[1][1] == ["This one is long enough"]
+
+
+class Apart(FakeEvaluator):
+    """Takes titles apart from texts."""
+
+    def __init__(self) -> None:
+        super().__init__(0.7)
+        self.passages: list[Passage] = []
+
+    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        del question
+        self.passages += passages
+        return [0.7] * len(passages)
+
+
+class Overridden(Apart):
+    """Changes `score` alone, as somebody may who knows no other method."""
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        return [score / 2 for score in super().score(question, texts)]
+
+
+CODE = "total = price * count // 2  // round down"
+
+
+@pytest.mark.parametrize("titles", ["every_strip", "passage", "none"])
+def test_strokes_in_an_untitled_text_are_no_title(titles: Any) -> None:
+    evaluator = Apart()
+    strips = [unscored(CODE, UNTITLED)]
+    filter_strips(evaluator, "q", strips, Settings(titles=titles), node="refine")
+    assert evaluator.passages == [Passage("", CODE)]
+
+
+def test_a_title_that_stands_before_the_document_is_the_title_of_its_first_strip() -> None:
+    evaluator, titled = Apart(), Source(id="1", title="St. John  (film)", url="", position="")
+    first, second = "St John (film) // It opened in 1912.", "x = 1 // the first of them"
+    strips = [unscored(first, titled), unscored(second, titled)]
+    settings = Settings(titles="passage")
+    judged = filter_strips(evaluator, "q", strips, settings, node="refine").strips
+    assert evaluator.passages == [
+        Passage("St John (film)", "It opened in 1912."),
+        Passage("", second),
+    ]
+    assert [strip["text"] for strip in judged] == [first, second]
+
+
+def test_an_evaluator_is_asked_by_the_method_it_defined_last() -> None:
+    assert takes_passages(Apart())
+    assert not takes_passages(FakeEvaluator())
+    evaluator = Overridden()
+    assert not takes_passages(evaluator)
+    asked = [Passage("Ada", "She wrote."), Passage("", CODE)]
+    assert score_passages(evaluator, "q", asked, node="grade").scores == [0.35, 0.35]
+    assert evaluator.calls == [("q", ["Ada // She wrote.", CODE])]
+    assert evaluator.passages == []
+
+
+@given(st.text(max_size=8), st.text(max_size=12))
+def test_a_string_is_split_where_it_was_joined(title: str, text: str) -> None:
+    whole = with_title(title, text)
+    found = split_title(whole)
+    assert with_title(found.title, found.text) == whole
+    if title and text.strip() and " // " not in f"{title} // "[:-3]:
+        assert found == Passage(title, text)

@@ -13,12 +13,12 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableLambda
 
-from crag.correction.scoring import score_texts
+from crag.correction.scoring import score_passages
 from crag.errors import EvaluatorError, SettingsError
 from crag.evaluators.chat import ChatEvaluator
 from crag.evaluators.prompted import LONGEST_TEXT
 from crag.graph import build_crag
-from crag.parts import ChatModel, Evaluator, Parts
+from crag.parts import ChatModel, Evaluator, Parts, Passage
 from crag.state import Thresholds
 from crag.testing import FakeChatModel, FakeRetriever
 
@@ -150,7 +150,7 @@ def test_a_failed_a_refused_and_a_malformed_call_are_no_verdict() -> None:
     scores = evaluator.score(QUESTION, texts)
     assert [scores[0], scores[4]] == [1.0, -1.0]
     assert all(math.isnan(score) for score in scores[1:4])
-    held = score_texts(evaluator, QUESTION, texts, node="grade")
+    held = score_passages(evaluator, QUESTION, [Passage("", text) for text in texts], node="grade")
     assert held.scores == [1.0, -1.0, -1.0, -1.0, -1.0]
     assert [event["kind"] for event in held.events] == ["evaluator_failed"]
     assert "3 of 5" in held.events[0]["detail"]

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
+from crag.correction.scoring import split_title
 from crag.errors import EvaluatorError
 from crag.evaluators import CosineEvaluator, load_evaluator
-from crag.parts import Evaluator
+from crag.parts import Evaluator, Passage
 
 FAKE = CosineEvaluator.fitted(DeterministicFakeEmbedding(size=16))
 
@@ -38,6 +39,15 @@ def test_the_same_text_scores_highest_wherever_it_stands() -> None:
     )
     assert alone == pytest.approx(within, abs=1e-5) == pytest.approx(titled, abs=1e-5)
     assert alone > other
+
+
+def test_only_what_is_given_as_a_title_is_one() -> None:
+    asked = "x = price * count // 2  // round down"
+    (untitled,) = FAKE.cosines("round down", [Passage("", asked)])
+    (joined,) = FAKE.cosines("round down", [split_title(asked)])
+    assert joined == pytest.approx(1, abs=1e-5)  # The comment alone passes for the text.
+    assert untitled is not None
+    assert untitled < 0.9
 
 
 def test_the_default_tells_what_belongs_to_a_question_from_what_does_not() -> None:

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crag.correction.scoring import with_title
+from crag.correction.scoring import scores_of, with_title
 from crag.errors import EvaluatorError
 from crag.evaluators import CrossEncoderEvaluator, load_evaluator
 from crag.evaluators.cross_encoder import ChangedMiniLM
-from crag.models.lexical import FEATURES, LEXICAL, Blend, title_of
+from crag.models.lexical import FEATURES, LEXICAL, Blend, bare_title
 from crag.models.minilm import MODEL, WEIGHTS_SHA256, packaged_model
 from crag.models.model_card import Calibration, DataFile, EvaluatorCard, read_card, write_card
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA
-from crag.parts import Evaluator
+from crag.parts import Evaluator, Passage
 from crag.training.models import Trainee
 from crag.training.recipe import Recipe
 from crag.training.saving import save
@@ -30,6 +30,7 @@ from tests.trained import outputs_of, some_pairs
 
 PAIRS = some_pairs(24)
 TEXTS = [with_title(pair.title, pair.text) for pair in PAIRS]
+PASSAGES = [Passage(pair.title, pair.text) for pair in PAIRS]
 QUESTION = PAIRS[0].question
 ASKED = [pair._replace(question=QUESTION) for pair in PAIRS]
 CARD = EvaluatorCard(kind="cross_encoder", base=MODEL, base_sha256=WEIGHTS_SHA256, max_length=32)
@@ -42,12 +43,12 @@ class FakePairs:
     """Gives the length of each text as its logit, and remembers the batch size."""
 
     def __init__(self) -> None:
-        self.asked: list[list[tuple[str, str]]] = []
+        self.asked: list[list[tuple[str, Passage]]] = []
 
-    def logits(self, pairs: Sequence[tuple[str, str]], batch_size: int) -> NDArray[np.float64]:
+    def logits(self, pairs: Sequence[tuple[str, Passage]], batch_size: int) -> NDArray[np.float64]:
         assert batch_size == 7
         self.asked.append(list(pairs))
-        return np.array([float(len(text)) for _, text in pairs])
+        return np.array([float(len(passage.text)) for _, passage in pairs])
 
 
 class Made(NamedTuple):
@@ -88,7 +89,7 @@ def test_a_score_is_twice_the_probability_less_one() -> None:
     assert isinstance(evaluator, Evaluator)
     scores = evaluator.score("q", ["ab", "", "a", " \n"])
     assert scores == pytest.approx([2 / (1 + np.exp(-2)) - 1, -1.0, 2 / (1 + np.exp(-1)) - 1, -1.0])
-    assert model.asked == [[("q", "ab"), ("q", "a")]]
+    assert model.asked == [[("q", Passage("", "ab")), ("q", Passage("", "a"))]]
     assert evaluator.score("q", ["", ""]) == [-1.0, -1.0]
     assert evaluator.score("q", []) == []
     assert len(model.asked) == 1
@@ -119,9 +120,25 @@ def test_a_blend_is_applied(made: Made) -> None:
     encoded = made.trainee.tokenizer(
         [QUESTION] * len(TEXTS), TEXTS, truncation="longest_first", max_length=32
     )
-    features = made.blend.features(encoded.encodings, [title_of(text) for text in TEXTS])
+    features = made.blend.features(encoded.encodings, [bare_title(pair.title) for pair in PAIRS])
     expected = made.blend.logits(outputs_of(made.trainee, ASKED, 32), features)
-    assert load_evaluator(str(made.blended)).score(QUESTION, TEXTS) == score_of(expected)
+    evaluator = load_evaluator(str(made.blended))
+    assert evaluator.score(QUESTION, TEXTS) == score_of(expected)
+    assert scores_of(evaluator, QUESTION, PASSAGES) == score_of(expected)
+
+
+def test_strokes_in_an_untitled_text_are_no_title(made: Made) -> None:
+    question, code = "What is violin?", "violin // a comment in code"
+    evaluator = load_evaluator(str(made.blended))
+    apart = scores_of(evaluator, question, [Passage("", code)])
+    joined = evaluator.score(question, [code])
+    assert joined == scores_of(evaluator, question, [Passage("violin", "a comment in code")])
+    assert apart != pytest.approx(joined, abs=1e-3)
+    encoded = made.trainee.tokenizer([question], [code])
+    asked = [PAIRS[0]._replace(question=question, title="", text=code)]
+    features = made.blend.features(encoded.encodings, [""])
+    expected = made.blend.logits(outputs_of(made.trainee, asked, 32), features)
+    assert apart == score_of(expected)
 
 
 def test_the_artefact_is_small(made: Made) -> None:

@@ -3,14 +3,21 @@
 import json
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.documents import Document
 
 from crag.correction.scoring import with_title
 from crag.evaluators import CrossEncoderEvaluator
 from crag.models.minilm import WEIGHTS_SHA256
+from crag.nodes.grade import Grade
+from crag.nodes.refine import Refine
+from crag.parts import Passage
+from crag.settings import Settings
+from crag.state import State
 from crag.training.metrics import quality
 from crag.training.pairs import by_question, read_pairs
 
@@ -47,6 +54,18 @@ def test_the_answer_before_the_entity_before_the_rest() -> None:
     answer, entity, *others = scores
     assert answer > EVALUATOR.thresholds["upper"] > entity > max(others)
     assert max(others) < EVALUATOR.thresholds["lower"]
+
+
+@pytest.mark.parametrize("titles", ["every_strip", "passage", "none"])
+def test_a_comment_in_an_untitled_document_does_not_make_its_code_a_title(titles: Any) -> None:
+    question, code = "In what city was Ada Lovelace born?", "Ada Lovelace // born somewhere else"
+    state = State(question=question, documents=[Document(code)])
+    chosen = Settings(titles=titles)
+    (expected,) = EVALUATOR.score_passages(question, [Passage("", code)])
+    assert EVALUATOR.score(question, [code])[0] > expected + 0.1
+    assert Grade(EVALUATOR).run(state, chosen)["scores"] == [expected]
+    (strip,) = Refine(EVALUATOR).run(state, chosen)["internal"]
+    assert (strip["text"], strip["score"]) == (code, expected)
 
 
 @settings(max_examples=25, deadline=None)

@@ -20,12 +20,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from crag.correction.scoring import joined, score_texts
+from crag.correction.scoring import joined, score_passages
 from crag.errors import EvaluatorError
 from crag.evaluators.checkpoint import load_model, load_tokenizer
 from crag.evaluators.t5 import PAPER, T5Evaluator
 from crag.models.model_card import Calibration, EvaluatorCard, write_card
-from crag.parts import Evaluator
+from crag.parts import Evaluator, Passage
 
 TINY = Path(__file__).parents[1] / "fixtures" / "tiny_t5"
 EXPECTED = json.loads((TINY / "expected.json").read_text("utf-8"))
@@ -207,7 +207,7 @@ def test_nan_is_not_hidden(copy: Copy) -> None:
     save_file(weights, folder / SAFETENSORS, {"format": "pt"})
     evaluator = T5Evaluator(folder)
     assert math.isnan(evaluator.score(QUESTION, ["a text"])[0])
-    scored = score_texts(evaluator, QUESTION, ["a text"], node="grade")
+    scored = score_passages(evaluator, QUESTION, [Passage("", "a text")], node="grade")
     assert scored.scores == [-1.0]
     assert scored.events[0]["kind"] == "evaluator_failed"
 

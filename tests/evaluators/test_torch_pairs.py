@@ -14,7 +14,7 @@ from crag.correction.scoring import with_title
 from crag.errors import EvaluatorError
 from crag.evaluators import CrossEncoderEvaluator, load_evaluator
 from crag.evaluators.torch_pairs import TorchPairs
-from crag.models.lexical import FEATURES, LEXICAL, Blend, title_of
+from crag.models.lexical import FEATURES, LEXICAL, Blend, bare_title
 from crag.models.model_card import EvaluatorCard, write_card
 from crag.parts import Evaluator
 from crag.training.models import load_trainee
@@ -93,7 +93,7 @@ def test_a_blend_is_applied(folder: Path, tmp_path: Path) -> None:
     blend.write(mixed / LEXICAL)
     asked = [pair._replace(question=QUESTION) for pair in PAIRS]
     encoded = trainee.tokenizer([QUESTION] * len(TEXTS), TEXTS, truncation=True, max_length=48)
-    features = blend.features(encoded.encodings, [title_of(text) for text in TEXTS])
+    features = blend.features(encoded.encodings, [bare_title(pair.title) for pair in PAIRS])
     expected = np.tanh(blend.logits(outputs_of(trainee, asked, 48), features) / 2)
     found = load_evaluator(str(mixed)).score(QUESTION, TEXTS)
     assert found == pytest.approx(expected.tolist(), abs=1e-5)

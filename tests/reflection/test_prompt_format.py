@@ -8,7 +8,6 @@ from crag.reflection.prompt_format import (
     base_prompt,
     candidate_prompt,
     decision_prompt,
-    instruction_for,
     passage_block,
 )
 from crag.reflection_tokens import TOKENS
@@ -27,29 +26,6 @@ def test_the_prompts_to_the_letter() -> None:
     assert candidate_prompt(Prefix("Who?"), Passage("T", "text")) == (
         f"{base}[Retrieval]<paragraph>T\ntext</paragraph>"
     )
-
-
-def test_instructions_of_the_tasks() -> None:
-    assert instruction_for("open", "Who?") == "Who?"
-    assert instruction_for("biography", "Tell me.") == "Tell me."
-    assert instruction_for("pubhealth", "Tea heals.") == (
-        "Is the following statement correct or not? Say true if it's correct; otherwise say false."
-        "\n\n## Input:\n\nTea heals."
-    )
-    asqa = instruction_for("asqa", "Who?")
-    assert asqa.endswith("including all correct answers.## Input:\n\nWho?")
-    assert asqa.startswith("Answer the following question. The question may be ambiguous")
-
-
-def test_choices_of_arc_are_lettered_padded_and_cut() -> None:
-    head = (
-        "Given four answer candidates, A, B, C and D, choose the best answer choice."
-        "\n\n### Input:\nWhy?"
-    )
-    numbered = instruction_for("arc", "Why?", {"1": "a", "2": "b", "3": "c"})
-    assert numbered == f"{head}\nA: a\nB: b\nC: c\nD: "
-    five = dict(zip("ABCDE", "vwxyz", strict=True))
-    assert instruction_for("arc", "Why?", five) == f"{head}\nA: v\nB: w\nC: x\nD: y"
 
 
 def test_a_passage_cannot_close_its_tag_or_judge_itself() -> None:

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from crag.settings import PRESETS, Settings
+from crag.settings import Settings
 from crag.settings_form import GROUPS
+from crag.tasks import TASKS
 from tests.server.asking import GRAPHS, assistant
 
 pytestmark = pytest.mark.slow
@@ -42,8 +43,8 @@ def test_bounds_choices_and_presets_are_told(fields: dict[str, dict[str, Any]]) 
     number, nothing = fields["upper"]["anyOf"]
     assert number == {"type": "number", "minimum": -100, "maximum": 100}
     assert nothing == {"type": "null"}
-    assert fields["task"]["enum"] == list(PRESETS)
-    assert fields["task"]["presets"] == PRESETS
+    assert fields["task"]["enum"] == list(TASKS)
+    assert fields["task"]["presets"] == {name: one.settings for name, one in TASKS.items()}
 
 
 def test_the_nodes_that_read_a_setting_are_nodes_of_a_graph(

@@ -5,7 +5,7 @@ import pytest
 
 from crag.correction.scoring import with_title
 from crag.errors import TrainingError
-from crag.models.lexical import FEATURES, Blend, title_of
+from crag.models.lexical import FEATURES, Blend, bare_title
 from crag.training.blending import fit_blend
 from crag.training.metrics import auc
 from crag.training.models import Trainee, load_trainee
@@ -29,7 +29,7 @@ def trainee(recipe: Recipe) -> Trainee:
 def blended(trainee: Trainee, blend: Blend, pairs: list[Pair]) -> list[float]:
     texts = [with_title(pair.title, pair.text) for pair in pairs]
     encoded = trainee.tokenizer([pair.question for pair in pairs], texts, truncation=True)
-    features = blend.features(encoded.encodings, [title_of(text) for text in texts])
+    features = blend.features(encoded.encodings, [bare_title(pair.title) for pair in pairs])
     return blend.logits(outputs_of(trainee, pairs, 48), features).tolist()
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crag.correction.scoring import with_title
 from crag.errors import TrainingError
 from crag.evaluators.torch_pairs import TorchPairs
 from crag.models.model_card import EvaluatorCard
+from crag.parts import Passage
 from crag.training.metrics import quality
 from crag.training.models import load_trainee
 from crag.training.pairs import Pair
@@ -246,7 +246,7 @@ def test_low_rank_adapters_are_merged_before_they_are_saved(bert: Path, tmp_path
     assert not list(tmp_path.glob("adapter*"))
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["architectures"] == ["BertForSequenceClassification"]
-    asked = [(pair.question, with_title(pair.title, pair.text)) for pair in PAIRS]
+    asked = [(pair.question, Passage(pair.title, pair.text)) for pair in PAIRS]
     found = TorchPairs(tmp_path, max_length=48, device="cpu").logits(asked, 8)
     assert found == pytest.approx(expected, abs=1e-4)
 

@@ -21,10 +21,10 @@ from crag.generation import ExtractiveAnswerer
 from crag.parts import Evaluator, Parts
 from crag.runtime.attempt import Attempt
 from crag.settings import Settings
+from crag.tasks import written
 
 _FAILURES = {"model_failed", "evaluator_failed", "retrieval_failed"}
 """Events that make a row a failed one, because it no longer measures its method."""
-_LETTERS = dict(zip("12345", "ABCDE", strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,8 +148,7 @@ class Answerer:
 
 def asked_as(example: Example) -> str:
     """Return the question for a graph; for ARC with lettered options."""
-    options = [f"{_LETTERS.get(label, label)}: {text}" for label, text in example.choices]
-    return "\n".join([example.question, *options])
+    return "\n".join(filter(None, [example.question, written(dict(example.choices))]))
 
 
 def holds_answer(text: str, example: Example, found: Sequence[str]) -> bool | None:

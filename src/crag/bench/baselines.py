@@ -14,7 +14,6 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from crag.answering.model_calls import Reply, aask, ask
-from crag.correction.multiple_choice import stem
 from crag.correction.provenance import kept_whole, strips_of_snippet, title_of
 from crag.correction.queries import longest_query
 from crag.correction.scoring import with_title
@@ -125,7 +124,7 @@ class Snippets:
 
 
 def _prompts(state: State, settings: Settings) -> Iterator[list[AnyMessage]]:
-    question = neutral(stem(state["question"], settings))
+    question = neutral(settings.profile.bare_question(state))
     for document in state["documents"]:
         yield render("grade_direct", question=question, knowledge=neutral(_shown(document)))
 

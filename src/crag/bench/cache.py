@@ -8,20 +8,22 @@ import hashlib
 import json
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import AIMessage, messages_from_dict, messages_to_dict
 from langchain_core.outputs import ChatGeneration, Generation
 
 from crag.bench.budget import Meter, current_tally
+from crag.correction.scoring import scores_of, takes_passages, with_title
 from crag.errors import DataError
-from crag.parts import Evaluator, Hit, WebSearcher
+from crag.parts import Evaluator, Hit, Passage, WebSearcher
 from crag.state import Thresholds
 
+Text = TypeVar("Text", str, Passage)
 _PATIENCE = 60.0
 """Seconds to wait for another process that writes."""
 
@@ -174,13 +176,27 @@ class CachedEvaluator:
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text, in order; new texts are scored in one call."""
         keys = {text: _joined(self._name, question, text) for text in texts}
+        known = self._known(keys, lambda new: self._evaluator.score(question, new))
+        return [known[text] for text in texts]
+
+    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        """Do the same for passages; an evaluator that takes strings alone is given those."""
+        if not takes_passages(self._evaluator):
+            return self.score(question, [with_title(one.title, one.text) for one in passages])
+        keys = {one: _joined(self._name, question, *one) for one in passages}
+        known = self._known(keys, lambda new: scores_of(self._evaluator, question, new))
+        return [known[one] for one in passages]
+
+    def _known(
+        self, keys: Mapping[Text, str], judge: Callable[[list[Text]], list[float]]
+    ) -> dict[Text, float]:
         found = self._cache.get("score", list(keys.values()))
         new = [text for text, key in keys.items() if key not in found]
         if new:
-            judged = zip(new, self._evaluator.score(question, new), strict=True)
+            judged = zip(new, judge(new), strict=True)
             fresh = {keys[text]: score for text, score in judged}
             # Texts that could not be scored are not cached.
             sound = {key: json.dumps(score) for key, score in fresh.items() if isfinite(score)}
             self._cache.put("score", sound)
             found |= {key: json.dumps(score) for key, score in fresh.items()}
-        return [float(json.loads(found[keys[text]])) for text in texts]
+        return {text: float(json.loads(found[key])) for text, key in keys.items()}

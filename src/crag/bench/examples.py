@@ -5,7 +5,9 @@ from typing import Literal, NamedTuple, get_args
 
 from langchain_core.documents import Document
 
-TaskName = Literal["popqa", "pubhealth", "arc", "biography", "triviaqa", "asqa", "qa"]
+from crag.tasks import AnswerKind, PaperTask, profile_of
+
+TaskName = Literal[PaperTask, "triviaqa", "qa"]
 """The tasks of both papers, and `qa`: any questions with answers and documents."""
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
 FormatName = Literal["auto", "self-rag", "crag", "popqa", "alce", "ours"]
@@ -40,6 +42,11 @@ class Example(NamedTuple):
     """Published knowledge texts: `internal`, `external`, `combined`, each without its mark."""
     extra: Mapping[str, JSON] = _NOTHING
     """What only some files have, by the names that `crag.bench.loading` documents."""
+
+    @property
+    def answer_kind(self) -> AnswerKind:
+        """How a reply to it is read."""
+        return profile_of(self.task).answer
 
 
 class Refused(NamedTuple):

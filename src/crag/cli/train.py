@@ -12,10 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from crag.charts import require_matplotlib
-from crag.correction.scoring import with_title
+from crag.correction.scoring import scores_of
 from crag.evaluators import load_evaluator
 from crag.models.minilm import WEIGHTS_SHA256
 from crag.models.model_card import DataFile, EvaluatorCard, write_card
+from crag.parts import Passage
 from crag.training.blending import fit_blend
 from crag.training.metrics import quality
 from crag.training.models import is_packaged
@@ -125,7 +126,9 @@ def _measured(folder: Path, sets: Mapping[str, Sequence[Pair]]) -> dict[str, dic
         scores = [
             score
             for question, group in grouped.items()
-            for score in evaluator.score(question, [with_title(p.title, p.text) for p in group])
+            for score in scores_of(
+                evaluator, question, [Passage(pair.title, pair.text) for pair in group]
+            )
         ]
         ordered = [pair for group in grouped.values() for pair in group]
         metrics[name] = {key: round(value, 4) for key, value in quality(ordered, scores).items()}

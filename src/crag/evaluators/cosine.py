@@ -9,8 +9,9 @@ from typing import Self
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from crag.correction.scoring import with_title
+from crag.correction.scoring import split_title, with_title
 from crag.evaluators.remembered import RememberedVectors
+from crag.parts import Passage
 from crag.state import Thresholds
 from crag.text.sentences import sentences_of
 
@@ -54,30 +55,33 @@ class CosineEvaluator:
         return self._thresholds
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return one score in [-1, 1] for each text, in order; an empty text scores -1.0."""
+        """Return one score in [-1, 1] for each text; ``title // text`` is read by `split_title`."""
+        return self.score_passages(question, [split_title(text) for text in texts])
+
+    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        """Return one score in [-1, 1] for each passage, in order; an empty text scores -1.0."""
         return [
             EMPTY if cosine is None else math.tanh((self._slope * cosine + self._intercept) / 2)
-            for cosine in self.cosines(question, texts)
+            for cosine in self.cosines(question, passages)
         ]
 
-    def cosines(self, question: str, texts: Sequence[str]) -> list[float | None]:
-        """Return the best cosine of each text before calibration; None for an empty one.
+    def cosines(self, question: str, passages: Sequence[Passage]) -> list[float | None]:
+        """Return the best cosine of each passage before calibration; None for an empty one.
 
         What was not embedded before is embedded in one batch.
         """
-        views = [list(_views(text)) for text in texts]
+        views = [list(_views(passage)) for passage in passages]
         flat = [view for group in views for view in group]
         asked, *vectors = self._vectors.of([question, *flat])
         cosines = iter(np.asarray(vectors) @ asked if vectors else ())
         return [max((float(next(cosines)) for _ in group), default=None) for group in views]
 
 
-def _views(text: str) -> Iterator[str]:
-    """Yield what of a text is compared with the question, each once."""
-    if not text.strip():
+def _views(passage: Passage) -> Iterator[str]:
+    """Yield what of a passage is compared with the question, each once."""
+    if not passage.text.strip():
         return
-    title, separator, body = text.partition(" // ")
-    title, body = (title, body) if separator else ("", text)
-    sentences = sentences_of(body)[:MOST_SENTENCES]
-    titled = (with_title(title, sentence) for sentence in sentences)
-    yield from dict.fromkeys([text, *sentences, *titled])
+    whole = with_title(passage.title, passage.text)
+    sentences = sentences_of(passage.text)[:MOST_SENTENCES]
+    titled = (with_title(passage.title, sentence) for sentence in sentences)
+    yield from dict.fromkeys([whole, *sentences, *titled])

@@ -9,13 +9,14 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.correction.scoring import LOWEST
+from crag.correction.scoring import LOWEST, split_title, with_title
 from crag.errors import EvaluatorError
-from crag.models.lexical import LEXICAL, Blend, title_of
+from crag.models.lexical import LEXICAL, Blend, bare_title
 from crag.models.minilm import WEIGHTS_SHA256, MiniLM, Weights, in_batches, official_weights
 from crag.models.model_card import EvaluatorCard, read_card
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA, restored
+from crag.parts import Passage
 from crag.state import Thresholds
 
 _UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
@@ -23,9 +24,9 @@ _UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
 
 
 class PairModel(Protocol):
-    """A model that reads a question and a text together."""
+    """A model that reads a question and a passage together."""
 
-    def logits(self, pairs: Sequence[tuple[str, str]], batch_size: int) -> NDArray[np.float64]:
+    def logits(self, pairs: Sequence[tuple[str, Passage]], batch_size: int) -> NDArray[np.float64]:
         """Return one number for each pair, in order; thread-safe."""
         ...
 
@@ -89,14 +90,18 @@ class CrossEncoderEvaluator:
         Raises:
             CragError: it cannot be loaded.
         """
-        self._model.logits([("Does it load?", "It does.")], 1)
+        self._model.logits([("Does it load?", Passage("", "It does."))], 1)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return one score in [-1, 1] for each text."""
-        asked = [index for index, text in enumerate(texts) if text.strip()]
-        scores = [LOWEST] * len(texts)
+        """Return one score in [-1, 1] for each text; ``title // text`` is read by `split_title`."""
+        return self.score_passages(question, [split_title(text) for text in texts])
+
+    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        """Return one score in [-1, 1] for each passage."""
+        asked = [index for index, passage in enumerate(passages) if passage.text.strip()]
+        scores = [LOWEST] * len(passages)
         if asked:
-            pairs = [(question, texts[index]) for index in asked]
+            pairs = [(question, passages[index]) for index in asked]
             logits = self._model.logits(pairs, self._batch_size)
             for index, score in zip(asked, np.tanh(logits / 2).tolist(), strict=True):
                 scores[index] = score
@@ -122,18 +127,18 @@ class ChangedMiniLM:
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
-    def logits(self, pairs: Sequence[tuple[str, str]], batch_size: int) -> NDArray[np.float64]:
+    def logits(self, pairs: Sequence[tuple[str, Passage]], batch_size: int) -> NDArray[np.float64]:
         """Return the output for each pair."""
         with self._lock:
             model, weights, blend = self._loaded = self._loaded or self._load()
         logits = np.empty(len(pairs))
-        encodings = model.encode(pairs)
+        encodings = model.encode([(asked, with_title(one.title, one.text)) for asked, one in pairs])
         for batch in in_batches(encodings, batch_size):
             encoded = [encodings[index] for index in batch]
             states, _ = model.hidden(encoded)
             outputs = _head(states[:, 0], weights).astype(np.float64)
             if blend is not None:
-                titles = [title_of(pairs[index][1]) for index in batch]
+                titles = [bare_title(pairs[index][1].title) for index in batch]
                 outputs = blend.logits(outputs, blend.features(encoded, titles))
             logits[batch] = outputs
         return logits

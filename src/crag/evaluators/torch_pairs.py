@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crag.correction.scoring import with_title
 from crag.evaluators.checkpoint import refusal
 from crag.extras import require
 from crag.models.batches import length_sorted_batches
 from crag.models.devices import find_device
-from crag.models.lexical import LEXICAL, Blend, title_of
+from crag.models.lexical import LEXICAL, Blend, bare_title
+from crag.parts import Passage
 
 _LONGEST_TOKEN = 100
 """Characters: no word that a tokenizer keeps whole is longer."""
@@ -21,7 +23,7 @@ _FEWEST_TOKENS = 32
 
 
 class TorchPairs:
-    """Question and text as two segments of one input; thread-safe, loads on first use.
+    """Question and passage as two segments of one input; thread-safe, loads on first use.
 
     `folder` holds config.json, safetensors and a tokenizer. Inputs are cut at `max_length` tokens,
     the longer of the two first. The device is CUDA where there is one, else the CPU.
@@ -40,20 +42,24 @@ class TorchPairs:
         self._loaded: tuple[Any, Any] | None = None
         self._blend: Blend | None = None
 
-    def logits(self, pairs: Sequence[tuple[str, str]], batch_size: int) -> NDArray[np.float64]:
+    def logits(self, pairs: Sequence[tuple[str, Passage]], batch_size: int) -> NDArray[np.float64]:
         """Return the model's output for each pair."""
         logits = np.empty(len(pairs))
         most = self._max_length * _LONGEST_TOKEN
-        short = [(question[:most], text[:most]) for question, text in pairs]
+        short = [
+            (question[:most], with_title(one.title, one.text)[:most]) for question, one in pairs
+        ]
         lengths = [len(question) + len(text) for question, text in short]
+        titles = [bare_title(one.title) for _, one in pairs]
         with self._lock:  # Fast tokenizers are not thread-safe.
             model, tokenizer = self._loaded = self._loaded or self._load()
             for batch in length_sorted_batches(lengths, batch_size):
-                logits[batch] = self._forward(model, tokenizer, [short[i] for i in batch])
+                chosen = [short[i] for i in batch], [titles[i] for i in batch]
+                logits[batch] = self._forward(model, tokenizer, *chosen)
         return logits
 
     def _forward(
-        self, model: Any, tokenizer: Any, pairs: Sequence[tuple[str, str]]
+        self, model: Any, tokenizer: Any, pairs: Sequence[tuple[str, str]], titles: Sequence[str]
     ) -> NDArray[np.float64]:
         import torch
 
@@ -70,7 +76,6 @@ class TorchPairs:
         if not (self._folder / LEXICAL).is_file():
             return np.asarray(outputs)
         self._blend = self._blend or Blend.read(self._folder / LEXICAL)
-        titles = [title_of(text) for _, text in pairs]
         return self._blend.logits(outputs, self._blend.features(encoded.encodings, titles))
 
     def _load(self) -> tuple[Any, Any]:

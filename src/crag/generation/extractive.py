@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from crag.correction.scoring import with_title
+from crag.correction.scoring import scores_of
 from crag.correction.strips import FEWEST_WORDS
-from crag.parts import Evaluator, Quotation
+from crag.parts import Evaluator, Passage, Quotation
 from crag.state import Strip
 from crag.text.sentences import sentences_of
 
@@ -31,8 +31,8 @@ class ExtractiveAnswerer:
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
         """Score all sentences of `strips` in one evaluator call and return the best."""
         sentences = list(_quotable(strips))
-        texts = [with_title(strips[i]["source"]["title"], text) for i, text in sentences]
-        scores = self._evaluator.score(question, texts) if texts else []
+        passages = [Passage(strips[i]["source"]["title"], text) for i, text in sentences]
+        scores = scores_of(self._evaluator, question, passages) if passages else []
         quotations = [
             Quotation(text, index, score)
             for (index, text), score in zip(sentences, scores, strict=True)

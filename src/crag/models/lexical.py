@@ -123,10 +123,9 @@ def features(
     ]
 
 
-def title_of(text: str) -> str:
-    """Return the title of ``title // text`` without its part in brackets; empty if it has none."""
-    title, separator, _ = text.partition(" // ")
-    return title.partition(" (")[0] if separator else ""
+def bare_title(title: str) -> str:
+    """Return a title without its part in brackets: ``Ada`` of ``Ada (film)``."""
+    return title.partition(" (")[0]
 
 
 def _parts(

@@ -22,7 +22,6 @@ from langchain_core.vectorstores import VectorStoreRetriever
 from langgraph.config import get_stream_writer
 from typing_extensions import TypedDict
 
-from crag.correction.multiple_choice import posed
 from crag.correction.provenance import offered_document
 from crag.errors import ModelError
 from crag.events import Event, event
@@ -35,10 +34,9 @@ from crag.parts import (
     SegmentLimits,
     continuations,
 )
-from crag.reflection.prompt_format import CLOSED, InstructionTask, instruction_for
 from crag.reflection.spending import Spending, counting
 from crag.runtime.attempt import Attempt
-from crag.settings import Settings, Task
+from crag.settings import Settings
 from crag.state import (
     Choice,
     Critique,
@@ -479,25 +477,19 @@ class ReflectionNode(ABC):
         )
 
 
-_TASKS: dict[Task, InstructionTask] = {
-    "default": "open", "popqa": "open", "pubhealth": "pubhealth", "arc": "arc",
-    "biography": "biography", "asqa": "asqa",
-}  # fmt: skip
-
-
 def asked_of(state: State, settings: Settings) -> Asked:
     """Return what an algorithm is to answer, with the passages and the decision in `state`.
 
     If nothing was retrieved because retrieval was decided against, a later segment may search.
     """
-    task, choices, passages = _TASKS[settings.task], state.get("choices"), state.get("passages")
-    question, options = posed(state["question"], settings)
+    profile, choices, passages = settings.profile, state.get("choices"), state.get("passages")
+    posed = profile.posed(state)
     if not passages and choices and choices[0]["action"] != "retrieve":
         passages = None
     return Asked(
-        instruction=instruction_for(task, question, options),
-        query=question,
-        closed=task in CLOSED,
+        instruction=profile.instruction_for(posed["question"], posed["options"]),
+        query=posed["question"],
+        closed=profile.closed,
         passages=None if passages is None else tuple(map(passage_of, passages)),
         decided=choices[0] if choices else None,
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from crag.correction.scoring import with_title
 from crag.errors import TrainingError
 from crag.models.batches import length_sorted_batches
-from crag.models.lexical import FEATURES, Blend, rarity_of, title_of
+from crag.models.lexical import FEATURES, Blend, bare_title, rarity_of
 from crag.training.models import Trainee
 from crag.training.pairs import Pair
 from crag.training.recipe import Recipe
@@ -35,7 +35,7 @@ def fit_blend(
     check_classes(kept, "the questions set aside for the blend (blend=0 needs none)")
     rarity = _rarity(trainee, recipe, pairs)
     encodings = _encodings(trainee, recipe, kept)
-    titles = [title_of(with_title(pair.title, pair.text)) for pair in kept]
+    titles = [bare_title(pair.title) for pair in kept]
     unfitted = Blend(rarity, np.zeros(len(FEATURES) + 1), 0.0)
     inputs = np.c_[_outputs(trainee, recipe, encodings), unfitted.features(encodings, titles)]
     labels = np.array([pair.label for pair in kept])

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crag.correction.scoring import with_title
+from crag.correction.scoring import scores_of
 from crag.errors import DataError, EvaluatorError, TrainingError
 from crag.models.model_card import DataFile
-from crag.parts import Evaluator
+from crag.parts import Evaluator, Passage
 from crag.state import Action
 from crag.training.metrics import ACTIONS, Discrimination, discrimination
 from crag.training.pairs import LabelRule, Pair, by_question, describe, read_pairs
@@ -100,12 +100,12 @@ def score_questions(
     for done, one in enumerate(questions):
         if progress is not None:
             progress(done, len(questions), one.question)
-        texts = [with_title(pair.title, pair.text) for pair in one.pairs]
-        found = [float(score) for score in evaluator.score(one.question, texts)]
-        if len(found) != len(texts) or not all(map(math.isfinite, found)):
+        passages = [Passage(pair.title, pair.text) for pair in one.pairs]
+        found = [float(score) for score in scores_of(evaluator, one.question, passages)]
+        if len(found) != len(passages) or not all(map(math.isfinite, found)):
             message = (
                 f"the evaluator returned {len(found)} scores, {sum(map(math.isfinite, found))} of "
-                f"them finite, for the {len(texts)} texts of the question {one.question!r}"
+                f"them finite, for the {len(passages)} texts of the question {one.question!r}"
             )
             raise EvaluatorError(message)
         scores.append(found)

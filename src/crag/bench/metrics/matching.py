@@ -10,7 +10,7 @@ import string
 from collections.abc import Sequence
 
 from crag.bench.examples import Example
-from crag.bench.metrics.metric import ALL, Row, RowMetric
+from crag.bench.metrics.metric import ALL, LONG, Row, RowMetric
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -21,7 +21,7 @@ _TRUE = {"true", "supports", "supported"}
 _LETTERS, _DIGITS = "ABCDE", "12345"
 _ALONE = re.compile(r"\W*([A-E1-5])(?=\W*$|\s*[:.),;])")
 _NAMED = re.compile(r"\b(?:answer|option|choice)\b(?: is)?\s*:?\s*\(?([A-E1-5])\b", re.IGNORECASE)
-_TASKS = ALL - {"asqa", "biography"}
+_TASKS = ALL - LONG
 
 
 def normalise(text: str) -> str:
@@ -84,7 +84,7 @@ def _official(example: Example, row: Row) -> float | None:
     if not example.answers:
         return None
     prediction = str(row["answer"])
-    if example.task == "pubhealth":
+    if example.answer_kind == "verdict":
         prediction = official_verdict(prediction)
     right = any(official_match(prediction, group) for group in example.answers)
     return float(right and row["status"] == "answered")
@@ -96,10 +96,10 @@ def _normalised(example: Example, row: Row) -> float | None:
     prediction, answers = str(row["answer"]), [one for group in example.answers for one in group]
     if row["status"] != "answered":
         return 0.0
-    match example.task:
-        case "pubhealth":
+    match example.answer_kind:
+        case "verdict":
             return float(verdict_of(prediction) in answers)
-        case "arc":
+        case "option":
             place = chosen_option(prediction, example.choices)
             return float(place is not None and example.choices[place][0] in answers)
         case _:

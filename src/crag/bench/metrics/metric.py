@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from crag.bench.examples import TASKS, Example, TaskName
+from crag.tasks import profile_of
 
 Row = Mapping[str, Any]
 """One answered question, as `crag.bench.rows` writes it."""
@@ -14,8 +15,10 @@ Direction = Literal["higher", "lower", "neither"]
 Unit = Literal["share", "count", "words", "tokens", "seconds", "dollars"]
 """The unit of a value: shares are in [0, 1]; the papers print them as percentages."""
 ALL: frozenset[TaskName] = frozenset(TASKS)
-LABELLED: frozenset[TaskName] = frozenset({"pubhealth", "arc"})
+LABELLED = frozenset(task for task in TASKS if profile_of(task).closed)
 """Tasks whose answer is one of a few labels."""
+LONG = frozenset(task for task in TASKS if profile_of(task).answer == "long")
+"""Tasks whose answer is a long text."""
 
 
 class Metric(Protocol):

@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import log
 from typing import NamedTuple
 
-from crag.correction.scoring import LOWEST, score_texts, with_title
+from crag.correction.scoring import LOWEST, score_passages
 from crag.errors import ModelError
 from crag.events import event
 from crag.parts import (
@@ -134,8 +134,7 @@ class EmbeddedReflection:
         ]
 
     def _scores(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        texts = [with_title(passage.title, passage.text) for passage in passages]
-        scored = score_texts(self._evaluator, question, texts, node="reflect")
+        scored = score_passages(self._evaluator, question, passages, node="reflect")
         spend(scored.usage)
         for problem in scored.events:
             if all(score == LOWEST for score in scored.scores):

@@ -1,0 +1,195 @@
+"""Tasks: whatever one of the papers' benchmarks changes, in one profile each.
+
+Nodes, reflection and the benchmark read the profile; none of them branches on a task's name.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+PaperTask = Literal["popqa", "pubhealth", "arc", "biography", "asqa"]
+"""The tasks of the CRAG paper, and ASQA of Self-RAG's."""
+Task = Literal["default", PaperTask]
+AnswerKind = Literal["text", "verdict", "option", "long"]
+"""How a reply is read: any text, true or false, the label of an option, or a long text."""
+
+_OPTION = re.compile(r"\s*\(?([A-Z]|[1-9])[:.)]\)?\s+(\S.*)")
+_FEWEST_OPTIONS = 2
+_NUMBERS = frozenset("123456789")
+_WHO_IS = re.compile(r"^who is (.+?)\??$", re.IGNORECASE)
+
+
+class Posed(TypedDict):
+    """A question with options below it, split once; only the generator sees the options.
+
+    The official code keeps the options of ARC-Challenge in a file of their own. Here they stand
+    below the question, so that a chat can ask it too.
+    """
+
+    asked: str
+    """The whole text that was split."""
+    question: str
+    """What is retrieved for, judged and searched for: the text without its options."""
+    options: dict[str, str]
+    """By their labels as they were written; empty where there are none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskProfile:
+    """How one task is asked and answered."""
+
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """What differs from the defaults of `crag.settings`, unless it is set explicitly."""
+    cites: bool = False
+    """Whether answers refer to strips by number; the prompts of CRAG's tasks do not ask so."""
+    answer_prompt: str = "answer_default"
+    rewrite_prompt: str = "rewrite_default"
+    query: Callable[[str], str] | None = None
+    """Makes the web query of a question instead of a model; None: `rewrite_prompt` asks one."""
+    split: Callable[[str], Posed] | None = None
+    """Splits the options off a question; None: it is taken whole."""
+    answer: AnswerKind = "text"
+    instruction: str = ""
+    """What stands before the question in the instruction of Self-RAG's tuned models."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the answer is one of a few labels."""
+        return self.answer in {"verdict", "option"}
+
+    def posed(self, state: Mapping[str, Any]) -> Posed:
+        """Return the question of a run's state, with its options apart.
+
+        The node that opens a run has split it and kept the result as `posed`. Where that is missing
+        (a graph that opens no run) or is of another question (an edited state), it is split here.
+        """
+        asked = str(state["question"])
+        kept: Posed | None = state.get("posed")
+        if self.split is None:
+            return Posed(asked=asked, question=asked, options={})
+        return kept if kept is not None and kept["asked"] == asked else self.split(asked)
+
+    def bare_question(self, state: Mapping[str, Any]) -> str:
+        """Return what a retriever, an evaluator and a search are asked: no options."""
+        return self.posed(state)["question"]
+
+    def instruction_for(self, question: str, options: Mapping[str, str] | None = None) -> str:
+        """Return the instruction field of Self-RAG's prompt for a question, claim or request.
+
+        Options are written as the released evaluation does: A to D, an empty one where it is
+        missing, and no fifth. Without any, they stand in the question already.
+        """
+        found = lettered(options or {})
+        lines = [f"\n{letter}: {found.get(letter, '')}" for letter in "ABCD"] if found else []
+        return f"{self.instruction}{question}{''.join(lines)}"
+
+
+def split_options(asked: str) -> Posed:
+    """Split off the options below a question.
+
+    Options are the last lines, two or more, that begin with ``A:``, ``B)``, ``(C)`` or ``1.``, in
+    this order from A or 1 on. Any other question is returned whole.
+    """
+    lines = asked.splitlines()
+    found: list[tuple[str, str]] = []
+    while lines and (option := _OPTION.fullmatch(lines[-1])):
+        found.insert(0, (option[1], option[2].strip()))
+        lines.pop()
+    question = "\n".join(lines).strip()
+    labels = [label for label, _ in found]
+    if not question or len(found) < _FEWEST_OPTIONS or not _in_order(labels):
+        return Posed(asked=asked, question=asked, options={})
+    return Posed(asked=asked, question=question, options=dict(found))
+
+
+def lettered(options: Mapping[str, str]) -> dict[str, str]:
+    """Return options by letters: labels that are numbers become letters, 1 is A."""
+    return {_letter(label): text for label, text in options.items()}
+
+
+def written(options: Mapping[str, str]) -> str:
+    """Write options as lines ``A: text``."""
+    return "\n".join(f"{letter}: {text}" for letter, text in lettered(options).items())
+
+
+def _in_order(labels: list[str]) -> bool:
+    first = "A" if labels[0] == "A" else "1"
+    return labels == [chr(ord(first) + place) for place in range(len(labels))]
+
+
+def _letter(label: str) -> str:
+    return chr(ord("A") + int(label) - 1) if label in _NUMBERS else label
+
+
+def _name(question: str) -> str:
+    """Return the name of ``Who is NAME?``: these questions hold nothing else (official code)."""
+    return _WHO_IS.sub(r"\1", question)
+
+
+_PAPER = {
+    "max_answer_tokens": 100,
+    "allow_own_knowledge": True,
+    "knowledge_title": "first_document",
+}
+_LABEL = {"max_segment_tokens": 50}
+_LONG = {"form": "long", "max_depth": 7, "max_segment_tokens": 300}
+
+TASKS: Mapping[Task, TaskProfile] = MappingProxyType(
+    {
+        "default": TaskProfile(cites=True),
+        "popqa": TaskProfile(
+            settings={**_PAPER, "upper": 0.592, "lower": -0.995, "titles": "none"},
+            answer_prompt="answer_popqa",
+        ),
+        "pubhealth": TaskProfile(
+            settings={**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage", **_LABEL},
+            answer_prompt="answer_pubhealth",
+            rewrite_prompt="rewrite_pubhealth",
+            answer="verdict",
+            instruction=(
+                "Is the following statement correct or not? Say true if it's correct; otherwise "
+                "say false.\n\n## Input:\n\n"
+            ),
+        ),
+        "arc": TaskProfile(
+            settings={**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage", **_LABEL},
+            answer_prompt="answer_arc",
+            rewrite_prompt="rewrite_arc",
+            split=split_options,
+            answer="option",
+            instruction=(
+                "Given four answer candidates, A, B, C and D, choose the best answer choice."
+                "\n\n### Input:\n"
+            ),
+        ),
+        "biography": TaskProfile(
+            settings={**_PAPER, "upper": 0.95, "lower": -0.91, "titles": "passage", **_LONG},
+            answer_prompt="answer_biography",
+            query=_name,
+            answer="long",
+        ),
+        "asqa": TaskProfile(
+            settings={"k": 5, **_LONG},
+            cites=True,
+            answer="long",
+            instruction=(
+                "Answer the following question. The question may be ambiguous and have multiple "
+                "correct answers, and in that case, you have to provide a long-form answer "
+                "including all correct answers.## Input:\n\n"
+            ),
+        ),
+    }
+)
+"""By the name of the setting `task`. The thresholds are those of the official code where it has
+them, of the paper otherwise, and belong to its T5 evaluator; form, depth and tokens are those of
+the commands published with Self-RAG, as are the instructions, to the letter."""
+
+
+def profile_of(task: str) -> TaskProfile:
+    """Return the profile of a task; of a set of questions that is none, that of the default."""
+    profiles: Mapping[str, TaskProfile] = {**TASKS}
+    return profiles.get(task, TASKS["default"])

@@ -1,0 +1,213 @@
+"""What a task changes; options below a question, which the generator alone is shown."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from crag.correction.provenance import kept_whole, offered_document
+from crag.graph import build_crag, build_reflect
+from crag.graph.web import build_web
+from crag.nodes.generate import Generate
+from crag.nodes.grade import Grade
+from crag.nodes.refine import Refine
+from crag.nodes.retrieve import Retrieve
+from crag.nodes.rewrite import Rewrite
+from crag.nodes.select import Select
+from crag.parts import Candidate, Parts, Passage, Prefix
+from crag.prompts import render
+from crag.reflection.driver import asked_of
+from crag.settings import Settings
+from crag.state import State
+from crag.tasks import TASKS, Posed, TaskProfile, lettered, profile_of, split_options, written
+from crag.testing import (
+    FakeChatModel,
+    FakeEvaluator,
+    FakeQuoter,
+    FakeReflection,
+    FakeRetriever,
+    FakeSearcher,
+    fake_candidate,
+)
+
+ARC = Settings(task="arc")
+STEM = "Which tool measures mass?"
+QUESTION = f"{STEM}\nA: ruler\nB: balance\nC: cup\nD: clock"
+DOCUMENT = Document("A balance measures the mass of things.", metadata={"title": "Balance"})
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["A: one", "B: two"],
+        ["(A) one", "(B) two"],
+        ["A) one", "B) two"],
+        ["A. one", "B. two"],
+        ["  A:  one ", "  B: two"],
+    ],
+)
+def test_options_are_read_in_the_ways_they_are_written(lines: list[str]) -> None:
+    found = split_options("\n".join(["Why?", *lines]))
+    assert (found["question"], found["options"]) == ("Why?", {"A": "one", "B": "two"})
+
+
+def test_numbers_become_letters() -> None:
+    found = split_options("Why?\n1: one\n2: two\n3: three")
+    assert found["options"] == {"1": "one", "2": "two", "3": "three"}
+    assert lettered(found["options"]) == {"A": "one", "B": "two", "C": "three"}
+    assert written(found["options"]) == "A: one\nB: two\nC: three"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Why?",
+        "Why?\nA: only one",
+        "Why?\nB: one\nC: two",
+        "Why?\nA: one\nC: three",
+        "A: one\nB: two",
+        "Why?\nA: one\nB: two\nOr not at all?",
+        "Why?\n1: one\nB: two",
+    ],
+)
+def test_anything_else_is_the_question_whole(question: str) -> None:
+    assert split_options(question) == Posed(asked=question, question=question, options={})
+
+
+WORDS = st.from_regex(r"[a-z]{2,9}( [a-z]{2,9}){0,5}", fullmatch=True)
+
+
+@given(WORDS, st.lists(WORDS, min_size=2, max_size=9))
+def test_what_is_split_can_be_put_together_again(question: str, options: list[str]) -> None:
+    labelled = dict(zip("ABCDEFGHI", options, strict=False))
+    whole = f"{question}?\n{written(labelled)}"
+    state = {"question": whole}
+    assert ARC.profile.posed(state) == Posed(asked=whole, question=f"{question}?", options=labelled)
+    assert ARC.profile.bare_question(state) == f"{question}?"
+    assert Settings().profile.bare_question(state) == whole
+
+
+def test_retriever_evaluator_query_and_quoter_see_the_question_alone() -> None:
+    retriever, evaluator = FakeRetriever(documents=[DOCUMENT]), FakeEvaluator(0.9)
+    state = State(question=QUESTION, documents=[DOCUMENT], events=[], usage={})
+    assert Retrieve(retriever).run(State(question=QUESTION), ARC)["question"] == QUESTION
+    assert retriever.questions == [STEM]
+    Grade(evaluator).run(state, ARC)
+    state["internal"] = Refine(evaluator).run(state, ARC)["internal"]
+    state["external"] = kept_whole([DOCUMENT], "read")
+    Select(evaluator).run(state, ARC)
+    assert {question for question, _ in evaluator.calls} == {STEM}
+    assert Rewrite(None).run(state, ARC)["query"] == "tool measures mass"
+    rewriter = FakeChatModel(replies=["mass"])
+    Rewrite(rewriter).run(state, ARC)
+    assert "ruler" not in str(rewriter.prompts[0])
+
+
+def test_the_generator_sees_options_in_their_place() -> None:
+    state = State(question=QUESTION, internal=kept_whole([DOCUMENT], "kept"), events=[], usage={})
+    model = FakeChatModel(replies=["B"])
+    assert Generate(model, FakeQuoter()).run(state, ARC)["answer"] == "B"
+    prompt = str(model.prompts[0][0].content)
+    assert f"Question: {STEM}\n" in prompt
+    assert prompt.endswith("Choices:\nA: ruler\nB: balance\nC: cup\nD: clock")
+
+
+def test_reflection_is_instructed_as_the_tuned_models_were() -> None:
+    asked = asked_of(State(question=QUESTION), ARC)
+    assert asked.query == STEM
+    assert asked.instruction.endswith(f"### Input:\n{STEM}\nA: ruler\nB: balance\nC: cup\nD: clock")
+
+
+def test_instructions_of_the_tasks() -> None:
+    assert TASKS["default"].instruction_for("Who?") == "Who?"
+    assert TASKS["biography"].instruction_for("Tell me.") == "Tell me."
+    assert TASKS["pubhealth"].instruction_for("Tea heals.") == (
+        "Is the following statement correct or not? Say true if it's correct; otherwise say false."
+        "\n\n## Input:\n\nTea heals."
+    )
+    asqa = TASKS["asqa"].instruction_for("Who?")
+    assert asqa.endswith("including all correct answers.## Input:\n\nWho?")
+    assert asqa.startswith("Answer the following question. The question may be ambiguous")
+
+
+def test_choices_of_arc_are_lettered_padded_and_cut() -> None:
+    head = (
+        "Given four answer candidates, A, B, C and D, choose the best answer choice."
+        "\n\n### Input:\nWhy?"
+    )
+    arc = TASKS["arc"]
+    assert arc.instruction_for("Why?") == head
+    numbered = arc.instruction_for("Why?", {"1": "a", "2": "b", "3": "c"})
+    assert numbered == f"{head}\nA: a\nB: b\nC: c\nD: "
+    five = dict(zip("ABCDE", "vwxyz", strict=True))
+    assert arc.instruction_for("Why?", five) == f"{head}\nA: v\nB: w\nC: x\nD: y"
+
+
+def test_a_run_keeps_the_question_whole_and_beside_it_what_was_split_off() -> None:
+    parts = Parts(
+        retriever=FakeRetriever(documents=[DOCUMENT]),
+        evaluator=FakeEvaluator(0.9),
+        model=FakeChatModel(replies=["B"]),
+    )
+    graph = build_crag(parts, checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    state = graph.invoke({"messages": [HumanMessage(QUESTION)]}, thread, context=ARC)
+    assert state["question"] == state["messages"][0].content == QUESTION
+    assert state["posed"] == {
+        "asked": QUESTION,
+        "question": STEM,
+        "options": {"A": "ruler", "B": "balance", "C": "cup", "D": "clock"},
+    }
+    plain = Settings(contextualize=False)
+    state = graph.invoke({"messages": [HumanMessage("Why?")]}, thread, context=plain)
+    assert (state["question"], state["posed"]) == ("Why?", None)
+
+
+MARKED = Posed(asked=QUESTION, question="What was split when the run opened?", options={})
+
+
+def test_nodes_read_what_was_split_and_split_an_edited_question_themselves() -> None:
+    assert ARC.profile.bare_question({"question": QUESTION, "posed": MARKED}) == MARKED["question"]
+    edited = {"question": "Why?\nA: one\nB: two", "posed": MARKED}
+    assert ARC.profile.bare_question(edited) == "Why?"
+    assert ARC.profile.bare_question({"question": QUESTION, "posed": None}) == STEM
+    assert Settings().profile.bare_question({"question": QUESTION, "posed": MARKED}) == QUESTION
+
+
+def test_the_graphs_within_graphs_are_handed_what_was_split() -> None:
+    searcher, instructions = FakeSearcher(), set()
+
+    def candidate(prefix: Prefix, passage: Passage | None) -> Candidate:
+        del passage
+        instructions.add(prefix.instruction)
+        return fake_candidate(" B")
+
+    parts = Parts(
+        retriever=FakeRetriever(),
+        evaluator=FakeEvaluator(0.9),
+        quoter=FakeQuoter(),
+        searcher=searcher,
+    )
+    given: Any = {"question": QUESTION, "posed": MARKED}
+    build_web(parts).invoke(given, context=Settings(task="arc", rewrite=False))
+    assert searcher.queries == [MARKED["question"]]
+    given["passages"] = [offered_document(DOCUMENT, 0)]
+    build_reflect(FakeReflection(candidate)).invoke(given, context=ARC)
+    assert instructions == {ARC.profile.instruction_for(MARKED["question"])}
+
+
+def test_sets_of_questions_that_are_no_task_are_answered_as_by_default() -> None:
+    assert profile_of("triviaqa") is profile_of("qa") is TASKS["default"]
+    assert profile_of("arc") is TASKS["arc"]
+    assert [name for name, one in TASKS.items() if one.closed] == ["pubhealth", "arc"]
+
+
+@pytest.mark.parametrize("profile", TASKS.values(), ids=TASKS)
+def test_every_prompt_of_a_profile_is_there(profile: TaskProfile) -> None:
+    filled = {"question": "Q", "knowledge": "K", "options": "O", "not_found": "N"}
+    assert "K" in str(render(profile.answer_prompt, **filled))
+    assert "Q" in str(render(profile.rewrite_prompt, question="Q"))
