@@ -106,7 +106,7 @@ def test_what_a_script_reads(tmp_path: Path, server: ChatServer) -> None:
         (["--trained-on", "missing.jsonl"], "missing.jsonl"),
         (["--fact-judge", "m"], "give --fact-pages, a JSONL file of titles and texts"),
         (["--fact-pages", "pages.jsonl"], "name the chat model that judges facts"),
-        (["--mauve", "llama"], "which must hold gpt2 or bert"),
+        (["--mauve", "llama"], "which must contain gpt2 or bert"),
         (["--entailment", "no/such/folder"], "cannot be loaded"),
     ],
 )
