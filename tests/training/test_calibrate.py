@@ -206,7 +206,7 @@ def test_questions_without_relevant_text_are_missed(make: Callable[..., Made]) -
     write_rows(path, [row for row in rows if row["question"] in usable])
     found = calibrate(evaluator, [path], resamples=5)
     assert found.notes[0].startswith("0 of")
-    assert "when to judge Incorrect" in found.notes[0]
+    assert "when to choose Incorrect" in found.notes[0]
 
 
 def test_the_card_keeps_the_calibration(report: Report, tmp_path: Path) -> None:

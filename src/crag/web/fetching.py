@@ -115,7 +115,7 @@ class Fetcher:
             if isinstance(answer, Fetched):
                 return answer
             if answer.url in seen:
-                raise PageError(url, "refused", "its redirects form a loop")
+                raise PageError(url, "refused", "its redirects go in a circle")
             target = answer
         raise PageError(url, "refused", f"more than {MOST_REDIRECTS} redirects")
 
