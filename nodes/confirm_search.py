@@ -45,7 +45,7 @@ class ConfirmSearch:
         if not (confirms and self._searches and settings.max_searches):
             return ConfirmSearchUpdate(query=query, refused=False, events=[])
         if "thread_id" not in get_config().get("configurable", {}):
-            detail = "nobody could answer: confirm_web needs a checkpointer and a thread_id"
+            detail = "nobody could be asked: confirm_web needs a checkpointer and a thread_id"
             return _refused(query, detail)
         return self._decided(query, interrupt(_request(state)))
 

@@ -93,12 +93,12 @@ def test_none_is_open_only_where_it_is_no_choice() -> None:
         ('method = "rag"', 'method = "rag"\nsettings = { k = 0 }', "setting 'k' cannot be 0"),
         ('method = "rag"', 'method = "rag"\nsettings = { kk = 1 }', "'kk'"),
         ('task = "popqa"', 'task = "poqa"', "task: Input should be 'popqa'"),
-        ('baseline = "rag"', 'baseline = "crag"', "the baseline 'crag' is none of"),
+        ('baseline = "rag"', 'baseline = "crag"', "the baseline 'crag' is not a variant"),
         ('name = "Small"', "nome = 1", "name: Field required"),
         ('name = "Small"', 'name = "Small"\nseeds = []', "seeds"),
         ('name = "Small"', 'name = "S"\nretrieval_accuracies = [30.0]', "shares from 0 to 1"),
         ('[[variant]]\nname = "rag"', "[[variant]]", "variant.0.name: Field required"),
-        ("[[variant]]", "[[variant", "is no TOML"),
+        ("[[variant]]", "[[variant", "is not TOML"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, told: str) -> None:

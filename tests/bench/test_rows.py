@@ -53,7 +53,7 @@ def test_the_last_row_of_a_key_counts(tmp_path: Path, row: Row) -> None:
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(b"nonsense\n", "line 1: is no JSON"), (b"{}\n", "line 1: is no row of a benchmark")],
+    [(b"nonsense\n", "line 1: is not JSON"), (b"{}\n", "line 1: is not a row of a benchmark")],
 )
 def test_another_file_is_refused_and_left_alone(tmp_path: Path, content: bytes, told: str) -> None:
     path = tmp_path / "rows.jsonl"

@@ -132,7 +132,7 @@ def test_rows_are_priced(tmp_path: Path, server: ChatServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "told"), [({"calls": -1}, "max-calls"), ({"cost": 1.0}, "give the prices too")]
+    ("limits", "told"), [({"calls": -1}, "max-calls"), ({"cost": 1.0}, "also give the prices")]
 )
 def test_a_budget_that_makes_no_sense(limits: dict[str, Any], told: str) -> None:
     with pytest.raises(SettingsError, match=told):
@@ -186,7 +186,7 @@ def test_scores_of_titled_and_joined_texts_are_kept_apart(tmp_path: Path) -> Non
 
 def test_a_file_that_is_no_cache(tmp_path: Path) -> None:
     (tmp_path / "cache.sqlite").write_text("no database, but long enough to be looked at" * 20)
-    with pytest.raises(DataError, match="is no cache"):
+    with pytest.raises(DataError, match="is not a cache"):
         Cache(tmp_path / "cache.sqlite")
 
 

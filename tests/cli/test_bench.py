@@ -94,14 +94,14 @@ def test_what_a_script_reads(tmp_path: Path, server: ChatServer) -> None:
     ("options", "told"),
     [
         (["--prices", "cheap"], "give two numbers of at least 0, such as 0.15,0.60"),
-        (["--max-cost", "1"], "give the prices too: --prices IN,OUT"),
+        (["--max-cost", "1"], "also give the prices: --prices IN,OUT"),
         (["--set", "k=0"], "setting 'k' cannot be '0'"),
         (["--format", "hf"], "setting 'format' cannot be 'hf'"),
         (["--web", "missing.jsonl"], "missing.jsonl: cannot be read"),
         (["--trained-on", "missing.jsonl"], "missing.jsonl"),
         (["--fact-judge", "m"], "give --fact-pages, a JSONL file of titles and texts"),
-        (["--fact-pages", "pages.jsonl"], "name the chat model that is to judge facts"),
-        (["--mauve", "llama"], "which must hold gpt2 or bert"),
+        (["--fact-pages", "pages.jsonl"], "name the chat model that judges facts"),
+        (["--mauve", "llama"], "which must contain gpt2 or bert"),
         (["--entailment", "no/such/folder"], "cannot be loaded"),
     ],
 )
@@ -121,4 +121,4 @@ def test_a_folder_of_other_rows_is_refused(tmp_path: Path, server: ChatServer) -
     (tmp_path / "out" / "rows.jsonl").write_text('{"other": 1}\n')
     done = crag(tmp_path, url=server.url)
     assert done.returncode == 2
-    assert "is no row of a benchmark; use another --output" in done.stderr
+    assert "is not a row of a benchmark; use another --output" in done.stderr

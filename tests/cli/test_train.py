@@ -122,7 +122,7 @@ def test_a_leak_is_refused_before_anything_is_written(
         main()
     assert ended.value.code == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert "the same question stands in training and development data" in said
+    assert "the same question is in training and development data" in said
     assert "--leaks drop" in said
     assert not (tmp_path / "made").exists()
 

@@ -47,7 +47,7 @@ def test_an_existing_folder_without_index_is_left_alone(tmp_path: Path, embeddin
 def test_an_empty_index(filled: DocumentIndex, folder: Path) -> None:
     index_paths([folder], filled, remove=True)
     assert filled.exists()
-    with pytest.raises(EmptyIndexError, match="holds no document"):
+    with pytest.raises(EmptyIndexError, match="is empty"):
         filled.open()
 
 

@@ -91,10 +91,10 @@ def test_auto_takes_what_the_row_has() -> None:
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ({**ROW, "label": "maybe"}, r"'maybe' is no label: a label is a number from 0 "),
-        ({**ROW, "label": 1.5}, r"1\.5 is no label"),
-        ({**ROW, "label": None}, "None is no label"),
-        ('{"question": "Who?", "text": "x", "label": NaN}', "nan is no label"),
+        ({**ROW, "label": "maybe"}, r"'maybe' is not a label: a label is a number from 0 "),
+        ({**ROW, "label": 1.5}, r"1\.5 is not a label"),
+        ({**ROW, "label": None}, "None is not a label"),
+        ('{"question": "Who?", "text": "x", "label": NaN}', "nan is not a label"),
         ({"question": "Who?", "text": "x"}, "'label' is missing"),
         ({"text": "x", "label": 1}, "'question' is missing"),
         ({**ROW, "question": "  "}, "the question is empty"),
@@ -107,7 +107,7 @@ def test_auto_takes_what_the_row_has() -> None:
         ({**GOLD, "documents": ["Ada"]}, "must be a list of objects"),
         ({**GOLD, "documents": [{"title": "Ada"}]}, "'text' is missing"),
         ({**GOLD, "answers": "Ada", "documents": [PAGE_WITH]}, "must be a list of texts"),
-        ({"question": "Who?", "documents": [PAGE_WITH]}, "nothing here makes labels by the rule"),
+        ({"question": "Who?", "documents": [PAGE_WITH]}, "no field gives labels by the rule"),
     ],
 )
 def test_a_line_that_is_wrong_is_named(tmp_path: Path, row: object, problem: str) -> None:
@@ -145,7 +145,7 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
     ("content", "problem"),
     [
         ("question,title,text\nWho?,Ada,Ada did.\n", "'label' is missing"),
-        ("question,text,label\nWho?,Ada did.\n", "None is no label"),
+        ("question,text,label\nWho?,Ada did.\n", "None is not a label"),
         ('question,text,label\n"Who"?,x,1\n', "expected after"),
         ('question,text,label\n"Who?,x,1\n', "unexpected end of data"),
     ],
@@ -175,9 +175,9 @@ def test_what_is_left_out_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         Pair("Who?", "B", "Ada did.", 1.0),
     ]
     said = " ".join(record.message for record in caplog.records)
-    assert "left out 1 pairs with an empty text" in said
-    assert "left out 2 repeated pairs" in said
-    assert "took the higher label of 1 pairs" in said
+    assert "skipped 1 pairs with an empty text" in said
+    assert "skipped 2 repeated pairs" in said
+    assert "used the higher label of 1 pairs" in said
 
 
 def test_clean_data_is_read_in_silence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -219,7 +219,7 @@ def test_dropout_and_frozen_embeddings(bert: Path) -> None:
 
 def test_a_file_in_the_way_of_the_output(bert: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(TrainingError, match=r"file/output failed: .*Not a directory.*Make room"):
+    with pytest.raises(TrainingError, match=r"file/output failed: .*Not a directory.*Free space"):
         train(small_recipe(bert), PAIRS[:8], [], tmp_path / "file" / "output", quiet=True)
 
 
@@ -231,8 +231,8 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert [line.partition(" failed: ")[0] for line in said] == [
         f"writing to {tmp_path / name}" for name in "01"
     ]
-    assert all("Make room and start again" in line for line in said)
-    train(recipe, some_pairs(8), [], tmp_path / "1", quiet=True)  # It goes on.
+    assert all("Free space and start again" in line for line in said)
+    train(recipe, some_pairs(8), [], tmp_path / "1", quiet=True)  # It resumes.
 
 
 # peft 0.21 asks transformers by a name that is going to be removed.

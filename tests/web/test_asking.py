@@ -60,7 +60,7 @@ def test_snippets_have_no_tags(html: object, expected: str) -> None:
     [
         ("http://ada:secret@h:1/p", "http://h:1/p"),
         ("http://h", "http://h"),
-        ("http://[", "an address that cannot be read"),
+        ("http://[", "an unreadable address"),
     ],
 )
 def test_addresses_are_shown_without_passwords(address: str, expected: str) -> None:

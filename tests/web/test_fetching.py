@@ -166,7 +166,7 @@ async def test_a_redirect_inside_is_refused(site: Website) -> None:
         ("/404", "status", "status 404"),
         ("/500", "status", "status 500"),
         ("/nowhere", "status", "status 404"),
-        ("/image", "content_type", "'image/png' is not read"),
+        ("/image", "content_type", "'image/png' is not supported"),
         ("/bomb", "too_large", "larger than 1,000,000 bytes"),
         ("/endless", "too_large", "larger than 1,000,000 bytes"),
     ],

@@ -81,7 +81,7 @@ class Experiment(BaseModel):
         if twice:
             raise ValueError(f"variants of the same name: {', '.join(twice)}")
         if self.baseline not in names:
-            message = f"the baseline {self.baseline!r} is not among {', '.join(names)}"
+            message = f"the baseline {self.baseline!r} is not a variant: {', '.join(names)}"
             raise ValueError(message)
         wrong = [share for share in self.retrieval_accuracies if not 0 <= share <= 1]
         if wrong:

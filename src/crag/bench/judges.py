@@ -52,7 +52,7 @@ def load_judges(
     found: list[Metric] = []
     if judges.mauve:
         if not any(kind in judges.mauve for kind in ("gpt2", "bert")):
-            advice = "the package tells its kind by its name, which must hold gpt2 or bert"
+            advice = "the package detects its kind by its name, which must contain gpt2 or bert"
             raise ModelError(judges.mauve, "unknown", advice)
         found.append(mauve(judges.mauve))
     if judges.entailment:

@@ -124,7 +124,7 @@ def _stopped(ended: Ended) -> str:
 
 
 def _told(experiment: Experiment, lines: Sequence[Line]) -> list[str]:
-    """Return the metrics that have a value somewhere, and the first of them."""
+    """Return the metrics with a non-zero value somewhere, and the first one with any value."""
     named = _names(experiment, lines)
     first = [name for name in named if any(_value(line, name) is not None for line in lines)][:1]
     return [name for name in named if name in first or any(_value(line, name) for line in lines)]

@@ -1,4 +1,4 @@
-"""The commands and their options; what each does is imported when it runs."""
+"""The commands and their options; each implementation is imported when it runs."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -45,13 +45,13 @@ class Labels(StrEnum):
 
 
 class Compat(StrEnum):
-    """Ways of computing that others published."""
+    """Published ways of computing scores."""
 
     official = "official"
 
 
 class Leaks(StrEnum):
-    """What to do about questions and titles that stand on both sides of a split."""
+    """How to handle questions and titles on both sides of a split."""
 
     refuse = "refuse"
     drop = "drop"
@@ -59,7 +59,7 @@ class Leaks(StrEnum):
 
 
 class RecipePreset(StrEnum):
-    """Where a training run takes its numbers from."""
+    """The presets of a training run."""
 
     default = "default"
     paper = "paper"
@@ -73,11 +73,11 @@ def index(
     ],
     location: IndexOption = None,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Take these paths out of the index.")
+        bool, typer.Option("--remove", help="Remove these paths from the index.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Index documents; again to follow changed, added and removed ones."""
+    """Index documents; run it again to update changed, added and removed ones."""
     from crag.cli.index import run
 
     run(paths, location, remove=remove, as_json=as_json)
@@ -85,7 +85,7 @@ def index(
 
 @app.command()
 def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
-    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    question: Annotated[str, typer.Argument(help="Your question.")],
     location: IndexOption = None,
     method: Annotated[
         Method,
@@ -113,7 +113,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 @app.command()
 def doctor(location: IndexOption = None, as_json: JsonOption = False) -> None:
-    """Say which parts are in use, what is missing, and what to do."""
+    """Show which parts are in use, what is missing, and how to fix it."""
     from crag.cli.doctor import run
 
     raise typer.Exit(run(location, as_json=as_json))
@@ -123,15 +123,18 @@ def doctor(location: IndexOption = None, as_json: JsonOption = False) -> None:
 def serve(
     location: IndexOption = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; others than this machine may then ask too.")
+        str,
+        typer.Option(
+            help="Address to listen on; others than this machine's let other machines ask too."
+        ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 2024,
     opens: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show what the server says.")
+        bool, typer.Option("--verbose", "-v", help="Show the server's output.")
     ] = False,
 ) -> None:
-    """Serve a page to ask and watch, the graphs' API, and LangGraph Studio's server."""
+    """Serve the page, the graphs' API, and LangGraph Studio's server."""
     from crag.cli.serve import run
 
     run(location, host, port, opens=opens, verbose=verbose)
@@ -151,11 +154,11 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ] = Labels.AUTO,
     precision: Annotated[
         float | None,
-        typer.Option(help="Of the questions judged Correct, this share is right. Default: 0.92."),
+        typer.Option(help="Share of the questions judged Correct that are right. Default: 0.92."),
     ] = None,
     discarded: Annotated[
         float | None,
-        typer.Option(help="At most this share of the usable sets is discarded. Default: 0.02."),
+        typer.Option(help="Most of the usable sets to discard, as a share. Default: 0.02."),
     ] = None,
     costs: Annotated[
         str | None,
@@ -174,7 +177,7 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         bool, typer.Option("--write", help="Write the thresholds into the evaluator's card.")
     ] = False,
     pictures: Annotated[
-        Path | None, typer.Option(help="Folder to draw pictures into.", show_default=False)
+        Path | None, typer.Option(help="Folder for charts.", show_default=False)
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -223,14 +226,14 @@ def train(  # noqa: PLR0913, PLR0917 - one parameter for each option
         str | None, typer.Option(help="Licence of the data, for the card.", show_default=False)
     ] = None,
     leaks: Annotated[
-        Leaks, typer.Option(help="Questions and titles in training and development data alike.")
+        Leaks, typer.Option(help="Questions and titles in both training and development data.")
     ] = Leaks.refuse,
     pictures: Annotated[
-        Path | None, typer.Option(help="Folder to draw curves into.", show_default=False)
+        Path | None, typer.Option(help="Folder for curves.", show_default=False)
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train an evaluator on your labelled data; start again to go on after an interruption."""
+    """Train an evaluator on your labelled data; run it again to resume."""
     from crag.cli.choose import assigned
     from crag.cli.train import Options, run
     from crag.training.recipe import recipe_from

@@ -1,4 +1,4 @@
-"""`crag ask`: run a graph on a question and show what it decides as it does so."""
+"""`crag ask`: run a graph on a question and show its decisions."""
 
 import json
 import sys
@@ -54,7 +54,7 @@ def run(  # noqa: PLR0913 - the options of the command
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Answer `question`; what can be wrong before the run raises a `CragError`."""
+    """Answer `question`; problems found before the run raise a `CragError`."""
     chosen = settings(assignments)
     parts = choose_parts(environment(location), index_must_exist=True)
     checkpointer = InMemorySaver() if chosen.confirm_web else None
@@ -69,7 +69,7 @@ def run(  # noqa: PLR0913 - the options of the command
 
 
 def _invoke(graph: Runnable[Any, Any], question: str, chosen: Settings) -> Mapping[str, Any]:
-    """Run to the end, with a human's decision wherever the graph asks for one."""
+    """Run to the end, asking a human whenever the graph interrupts."""
     state = graph.invoke({"question": question}, _THREAD, context=chosen)
     while INTERRUPT in state:
         answer = decide(state[INTERRUPT][0].value)

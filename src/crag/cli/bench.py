@@ -1,4 +1,4 @@
-"""`crag bench`: run an experiment, go on where it was interrupted, and write its report."""
+"""`crag bench`: run an experiment, or resume it, and write its report."""
 
 import json
 import shlex
@@ -32,7 +32,7 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ] = None,
     web: Annotated[
         list[Path] | None,
-        typer.Option(help="Search this JSONL of texts in the place of the web; may be repeated."),
+        typer.Option(help="Search this JSONL of texts instead of the web; may be repeated."),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(help="Default: report.md in --output.", show_default=False)
@@ -45,7 +45,7 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ray: Annotated[
         bool, typer.Option("--ray", help="Answer in Ray workers; RAY_ADDRESS names a cluster.")
     ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Try failed rows once more.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Retry failed rows once.")] = False,
     trained_on: Annotated[
         list[Path] | None,
         typer.Option(help="Refuse questions the evaluator was trained on; may be repeated."),
@@ -64,7 +64,7 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ] = "",
     fact_pages: Annotated[
         list[Path] | None,
-        typer.Option(help="JSONL of titles and texts that facts are checked against."),
+        typer.Option(help="JSONL of titles and texts to check facts against."),
     ] = None,
     max_calls: Annotated[
         int | None, typer.Option(min=0, help="Most calls of the chat model.", show_default=False)
@@ -76,17 +76,17 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
         float | None, typer.Option(min=0, help="Needs --prices.", show_default=False)
     ] = None,
     max_seconds: Annotated[
-        float | None, typer.Option(min=0, help="Begin no row later.", show_default=False)
+        float | None, typer.Option(min=0, help="Start no row later.", show_default=False)
     ] = None,
     prices: Annotated[
         str | None,
-        typer.Option(metavar="IN,OUT", help="Of a million tokens.", show_default=False),
+        typer.Option(metavar="IN,OUT", help="For a million tokens.", show_default=False),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
-    """Run an experiment on data; the same command again goes on where it stopped."""
+    """Run an experiment on data; run the same command again to resume it."""
     from crag.bench.budget import Budget
     from crag.bench.command import Options
     from crag.bench.judges import Judges
@@ -111,7 +111,7 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 
 def run(options: "Options", *, as_json: bool) -> None:
-    """Run with a progress bar on standard error, and say where the report is."""
+    """Run with a progress bar on standard error, and print where the report is."""
     outcome = _watched(options, quiet=as_json)
     if as_json:
         sys.stdout.write(json.dumps(plain(outcome), ensure_ascii=False) + "\n")
@@ -134,7 +134,7 @@ def run(options: "Options", *, as_json: bool) -> None:
 
 
 def plain(outcome: "Outcome") -> dict[str, Any]:
-    """Return what a script reads: every number of the report, and where its files are."""
+    """Return the JSON for scripts: every number of the report, and the paths of its files."""
     ended = outcome.ended
     return {
         "experiment": outcome.experiment.name,
@@ -166,7 +166,7 @@ def priced(text: str | None) -> tuple[float, float] | None:
     """Read prices as ``IN,OUT``.
 
     Raises:
-        SettingsError: they are not two numbers of at least 0.
+        SettingsError: these are not two numbers of at least 0.
     """
     from crag.errors import SettingsError
 
@@ -200,6 +200,6 @@ def _watched(options: "Options", *, quiet: bool) -> "Outcome":
 
 
 def _command() -> str:
-    """Return the command line without folders of this machine; keys are never on it."""
+    """Return the command line without local folders; it never contains keys."""
     words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
     return shlex.join(["crag", *words])

@@ -1,4 +1,4 @@
-"""`crag calibrate`: fit thresholds to labelled data and show what they will do."""
+"""`crag calibrate`: fit thresholds to labelled data and show their effect."""
 
 import json
 import sys
@@ -40,7 +40,7 @@ def run(  # noqa: PLR0913 - the options of the command
     pictures: Path | None,
     as_json: bool,
 ) -> None:
-    """Calibrate, show the report, and write the card and the pictures that were asked for."""
+    """Calibrate, show the report, and write the card and the charts if requested."""
     if pictures is not None:
         require_matplotlib("train")
     if write:
@@ -59,17 +59,17 @@ def run(  # noqa: PLR0913 - the options of the command
 
 
 def aim_of(precision: float | None, discarded: float | None, costs: str | None) -> Aim:
-    """Return the aim that the options state; what is not given keeps its default.
+    """Return the aim from the options; missing ones have their defaults.
 
     Raises:
-        TrainingError: a number out of range, or shares and costs at once.
+        TrainingError: a number is out of range, or both shares and costs are given.
     """
     shares = {"precision": precision, "discarded": discarded}
     given = {name: value for name, value in shares.items() if value is not None}
     if costs is None:
         return replace(Aim(), **given)  # type: ignore[arg-type]
     if given:
-        message = "--costs takes the place of --precision and --discarded: give one or the other"
+        message = "--costs replaces --precision and --discarded: give one or the other"
         raise TrainingError(message)
     try:
         wrong, needless, lost = (float(cost) for cost in costs.split(","))
@@ -100,14 +100,14 @@ def _calibrated(  # noqa: PLR0913 - the options that matter here
 
 
 def _require_card(evaluator: str) -> None:
-    """Refuse before the work to write into a folder that is no evaluator's."""
+    """Check before the work that --write has an evaluator's folder to write to."""
     if Path(evaluator).is_dir() and read_card(Path(evaluator)) is None:
         message = f"{evaluator} has no {CARD} to write the thresholds into; leave out --write"
         raise TrainingError(message)
 
 
 def write_thresholds(evaluator: str, report: Report) -> str | None:
-    """Write the calibration into the card of an evaluator that is a folder, and say where."""
+    """Write the calibration into the card of the evaluator's folder, and return its path."""
     folder = Path(evaluator)
     if not folder.is_dir() or (card := read_card(folder)) is None:
         return None
@@ -116,7 +116,7 @@ def write_thresholds(evaluator: str, report: Report) -> str | None:
 
 
 def _plain(report: Report) -> dict[str, Any]:
-    """Return the report without the texts it rests on."""
+    """Return the report without its texts."""
     plain: dict[str, Any] = {
         field.name: getattr(report, field.name)
         for field in fields(report)

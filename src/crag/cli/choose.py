@@ -1,4 +1,4 @@
-"""What the options of a command choose: the environment and the settings."""
+"""The environment and settings from the options of a command."""
 
 from collections.abc import Sequence
 from typing import get_args
@@ -11,13 +11,13 @@ _NOTHING = {"", "none", "null"}
 
 
 def environment(location: str | None) -> Environment:
-    """Return the environment, with the index that was named on the command line."""
+    """Return the environment, with the index from the command line."""
     found = Environment()
     return found.model_copy(update={"index": location}) if location else found
 
 
 def settings(assignments: Sequence[str]) -> Settings:
-    """Read the settings of a run from ``name=value`` texts; for some, `none` is a value.
+    """Read the settings of a run from ``name=value`` texts; for some settings `none` is a value.
 
     Raises:
         SettingsError: a text without ``=``, an unknown name, or a value out of range.
@@ -32,7 +32,7 @@ def settings(assignments: Sequence[str]) -> Settings:
 
 
 def assigned(assignments: Sequence[str]) -> dict[str, object]:
-    """Read ``name=value`` texts; an empty value or `none` leaves an optional setting open.
+    """Read ``name=value`` texts; an empty value or `none` unsets an optional setting.
 
     Raises:
         SettingsError: a text without ``=``.

@@ -1,4 +1,4 @@
-"""Ask on the terminal whether the web may be searched."""
+"""Ask on the terminal whether to search the web."""
 
 import sys
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ _ANSWERS = {"": "approve", "y": "approve", "yes": "approve", "n": "refuse", "no"
 def decide(request: Mapping[str, Any]) -> str | dict[str, str]:
     """Show the query and the reason on standard error, and read the decision.
 
-    An empty line or "y" approves, "n" refuses, anything else is searched for instead. At the end of
-    the input (nobody is there) the answer is to refuse.
+    An empty line or "y" approves, "n" refuses, anything else is the new query. The end of the input
+    refuses.
     """
     console = Console(stderr=True, highlight=False)
     console.print(f"[bold]confirm[/]   {_safe(request['reason'])}", soft_wrap=True)

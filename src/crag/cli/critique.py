@@ -1,4 +1,4 @@
-"""Draw decisions and critiques of a model that reflects, as tables on the terminal."""
+"""Print decisions and critiques of a reflecting model as tables."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _TEXT = 56
 
 
 class CritiqueTrace:
-    """Shows each decision and critique once, although updates hold all of them so far."""
+    """Shows each decision and critique once, although updates contain all of them so far."""
 
     def __init__(self, console: Console, *, verbose: bool = False) -> None:
         self._console = console
@@ -26,14 +26,14 @@ class CritiqueTrace:
         self._judged = 0
 
     def decide(self, update: Mapping[str, Any]) -> None:
-        """Show what was decided before the first segment, and how critiques come about."""
+        """Show the decision before the first segment, and whether critiques are approximated."""
         self._choices(update["choices"])
         if update["approximation"]:
             said = escape(update["approximation"])
             self._line("", f"[yellow]approximation[/]: {said}")
 
     def offer(self, update: Mapping[str, Any]) -> None:
-        """Show the passages that reflection is given; plain documents need no repetition."""
+        """Show the passages for reflection; plain documents were already shown."""
         passages: Sequence[OfferedPassage] = update["passages"]
         self._line("prepare_passages", _counted(len(passages), "passage"))
         for passage in passages:

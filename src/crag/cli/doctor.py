@@ -1,4 +1,4 @@
-"""`crag doctor`: which parts are in use, what is missing, what to do."""
+"""`crag doctor`: which parts are in use, what is missing, and how to fix it."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ _NEEDED = {"embeddings", "index", "evaluator", "answers"}
 
 
 def run(location: str | None, *, as_json: bool) -> int:
-    """Show every part; return 0 when `crag ask` would work, else 1."""
+    """Show every part; return 0 if `crag ask` would work, else 1."""
     choices = examine(environment(location))
     if as_json:
         sys.stdout.write(json.dumps([c._asdict() for c in choices], ensure_ascii=False) + "\n")

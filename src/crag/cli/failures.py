@@ -1,4 +1,4 @@
-"""Tell a user what went wrong, without a stack trace."""
+"""Print errors without a stack trace."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ USAGE_ERROR = 2
 
 
 def report(error: CragError, *, as_json: bool) -> int:
-    """Print the error, as JSON on standard output where a script reads it; return the exit code."""
+    """Print the error, as JSON on standard output for scripts; return the exit code."""
     if as_json:
         entry = {"error": {"type": type(error).__name__, "message": str(error)}}
         sys.stdout.write(json.dumps(entry, ensure_ascii=False) + "\n")

@@ -1,4 +1,4 @@
-"""`crag index`: documents into the index, with a progress bar and a report."""
+"""`crag index`: index documents, with a progress bar and a report."""
 
 import json
 import logging
@@ -19,8 +19,8 @@ _SKIPPED_SHOWN = 20
 
 
 def run(paths: Sequence[Path], location: str | None, *, remove: bool, as_json: bool) -> None:
-    """Index `paths`, or take them out, and say what was done and what was skipped."""
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # What matters stands in the report.
+    """Index `paths`, or remove them, and report what was done and skipped."""
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # The report has everything that matters.
     chosen = environment(location)
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
     console = Console(stderr=True, quiet=as_json)
@@ -58,4 +58,4 @@ def _show(report: IndexReport, location: str, console: Console) -> None:
     if len(report.skipped) > _SKIPPED_SHOWN:
         console.print(f"  … and {len(report.skipped) - _SKIPPED_SHOWN} more (--json shows all)")
     if report.unsupported:
-        console.print(f"  [dim]{len(report.unsupported)} files of other kinds left alone[/]")
+        console.print(f"  [dim]{len(report.unsupported)} files of other formats ignored[/]")

@@ -1,4 +1,4 @@
-"""Draw a run on the terminal, node by node."""
+"""Print a run on the terminal, node by node."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -59,7 +59,7 @@ class Trace:
         """Print what `node` wrote, then the events it recorded."""
         if self._draft:
             self._console.print()
-        if node not in self._nodes:  # A graph within, whose nodes were shown one by one.
+        if node not in self._nodes:  # A subgraph, whose nodes were already shown.
             return
         self._nodes[node](update)
         for entry in update.get("events", []):
@@ -90,7 +90,7 @@ class Trace:
         self._line("rewrite", _safe(self._query))
 
     def _confirm(self, update: Mapping[str, Any]) -> None:
-        if update["query"] != self._query:  # A human chose another one.
+        if update["query"] != self._query:  # A human changed the query.
             self._line("confirm_search", _safe(update["query"]))
 
     def _search(self, update: Mapping[str, Any]) -> None:
@@ -130,7 +130,7 @@ class Trace:
             self._console.print(f"  [dim]- {count} dropped: {escape(reason)}[/]", soft_wrap=True)
 
     def _answer(self, update: Mapping[str, Any]) -> None:
-        if update["answer"] != self._draft.strip():  # What was streamed had to be corrected.
+        if update["answer"] != self._draft.strip():  # The streamed text had to be corrected.
             self._console.print()
             style = "yellow" if update["abstained"] else "bold"
             answer = without_controls(update["answer"])
@@ -152,7 +152,7 @@ def _reference(citation: Citation) -> Text:
 
 
 def _place(source: Source) -> str:
-    """Name the place as a user finds it: a path from here if it is below, and the position."""
+    """Return the place for a user: path, relative if below this folder, and position."""
     here = _from_here(source["url"]) or source["title"]
     return ", ".join(part for part in (here, source["position"]) if part)
 
@@ -180,7 +180,7 @@ def _colour(score: float, limits: Thresholds) -> str:
 
 
 def _safe(text: str) -> str:
-    """Write foreign text so that it can neither style nor steer the terminal."""
+    """Escape text so that it cannot style or control the terminal."""
     return escape(without_controls(text))
 
 

@@ -1,4 +1,4 @@
-"""`crag train`: labelled pairs to an evaluator with its card."""
+"""`crag train`: train an evaluator with its card from labelled pairs."""
 
 import json
 import sys
@@ -42,7 +42,7 @@ LIMITS = [
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the command was asked to do."""
+    """The options of the command."""
 
     data: Sequence[Path]
     development: Sequence[Path]
@@ -89,7 +89,7 @@ def run(options: Options, *, as_json: bool) -> None:
 
 
 def _name(path: Path, options: Options) -> str:
-    """Return what the card calls a development file: its path where two have the same name."""
+    """Return the card's name of a development file: its path if two have the same name."""
     alike = [other for other in options.development if other.stem == path.stem]
     return path.stem if len(alike) == 1 else path.as_posix()
 
@@ -116,7 +116,7 @@ def _card(recipe: Recipe, kind: str, files: list[DataFile]) -> EvaluatorCard:
 
 
 def _measured(folder: Path, sets: Mapping[str, Sequence[Pair]]) -> dict[str, dict[str, float]]:
-    """Return the quality of the saved evaluator, loaded as a user loads it."""
+    """Return the quality of the saved evaluator, loaded like a user's."""
     evaluator = load_evaluator(str(folder.resolve()))
     metrics = {}
     for name, pairs in sets.items():

@@ -43,7 +43,7 @@ def split_title(text: str) -> Passage:
 
 
 def joined(question: str, text: str) -> str:
-    """Return the one text that the paper's evaluator reads; ``[SEP]`` is no token of T5's."""
+    """Return the input of the paper's evaluator; ``[SEP]`` is not a token of T5."""
     return f"{question} [SEP] {text}"
 
 

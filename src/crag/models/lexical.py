@@ -81,7 +81,7 @@ class Blend:
         numbers = stored.get("blend", np.zeros(0)).astype(np.float64)
         if "rarity" not in stored or len(numbers) != len(FEATURES) + _MORE:
             message = (
-                f"{path} is not a blend of the {len(FEATURES)} lexical features of this version;  "
+                f"{path} is not a blend of the {len(FEATURES)} lexical features of this version; "
                 "train the evaluator again: crag train"
             )
             raise EvaluatorError(message)

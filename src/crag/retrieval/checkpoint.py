@@ -1,11 +1,10 @@
-"""Writing Chroma's vector graph to disk, so that a killed run cannot tear it.
+"""Write Chroma's vector graph to disk, so that a killed run cannot corrupt it.
 
-Chroma commits every write to SQLite at once and applies it to its graph of vectors (HNSW) in
-memory; now and then it rewrites the graph's files in place. A process that is killed while it does
-so leaves files that crash whoever opens them next. An index therefore tells Chroma to leave the
-files alone (`NEVER`), and a run rewrites them itself, at moments of its choosing, with a copy of
-the old files beside them. The copy is valid as long as SQLite records that the graph on disk is
-the one that was copied.
+Chroma commits every write to SQLite immediately and applies it to its graph of vectors (HNSW) in
+memory; from time to time it rewrites the graph's files in place. A process that is killed while it
+does so leaves files that crash the next process that opens them. An index therefore stops Chroma
+from rewriting the files (`NEVER`), and a run rewrites them itself, with a copy of the old files.
+The copy is valid as long as SQLite records that the graph on disk is the one that was copied.
 """
 
 import shutil
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from chromadb import Collection
 
 NEVER = 1_000_000_000
-"""Writes after which Chroma rewrites the files by itself."""
+"""Number of writes after which Chroma rewrites the files itself."""
 _AT_ONCE = 2
 
 _BACKUP = "checkpoint"
@@ -42,7 +41,7 @@ _STATES = (
 
 
 def set_threshold(collection: "Collection", writes: int) -> None:
-    """Set after how many writes Chroma rewrites the files, once it has loaded them anew."""
+    """Set after how many writes Chroma rewrites the files, effective when it loads them again."""
     if collection.configuration_json["hnsw"]["sync_threshold"] == writes:
         return
     with warnings.catch_warnings():  # Chroma warns that we embed ourselves.
@@ -51,25 +50,25 @@ def set_threshold(collection: "Collection", writes: int) -> None:
 
 
 def unsaved(folder: Path) -> int:
-    """Count the writes that the graph's files do not hold yet; each costs 0.3 ms when loading."""
+    """Count the writes missing in the graph's files; each costs 0.3 ms when loading."""
     graphs = _graphs(folder)
     return max((graph.last - graph.sequence for graph in graphs), default=0)
 
 
 class _Graph(NamedTuple):
-    """The files of one collection's vectors, and the last write that they hold."""
+    """The files of one collection's vectors, and the last write in them."""
 
     folder: Path
     sequence: int
     last: int
-    """The last write of all."""
+    """The last write in the database."""
 
 
 @contextmanager
 def files_locked(folder: Path) -> Iterator[None]:
-    """Keep the graph's files from being rewritten while they are loaded, and repair them first.
+    """Repair the graph's files, then prevent rewriting them while they are loaded.
 
-    Where the folder cannot be written to, nobody can rewrite them either.
+    In a read-only folder nothing can rewrite them anyway.
     """
     lock = FileLock(folder / "files.lock")
     try:
@@ -87,7 +86,7 @@ def files_locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def sole_writer(folder: Path) -> Iterator[None]:
-    """Create the folder if need be, and keep other runs from writing to it.
+    """Create the folder if necessary, and lock it against other runs.
 
     Raises:
         DocumentIndexError: another run is writing, or the folder cannot be written to.
@@ -110,7 +109,7 @@ def sole_writer(folder: Path) -> Iterator[None]:
 
 
 def save(folder: Path) -> None:
-    """Have Chroma rewrite the files; it must not be open in this process."""
+    """Make Chroma rewrite the files; it must not be open in this process."""
     location = str(folder)
     with files_locked(folder), index_errors(location), _backed_up(folder):
         client = open_client(location)
@@ -126,7 +125,7 @@ def save(folder: Path) -> None:
 
 @contextmanager
 def _backed_up(folder: Path) -> Iterator[None]:
-    """Hold a copy of the files while they are rewritten."""
+    """Keep a copy of the files while they are rewritten."""
     backup, unfinished = folder / _BACKUP, folder / f"{_BACKUP}.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
@@ -154,7 +153,7 @@ def _repair(folder: Path) -> None:
 
 
 def _drop(backup: Path) -> None:
-    """Remove a copy at once, so that half of it never counts as one."""
+    """Remove a copy atomically, so that half of it never counts as one."""
     rubbish = backup.with_suffix(".unfinished")
     shutil.rmtree(rubbish, ignore_errors=True)
     backup.rename(rubbish)
@@ -162,7 +161,7 @@ def _drop(backup: Path) -> None:
 
 
 def _graphs(folder: Path) -> list[_Graph]:
-    # Opened for writing, because whoever reads next rolls back a write that was killed.
+    # Opened for writing, because the next reader rolls back a killed write.
     address = f"{(folder / DATABASE).resolve().as_uri()}?mode=rw"
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=30)) as database:

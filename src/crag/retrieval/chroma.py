@@ -1,4 +1,4 @@
-"""The Chroma database behind an index: opened safely, its failures as ours."""
+"""The Chroma database behind an index: open it safely, and translate its errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ _SQLITE = b"SQLite format 3\0"
 
 
 def is_server(location: str) -> bool:
-    """Tell whether `location` is the URL of a Chroma server rather than a folder."""
+    """Return whether `location` is the URL of a Chroma server rather than a folder."""
     return location.startswith(("http://", "https://"))
 
 
@@ -26,7 +26,7 @@ def open_client(location: str) -> "Client":
     """Connect to the server at `location`, or open the folder and create it if missing.
 
     Raises:
-        DocumentIndexError: the server does not answer, or the folder holds something else.
+        DocumentIndexError: the server does not answer, or the folder contains something else.
     """
     import chromadb
     from chromadb.config import Settings
@@ -57,7 +57,7 @@ def check_folder(folder: Path) -> None:
 
     Raises:
         IndexNotFoundError: there is no folder, or no database in it.
-        DocumentIndexError: it is a file, or the database is none.
+        DocumentIndexError: it is a file, or the database is invalid.
     """
     if folder.exists() and not folder.is_dir():
         raise DocumentIndexError(str(folder), "this is a file; an index is a folder")
@@ -74,7 +74,7 @@ def check_folder(folder: Path) -> None:
 
 
 def find_collection(client: "Client", location: str) -> "Collection | None":
-    """Return the collection that holds the chunks, if there is one."""
+    """Return the collection of chunks, if there is one."""
     from chromadb.errors import NotFoundError
 
     with index_errors(location):
@@ -89,7 +89,7 @@ _REBUILD = "Delete the folder and index again"
 
 @contextmanager
 def index_errors(location: str) -> Iterator[None]:
-    """Translate what Chroma and its HTTP client raise."""
+    """Translate the exceptions of Chroma and its HTTP client."""
     import httpx
     from chromadb.errors import ChromaError
 

@@ -1,4 +1,4 @@
-"""A database that is open: its collection, and whose vectors it holds."""
+"""An open database: its collection and its embedding model."""
 
 import threading
 from contextlib import nullcontext
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from chromadb.api.collection_configuration import CreateHNSWConfiguration
 
 SCHEMA = 1
-"""Version of what is stored for a chunk."""
+"""Version of the stored format of a chunk."""
 
 
 class Connection:
@@ -32,7 +32,7 @@ class Connection:
 
     Raises:
         DocumentIndexError: from every method, when the database cannot be used.
-        EmbeddingMismatchError: when its vectors are not those of `embeddings`.
+        EmbeddingMismatchError: when its vectors come from another model than `embeddings`.
     """
 
     def __init__(self, location: str, embeddings: Embeddings) -> None:
@@ -44,7 +44,7 @@ class Connection:
         self._lock = threading.Lock()
 
     def client(self) -> "Client":
-        """Return the client; a folder without a database becomes one."""
+        """Return the client; creates a database if the folder has none."""
         with self._lock:
             return self._client or self._open()
 
@@ -54,7 +54,7 @@ class Connection:
         return self._collection
 
     def create(self, dimension: int) -> "Collection":
-        """Create the collection for vectors of that length, compared by cosine."""
+        """Create the collection for vectors of the given length, compared by cosine."""
         hnsw: CreateHNSWConfiguration = {"space": "cosine"}
         if self.folder is not None:
             hnsw["sync_threshold"] = NEVER
@@ -101,7 +101,7 @@ class Connection:
 
 
 def embedding_name(embeddings: Embeddings) -> str:
-    """Return the name of an embedding model: its own, or that of its class."""
+    """Return the name of an embedding model, or of its class."""
     for attribute in ("name", "model_name", "model"):
         name = getattr(embeddings, attribute, None)
         if isinstance(name, str) and name:
@@ -112,7 +112,7 @@ def embedding_name(embeddings: Embeddings) -> str:
 def _check_model(collection: "Collection", embeddings: Embeddings, location: str) -> None:
     recorded = collection.metadata or {}
     if recorded.get("schema") != SCHEMA:
-        problem = "it was made by another version of crag. Delete it and index again"
+        problem = "it was built by another version of crag. Delete it and index again"
         raise DocumentIndexError(location, problem)
     in_use = embedding_name(embeddings)
     if recorded.get("embeddings") != in_use:

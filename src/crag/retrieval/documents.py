@@ -1,4 +1,4 @@
-"""What a loader makes of a file: documents with a title, a text, and places to cite."""
+"""The output of loaders: documents with a title, a text, and positions to cite."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -24,9 +24,9 @@ class SourceText:
     text: str
     url: str = ""
     unit: Unit
-    """What a position counts, from 1."""
+    """The unit of positions, counted from 1."""
     number: int = 0
-    """Of a row or record: its place in the file."""
+    """The position of a row or record in the file."""
     pages: Sequence[int] = ()
     """Where each page starts, as offsets into `text`, ascending; for the unit `page`."""
     markdown: bool = False
@@ -34,7 +34,7 @@ class SourceText:
 
     @cached_property
     def content_hash(self) -> str:
-        """Hash of everything that is stored of the document, except where it stands."""
+        """Hash of everything that is stored of the document, except its position."""
         shape = (_FORMAT, self.unit, str(self.markdown), *map(str, self.pages))
         return digest(*shape, self.url, self.title, self.text)
 
@@ -53,12 +53,12 @@ class Skipped(NamedTuple):
 
 @dataclass(frozen=True)
 class Unusable:
-    """What a loader gives in place of a document."""
+    """What a loader yields instead of a document."""
 
     source: str
     reason: str
     empty: bool = False
-    """Whether it can be read and holds nothing, so that what was indexed of it has to go."""
+    """Whether it is readable but empty, so that its chunks are removed from the index."""
 
 
 Loaded = SourceText | Unusable
@@ -77,5 +77,5 @@ def record_source(path: Path, key: str) -> str:
 
 
 def file_of(source: str, unit: str) -> str:
-    """Return the path of the file that `source` is, or that it is a record of."""
+    """Return the path of the file of `source`, which may be a record."""
     return source.rpartition("#")[0] if unit in {"row", "record"} else source

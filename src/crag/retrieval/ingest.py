@@ -21,10 +21,10 @@ def index_paths(
 ) -> IndexReport:
     """Index files and folders, writing only what is new or has changed.
 
-    What was indexed from these paths and is no longer there is removed; a source that cannot be
-    read any more keeps what was indexed of it. Every document is replaced as a whole, and a run
-    that is killed is completed by the next one. With `remove`, everything that was indexed under
-    `paths` is removed instead, whether it still exists or not.
+    Documents from these paths that no longer exist are removed; a source that has become unreadable
+    keeps its chunks. Every document is replaced as a whole, and the next run completes a killed
+    one. With `remove`, everything that was indexed under `paths` is removed instead, whether it
+    still exists or not.
 
     Raises:
         DocumentIndexError: a path does not exist, a folder holds no supported file, or the index

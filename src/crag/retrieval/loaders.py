@@ -1,4 +1,4 @@
-"""Which loader reads which file, and which files there are."""
+"""Choose the loader of each file, and find the files to index."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,24 +31,24 @@ _OF_RECORDS = {load_csv, load_jsonl}
 
 @dataclass
 class Found:
-    """The files under the paths that were given."""
+    """The files under the given paths."""
 
     files: dict[Path, Path] = field(default_factory=dict)
-    """Each supported file, and the path it was found under; in the order to be indexed."""
+    """Each supported file with the path it was found under, in indexing order."""
     unsupported: list[Path] = field(default_factory=list)
     """Files in folders that no loader reads."""
     refused: list[Skipped] = field(default_factory=list)
-    """Files that were named and that no loader reads, and folders that cannot be opened."""
+    """Named files that no loader reads, and folders that cannot be opened."""
 
     def documents(self) -> int:
-        """Estimate how many documents there are; cells with line breaks count more than once."""
+        """Estimate the number of documents; cells with line breaks count more than once."""
         return sum(count_lines(file) if _holds_records(file) else 1 for file in self.files)
 
 
 def find_files(paths: Sequence[Path]) -> Found:
     """Find the files under absolute `paths`, sorted by name within each folder.
 
-    Hidden files and folders are left out, and a folder that contains itself by a symbolic link
+    Hidden files and folders are skipped, and a folder that contains itself through a symbolic link
     is entered once.
 
     Raises:
@@ -71,7 +71,7 @@ def find_files(paths: Sequence[Path]) -> Found:
 def load(path: Path) -> Iterator[Loaded]:
     """Load the documents of a supported file, one after the other.
 
-    A document without text is skipped, and so is the rest of a file that turns out unreadable.
+    Documents without text are skipped, and so is the rest of a file that becomes unreadable.
     """
     try:
         for loaded in LOADERS[path.suffix.lower()](path):
@@ -86,7 +86,7 @@ def load(path: Path) -> Iterator[Loaded]:
 
 
 def supported() -> str:
-    """Say which formats there are loaders for."""
+    """Return a sentence that lists the supported formats."""
     return f"the supported formats are {' '.join(LOADERS)}"
 
 

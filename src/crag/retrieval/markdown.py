@@ -20,7 +20,7 @@ class Heading(NamedTuple):
 
 
 def headings(text: str) -> list[Heading]:
-    """List the ATX headings in order; those inside fenced code are none."""
+    """List the ATX headings in order, except inside fenced code."""
     return list(_headings(text))
 
 

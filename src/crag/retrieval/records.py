@@ -1,4 +1,4 @@
-"""Loaders of files that hold many documents: JSONL and CSV, read row by row."""
+"""Loaders of files with many documents: JSONL and CSV, read row by row."""
 
 import csv
 import json
@@ -20,7 +20,7 @@ _BLOCK = 1 << 20
 def load_jsonl(path: Path) -> Iterator[Loaded]:
     """Load one document per line: `text` (or `content`, `page_content`), `title`, `url`, `id`.
 
-    A line that is no such record is skipped with its number.
+    Invalid lines are skipped and reported with their number.
 
     Raises:
         SourceError: the file cannot be read.
@@ -33,11 +33,11 @@ def load_jsonl(path: Path) -> Iterator[Loaded]:
 
 
 def load_csv(path: Path) -> Iterator[Loaded]:
-    """Load one document per row under a header row; row 2 is the first below it.
+    """Load one document per row below the header; the first one is row 2.
 
     With a column for the text (`text`, `content` or `page_content`), the columns `title`, `url`
     and `id` are used as well; otherwise the text of a row is one ``column: value`` line for each
-    column. Comma, semicolon, tab and bar are known as delimiters.
+    column. The delimiter is a comma, semicolon, tab or bar.
 
     Raises:
         SourceError: the file cannot be read or parsed.
@@ -56,7 +56,7 @@ def load_csv(path: Path) -> Iterator[Loaded]:
 
 
 def count_lines(path: Path) -> int:
-    """Count lines: about the number of documents in a file of records."""
+    """Count lines, an estimate of the documents in a file of records."""
     try:
         with path.open("rb") as file:
             return sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK), b""))
@@ -65,7 +65,7 @@ def count_lines(path: Path) -> int:
 
 
 class _Names:
-    """Name the records of one file: by id, by number where there is none or it is taken."""
+    """Name the records of one file: by id, or by number if the id is missing or taken."""
 
     def __init__(self, path: Path, unit: Unit) -> None:
         self._path = path

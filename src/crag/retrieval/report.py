@@ -1,4 +1,4 @@
-"""What an indexing run tells while it works and when it has finished."""
+"""Progress and report of an indexing run."""
 
 import time
 from dataclasses import dataclass, replace
@@ -8,13 +8,13 @@ from crag.retrieval.documents import Skipped
 
 
 class Progress(Protocol):
-    """Called as documents are finished."""
+    """Called when documents are finished."""
 
     def __call__(self, done: int, total: int | None, source: str, /) -> None:
-        """Take the number of documents done, and of all if known.
+        """Receive the number of finished documents, and the total if known.
 
-        `total` is an estimate where cells of a CSV file hold line breaks; the last call has it
-        right. `source` is the document being worked on, empty at the end.
+        `total` is an estimate if cells of a CSV file contain line breaks; it is exact in the last
+        call. `source` is the current document, empty at the end.
         """
 
 
@@ -24,19 +24,19 @@ def quiet(_done: int, _total: int | None, _source: str, /) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexReport:
-    """What a run did; every document counts once in `added`, `changed` or `unchanged`."""
+    """The result of a run; every document counts once in `added`, `changed` or `unchanged`."""
 
     added: int = 0
     changed: int = 0
     unchanged: int = 0
     removed: int = 0
-    """Documents that are no longer there."""
+    """Documents that no longer exist."""
     chunks: int = 0
     """Chunks embedded and written."""
     skipped: tuple[Skipped, ...] = ()
     """Sources that were not indexed, and why."""
     unsupported: tuple[str, ...] = ()
-    """Files in the folders whose format is not known."""
+    """Files in the folders with an unsupported format."""
     seconds: float = 0.0
 
     def finished(self, started: float) -> Self:

@@ -13,13 +13,12 @@ from crag.retrieval.store import DocumentIndex
 class IndexRetriever(VectorStoreRetriever):
     """Retrieve the `k` chunks nearest to a question; ``invoke(question, k=…)`` takes another k.
 
-    The index opens when the first question comes, and again if it was closed in between. Several
-    threads may ask at once. The metadata of a chunk are `source`, `title`, `position`, `start`
-    (its offset), `chunk` of `chunks`, `root`, `content_hash`, and where there is one `url` and
-    `section`.
+    The index opens on the first question, and again if it was closed in between. It is thread-safe.
+    The metadata of a chunk are `source`, `title`, `position`, `start` (its offset), `chunk` of
+    `chunks`, `root`, `content_hash`, and optionally `url` and `section`.
 
     Raises:
-        DocumentIndexError: when asked, if the index cannot be used, or is missing or empty.
+        DocumentIndexError: on retrieval, if the index cannot be used, or is missing or empty.
     """
 
     def __init__(self, index: DocumentIndex, k: int = 10) -> None:
@@ -27,14 +26,14 @@ class IndexRetriever(VectorStoreRetriever):
 
 
 class IndexStore(VectorStore):
-    """A `DocumentIndex` as LangChain's vector store, to search only."""
+    """A `DocumentIndex` as a read-only LangChain vector store."""
 
     def __init__(self, index: DocumentIndex) -> None:
         self._index = index
 
     @property
     def embeddings(self) -> Embeddings:
-        """The model of the vectors."""
+        """The embedding model of the index."""
         return self._index.embeddings
 
     def similarity_search(self, query: str, k: int = 10, **kwargs: Any) -> list[Document]:
@@ -53,7 +52,7 @@ class IndexStore(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Refuse: what the index holds comes from files.
+        """Raise, because the index is filled from files.
 
         Raises:
             NotImplementedError: always.

@@ -1,4 +1,4 @@
-"""Documents to chunks: passages small enough for the encoder, each with its place."""
+"""Split documents into chunks that fit the encoder, each with its position."""
 
 import re
 from bisect import bisect_right
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from langchain_text_splitters import TextSplitter
 
 CHUNK_SIZE = 1000
-"""Characters in a chunk at most, where four of them are about one token of English."""
+"""Most characters in a chunk; four are about one token of English."""
 
 _TOKEN = re.compile(r"[A-Za-z]{1,7}|\d{1,3}|[^\sA-Za-z\d]")
 _CHARACTERS_PER_TOKEN = 4
@@ -28,7 +28,7 @@ Span = tuple[int, int]
 
 
 def split(document: SourceText, root: str) -> list[Document]:
-    """Split a document into chunks that overlap nowhere and together hold all of its text.
+    """Split a document into chunks that do not overlap and together contain all of its text.
 
     Markdown is split at headings first, and a heading stays with the text below it. Each chunk
     has an id and the metadata that a citation needs; `root` is the path it was indexed under.
@@ -59,13 +59,13 @@ def chunk_id(source: str, content_hash: str, number: int) -> str:
 
 
 def text_to_embed(chunk: Document) -> str:
-    """Return the text with its title before it, which is what the vector stands for."""
+    """Return the text to embed: the chunk with its title before it."""
     title = chunk.metadata["title"]
     return f"{title} // {chunk.page_content}" if title else chunk.page_content
 
 
 class _Places:
-    """Tell where in its document an offset is."""
+    """Return the position of an offset in its document."""
 
     def __init__(self, document: SourceText, found: Sequence[Heading]) -> None:
         self._document = document
@@ -123,7 +123,7 @@ def _with_headings(text: str, spans: Sequence[Span], found: set[int]) -> Iterato
 
 
 def _headings_at_end(text: str, start: int, end: int, found: set[int]) -> int:
-    """Return where the headings begin that a chunk ends with, or its end."""
+    """Return the start of the headings at the end of a chunk, or its end."""
     tail = end
     for line in reversed(list(re.finditer(r"\S[^\n]*", text[start:end]))):
         if start + line.start() not in found:
@@ -147,6 +147,6 @@ def _splitter(markdown: bool) -> "TextSplitter":
 
 
 def _length(text: str) -> int:
-    """Measure in characters, more where the script or the notation takes more tokens."""
+    """Measure in characters, weighted for scripts and notations that take more tokens."""
     tokens = sum(1 for _ in _TOKEN.finditer(text))
     return max(len(text), _CHARACTERS_PER_TOKEN * tokens)

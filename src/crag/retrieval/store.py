@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class DocumentIndex:
     """An index at `location`: a folder, or the http(s) URL of a Chroma server.
 
-    Nothing is opened before it is used, and opening for reading creates no index. In a folder one
-    process writes at a time, and a process that reads sees what was there when it opened the
-    index; where that is not enough, use a server.
+    The index opens on first use, and opening for reading does not create it. In a folder only one
+    process writes at a time, and a reading process sees the content from when it opened the index.
+    If that is not enough, use a server.
 
     Raises:
         DocumentIndexError: from every method, when the index cannot be used; the subclasses
@@ -46,13 +46,13 @@ class DocumentIndex:
         self.close()
 
     def close(self) -> None:
-        """Close the database; it opens again when the index is used."""
+        """Close the database; it reopens when the index is used."""
         with self._lock:
             self._chroma = None
             self._connection.close()
 
     def exists(self) -> bool:
-        """Tell whether there is an index, empty or not."""
+        """Return whether the index exists, empty or not."""
         try:
             self._existing()
         except IndexNotFoundError:
@@ -69,7 +69,7 @@ class DocumentIndex:
         return chunks
 
     def open(self) -> Self:
-        """Open the index now rather than when it is used, and return it."""
+        """Open the index now instead of on first use, and return it."""
         self.count()
         return self
 
@@ -91,7 +91,7 @@ class DocumentIndex:
 
     @contextmanager
     def writing(self) -> Iterator["IndexWriter"]:
-        """Open for writing; what was open for reading is closed.
+        """Open for writing, and close it for reading.
 
         Raises:
             DocumentIndexError: another run is writing to the same folder.

@@ -1,4 +1,4 @@
-"""One run over the files: compare with the index, write the difference, remove what is gone."""
+"""One indexing run: compare the files with the index, write changes, remove deleted files."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -13,13 +13,13 @@ from crag.retrieval.splitting import split
 from crag.retrieval.writer import Entry, IndexWriter
 
 WINDOW = 1024
-"""Chunks that are embedded and written together; sorted by length, they need little padding."""
+"""Chunks that are embedded and written together; sorted by length to save padding."""
 
 
 class Update:
     """The run that brings an index up to date with the files found under `roots`.
 
-    The index itself is the only record of what it holds, so there is none that could disagree.
+    The index itself is the only record of its content, so no second one can disagree.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Update:
         self._counts: Counter[str] = Counter()
 
     def run(self) -> IndexReport:
-        """Do it, and say what was done."""
+        """Run, and return the report."""
         for file, root in self._found.files.items():
             for loaded in load(file):
                 self._take(loaded, str(root))
@@ -75,7 +75,7 @@ class Update:
             self._counts["changed" if entry else "added"] += 1
 
     def _confirm(self, document: SourceText, entry: Entry) -> None:
-        """Keep what is there; remove other versions, and correct the number of a record."""
+        """Keep an unchanged document; remove other versions, and correct the number of a record."""
         stale = entry.ids(document.content_hash)
         self._waiting.stale += stale
         self._counts["changed" if stale else "unchanged"] += 1
@@ -90,7 +90,7 @@ class Update:
         self._counts["done"] += 1
 
     def _flush(self) -> None:
-        """Write the new before the old is deleted: a run killed between leaves both."""
+        """Write the new version before deleting the old: a run killed in between leaves both."""
         waiting, self._waiting = self._waiting, _Waiting()
         if waiting.documents:
             embedded = 0
@@ -117,7 +117,7 @@ class Update:
         self._counts["removed"] += len(absent)
 
     def _is_gone(self, source: str, entry: Entry) -> bool:
-        """Tell whether a source was looked for by this run, and not just unreadable.
+        """Return whether this run looked for a source, and it was not just unreadable.
 
         One that was indexed under another root counts if its file is gone, or has been read.
         """

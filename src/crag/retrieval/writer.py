@@ -1,4 +1,4 @@
-"""Writing to the index: whole documents at a time, the new before the old goes."""
+"""Write to the index: whole documents, the new version before the old one is deleted."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _SLICE = 256
-"""Texts given to the encoder at once; a multiple of its batch."""
+"""Texts passed to the encoder at once; a multiple of its batch."""
 _PAGE = 5000
 _FEWEST_UNSAVED = 1000
 _MOST_UNSAVED = 10_000
@@ -30,23 +30,23 @@ _MOST_UNSAVED = 10_000
 
 @dataclass
 class Entry:
-    """What the index holds of one source."""
+    """The content of the index from one source."""
 
     root: str
     position: str
-    """Of its first chunk."""
+    """Metadata of its first chunk."""
     versions: dict[str, list[str]] = field(default_factory=dict)
-    """Content hash to ids of chunks; more than one after a run that was killed."""
+    """Content hash to ids of chunks; more than one after a killed run."""
     chunks: dict[str, int] = field(default_factory=dict)
-    """Content hash to the number of chunks that make it complete."""
+    """Content hash to the number of chunks of the complete version."""
 
     @property
     def unit(self) -> str:
-        """What its positions count."""
+        """The unit of its positions."""
         return self.position.partition(" ")[0]
 
     def holds(self, content_hash: str) -> bool:
-        """Tell whether that version is there with all its chunks."""
+        """Return whether that version is present with all its chunks."""
         return len(self.versions.get(content_hash, ())) == self.chunks.get(content_hash)
 
     def ids(self, without: str = "") -> list[str]:
@@ -56,7 +56,7 @@ class Entry:
 
 
 class IndexWriter:
-    """Writes to an index; made by `DocumentIndex.writing`."""
+    """Writes to an index; created by `DocumentIndex.writing`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -64,7 +64,7 @@ class IndexWriter:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other runs from writing to the same folder; a server is not ours to lock.
+        """Lock the folder against other runs; a server is not locked.
 
         Raises:
             DocumentIndexError: another run is writing.
@@ -76,11 +76,11 @@ class IndexWriter:
                 yield
 
     def close(self) -> None:
-        """Close the database; it opens again when it is used."""
+        """Close the database; it reopens on use."""
         self._connection.close()
 
     def entries(self) -> dict[str, Entry]:
-        """Read what the index holds, by source."""
+        """Read the content of the index, by source."""
         found: dict[str, Entry] = {}
         if not self._has_database():
             return found
@@ -98,10 +98,10 @@ class IndexWriter:
         documents: Sequence[Sequence[Document]],
         on_embedded: Callable[[int], object] = lambda _: None,
     ) -> None:
-        """Embed and write the chunks of several documents, each document in one piece.
+        """Embed and write the chunks of several documents, each document in one write.
 
-        Only a document of more chunks than Chroma takes at once is written in several pieces.
-        `on_embedded` is told how many chunks were embedded since its last call.
+        Only a document with more chunks than Chroma accepts at once is written in several pieces.
+        `on_embedded` receives the number of chunks embedded since its last call.
         """
         vectors = self._embed(list(chain.from_iterable(documents)), on_embedded)
         collection = self._collection_for(vectors.shape[1])
@@ -125,7 +125,7 @@ class IndexWriter:
                 self._collection().delete(ids=list(part))
 
     def move(self, positions: Sequence[tuple[str, str]]) -> None:
-        """Give chunks, by id, another position."""
+        """Change the position of chunks by id."""
         for part in _slices(positions, self._most()):
             with index_errors(self._location):
                 self._collection().update(
@@ -136,7 +136,7 @@ class IndexWriter:
     def checkpoint(self, fewest: int = _FEWEST_UNSAVED) -> None:
         """Save Chroma's graph of vectors if it is behind by at least `fewest` writes.
 
-        Fewer are cheaper to apply at each opening than to save. A server saves by itself.
+        Fewer are cheaper to apply at each opening than to save. A server saves on its own.
         """
         if self._folder is not None and self._has_database() and unsaved(self._folder) >= fewest:
             self.close()
@@ -145,7 +145,7 @@ class IndexWriter:
     def _embed(
         self, chunks: Sequence[Document], on_embedded: Callable[[int], object]
     ) -> "NDArray[np.float32]":
-        """Return vectors in the order of `chunks`; texts of like length are embedded together."""
+        """Return vectors in the order of `chunks`; texts are embedded sorted by length."""
         import numpy as np
 
         texts = [text_to_embed(chunk) for chunk in chunks]
@@ -192,7 +192,7 @@ class IndexWriter:
 
 
 def _batches(documents: Sequence[Sequence[Document]], most: int) -> Iterator[list[Document]]:
-    """Join whole documents into batches of at most `most` chunks; cut only what is longer."""
+    """Join whole documents into batches of at most `most` chunks; split only longer documents."""
     batch: list[Document] = []
     for document in documents:
         if batch and len(batch) + len(document) > most:

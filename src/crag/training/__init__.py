@@ -1,1 +1,1 @@
-"""Training and calibration of evaluators, for anyone's data."""
+"""Training and calibration of evaluators on your own data."""

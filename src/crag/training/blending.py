@@ -21,11 +21,12 @@ def fit_blend(
 ) -> Blend:
     """Fit a logistic regression on the model's output and the lexical features of `kept`.
 
-    The rarity of tokens is counted in the texts of `pairs`, on which the model was trained; on
-    those pairs themselves its output is too good for a fit. Graded labels count in shares.
+    The rarity of tokens is counted in the texts of `pairs`, the training data. The fit needs
+    held-out questions, because the model's output on its training data is too good. Graded labels
+    count in shares.
 
     Raises:
-        TrainingError: the tokenizer does not say which token stands where, or a class is missing.
+        TrainingError: the tokenizer does not give the offsets of tokens, or a class is missing.
     """
     from sklearn.linear_model import LogisticRegression
 

@@ -1,4 +1,4 @@
-"""Fit the thresholds of any evaluator to labelled data, and say what they will do."""
+"""Fit the thresholds of any evaluator to labelled data, and report their effect."""
 
 import math
 from collections import Counter
@@ -37,15 +37,15 @@ from crag.training.thresholds import FEWEST, Aim, Interval, JudgedSet, TradeOff,
 
 TABLE_ROWS = 9
 SHIFTED = 0.2
-"""Distance of two distributions of scores from which they count as different."""
+"""Distance from which two distributions of scores count as different."""
 _KOLMOGOROV = 1.63
-"""Over √n, the distance that chance alone exceeds once in a hundred samples."""
+"""Divided by √n, the distance that chance alone exceeds once in a hundred samples."""
 _SLACK = 0.01
 _QUANTILES = 21
 
 
 class Share(NamedTuple):
-    """A share, with its 95 % interval by Wilson's formula and what it is a share of."""
+    """A share, with its 95 % interval by Wilson's formula and its denominator."""
 
     value: float
     low: float
@@ -55,16 +55,16 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Thresholds, and what they do on the data they were fitted to."""
+    """Thresholds, and their effect on the data they were fitted to."""
 
     thresholds: Thresholds
     upper_interval: Interval
     """95 % interval over resampled questions."""
     lower_interval: Interval
     precision: Share
-    """With a relevant best text, of the questions judged Correct."""
+    """Questions with a relevant best text, of those judged Correct."""
     discarded: Share
-    """Judged Incorrect, of the questions with a relevant text."""
+    """Questions judged Incorrect, of those with a relevant text."""
     actions: dict[Action, float]
     """Share of each action."""
     confusion: dict[Action, dict[Action, int]]
@@ -74,11 +74,11 @@ class Report:
     shift: float | None
     """Distance of these scores from those of the evaluator's card; see `shift`."""
     notes: list[str]
-    """What a reader should know before using the thresholds."""
+    """Warnings about the thresholds."""
     calibration: Calibration
     """The entry for the evaluator's card."""
     evidence: Evidence
-    """What all of it was computed from."""
+    """The data behind the report."""
 
 
 def calibrate(  # noqa: PLR0913 - what to calibrate, on what, for what
@@ -93,12 +93,12 @@ def calibrate(  # noqa: PLR0913 - what to calibrate, on what, for what
 ) -> Report:
     """Fit the thresholds of `evaluator` to labelled pairs or QA sets; nothing is written.
 
-    A question that stands in two files counts twice, with the texts of each.
+    A question in two files counts twice, with the texts of each.
 
     Raises:
         DataError: a file cannot be used.
-        EvaluatorError: the evaluator breaks its contract.
-        TrainingError: the data is too little, the scores say nothing about the labels, or the aim
+        EvaluatorError: the evaluator returns invalid scores.
+        TrainingError: there is too little data, the scores do not separate the labels, or the aim
             cannot be reached.
         MissingPackageError: the extra `train` is not installed.
     """
@@ -143,12 +143,12 @@ def quantiles(scores: Sequence[float]) -> list[float]:
 
 
 def shift(known: Sequence[float], scores: Sequence[float]) -> float:
-    """Return how differently `scores` are distributed from those with the quantiles `known`.
+    """Return how much the distribution of `scores` differs from one with the quantiles `known`.
 
-    It is the distance of Kolmogorov and Smirnov at the quantiles: 0.3 means that below some score
-    lie 30 % more, or fewer, of the texts than there were. Unlike the population stability index it
-    needs no bins, which are noisy in small samples. Differences below a hundredth of the range of
-    known scores are passed over.
+    This is the Kolmogorov–Smirnov distance at the quantiles: 0.3 means that 30 % more, or fewer, of
+    the texts are below some score than before. Unlike the population stability index it needs no
+    bins, which are noisy in small samples. Differences below a hundredth of the range of known
+    scores are ignored.
     """
     ordered = np.sort(np.asarray(scores, dtype=np.float64))
     slack = _SLACK * (known[-1] - known[0])
@@ -182,7 +182,7 @@ def _share(hits: Sequence[bool]) -> Share:
 def _metrics(evidence: Evidence, telling: Discrimination) -> dict[str, float]:
     pairs, scores = evidence.pairs, evidence.all_scores
     found = quality(pairs, scores) | {"auc_low": telling.low, "auc_high": telling.high}
-    if all(-1 <= score <= 1 for score in scores):  # Others, such as T5's, are no probabilities.
+    if all(-1 <= score <= 1 for score in scores):  # Others, such as T5's, are not probabilities.
         positives = [pair.positive for pair in pairs]
         found["calibration_error"] = calibration_error(positives, as_probability(scores))
     return found
@@ -193,12 +193,12 @@ def _notes(sets: Sequence[JudgedSet], distance: float | None) -> list[str]:
     hopeless = sum(not one.usable for one in sets)
     if hopeless < FEWEST:
         notes.append(
-            f"{hopeless} of {len(sets)} questions have no relevant text: the data hardly says when "
-            "to judge Incorrect. Add questions that your documents do not answer"
+            f"{hopeless} of {len(sets)} questions have no relevant text: too little data on when "
+            "to choose Incorrect. Add questions that your documents do not answer"
         )
     if distance is not None and distance > max(SHIFTED, _KOLMOGOROV / math.sqrt(len(sets))):
         notes.append(
-            f"domain shift: below some score lie {distance:.0%} more, or fewer, of these texts "
+            f"domain shift: {distance:.0%} more, or fewer, of these texts are below some score "
             "than of those the evaluator was calibrated on. Its own thresholds do not fit this "
             "data; use the ones fitted here, and check the metrics before you trust its scores"
         )

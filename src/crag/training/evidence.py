@@ -1,4 +1,4 @@
-"""What a calibration rests on: labelled texts with their scores, question by question."""
+"""The data of a calibration: labelled texts with their scores, by question."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from crag.training.pairs import LabelRule, Pair, by_question, describe, read_pai
 from crag.training.thresholds import FEWEST, JudgedSet
 
 SURE = 0.001
-"""Scores whose AUC is as far from a half by chance more often than this cannot be calibrated."""
+"""Scores are not calibrated if chance gives an AUC as far from a half more often than this."""
 _HALF = 0.5
 Progress = Callable[[int, int, str], None]
 """Called with the questions done, their total and the question."""
@@ -29,7 +29,7 @@ class Question:
     question: str
     pairs: list[Pair]
     action: Action | None = None
-    """The ideal action, where the data says it."""
+    """The ideal action, if the data gives it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,15 +51,15 @@ class Evidence:
 
     @property
     def sets(self) -> list[JudgedSet]:
-        """What the action depends on, one for each question."""
+        """The evidence for the action, one entry per question."""
         return [_judged(*one) for one in zip(self.questions, self.scores, strict=True)]
 
 
 def read_questions(path: Path, labels: LabelRule) -> tuple[list[Question], DataFile]:
-    """Read one file of pairs or a QA set; by the rule `auto`, take each row's `action` as well.
+    """Read one file of pairs or a QA set; the rule `auto` also uses each row's `action`.
 
     Raises:
-        DataError: the file cannot be used, or says the action of some questions only.
+        DataError: the file cannot be used, or gives the action of some questions only.
     """
     pairs = read_pairs(path, labels)
     actions = _actions(path) if labels == "auto" else {}
@@ -73,7 +73,7 @@ def read_questions(path: Path, labels: LabelRule) -> tuple[list[Question], DataF
 
 
 def require_both_classes(questions: Sequence[Question]) -> None:
-    """Refuse data that is too little, or all of one class, before anything is scored.
+    """Reject data that is too small, or all of one class, before anything is scored.
 
     Raises:
         TrainingError: fewer than ten questions have a relevant, or an irrelevant, text.
@@ -82,7 +82,7 @@ def require_both_classes(questions: Sequence[Question]) -> None:
         count = sum(any(p.positive == positive for p in q.pairs) for q in questions)
         if count < FEWEST:
             message = (
-                f"nothing can be calibrated: {count} of {len(questions)} questions have {name} "
+                f"cannot calibrate: {count} of {len(questions)} questions have {name} "
                 f"text, and at least {FEWEST} are needed. Label more questions"
             )
             raise TrainingError(message)
@@ -113,10 +113,10 @@ def score_questions(
 
 
 def require_information(evidence: Evidence) -> Discrimination:
-    """Return how well the scores tell relevant texts from others, or refuse.
+    """Return how well the scores separate relevant texts from others.
 
     Raises:
-        TrainingError: not better than by chance, or the wrong way round.
+        TrainingError: not better than chance, or the wrong way round.
     """
     groups = [n for n, scores in enumerate(evidence.scores) for _ in scores]
     positives = [pair.positive for pair in evidence.pairs]
@@ -124,13 +124,13 @@ def require_information(evidence: Evidence) -> Discrimination:
     said = f"AUC {found.auc:.3f}, 99 % interval {found.low:.3f} to {found.high:.3f}"
     if found.p >= SURE:
         message = (
-            f"nothing can be calibrated: the scores do not tell relevant texts from others ({said};"
+            f"cannot calibrate: the scores do not separate relevant texts from others ({said};"
             f" by chance with p = {found.p:.3f}). Check the labels, add data, or train an evaluator"
         )
         raise TrainingError(message)
     if found.auc < _HALF:
         message = (
-            f"nothing can be calibrated: relevant texts score lower than others ({said}). "
+            f"cannot calibrate: relevant texts score lower than others ({said}). "
             "Check whether the labels are the wrong way round"
         )
         raise TrainingError(message)
@@ -138,7 +138,7 @@ def require_information(evidence: Evidence) -> Discrimination:
 
 
 def _judged(question: Question, scores: Sequence[float]) -> JudgedSet:
-    """Judge by the action, else by the labels; of texts that tie for the best, all must do."""
+    """Judge by the action, else by the labels; texts tied for the best must all be relevant."""
     best = max(scores)
     if (action := question.action) is not None:
         return JudgedSet(best, action == "correct", action != "incorrect", action)
@@ -148,7 +148,7 @@ def _judged(question: Question, scores: Sequence[float]) -> JudgedSet:
 
 
 def _ideal(pairs: Sequence[Pair]) -> Action:
-    """Judge by the best label: 1 is correct, 0 incorrect, a grade between them ambiguous."""
+    """Judge by the best label: 1 is correct, 0 incorrect, anything between is ambiguous."""
     label = max(pair.label for pair in pairs)
     if label <= 0:
         return "incorrect"
@@ -165,7 +165,7 @@ def _actions(path: Path) -> dict[str, Action]:
         if (action := row.get("action")) is None:
             continue
         if action not in ACTIONS:
-            raise DataError(path, f"{action!r} is no action: {', '.join(ACTIONS)}", number)
+            raise DataError(path, f"{action!r} is not an action: {', '.join(ACTIONS)}", number)
         if found.setdefault(row["question"].strip(), action) != action:
             raise DataError(path, "the question has another action further up", number)
     return found

@@ -1,4 +1,4 @@
-"""Pairs as a model reads them, in an order that one seed fixes for the whole run."""
+"""Training examples from pairs, in an order that the seed fixes for the whole run."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _WINDOW = 50
-"""Batches among which pairs are sorted by length: wide enough to save padding, narrow enough to
-keep the order random."""
+"""Batches within which pairs are sorted by length: enough to save padding, and few enough to keep
+the order random."""
 
 
 class Visit(NamedTuple):
-    """One time that a pair is seen."""
+    """One use of a pair in training."""
 
     pair: int
     titled: bool
 
 
 def visits(pairs: Sequence[Pair], recipe: Recipe) -> list[Visit]:
-    """Return all visits of a run, in batches of like length; the same for the same seed.
+    """Return all visits of a run, in batches of similar length; the same for the same seed.
 
-    The order of all epochs is fixed beforehand, so that a run that was interrupted goes on with
-    exactly the batches that an uninterrupted one would have seen. Every pair is visited once in
-    each epoch; those left over when an epoch is cut into batches come at the end of the run.
+    The order of all epochs is fixed in advance, so an interrupted run continues with exactly the
+    batches of an uninterrupted one. Every pair is visited once per epoch; pairs left over when an
+    epoch is cut into batches come at the end of the run.
     """
     order: list[Visit] = []
     left_over: list[Visit] = []
@@ -53,7 +53,7 @@ def _batches(seen: Sequence[Visit], pairs: Sequence[Pair], size: int) -> Iterato
 
 
 def _keeps_title(pair: Pair, recipe: Recipe, draw: random.Random) -> bool:
-    """Draw whether a title stays; where the text does not name it, nothing else says what it is."""
+    """Draw whether a title is kept; titles that the text does not repeat stay, unless all go."""
     drops = draw.random() < recipe.drop_titles
     name = pair.title.partition(" (")[0].lower()
     return not drops or (recipe.drop_titles < 1 and name not in pair.text.lower())
@@ -85,11 +85,11 @@ class Examples:
     def _encode(self, question: str, text: str) -> Any:
         length = self.recipe.max_length
         if self.paired:
-            # A question that fills the input alone is cut too; then there is nothing of the text.
+            # A question that fills the input is truncated too; then the text is empty.
             return self.tokenizer(question, text, truncation="longest_first", max_length=length)
         return self.tokenizer(joined(question, text), truncation=True, max_length=length)
 
 
 def in_order(pairs: Sequence[Pair]) -> list[Visit]:
-    """Return one visit of each pair with its title, as a development set is evaluated."""
+    """Return one visit of each pair with its title, to evaluate a development set."""
     return [Visit(index, titled=True) for index in range(len(pairs))]

@@ -1,4 +1,4 @@
-"""How good an evaluator's scores are, from labels and scores alone."""
+"""Metrics of an evaluator, from labels and scores."""
 
 import math
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 def quality(pairs: Sequence[Pair], scores: Sequence[float]) -> dict[str, float]:
     """Return `auc`, `accuracy` (two-way, at 0), `best_accuracy` and `top1`, each in [0, 1].
 
-    What the pairs cannot tell is left out: the AUC of one class, top-1 without a question that has
-    both a relevant and an irrelevant text.
+    Undefined metrics are omitted: the AUC of one class, or top-1 without a question that has both a
+    relevant and an irrelevant text.
     """
     positives = [pair.positive for pair in pairs]
     found = {
@@ -33,7 +33,7 @@ def quality(pairs: Sequence[Pair], scores: Sequence[float]) -> dict[str, float]:
 
 
 def auc(positives: Sequence[bool], scores: Sequence[float]) -> float | None:
-    """Return the area under the ROC curve; None where there is one class only."""
+    """Return the area under the ROC curve; None if there is only one class."""
     if len(set(positives)) < 2:  # noqa: PLR2004 - two classes
         return None
     from sklearn.metrics import roc_auc_score
@@ -42,12 +42,12 @@ def auc(positives: Sequence[bool], scores: Sequence[float]) -> float | None:
 
 
 def accuracy(positives: Sequence[bool], scores: Sequence[float], threshold: float) -> float:
-    """Return the share of texts that ``score >= threshold`` puts in the right class."""
+    """Return the share of texts that ``score >= threshold`` classifies correctly."""
     return float(np.mean((np.asarray(scores) >= threshold) == np.asarray(positives)))
 
 
 def best_accuracy(positives: Sequence[bool], scores: Sequence[float]) -> float:
-    """Return the accuracy at the threshold where it is highest."""
+    """Return the accuracy at the best threshold."""
     values, place = np.unique(np.asarray(scores, dtype=np.float64), return_inverse=True)
     signs = np.where(np.asarray(positives), 1, -1)
     gains = np.bincount(place, signs, minlength=len(values))[::-1].cumsum()
@@ -58,8 +58,8 @@ def best_accuracy(positives: Sequence[bool], scores: Sequence[float]) -> float:
 def top1(pairs: Sequence[Pair], scores: Sequence[float]) -> float | None:
     """Return the share of questions whose best-scored text is relevant.
 
-    Only questions with a relevant and an irrelevant text count. Of texts that share the best score
-    the share of relevant ones counts: what choosing one of them at random would give.
+    Only questions with a relevant and an irrelevant text count. If texts tie for the best score,
+    the share of relevant ones counts, as if one were chosen at random.
     """
     groups: dict[str, list[tuple[float, bool]]] = {}
     for pair, score in zip(pairs, scores, strict=True):
@@ -85,7 +85,7 @@ def confusion(ideal: Sequence[Action], chosen: Sequence[Action]) -> dict[Action,
 
 
 class Bin(NamedTuple):
-    """Texts of similar probability: what was promised, what was found, and how many they are."""
+    """Texts of similar probability: predicted and observed share, and their number."""
 
     probability: float
     relevant: float
@@ -108,7 +108,7 @@ def reliability(
 def calibration_error(
     positives: Sequence[bool], probabilities: Sequence[float], bins: int = _BINS
 ) -> float:
-    """Return the expected calibration error: the mean gap between promise and finding, in [0, 1].
+    """Return the expected calibration error: the mean gap of predicted and observed, in [0, 1].
 
     Probabilities outside [0, 1] are clipped.
     """
@@ -118,12 +118,12 @@ def calibration_error(
 
 
 def as_probability(scores: Sequence[float]) -> list[float]:
-    """Map scores in [-1, 1] to [0, 1], clipping what lies outside."""
+    """Map scores in [-1, 1] to [0, 1], clipping others."""
     return [min(1.0, max(0.0, (1 + score) / 2)) for score in scores]
 
 
 def wilson(hits: float, total: float) -> tuple[float, float]:
-    """Return the 95 % interval of a share by Wilson's formula; (0, 1) of nothing."""
+    """Return the 95 % interval of a share by Wilson's formula; (0, 1) without data."""
     if not total:
         return 0.0, 1.0
     share, extra = hits / total, _Z95**2 / total
@@ -144,11 +144,11 @@ class Discrimination(NamedTuple):
 def discrimination(
     groups: Sequence[int], positives: Sequence[bool], scores: Sequence[float]
 ) -> Discrimination:
-    """Test whether scores tell relevant texts from others; both classes must be there.
+    """Test whether scores separate relevant texts from others; both classes must be present.
 
-    `groups` numbers the question of each text, because texts of one question are no independent
-    witnesses. The two-sided p takes the larger of two variances: that of labels permuted over all
-    texts (Mann and Whitney's, corrected for ties), and that of the AUC over questions.
+    `groups` is the question number of each text, because texts of one question are not independent.
+    The two-sided p uses the larger of two variances: of labels permuted over all texts
+    (Mann–Whitney, corrected for ties), and of the AUC over questions.
     """
     truth, values = np.asarray(positives, dtype=bool), np.asarray(scores, dtype=np.float64)
     above = _share_below(values[~truth], values)
@@ -165,7 +165,7 @@ def discrimination(
 
 
 def _share_below(others: Floats, values: Floats) -> Floats:
-    """Return which share of `others` lies below each value; equal ones count half."""
+    """Return the share of `others` below each value; equal ones count half."""
     ordered = np.sort(others)
     left, right = (ordered.searchsorted(values, side=side) for side in ("left", "right"))
     share: Floats = (left + right) / (2 * len(ordered))

@@ -1,4 +1,4 @@
-"""The model that is fine-tuned: any encoder, or a T5, with one output."""
+"""The model to fine-tune: any encoder, or a T5, with one output."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +16,7 @@ _FEWEST_TOKENS = 32
 
 
 class Trainee(NamedTuple):
-    """A model about to be trained, its tokenizer and what kind of evaluator it becomes."""
+    """A model to train, its tokenizer and the kind of evaluator it becomes."""
 
     model: "PreTrainedModel"
     tokenizer: "PreTrainedTokenizerBase"
@@ -24,16 +24,16 @@ class Trainee(NamedTuple):
 
 
 def place_of(base: str) -> str:
-    """Return the folder or hub id of `base`; that of the packaged encoder is on this machine."""
+    """Return the folder or hub id of `base`; the packaged encoder is a local folder."""
     packaged = packaged_model() if base == MODEL else None
     return str(packaged or base)
 
 
 def load_trainee(recipe: Recipe) -> Trainee:
-    """Load the base with a new head of one output, ready to be trained by `recipe`.
+    """Load the base with a new head of one output, ready for training with `recipe`.
 
     Raises:
-        TrainingError: the base cannot be loaded, or has no form with one output.
+        TrainingError: the base cannot be loaded, or does not support one output.
         MissingPackageError: the extra `train` is not installed.
     """
     require("train", "training", "torch", "transformers", "accelerate", "sklearn")
@@ -43,13 +43,13 @@ def load_trainee(recipe: Recipe) -> Trainee:
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, set_seed
 
     place = place_of(recipe.base)
-    set_seed(recipe.seed)  # The head is new, and so drawn.
+    set_seed(recipe.seed)  # The head is new and initialised at random.
     try:
         config = AutoConfig.from_pretrained(place, num_labels=1)
         _set_dropout(config, recipe.dropout)
         tokenizer = AutoTokenizer.from_pretrained(place)
         if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
-            # Where there is none, transformers builds one that knows no words.
+            # Without one, transformers builds a tokenizer with an empty vocabulary.
             raise ValueError("there is no tokenizer")  # noqa: TRY301 - as loading it should
         model = AutoModelForSequenceClassification.from_pretrained(
             place, config=config, use_safetensors=True
@@ -72,12 +72,12 @@ def load_trainee(recipe: Recipe) -> Trainee:
 
 
 def merged(model: Any) -> Any:
-    """Return the model without adapters: what they learned is added to its weights."""
+    """Return the model with its adapters merged into the weights."""
     return model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
 
 
 def is_packaged(recipe: Recipe) -> bool:
-    """Whether the base is the packaged encoder, so that only a difference need be stored."""
+    """Whether the base is the packaged encoder, so only a delta is stored."""
     packaged = packaged_model()
     return packaged is not None and Path(place_of(recipe.base)) == packaged
 
@@ -108,7 +108,7 @@ def _check_length(config: Any, recipe: Recipe) -> None:
 def _freeze_embeddings(model: Any) -> None:
     model.get_input_embeddings().requires_grad_(requires_grad=False)
     others = getattr(getattr(model, model.base_model_prefix), "embeddings", None)
-    if others is not None:  # Of positions and segments, where a model keeps them together.
+    if others is not None:  # Positions and segments, if the model stores them together.
         others.requires_grad_(requires_grad=False)
 
 

@@ -16,7 +16,7 @@ from crag.models.model_card import DataFile
 LabelRule = Literal["auto", "title", "answer", "graded"]
 """How the documents of a question are labelled: see `label_of`."""
 RIGHT_PAGE, WRONG_PAGE = 0.5, 0.2
-"""Graded labels of the right page without the answer, and of another page with it."""
+"""Labels of the right page without the answer, and of another page with it."""
 _HALF = 0.5
 _log = logging.getLogger(__name__)
 _WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
@@ -24,32 +24,32 @@ _SAID = "a label is a number from 0 (irrelevant) to 1 (relevant), or true or fal
 
 
 class Pair(NamedTuple):
-    """One question, one text with its title, and how well the text serves the question."""
+    """One question, one text with its title, and the label of how useful the text is."""
 
     question: str
     title: str
     """May be empty."""
     text: str
     label: float
-    """0 (irrelevant) to 1 (relevant); graded labels lie between."""
+    """0 (irrelevant) to 1 (relevant); graded labels are between."""
 
     @property
     def positive(self) -> bool:
-        """Whether the text counts as relevant where only two classes are known."""
+        """Whether the text counts as relevant if there are only two classes."""
         return self.label >= _HALF
 
 
 def read_pairs(path: Path, labels: LabelRule = "auto") -> list[Pair]:
     """Read pairs (JSONL or CSV: question, title, text, label) or a QA set (JSONL).
 
-    Each line of a QA set holds `question`, `documents` (or `ctxs`) with `title` and `text`, and
-    what labels are made from: gold `answers`, the gold page's `subject_title` (or
-    `s_wiki_title`), or a `label` or `answer` with each document. A text that a question has twice
-    is kept once, with the higher label; pairs with an empty text are left out, because an empty
-    text scores -1 without a model; what was left out is logged as a warning.
+    Each line of a QA set has `question`, `documents` (or `ctxs`) with `title` and `text`, and the
+    source of the labels: gold `answers`, the gold page's `subject_title` (or `s_wiki_title`), or a
+    `label` or `answer` with each document. Duplicate texts of a question are merged, with the
+    higher label. Pairs with an empty text are skipped, because an empty text scores -1 without a
+    model. Skipped pairs are logged as a warning.
 
     Raises:
-        DataError: the file is missing, empty or not UTF-8, or a line is not what it should be.
+        DataError: the file is missing, empty or not UTF-8, or a line is invalid.
     """
     pairs = _once(path, chain.from_iterable(_pairs(path, labels)))
     if not pairs:
@@ -58,7 +58,7 @@ def read_pairs(path: Path, labels: LabelRule = "auto") -> list[Pair]:
 
 
 def describe(path: Path, pairs: Sequence[Pair], licence: str | None = None) -> DataFile:
-    """Return what a card says about a file: its name, hash and counts."""
+    """Return the card's entry for a file: its name, hash and counts."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     positives = sum(pair.positive for pair in pairs)
@@ -76,13 +76,13 @@ def by_question(pairs: Sequence[Pair]) -> dict[str, list[Pair]]:
 
 
 def label_of(document: Mapping[str, Any], row: Mapping[str, Any], rule: LabelRule) -> float | None:
-    """Label one document of a QA row; None where the row does not say enough.
+    """Label one document of a QA row; None if the row does not determine a label.
 
     `title` is the paper's rule: 1 if the title equals the gold page's, else 0 (CRAG, Sec. 4.2,
-    footnote on PopQA). `answer` asks whether a gold answer stands in the text, as the document
-    says or else by substring. `graded` joins both: the right page with the answer 1, without it
-    0.5, another page with it 0.2, else 0. `auto` takes the document's own `label` or `answer`,
-    else the answers, else the title.
+    footnote on PopQA). `answer` is whether the text contains a gold answer, from the document's own
+    field or by substring. `graded` joins both: the right page with the answer 1, without it 0.5,
+    another page with it 0.2, else 0. `auto` takes the document's own `label` or `answer`, else the
+    answers, else the title.
     """
     page, gold = document.get("title"), row.get("subject_title") or row.get("s_wiki_title")
     right = None if gold is None else page == gold
@@ -110,7 +110,7 @@ def _held(document: Mapping[str, Any], row: Mapping[str, Any]) -> bool | None:
     if "answer" in document:
         return bool(_number(document["answer"]))
     answers = row.get("answers")
-    if isinstance(answers, str):  # Its letters would be looked for one by one.
+    if isinstance(answers, str):  # Each letter would count as an answer.
         message = f"'answers' is {answers!r}; it must be a list of texts"
         raise TypeError(message)
     return any(answer in _text(document, "text") for answer in answers) if answers else None
@@ -136,7 +136,7 @@ def _of_row(row: Mapping[str, Any], labels: LabelRule) -> list[Pair]:
     for document in _objects(documents):
         label = label_of(document, row, labels)
         if label is None:
-            message = f"nothing here makes labels by the rule {labels!r}"
+            message = f"no field gives labels by the rule {labels!r}"
             raise ValueError(message)
         pairs.append(Pair(question, _title(document), _text(document, "text"), label))
     return pairs
@@ -150,7 +150,7 @@ def _objects(documents: object) -> list[Mapping[str, Any]]:
 
 def _text(row: Mapping[str, Any], key: str) -> str:
     if isinstance(value := row[key], str):
-        value.encode()  # Half an emoji, as broken JSON escapes leave it, has no UTF-8.
+        value.encode()  # Half an emoji, left by broken JSON escapes, cannot be encoded as UTF-8.
         return value
     message = f"{key!r} is {value!r}; it must be text"
     raise ValueError(message)
@@ -169,7 +169,7 @@ def _number(label: object) -> float:
         value = -1.0
     if 0.0 <= value <= 1.0:
         return value
-    message = f"{label!r} is no label: {_SAID}"
+    message = f"{label!r} is not a label: {_SAID}"
     raise ValueError(message)
 
 
@@ -204,7 +204,7 @@ def _json(path: Path, number: int, line: str) -> Mapping[str, Any]:
 
 
 def _once(path: Path, pairs: Iterable[Pair]) -> list[Pair]:
-    """Keep each text of a question once and say what was left out."""
+    """Remove duplicate texts of a question and log what was skipped."""
     kept: dict[tuple[str, str, str], Pair] = {}
     empty = repeated = contradictory = 0
     for pair in pairs:
@@ -215,9 +215,9 @@ def _once(path: Path, pairs: Iterable[Pair]) -> list[Pair]:
         if pair.text.strip() and (known is None or known.label < pair.label):
             kept[pair[:3]] = pair
     for count, what in (
-        (empty, "left out %d pairs with an empty text"),
-        (repeated, "left out %d repeated pairs"),
-        (contradictory, "took the higher label of %d pairs that are labelled twice differently"),
+        (empty, "skipped %d pairs with an empty text"),
+        (repeated, "skipped %d repeated pairs"),
+        (contradictory, "used the higher label of %d pairs with two different labels"),
     ):
         if count:
             _log.warning(f"%s: {what}", path, count)

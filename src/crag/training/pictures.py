@@ -1,4 +1,4 @@
-"""Pictures of a calibration and of a training run: PNG or SVG by the file's name."""
+"""Charts of a calibration and of a training run: PNG or SVG by file name."""
 
 import os
 import tempfile
@@ -23,7 +23,7 @@ _NOT_MEASURED = {"step", "epoch"}
 
 
 def draw_report(report: Report, folder: Path, suffix: str = ".png") -> list[Path]:
-    """Draw all pictures of a calibration into `folder`, which is made; return their paths.
+    """Draw all charts of a calibration into `folder`, creating it; return their paths.
 
     Raises:
         MissingPackageError: matplotlib is not installed.
@@ -42,7 +42,7 @@ def draw_report(report: Report, folder: Path, suffix: str = ".png") -> list[Path
 
 
 def score_histogram(report: Report, path: Path) -> None:
-    """Draw how the scores of relevant and of other texts are distributed, with the thresholds."""
+    """Draw the distributions of scores of relevant and other texts, with the thresholds."""
     scores = np.asarray(report.evidence.all_scores)
     relevant = np.array([pair.positive for pair in report.evidence.pairs])
     edges = np.linspace(scores.min(), scores.max(), _HISTOGRAM_BINS + 1).tolist()
@@ -79,9 +79,9 @@ def precision_recall(report: Report, path: Path) -> None:
 
 
 def reliability_diagram(report: Report, path: Path) -> None:
-    """Draw how often texts are relevant for each probability that the scores state.
+    """Draw how often texts are relevant for each predicted probability.
 
-    A score s in [-1, 1] states the probability (1 + s) / 2; scores outside are clipped.
+    A score s in [-1, 1] predicts the probability (1 + s) / 2; scores outside are clipped.
     """
     positives = [pair.positive for pair in report.evidence.pairs]
     bins = reliability(positives, as_probability(report.evidence.all_scores))
@@ -100,7 +100,7 @@ def reliability_diagram(report: Report, path: Path) -> None:
 
 
 def trade_off_curves(report: Report, path: Path) -> None:
-    """Draw what every threshold would do as the upper one, and as the lower one."""
+    """Draw the effect of every threshold as the upper one, and as the lower one."""
     rows = trade_off(report.evidence.sets)
     thresholds = [row.threshold for row in rows]
     lines = (
@@ -123,8 +123,8 @@ def trade_off_curves(report: Report, path: Path) -> None:
 def training_curves(history: Sequence[Mapping[str, float]], path: Path) -> None:
     """Draw the course of a training run: losses on the left axis, other metrics on the right.
 
-    Each entry of `history` has a `step` and any of `loss`, `eval_loss` and other metrics; it need
-    not have all of them. `epoch` is not drawn.
+    Each entry of `history` has a `step` and any of `loss`, `eval_loss` and other metrics. `epoch`
+    is not drawn.
 
     Raises:
         MissingPackageError: matplotlib is not installed.
@@ -171,7 +171,7 @@ def _mark_thresholds(axes: "Axes", report: Report) -> None:
 
 
 def _draw(path: Path, plot: Callable[["Axes"], None]) -> None:
-    """Draw one picture and write it whole or not at all; the same data gives the same bytes."""
+    """Draw one chart and write it atomically; the same data gives the same bytes."""
     with chart(_SIZE, dpi=_DPI, extra="train") as figure:
         plot(figure.add_subplot())
         suffix = path.suffix.lower()

@@ -1,4 +1,4 @@
-"""How an evaluator is trained: every number of a run, and the presets."""
+"""The recipe of a training run: every number, and the presets."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -19,24 +19,24 @@ class Recipe(BaseModel):
     base: str = MODEL
     """Model to fine-tune: a folder or an id on the Hugging Face hub; any encoder, or a T5."""
     method: Literal["full", "lora"] = "full"
-    """Train all weights, or low-rank adapters beside them (LoRA)."""
+    """Train all weights, or low-rank adapters (LoRA)."""
     lora_rank: int = Field(default=32, ge=1, le=1024)
     """Rank of the adapters; used with `method=lora`."""
     freeze_embeddings: bool = True
-    """Leave the embeddings as they are: fewer weights to train, and a smaller artefact."""
+    """Freeze the embeddings: fewer weights to train, and a smaller artefact."""
     loss: Literal["cross_entropy", "squared"] = "cross_entropy"
-    """Binary cross-entropy on labels from 0 to 1; or, as the paper, the squared error on labels
-    from -1 to 1."""
+    """Binary cross-entropy on labels from 0 to 1, or the squared error on labels from -1 to 1 (as
+    in the paper)."""
     epochs: int = Field(default=1, ge=1, le=1000)
-    """Times that every pair is seen."""
+    """Number of epochs."""
     batch_size: int = Field(default=32, ge=1, le=4096)
     """Pairs in one forward pass."""
     accumulation: int = Field(default=1, ge=1, le=4096)
-    """Batches in one step of the optimiser."""
+    """Batches per step of the optimiser."""
     learning_rate: float = Field(default=2e-4, gt=0, le=1)
-    """The highest learning rate; it falls linearly to zero."""
+    """The peak learning rate; it decays linearly to zero."""
     warmup: float = Field(default=0.06, ge=0, le=1)
-    """Share of the steps in which the learning rate rises."""
+    """Share of the steps for warm-up."""
     weight_decay: float = Field(default=0.01, ge=0, le=1)
     """Weight decay of AdamW."""
     max_grad_norm: float = Field(default=1.0, gt=0)
@@ -44,25 +44,25 @@ class Recipe(BaseModel):
     max_length: int = Field(default=256, ge=8, le=4096)
     """Tokens of question and text together; longer texts are cut."""
     dropout: float | None = Field(default=0.0, ge=0, lt=1)
-    """Dropout of all layers; empty: as in the base."""
+    """Dropout of all layers. Empty: as in the base."""
     drop_titles: float = Field(default=0.4, ge=0, le=1)
-    """Share of the pairs that lose their title, drawn anew for each epoch: users' texts often have
-    none. Only a title whose words stand in the text too is dropped; 1 drops all."""
+    """Share of the pairs whose title is dropped, drawn again for each epoch, because users' texts
+    often have none. Only a title whose words also occur in the text is dropped; 1 drops all."""
     blend: float = Field(default=0.1, ge=0, le=0.5)
-    """Share of the questions that are not trained on but used to blend the model's output with
-    lexical features; 0: no blend."""
+    """Share of the questions held out of training to fit the blend with lexical features; 0: no
+    blend."""
     balance: bool = False
-    """Weigh the two classes alike."""
+    """Weigh both classes equally."""
     bf16: bool = False
     """Compute in bfloat16 where it is exact enough."""
     early_stopping: int = Field(default=0, ge=0)
-    """Stop when the development set has not become better for so many evaluations; 0: never."""
+    """Stop after this many evaluations without improvement on the development set; 0: never."""
     evaluations: int = Field(default=1, ge=0, le=100)
     """Evaluations on the development set in each epoch, for the curves and for early stopping."""
     save_steps: int = Field(default=200, ge=1)
-    """Steps between two points from which an interrupted run can go on."""
+    """Steps between two checkpoints of a run."""
     seed: int = Field(default=0, ge=0, lt=2**31)
-    """Order of the pairs, dropped titles, dropout and new weights."""
+    """Seed for the order of the pairs, dropped titles, dropout and new weights."""
 
 
 PRESETS: Mapping[Preset, Mapping[str, object]] = {

@@ -21,7 +21,7 @@ from crag.training.recipe import Recipe
 
 @contextmanager
 def outside_faults(output: Path) -> Iterator[None]:
-    """Tell faults of the disk as such; what was saved before stays usable.
+    """Raise disk failures as `TrainingError`; what was saved before remains usable.
 
     Raises:
         TrainingError: something could not be written to `output`.
@@ -31,23 +31,22 @@ def outside_faults(output: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError, RuntimeError) as error:
-        # The writer of torch raises a RuntimeError where others raise an OSError.
+        # torch raises a RuntimeError where others raise an OSError.
         if isinstance(error, RuntimeError) and "inline_container" not in str(error):
             raise
         first = str(error).strip().partition("\n")[0]
-        message = f"writing to {output} failed: {first}. Make room and start again: it goes on"
+        message = f"writing to {output} failed: {first}. Free space and start again: it resumes"
         raise TrainingError(message) from error
 
 
 def save(
     trainee: Trainee, blend: Blend | None, recipe: Recipe, output: Path, card: EvaluatorCard
 ) -> None:
-    """Write weights, then the card; nothing takes its name before all the weights are whole.
+    """Write the weights, then the card; files are renamed only when all weights are complete.
 
-    Of a model fine-tuned from the packaged encoder the difference is stored
-    (`crag.models.weight_delta`); of any other one the whole model and its tokenizer, as
-    transformers stores them. What an earlier
-    evaluator left in the folder and this one does not have is removed.
+    A model fine-tuned from the packaged encoder is stored as a delta (`crag.models.weight_delta`),
+    any other one as the whole model and its tokenizer, as transformers saves them. Files of an
+    earlier evaluator in the folder that this one does not have are removed.
 
     Raises:
         TrainingError: the disk is full, or `output` cannot be written to.
@@ -69,7 +68,7 @@ def save(
 
 
 def _replace(output: Path, files: Sequence[Path]) -> None:
-    """Move files into the folder of an evaluator, or of none, which has no card until the end."""
+    """Move files into the evaluator's folder, which has no card until the end."""
     for name in (CARD, DELTA, LEXICAL):
         (output / name).unlink(missing_ok=True)
     for file in files:
@@ -77,7 +76,7 @@ def _replace(output: Path, files: Sequence[Path]) -> None:
 
 
 def _weights(model: Any) -> dict[str, NDArray[np.float32]]:
-    """Return the weights as the packaged encoder names them."""
+    """Return the weights under the names of the packaged encoder."""
     return {
         name.removeprefix("bert."): tensor.detach().float().cpu().numpy()
         for name, tensor in model.state_dict().items()

@@ -1,4 +1,4 @@
-"""Training and development data apart from each other."""
+"""Keep training and development data apart."""
 
 import random
 from collections.abc import Sequence
@@ -7,18 +7,18 @@ from crag.errors import TrainingError
 from crag.training.pairs import Pair
 
 FEWEST = 20
-"""Fewer pairs than this in a development set say nothing that could steer a run."""
+"""Fewest pairs in a development set for early stopping."""
 _SHOWN = 3
 
 
 def check_classes(pairs: Sequence[Pair], name: str) -> None:
-    """Refuse data in which every pair has the same class.
+    """Reject data in which every pair has the same class.
 
     Raises:
         TrainingError: there are only relevant or only irrelevant texts.
     """
     if not pairs:
-        message = f"nothing is left of {name}: every question stands in the development data too"
+        message = f"nothing is left of {name}: every question is in the development data too"
         raise TrainingError(message)
     positives = sum(pair.positive for pair in pairs)
     if positives in {0, len(pairs)}:
@@ -32,7 +32,7 @@ def check_classes(pairs: Sequence[Pair], name: str) -> None:
 
 
 def check_apart(train: Sequence[Pair], development: Sequence[Pair]) -> None:
-    """Refuse data that leak: a question, or a title of a relevant text, in both sets.
+    """Reject data that leak: a question, or a title of a relevant text, in both sets.
 
     Raises:
         TrainingError: the sets share one, named in the message.
@@ -43,15 +43,15 @@ def check_apart(train: Sequence[Pair], development: Sequence[Pair]) -> None:
         if shared:
             some = ", ".join(repr(text) for text in sorted(shared)[:_SHOWN])
             message = (
-                f"{len(shared)} times the same {what} stands in training and development data "
-                f"({some}…): figures would look better than they are. Leave them out of the "
+                f"{len(shared)} times the same {what} is in training and development data "
+                f"({some}…): the metrics would be too optimistic. Leave them out of the "
                 "training data with --leaks drop, or allow it with --leaks allow"
             )
             raise TrainingError(message)
 
 
 def without_leaks(train: Sequence[Pair], development: Sequence[Pair]) -> list[Pair]:
-    """Leave out of `train` every question that leaks: see `check_apart`."""
+    """Remove every question from `train` that leaks: see `check_apart`."""
     titles = _titles(development)
     leaky = _questions(development)
     leaky |= {_question(pair) for pair in train if pair.positive and _title(pair) in titles}
@@ -59,10 +59,10 @@ def without_leaks(train: Sequence[Pair], development: Sequence[Pair]) -> list[Pa
 
 
 def check_large_enough(development: Sequence[Pair], early_stopping: int) -> None:
-    """Refuse to stop early by a development set that cannot tell better from worse.
+    """Reject a development set that is not suitable for early stopping.
 
     Raises:
-        TrainingError: it holds fewer than 20 pairs, or pairs of one class only.
+        TrainingError: it has fewer than 20 pairs, or pairs of one class only.
     """
     if early_stopping and len(development) < FEWEST:
         message = (
@@ -75,14 +75,14 @@ def check_large_enough(development: Sequence[Pair], early_stopping: int) -> None
 
 
 def held_out(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Split off a development set by question, so that no question stands on both sides.
+    """Split off a development set by question, so that no question is on both sides.
 
-    Titles of relevant texts that would stand on both sides stay in the training set.
+    Titles of relevant texts that would be on both sides stay in the training set.
     """
     questions = sorted(_questions(pairs))
     random.Random(seed).shuffle(questions)  # noqa: S311 - a split, no secret
     chosen = set(questions[: round(len(questions) * share)])
-    while True:  # A question that goes back takes its other titles along.
+    while True:  # A question that moves back takes its other titles along.
         rest = [pair for pair in pairs if _question(pair) not in chosen]
         development = [pair for pair in pairs if _question(pair) in chosen]
         known = _titles(rest)

@@ -1,4 +1,4 @@
-"""The upper and lower threshold that serve a stated aim best, found exactly."""
+"""Fit the upper and lower threshold to an aim, exactly."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from crag.state import Action, Thresholds
 from crag.training.metrics import ACTIONS
 
 FEWEST = 10
-"""Questions that must be judged Correct for their precision to count as one."""
+"""Fewest questions judged Correct for their precision to count."""
 _ROUNDING = 1e-9
 _FEWEST_DECIMALS, _MOST_DECIMALS = 3, 17
 Floats = NDArray[np.float64]
@@ -20,25 +20,25 @@ Interval = tuple[float, float]
 
 
 class JudgedSet(NamedTuple):
-    """The retrieved texts of one question, as far as the action depends on them."""
+    """The facts about one question's texts that the action depends on."""
 
     best: float
     """The largest score."""
     right: bool
-    """Whether Correct would be right: the best text is relevant."""
+    """Whether Correct would be right, because the best text is relevant."""
     usable: bool
-    """Whether Incorrect would discard something: any text is relevant."""
+    """Whether Incorrect would discard something, because any text is relevant."""
     ideal: Action
 
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """What each kind of wrong action costs, in any unit; at least 0."""
+    """The cost of each kind of wrong action, in any unit; at least 0."""
 
     wrong: float
-    """Correct for a set that is not."""
+    """Correct for a set that is not correct."""
     needless: float
-    """Ambiguous where Correct or Incorrect would do: a web search or a set too much."""
+    """Ambiguous where Correct or Incorrect would do: one source more than needed."""
     discarded: float
     """Incorrect for a set with something usable in it."""
 
@@ -46,7 +46,7 @@ class Costs:
         if not all(
             0 <= cost < float("inf") for cost in (self.wrong, self.needless, self.discarded)
         ):
-            message = f"{self} is no set of costs: each must be a number of at least 0"
+            message = f"{self} is not a set of costs: each must be a number of at least 0"
             raise TrainingError(message)
 
     def matrix(self) -> Floats:
@@ -58,20 +58,20 @@ class Costs:
 
 @dataclass(frozen=True, kw_only=True)
 class Aim:
-    """What the thresholds are fitted for: two shares, or costs instead of them."""
+    """The aim of the thresholds: two shares, or costs."""
 
     precision: float = 0.92
-    """Of the questions judged Correct, at least this share is to have a relevant best text."""
+    """At least this share of the questions judged Correct should have a relevant best text."""
     discarded: float = 0.02
-    """Of the questions with a relevant text, at most this share is to be judged Incorrect."""
+    """At most this share of the questions with a relevant text should be judged Incorrect."""
     costs: Costs | None = None
-    """If given, the sum of these is minimised, and the shares are not looked at."""
+    """If given, their sum is minimised, and the shares are ignored."""
 
     def __post_init__(self) -> None:
         if not (0 < self.precision <= 1 and 0 <= self.discarded < 1):
             message = (
                 f"precision {self.precision} and discarded {self.discarded} cannot be aimed for: "
-                "precision lies above 0 and at most at 1, discarded from 0 to below 1"
+                "precision must be above 0 and at most 1, discarded from 0 to below 1"
             )
             raise TrainingError(message)
 
@@ -96,16 +96,16 @@ class Fit(NamedTuple):
 
 
 def fit(sets: Sequence[JudgedSet], aim: Aim, *, seed: int = 0, resamples: int = 1000) -> Fit:
-    """Return the thresholds that serve `aim`, each midway between neighbouring best scores.
+    """Return the thresholds for `aim`, each midway between neighbouring best scores.
 
-    By shares, `upper` is the lowest threshold of the aimed precision over at least ten questions,
-    and `lower` the highest that discards no more than aimed for. Where it would lie above `upper`,
-    both become the one threshold between them that meets both aims with the fewest wrong actions.
-    By costs, the pair is the cheapest of all; of equally cheap ones that with the lowest `upper`,
-    then the highest `lower`. The intervals are the fits to `resamples` (at least 1) draws.
+    With shares, `upper` is the lowest threshold with the aimed precision over at least ten
+    questions, and `lower` the highest that discards no more than aimed for. If `lower` would be
+    above `upper`, both become the threshold between them that meets both aims with the fewest wrong
+    actions. With costs, the pair is the cheapest one; ties go to the lowest `upper`, then to the
+    highest `lower`. The intervals are the fits to `resamples` (at least 1) draws.
 
     Raises:
-        TrainingError: no threshold reaches the precision; there is no set at all.
+        TrainingError: no threshold reaches the precision, or there are no sets.
     """
     if not sets:
         message = "there is no question to fit thresholds on"
@@ -125,23 +125,23 @@ def fit(sets: Sequence[JudgedSet], aim: Aim, *, seed: int = 0, resamples: int = 
 
 
 class TradeOff(NamedTuple):
-    """What one threshold would do as the upper one, and what as the lower one; shares."""
+    """The effect of one threshold as the upper one, and as the lower one; shares."""
 
     threshold: float
     correct: float
     """Judged Correct, of all questions."""
     precision: float
-    """With a relevant best text, of those judged Correct; 1 of none."""
+    """With a relevant best text, of those judged Correct; 1 if there are none."""
     incorrect: float
     """Judged Incorrect, of all questions."""
     discarded: float
-    """Judged Incorrect, of those with a relevant text; 0 of none."""
+    """Judged Incorrect, of those with a relevant text; 0 if there are none."""
 
 
 def trade_off(sets: Sequence[JudgedSet], rows: int | None = None) -> list[TradeOff]:
-    """Return the effect of every threshold, or of `rows` that cut the questions evenly; ascending.
+    """Return the effect of every threshold, or of `rows` evenly spaced ones; ascending.
 
-    Fewer rows come back where best scores are equal.
+    Returns fewer rows if best scores are equal.
     """
     grid, everyone = _Grid(sets), np.ones(len(sets))
     total, right, usable = grid.above(everyone), grid.above(grid.right), grid.above(grid.usable)
@@ -163,9 +163,9 @@ def trade_off(sets: Sequence[JudgedSet], rows: int | None = None) -> list[TradeO
 
 
 class _Grid:
-    """Every place where a threshold can lie: below, between and above the distinct best scores.
+    """All possible thresholds: below, between and above the distinct best scores.
 
-    Cut number i has the scores from the i-th on at or above it.
+    The scores from the i-th on are at or above cut i.
     """
 
     def __init__(self, sets: Sequence[JudgedSet]) -> None:
@@ -186,7 +186,7 @@ class _Grid:
         return np.append(of_score[::-1].cumsum()[::-1], 0.0)
 
     def cuts(self, aim: Aim, weights: Floats) -> tuple[int, int]:
-        """Return the cuts of upper and lower; upper is above all scores if none is precise."""
+        """Return the cuts of upper and lower; upper is above all scores if none qualifies."""
         if aim.costs is not None:
             return self._cheapest(aim.costs.matrix(), weights)
         total, right = self.above(weights), self.above(weights * self.right)
@@ -204,12 +204,12 @@ class _Grid:
 
     @staticmethod
     def precise(precision: float, total: Floats, right: Floats) -> NDArray[np.bool_]:
-        """Say at which cuts enough sets lie above, and enough of them are right."""
+        """Return at which cuts enough sets are above, and enough of them are right."""
         enough: NDArray[np.bool_] = total >= FEWEST
         return enough & (right >= precision * total - _ROUNDING)
 
     def _cheapest(self, costs: Floats, weights: Floats) -> tuple[int, int]:
-        """Start from all Ambiguous; sum up what each cut changes above (upper) or below (lower)."""
+        """Start from all Ambiguous; sum the changes of each cut above (upper) or below (lower)."""
         upwards = self.above(weights * (costs[0] - costs[1])[self.ideal])
         downwards = self.above(weights * (costs[2] - costs[1])[self.ideal])
         below = downwards[0] - downwards
@@ -219,7 +219,7 @@ class _Grid:
         return upper, lower
 
     def tidy(self, cut: int) -> float:
-        """Return the cut with as few decimals as leave it between its neighbours."""
+        """Return the cut with as few decimals as keep it between its neighbours."""
         left, right = self._edges[cut], self._edges[cut + 1]
         for decimals in range(_FEWEST_DECIMALS, _MOST_DECIMALS):
             value = round(float(self.values[cut]), decimals)

@@ -1,4 +1,4 @@
-"""One training run: Trainer of transformers, from labelled pairs to weights and a card."""
+"""One training run with transformers' Trainer, from labelled pairs to weights and a card."""
 
 import hashlib
 import json
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from transformers import EvalPrediction, Trainer, TrainingArguments
 
 WORK = ".training"
-"""Folder within the output where an interrupted run finds what it had done."""
+"""Folder within the output for the checkpoints of an interrupted run."""
 _RUN = "run.json"
 _LOG_STEPS = 10
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished run: the model in memory, and how loss and metrics went."""
+    """A finished run: the model in memory, and the history of loss and metrics."""
 
     trainee: Trainee
     history: list[dict[str, float]]
@@ -43,9 +43,9 @@ def train(
     *,
     quiet: bool = False,
 ) -> Trained:
-    """Train by `recipe`, or go on where an interrupted run of the same recipe and data stopped.
+    """Train with `recipe`, or resume an interrupted run of the same recipe and data.
 
-    Points to go on from are kept in ``output/.training``; `finish` removes them.
+    Checkpoints are kept in ``output/.training``; `finish` removes them.
 
     Raises:
         TrainingError: the base cannot be loaded, the loss is not finite, the disk is full, or an
@@ -70,7 +70,7 @@ def train(
 
 
 def finish(output: Path) -> None:
-    """Remove what an interrupted run would have needed."""
+    """Remove the checkpoints."""
     shutil.rmtree(output / WORK, ignore_errors=True)
 
 
@@ -105,7 +105,7 @@ def _arguments(
         load_best_model_at_end=stops_early,
         metric_for_best_model="auc" if stops_early else None,
         logging_steps=_LOG_STEPS,
-        logging_nan_inf_filter=False,  # A loss that is not a number must be seen.
+        logging_nan_inf_filter=False,  # Do not hide a loss that is not a number.
         use_cpu=not torch.cuda.is_available(),
         dataloader_pin_memory=torch.cuda.is_available(),
         remove_unused_columns=False,
@@ -143,14 +143,14 @@ def _trainer(
         compute_metrics=_metrics(development.pairs),
         callbacks=callbacks,
     )
-    trainer.remove_callback(PrinterCallback)  # Standard output belongs to the command.
+    trainer.remove_callback(PrinterCallback)  # Standard output is reserved for the command.
     return trainer
 
 
 def _loss(recipe: Recipe, positives: float) -> Any:
-    """Return the loss of a batch; with `balance` both classes weigh one half in the whole data.
+    """Return the loss of a batch; with `balance` both classes weigh one half overall.
 
-    It is the mean over all batches of one step: Trainer adds up what each of them returns.
+    It is divided by the batches of one step, because Trainer sums what they return.
     """
     from torch import Tensor
     from torch.nn import functional
@@ -188,7 +188,7 @@ def _stop_at_nan() -> Any:
         def on_log(self, args: Any, state: Any, control: Any, **others: Any) -> None:
             del args, control
             logs = others.get("logs") or {}
-            # A run too short for a log of its loss tells the mean at its end.
+            # A run too short to log its loss has the mean at its end.
             loss = logs.get("loss", logs.get("train_loss", 0.0))
             _check_finite(loss, f"the loss at step {state.global_step}")
 
@@ -202,7 +202,7 @@ def _check_finite(value: float, what: str) -> None:
 
 
 def _last_point(work: Path, recipe: Recipe, pairs: Sequence[Pair]) -> str | None:
-    """Return the point to go on from, after a check that the run is the same."""
+    """Return the checkpoint to resume from, after checking that the run is the same."""
     digest = hashlib.sha256(json.dumps([*pairs]).encode()).hexdigest()
     run = {"recipe": recipe.model_dump(mode="json"), "pairs": digest}
     record = work / _RUN
@@ -214,7 +214,7 @@ def _last_point(work: Path, recipe: Recipe, pairs: Sequence[Pair]) -> str | None
         return None
     if json.loads(record.read_text(encoding="utf-8")) != run:
         message = (
-            f"{work} holds an interrupted run with another recipe or other data. Go on with "
+            f"{work} has an interrupted run with another recipe or other data. Continue with "
             "those, choose another --output, or delete that folder"
         )
         raise TrainingError(message)
@@ -224,7 +224,7 @@ def _last_point(work: Path, recipe: Recipe, pairs: Sequence[Pair]) -> str | None
 
 
 def _is_whole(point: Path) -> bool:
-    """Say whether a point was written to its end: Trainer writes its state last."""
+    """Return whether a checkpoint is complete: Trainer writes its state last."""
     try:
         json.loads((point / "trainer_state.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

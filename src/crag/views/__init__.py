@@ -1,6 +1,6 @@
-"""What notebooks show: runs, scores, thresholds and beams, as pictures and as tables.
+"""Pictures and tables for notebooks: runs, scores, thresholds and beams.
 
-Nothing else of `crag` imports this; pictures need matplotlib, of the extra `train`.
+Nothing else in `crag` imports this package; pictures need matplotlib, from the extra `train`.
 """
 
 from crag.views.beam import draw_beam

@@ -1,4 +1,4 @@
-"""The beam search of the long form as a tree: what was tried, what stayed, what was chosen."""
+"""The beam search of the long form as a tree: candidates, the beam, and the chosen path."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -25,11 +25,11 @@ class Twig(NamedTuple):
 
     critique: Critique
     parent: int | None
-    """Index of the candidate before it; None at the beginning of an answer."""
+    """Index of its parent; None at the start of an answer."""
 
 
 class _Box(NamedTuple):
-    """Where something stands, and how it looks."""
+    """Position and style of one drawn item."""
 
     column: int
     row: float
@@ -40,7 +40,7 @@ class _Box(NamedTuple):
 
 
 def beam_tree(run: Walk) -> list[Twig]:
-    """Return all candidates of a run in the order in which they were judged.
+    """Return all candidates of a run in the order of their critiques.
 
     Raises:
         CragError: the run has no beam search; only ``form="long"`` has one.
@@ -62,7 +62,7 @@ def beam_tree(run: Walk) -> list[Twig]:
 def draw_beam(run: Walk) -> Picture:
     """Draw the beam from left to right, a column for each segment; the answer's path is filled.
 
-    Outlined candidates stayed in the beam after their segment, grey ones did not.
+    Outlined candidates were kept in the beam after their segment, grey ones were not.
 
     Raises:
         CragError: the run has no beam search.
@@ -84,7 +84,7 @@ def draw_beam(run: Walk) -> Picture:
 
 
 def _boxes(twigs: Sequence[Twig], question: str) -> dict[int | None, _Box]:
-    """Place the candidates that say something, the best of each parent first."""
+    """Place the candidates that have text, the best of each parent first."""
     boxes: dict[int | None, _Box] = {None: _Box(0, 0.0, question)}
     said = [place for place, twig in enumerate(twigs) if cleaned(twig.critique["text"])]
     for segment in sorted({twigs[place].critique["segment"] for place in said}):

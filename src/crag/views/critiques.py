@@ -11,10 +11,10 @@ _TEXT = 70
 
 
 def critique_table(critiques: Sequence[Critique]) -> Table:
-    """List candidates as they were judged: what they say, each critique, and what became of them.
+    """List candidates in the order of their critiques: text, each critique, and the outcome.
 
-    Candidates that stand in the answer are bold. IsRel, IsSup and the sequence score lie between 0
-    and 1, IsUse between -1 and 1; a critique that was not made is empty.
+    Candidates in the answer are bold. IsRel, IsSup and the sequence score are in [0, 1], IsUse is
+    in [-1, 1]; a missing critique is empty.
     """
     chosen = [place for place, one in enumerate(critiques) if one["chosen"]]
     segments = {critique["segment"] for critique in critiques}

@@ -1,4 +1,4 @@
-"""A compiled graph, drawn from left to right, with the nodes that ran lit up."""
+"""A compiled graph, drawn from left to right, with the visited nodes highlighted."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ _ROW, _COLUMN = 0.86, 1.06
 _FONT = 8.5
 _BEND, _CLEARANCE, _HEAD = 0.3, 0.16, 0.03
 _REACH = 0.75
-"""How much of the way to its control points a cubic curve goes."""
+"""How far a cubic curve reaches towards its control points."""
 
 
 def draw_graph(
@@ -30,10 +30,10 @@ def draw_graph(
     *,
     within: bool = False,
 ) -> Picture:
-    """Draw nodes and edges; those on the way of a run are lit where `visited` names its nodes.
+    """Draw nodes and edges, highlighting the path of a run through the `visited` nodes.
 
-    `within` draws the nodes of graphs within the graph too, as `Walk.nodes` names them. Question
-    and answer are always visited.
+    `within` also draws the nodes of subgraphs, as `Walk.nodes` names them. Question and answer are
+    always visited.
     """
     drawn = graph.get_graph(xray=within)
     edges = [(edge.source, edge.target) for edge in drawn.edges]
@@ -65,7 +65,7 @@ def _canvas(spots: Mapping[str, Spot], edges: Sequence[Edge]) -> "Iterator[tuple
 
 
 def _is_taken(edge: Edge, edges: Sequence[Edge], lit: Collection[str]) -> bool:
-    """Say whether a run took an edge: both ends ran, and no detour that ran replaces it."""
+    """Return whether a run took an edge: both ends ran, and no detour that ran replaces it."""
     source, target = edge
     if source not in lit or target not in lit:
         return False
@@ -92,7 +92,7 @@ def _edge(axes: "Axes", edge: Edge, spots: Mapping[str, Spot], *, lit: bool, das
 
 
 def _course(edge: Edge, spots: Mapping[str, Spot]) -> list[tuple[float, float]]:
-    """Return the points of an edge: straight, over what stands between, or bent into a row."""
+    """Return the points of an edge: straight, over nodes in between, or bent into a row."""
     start, end = (spots[node] for node in edge)
     left, right = start.column + _HALF_WIDTH, end.column - _HALF_WIDTH
     if end.column <= start.column or (end.column - start.column > 1 and start.row == end.row):
@@ -108,7 +108,7 @@ def _course(edge: Edge, spots: Mapping[str, Spot]) -> list[tuple[float, float]]:
 
 
 def _peak(start: Spot, end: Spot, spots: Mapping[str, Spot]) -> float:
-    """Return how high an arc aims, so that it clears all nodes below it."""
+    """Return the height of an arc that clears all nodes below it."""
     columns = range(min(start.column, end.column), max(start.column, end.column) + 1)
     highest = min(spot.row for spot in spots.values() if spot.column in columns)
     top = start.row - _HALF_HEIGHT

@@ -1,4 +1,4 @@
-"""Where the nodes of a graph stand when it is drawn from left to right."""
+"""The layout of a graph drawn from left to right."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -7,19 +7,19 @@ Edge = tuple[str, str]
 
 
 class Spot(NamedTuple):
-    """The place of one node."""
+    """The position of one node."""
 
     column: int
-    """From the left, from 0."""
+    """Column from the left, from 0."""
     row: float
-    """From the middle of the drawing, downwards."""
+    """Rows below the middle of the drawing."""
 
 
 def laid_out(nodes: Sequence[str], edges: Iterable[Edge]) -> dict[str, Spot]:
     """Give every node the column of the longest path to it, and spread each column evenly.
 
-    Edges that lead back to a node of the path they are on do not count, so that cycles end. In a
-    column, nodes keep their order; a node that alone follows another one keeps that one's row.
+    Edges that close a cycle are ignored. In a column, nodes keep their order; the only successor of
+    a node keeps its row.
     """
     forward = _without_returns(nodes, list(edges))
     columns = _columns(nodes, forward)
@@ -34,7 +34,7 @@ def laid_out(nodes: Sequence[str], edges: Iterable[Edge]) -> dict[str, Spot]:
 
 
 def _leader(node: str, edges: Sequence[Edge]) -> str:
-    """Return the one node before this one, if nothing else follows it either; else nothing."""
+    """Return the only predecessor, if this node is its only successor; otherwise None."""
     before = {source for source, target in edges if target == node}
     after = {target for source, target in edges if source in before}
     return before.pop() if len(before) == len(after) == 1 else ""
@@ -49,7 +49,7 @@ def _columns(nodes: Sequence[str], edges: Sequence[Edge]) -> Mapping[str, int]:
 
 
 def _without_returns(nodes: Sequence[str], edges: Sequence[Edge]) -> list[Edge]:
-    """Leave out the edges that close a cycle, as a walk in the order of the nodes meets them."""
+    """Remove the edges that close a cycle, walking in the order of the nodes."""
     following = {node: [target for source, target in edges if source == node] for node in nodes}
     closing: set[Edge] = set()
     ended: set[str] = set()

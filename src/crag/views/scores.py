@@ -28,9 +28,9 @@ _RANGE = (-1.0, 1.0)
 
 
 def draw_scores(state: State) -> Picture:
-    """Draw the score of each document of a run; the best one decides the action and stands out.
+    """Draw the score of each document of a run; the best one decides the action and is highlighted.
 
-    Documents are in the order in which they were retrieved, first at the top.
+    Documents are in retrieval order, first at the top.
     """
     scores = [max(score, LOWEST) for score in state["scores"]]
     names = [

@@ -1,4 +1,4 @@
-"""Results that a notebook shows by themselves: a picture with its words, and a table."""
+"""Objects that a notebook displays: a picture with its description, and a table."""
 
 import io
 import re
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DPI = 176
-"""Twice what a screen shows, for screens of high density."""
+"""Twice the screen resolution, for high-density screens."""
 _COLOURS = 128
-"""Of a palette, which makes a picture a third as large and looks the same."""
+"""Size of the palette, which reduces a picture to a third of its bytes and looks the same."""
 _SPECIAL = re.compile(r"([\\`*_|<>\[\]$])")
 
 
 class Picture:
-    """A figure and what it says in words, which stand in its place where no picture can be shown.
+    """A figure and its description, which is shown where pictures are not supported.
 
     The same figure gives the same bytes.
     """
@@ -30,7 +30,7 @@ class Picture:
         return self.says
 
     def png(self) -> bytes:
-        """Return the picture as PNG, without date or program."""
+        """Return the picture as PNG, without date or program metadata."""
         from PIL import Image
 
         drawn, small = io.BytesIO(), io.BytesIO()
@@ -49,9 +49,9 @@ class Picture:
 
 
 class Table:
-    """Rows of text under a heading; shown as Markdown, so that a viewer's own colours apply.
+    """Rows of text under a heading; shown as Markdown, so the viewer's own colours apply.
 
-    Cells are plain text: what could be markup is disarmed. `bold` numbers the rows to stress.
+    Cells are plain text; markup is escaped. `bold` lists the indices of emphasised rows.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Table:
         self._numeric = set(numeric)
 
     def markdown(self) -> str:
-        """Return the table as Markdown; numeric columns stand to the right."""
+        """Return the table as Markdown; numeric columns are right-aligned."""
         lines = [_line(self.columns), _line([self._rule(name) for name in self.columns])]
         lines += [_line(self._cells(place, row)) for place, row in enumerate(self.rows)]
         return "\n".join(lines)
@@ -93,12 +93,12 @@ class Table:
 
 
 def plain(text: str) -> str:
-    """Write foreign text so that Markdown shows it as it is, on one line."""
+    """Escape text so that Markdown shows it unchanged, on one line."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("\\<", "&lt;")
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the text on one line of at most `most` characters."""
+    """Return the text on one line, truncated to `most` characters."""
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 

@@ -1,4 +1,4 @@
-"""How pictures look: the colours of the page, on a light card that dark viewers show as one."""
+"""The style of pictures: the colours of the page on a light card, also in dark viewers."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ SOFT_COLOURS: Mapping[Action, str] = {
     "incorrect": "#FBE7E4",
 }
 WIDTH = 8.8
-"""Inches; two screen pixels of a notebook's usual width for each of the picture's."""
+"""Inches; two image pixels per screen pixel at a notebook's usual width."""
 _MARGIN = 0.12
 _STYLE: dict[Any, Any] = {
     "figure.facecolor": PAPER,
@@ -60,7 +60,7 @@ _STYLE: dict[Any, Any] = {
 
 @contextmanager
 def drawing(height: float, *, width: float = WIDTH) -> Iterator["Figure"]:
-    """Yield an empty figure of that many inches, in the style of all pictures.
+    """Yield an empty figure of the given size in inches, in the common style.
 
     Raises:
         MissingPackageError: matplotlib is not installed.
@@ -76,12 +76,12 @@ def drawing(height: float, *, width: float = WIDTH) -> Iterator["Figure"]:
 
 
 def action_of(score: float, thresholds: Thresholds) -> Action:
-    """Return the action that a set with this best score gets."""
+    """Return the action for a set with this best score."""
     return decide([score], thresholds["upper"], thresholds["lower"])
 
 
 def shade_actions(axes: "Axes", thresholds: Thresholds) -> None:
-    """Shade where a score means which action, from left to right, within the axis as it is."""
+    """Shade the ranges of scores by action, within the limits of the axis."""
     left, right = axes.get_xlim()
     edges = [left, thresholds["lower"], thresholds["upper"], right]
     names: tuple[Action, ...] = ("incorrect", "ambiguous", "correct")
@@ -93,7 +93,7 @@ def shade_actions(axes: "Axes", thresholds: Thresholds) -> None:
 
 
 def name_actions(axes: "Axes", thresholds: Thresholds) -> None:
-    """Write the action over each of its shades; the outer ones stand at the edges."""
+    """Label each shaded range with its action; outer labels are at the edges."""
     left, right = axes.get_xlim()
     middle = (thresholds["lower"] + thresholds["upper"]) / 2
     places: tuple[tuple[Action, float, str], ...] = (
@@ -115,10 +115,10 @@ def name_actions(axes: "Axes", thresholds: Thresholds) -> None:
 
 
 def signed(value: float) -> str:
-    """Return a score with its sign, as it is printed."""
+    """Format a score with its sign."""
     return signs(f"{value:+.2f}")
 
 
 def signs(text: str) -> str:
-    """Write minus signs as they are printed."""
+    """Use typographic minus signs."""
     return text.replace("-", "−")

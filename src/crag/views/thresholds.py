@@ -1,4 +1,4 @@
-"""What thresholds do: histograms, precision and recall, and the action mix as they move."""
+"""The effect of thresholds: histograms, precision and recall, and the action mix."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 
 def draw_histogram(evidence: Evidence, thresholds: Thresholds) -> Picture:
-    """Draw how many texts score what, relevant ones above, the others below."""
+    """Draw histograms of the scores, relevant texts above, the others below."""
     scores = np.asarray(evidence.all_scores)
     positive = np.array([pair.positive for pair in evidence.pairs])
     edges = np.linspace(min(_RANGE[0], scores.min()), max(_RANGE[1], scores.max()), _BINS + 1)
@@ -57,7 +57,7 @@ def draw_histogram(evidence: Evidence, thresholds: Thresholds) -> Picture:
 
 
 def draw_precision_recall(evidence: Evidence, thresholds: Thresholds) -> Picture:
-    """Draw precision and recall of single texts as the threshold above which they count rises."""
+    """Draw precision and recall of single texts against the threshold."""
     grid = np.linspace(*_RANGE, _STEPS)
     curves = [precision_recall(evidence, float(value)) for value in grid]
     upper = thresholds["upper"]
@@ -90,9 +90,9 @@ def draw_precision_recall(evidence: Evidence, thresholds: Thresholds) -> Picture
 
 
 def precision_recall(evidence: Evidence, threshold: float) -> tuple[float, float]:
-    """Return the share of relevant texts above a threshold, and of relevant ones that are there.
+    """Return precision and recall of the texts above a threshold.
 
-    The precision of nothing is 1.
+    The precision of an empty set is 1.
     """
     above = np.asarray(evidence.all_scores) >= threshold
     positive = np.array([pair.positive for pair in evidence.pairs])
@@ -102,9 +102,9 @@ def precision_recall(evidence: Evidence, threshold: float) -> tuple[float, float
 
 
 def draw_action_mix(evidence: Evidence, thresholds: Thresholds) -> Picture:
-    """Draw the share of questions that get each action, as one threshold moves and the other stays.
+    """Draw the share of questions for each action as one threshold moves and the other is fixed.
 
-    The line stands at the threshold as it is given.
+    A line marks the given threshold.
     """
     upper, lower = thresholds["upper"], thresholds["lower"]
     best = [judged.best for judged in evidence.sets]

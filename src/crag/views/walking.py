@@ -1,4 +1,4 @@
-"""Walk a graph: run it once, and keep what each node wrote."""
+"""Walk a graph: run it once, and record the update of each node."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
@@ -10,14 +10,14 @@ from crag.state import State
 from crag.views.written import written
 
 Place = tuple[tuple[int, int, str], ...]
-"""Step, order and name of a task, after those of the graph it is in."""
+"""Step, order and name of a task, preceded by those of its parent graph."""
 
 
 class Step(NamedTuple):
-    """What one node wrote."""
+    """The update of one node."""
 
     node: str
-    """Its name; in a graph within the graph it has that graph's before it, as ``web:search``."""
+    """Its name; in a subgraph with the subgraph's name first, as in ``web:search``."""
     update: Mapping[str, Any]
 
 
@@ -30,7 +30,7 @@ class Walk:
 
     @property
     def nodes(self) -> list[str]:
-        """The nodes that ran, each once, in order; a graph within stands before its own."""
+        """The nodes that ran, without duplicates, in order; a subgraph precedes its nodes."""
         names = (name for step in self.steps for name in (step.node.partition(":")[0], step.node))
         return list(dict.fromkeys(names))
 
@@ -52,10 +52,10 @@ def walk(
     question: str,
     settings: Settings | Mapping[str, object] | None = None,
 ) -> Walk:
-    """Ask a graph, and return every node's update and the state at the end.
+    """Run a graph, and return every node's update and the final state.
 
-    Branches that ran at the same time are listed one after the other, in the order in which the
-    graph was given its nodes, so that the same run always reads the same.
+    Parallel branches are listed one after the other, in the order of the graph's nodes, so the same
+    run always looks the same.
 
     Raises:
         SettingsError: a setting is unknown or out of range.
@@ -75,7 +75,7 @@ def walk(
 
 
 class _Record:
-    """Tasks by their place in the run: step, then node, level by level."""
+    """Tasks by their position in the run: step, then node, level by level."""
 
     def __init__(self, order: list[str]) -> None:
         self._order = order
@@ -83,7 +83,7 @@ class _Record:
         self._updates: dict[Place, Mapping[str, Any]] = {}
 
     def hear(self, namespace: tuple[str, ...], chunk: Mapping[str, Any]) -> None:
-        """Note where a task stands when it begins, and what it wrote when it ends."""
+        """Record the position of a task when it starts, and its update when it ends."""
         payload = chunk["payload"]
         if chunk["type"] == "task":
             above = self._places[namespace[-1].rpartition(":")[2] if namespace else ""]
@@ -94,7 +94,7 @@ class _Record:
             self._updates[self._places[payload["id"]]] = payload["result"]
 
     def steps(self) -> list[Step]:
-        """Return all steps in order, without the graphs within, whose nodes tell the same."""
+        """Return all steps in order, without subgraphs, whose nodes have the same updates."""
         whole = {place[:depth] for place in self._updates for depth in range(1, len(place))}
         return [
             Step(":".join(name for _, _, name in place), self._updates[place])

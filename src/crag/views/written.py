@@ -1,4 +1,4 @@
-"""What a node wrote into the state, as Markdown: only what holds something."""
+"""The update of a node as Markdown, without empty keys."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +24,9 @@ _TEXT = 90
 
 
 def written(update: Mapping[str, Any], documents: Sequence[Document] = ()) -> list[str]:
-    """Return an update as Markdown, one text for each key that holds something.
+    """Return an update as Markdown, one text for each non-empty key.
 
-    `documents` are those whose `scores` it may hold.
+    `documents` are the ones that its `scores` belong to.
     """
     shown = dict(update)
     if update.get("scores"):

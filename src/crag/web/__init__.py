@@ -1,4 +1,4 @@
-"""The web, behind the Protocols in `crag.parts`: search services and what they have in common."""
+"""Web search and page reading, behind the Protocols in `crag.parts`."""
 
 from crag.web.searxng import SearxngSearcher
 from crag.web.tavily import TavilySearcher

@@ -1,7 +1,7 @@
 """Which URLs, hosts and IP addresses may be fetched: pure checks, without any network.
 
-What is kept safe is the network that crag runs in: only public addresses are reached. Any port may
-be named, since a public service is public on all of its ports.
+This protects the network that crag runs in: only public addresses are reached. Any port is allowed,
+since a public service is public on all of its ports.
 """
 
 import re
@@ -65,14 +65,14 @@ _NOT_PUBLIC = {
         ("3fff::/20", "an address for documentation"),
     )
 }
-"""Blocks of IANA's special-purpose registries, and metadata services. The first that holds names
-the kind."""
+"""Blocks of IANA's special-purpose registries, and metadata services. The first match names the
+kind."""
 _NAT64 = ip_network("64:ff9b::/96")
 _UNICAST = ip_network("2000::/3")
 
 
 class Target(NamedTuple):
-    """A URL that passed, taken apart once so that nobody after the check reads it differently."""
+    """A URL that passed the check, parsed once so that later code cannot parse it differently."""
 
     scheme: str
     host: str
@@ -88,9 +88,9 @@ class Target(NamedTuple):
 
 
 def target_of(url: str) -> Target:
-    """Check one URL as far as its text tells.
+    """Check the text of one URL.
 
-    Names are not resolved here, and the addresses of hosts are left to `refusal_of_host`.
+    Names are not resolved here; `refusal_of_host` checks the host.
 
     Raises:
         PageError: `refused`, with the reason in `message`.
@@ -112,10 +112,10 @@ def target_of(url: str) -> Target:
 
 
 def redirected(source: Target, location: str) -> Target:
-    """Check where a redirect leads, relative to the page that sent it.
+    """Check the target of a redirect, relative to the page that sent it.
 
     Raises:
-        PageError: `refused`, also where the way leads from https to http.
+        PageError: `refused`, also for a redirect from https to http.
     """
     try:
         target = target_of(urljoin(source.url, _clean(location)))
@@ -127,7 +127,7 @@ def redirected(source: Target, location: str) -> Target:
 
 
 def refusal_of_host(host: str, *, allow_loopback: bool = False) -> str | None:
-    """Say why `host`, an address or a name, must not be connected to; None if nothing is known."""
+    """Return why `host`, an address or a name, is refused; None if nothing is known."""
     try:
         ip_address(host)
     except ValueError:
@@ -136,15 +136,15 @@ def refusal_of_host(host: str, *, allow_loopback: bool = False) -> str | None:
 
 
 def refusal_of_address(text: str, *, allow_loopback: bool = False) -> str | None:
-    """Say why an IP address must not be connected to; None for global unicast addresses.
+    """Return why an IP address must not be connected to; None for global unicast addresses.
 
-    A NAT64 address (64:ff9b::/96) counts as the IPv4 address inside it: networks with IPv6 alone
-    reach every IPv4 site that way. All other ways of putting one inside the other are refused.
+    A NAT64 address (64:ff9b::/96) counts as the IPv4 address inside it, because IPv6-only networks
+    reach every IPv4 site that way. All other embeddings are refused.
     """
     try:
         address = ip_address(text)
     except ValueError:
-        return "it leads to something that is no IP address"
+        return "it leads to something that is not an IP address"
     if isinstance(address, IPv6Address) and address.scope_id is not None:
         return "it leads to an address of one link"
     if address in _NAT64:
@@ -189,7 +189,7 @@ def _split(url: str) -> SplitResult:
 
 
 def _clean(url: str) -> str:
-    """Refuse what parsers disagree about; spaces around a URL are nobody's intent."""
+    """Refuse what parsers disagree about; surrounding spaces are removed."""
     url = url.strip(" ")
     if _FORBIDDEN.search(url):
         raise _refused(repr(url[:100]), "it holds control characters or backslashes")
@@ -200,20 +200,20 @@ def _ipv6(url: str, text: str) -> str:
     try:
         return str(IPv6Address(text))
     except ValueError as error:
-        raise _refused(url, "its host is no IPv6 address") from error
+        raise _refused(url, "its host is not an IPv6 address") from error
 
 
 def _name(url: str, name: str) -> str:
-    """Return a name, or a dotted IPv4 address, in the one form that everybody reads alike."""
+    """Return a name, or a dotted IPv4 address, in its canonical form."""
     import idna
 
     try:
         host = name.lower() if name.isascii() else idna.encode(name, uts46=True).decode()
     except UnicodeError as error:  # idna's errors are of this kind.
-        raise _refused(url, "its host is no name") from error
+        raise _refused(url, "its host is not a valid name") from error
     host = host.removesuffix(".")
     if not _NAME.fullmatch(host):
-        raise _refused(url, "its host is no name")
+        raise _refused(url, "its host is not a valid name")
     if _NUMBER.fullmatch(host.rpartition(".")[2]) and not (name == host and _is_ipv4(host)):
         raise _refused(url, "its host is an IPv4 address in an unusual notation")
     return host

@@ -1,4 +1,4 @@
-"""What all search services have in common: addresses, queries, and how they fail."""
+"""Shared by all search services: addresses, queries, and errors."""
 
 from http import HTTPStatus
 from urllib.parse import urlsplit, urlunsplit
@@ -11,7 +11,7 @@ TIMEOUT = 20.0
 
 
 def failure_of(provider: str, status: int, wait: str | None = None) -> SearchError:
-    """Return the error that an HTTP status other than success means; `wait` is its Retry-After."""
+    """Return the error for an unsuccessful HTTP status; `wait` is its Retry-After."""
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         message = "too many requests, or the quota is used up: try again later"
         return PassingSearchError(provider, "quota", message, retry_after(wait))
@@ -31,27 +31,27 @@ def too_slow(provider: str) -> SearchError:
 
 
 def unreachable(provider: str, address: str) -> SearchError:
-    """Return the error for a service that no connection could be made to."""
+    """Return the error for a service that cannot be reached."""
     message = f"{shown(address)} cannot be reached: check the address and the network"
     return SearchError(provider, "server", message)
 
 
 def broken_off(provider: str, error: Exception) -> SearchError:
-    """Return the error for a connection that ended before the reply did."""
+    """Return the error for a connection that broke before the reply was complete."""
     message = f"the connection failed ({type(error).__name__}): try again later"
     return SearchError(provider, "server", message)
 
 
 def unreadable(provider: str) -> SearchError:
-    """Return the error for a reply that is not of the service's form."""
-    return SearchError(provider, "server", "the reply cannot be read: is the address right?")
+    """Return the error for a reply in an unexpected format."""
+    return SearchError(provider, "server", "the reply cannot be read: check the address")
 
 
 def query_of(provider: str, query: str, longest: int) -> str:
     """Return the query on one line, cut at the end of a word to at most `longest` characters.
 
     Raises:
-        SearchError: nothing is left to search for.
+        SearchError: the query is empty.
     """
     encodable = query.encode("utf-8", errors="ignore").decode()
     line = " ".join(encodable.replace("\0", " ").split())
@@ -63,10 +63,10 @@ def query_of(provider: str, query: str, longest: int) -> str:
 
 
 def address_of(provider: str, url: str, variable: str) -> str:
-    """Return the address of a service without a slash at its end.
+    """Return the address of a service without a trailing slash.
 
     Raises:
-        SearchError: it is not an http(s) URL; the message names the variable it is set by.
+        SearchError: it is not an http(s) URL; the message names its variable.
     """
     try:
         parts = urlsplit(url.strip())
@@ -80,9 +80,9 @@ def address_of(provider: str, url: str, variable: str) -> str:
 
 
 def shown(address: str) -> str:
-    """Return the address as messages may show it: without a user name and password."""
+    """Return the address for messages, without a user name and password."""
     try:
         parts = urlsplit(address)
     except ValueError:
-        return "an address that cannot be read"
+        return "an unreadable address"
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -1,7 +1,7 @@
-"""Bodies of answers: which types are read, and reading them within limits.
+"""Bodies of responses: supported types, and reading them within limits.
 
-Decompression is done here and not by httpx, which decompresses whatever one read from the network
-brought before anyone can count it: 64 kB may become 64 MB, and more with two encodings at once.
+Decompression is done here and not by httpx, which decompresses a whole chunk from the network
+before anyone can count its bytes: 64 kB may become 64 MB, and more with two encodings.
 """
 
 import re
@@ -21,22 +21,22 @@ READABLE = (
     "application/pdf",
 )
 ENCODINGS = "gzip, deflate"
-"""What is asked for; other encodings that come all the same are refused."""
+"""The accepted encodings; responses in other ones are refused."""
 _HTML = re.compile(rb"<(!doctype html|html|head|title|body|!--|meta|p|div|h1)\b", re.IGNORECASE)
 _SNIFFED_BYTES = 1024
 Decode = Callable[[bytes, int], bytes]
-"""Takes a part of a body and the highest number of bytes to return."""
+"""Takes a part of a body and the maximum number of bytes to return."""
 
 
 class Allowance:
-    """Bytes that several pages may spend together."""
+    """The byte budget of several pages together."""
 
     def __init__(self, most: int) -> None:
         self.left = most
 
 
 class Share:
-    """What one page spends of an allowance."""
+    """The bytes that one page spends of an allowance."""
 
     def __init__(self, allowance: Allowance) -> None:
         self._allowance = allowance
@@ -51,7 +51,7 @@ class Share:
         """Take `number` bytes.
 
         Raises:
-            PageError: `budget`, when fewer are left; what is left stays for smaller pages.
+            PageError: `budget`, if fewer are left; smaller pages can still use them.
         """
         if number > self.left:
             raise PageError(url, "budget", "the bytes for all pages together are spent")
@@ -63,8 +63,8 @@ async def read_body(response: httpx.Response, url: str, most: int, share: Share)
     """Return the decompressed body.
 
     Raises:
-        PageError: `too_large` beyond `most` bytes, compressed or not; `budget` when all pages
-            together have spent theirs; `unreadable` when it is not compressed as it says.
+        PageError: `too_large` beyond `most` bytes, compressed or not; `budget` if the budget of all
+        pages is spent; `unreadable` if the compression is not as declared.
     """
     too_large = PageError(url, "too_large", f"larger than {most:,} bytes")
     decode = _decoder(response.headers.get("content-encoding", ""), url)
@@ -85,21 +85,21 @@ async def read_body(response: httpx.Response, url: str, most: int, share: Share)
 
 
 def readable(content_type: str, url: str, types: tuple[str, ...]) -> None:
-    """Check the type that the server names; none named passes.
+    """Check the content type from the server; a missing one is allowed.
 
     Raises:
         PageError: `content_type`.
     """
     kind = _kind(content_type)
     if kind and types and kind not in types:
-        raise PageError(url, "content_type", f"the content type {kind[:80]!r} is not read")
+        raise PageError(url, "content_type", f"the content type {kind[:80]!r} is not supported")
 
 
 def sniffed(content_type: str, body: bytes, url: str) -> str:
-    """Return the content type as the server names it, or as the first bytes look.
+    """Return the content type from the server, or guess it from the first bytes.
 
     Raises:
-        PageError: `content_type`, when the bytes look like none that is read.
+        PageError: `content_type`, if the bytes match no supported type.
     """
     if _kind(content_type):
         return content_type
@@ -129,7 +129,7 @@ def _decoder(encoding: str, url: str) -> Decode:
         case "gzip" | "x-gzip" | "deflate":
             return _Inflate(url)
         case other:
-            message = f"compressed as {other[:40]!r}, which was not asked for"
+            message = f"compressed as {other[:40]!r}, which was not requested"
             raise PageError(url, "unreadable", message)
 
 
@@ -148,7 +148,7 @@ class _Inflate:
             raise PageError(self._url, "unreadable", "its compression is damaged") from error
 
     def _decompressed(self, data: bytes, most: int) -> bytes:
-        if self._inflate.eof:  # What follows the compressed data is no part of it.
+        if self._inflate.eof:  # Ignore anything after the compressed data.
             return b""
         begun, self._begun = self._begun, True
         try:

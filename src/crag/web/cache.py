@@ -1,4 +1,4 @@
-"""Pages that were read before, in one SQLite file."""
+"""A cache of pages in one SQLite file."""
 
 import json
 import logging
@@ -14,11 +14,11 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 BUSY_SECONDS = 2.0
-"""How long one process waits for another one that writes."""
+"""Seconds to wait for another process that writes."""
 LONGEST_HOURS = 24.0 * 30
-"""Rows older than this, and than the writer's own hours, are deleted now and then."""
+"""Rows older than this, and than the writer's own hours, are deleted from time to time."""
 _WRITES = 100
-"""Old rows are deleted at the first of so many writes."""
+"""Old rows are deleted at the first of this many writes."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS pages (
     key TEXT PRIMARY KEY, value TEXT NOT NULL, stored REAL NOT NULL
@@ -27,10 +27,10 @@ CREATE TABLE IF NOT EXISTS pages (
 
 
 class PageCache:
-    """Keep JSON objects under text keys; several threads and processes may use the file at once.
+    """Store JSON objects under text keys; threads and processes can share the file.
 
     A file that is damaged or cannot be written never fails a run: it is logged, and nothing is
-    kept. Only the user can read the file, since it tells what was asked.
+    cached. Only the user can read the file, since it reveals the pages they read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,7 +38,7 @@ class PageCache:
         self._writes = count()
 
     def get(self, key: str, hours: float) -> dict[str, Any] | None:
-        """Return what was kept under `key` in the last `hours`, or None; at 0 nothing is opened."""
+        """Return the value stored under `key` in the last `hours`, or None."""
         if hours <= 0 or not self.path.exists():
             return None
         row = None
@@ -48,7 +48,7 @@ class PageCache:
         return None if row is None else _object(row[0])
 
     def put(self, key: str, value: Mapping[str, Any], hours: float) -> None:
-        """Keep `value`, unless `hours`, the age up to which it would serve, is 0."""
+        """Store `value`, unless `hours`, the age up to which it is used, is 0."""
         if hours <= 0:
             return
         text = json.dumps(value)
@@ -58,7 +58,7 @@ class PageCache:
                 self._clean(connection, max(hours, LONGEST_HOURS))
 
     def clean(self, hours: float) -> None:
-        """Delete what is older than `hours`."""
+        """Delete rows older than `hours`."""
         with self._tolerated(), self._connection() as connection, connection:
             self._clean(connection, hours)
 
@@ -74,15 +74,15 @@ class PageCache:
 
     @contextmanager
     def _tolerated(self) -> Iterator[None]:
-        """Go on without the cache where it fails."""
+        """Continue without the cache if it fails."""
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            message = "the cache of pages %s is not used: %s. If it is damaged, delete it"
+            message = "the page cache %s is not used: %s. If it is damaged, delete it"
             logger.warning(message, self.path, error)
 
     def _prepare(self) -> None:
-        """Create the file with its permissions, which SQLite gives to its other files too."""
+        """Create the file with its permissions, which SQLite copies to its other files."""
         if not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))

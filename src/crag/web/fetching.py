@@ -1,4 +1,4 @@
-"""Fetch one URL: redirects, retries, status, limits. The connections are the guard's."""
+"""Fetch one URL: redirects, retries, status, limits. The guard makes the connections."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ from crag.web.retries import retry_after
 
 MOST_REDIRECTS = 5
 ATTEMPTS = 2
-"""Requests for one URL where the first one failed in a way that can heal."""
+"""Requests for one URL if the first one failed temporarily."""
 USER_AGENT = f"crag/{version('corrective-rag')} (+retrieval for one question)"
 _HEADERS = {
     "User-Agent": USER_AGENT,
@@ -34,17 +34,17 @@ _OK, _TOO_MANY = 200, 429
 _PASSING_STATUSES = (502, 503, 504)
 
 Gate = Callable[[Target], AbstractAsyncContextManager[None]]
-"""Entered around each request; raises `PageError` to keep a target from being fetched."""
+"""Entered around each request; raises `PageError` to prevent fetching a target."""
 
 
 class Terms(NamedTuple):
     """The limits under which one URL is fetched."""
 
     until: float
-    """Time of the event loop's clock when it has to be done."""
+    """Deadline on the event loop's clock."""
     most_bytes: int
     share: Share
-    """What it spends of the bytes for all pages."""
+    """Its share of the bytes for all pages."""
     gate: Gate = lambda _: nullcontext()
     types: tuple[str, ...] = READABLE
     """Content types; empty: any."""
@@ -55,16 +55,16 @@ class Fetched(NamedTuple):
     """The body of one URL."""
 
     url: str
-    """Where the redirects ended."""
+    """The URL after redirects."""
     content_type: str
-    """As the server names it, with parameters; guessed from the body when it names none."""
+    """From the server, with parameters; guessed from the body if missing."""
     body: bytes
 
 
 class FetchError(PageError):
-    """One request failed; `status` is what the server answered, if it did.
+    """One request failed; `status` is the status of the answer, if any.
 
-    `passes` says that a second request may succeed, `after` in how many seconds, if that is known.
+    `passes` is whether a second request may succeed, `after` the seconds to wait, if known.
     """
 
     def __init__(  # noqa: PLR0913
@@ -84,11 +84,11 @@ class FetchError(PageError):
 class Fetcher:
     """Fetch URLs through a transport, without cookies, proxies or credentials.
 
-    The transport is used directly: a client of httpx would keep cookies and read redirects itself.
+    The transport is used directly, because an httpx client would keep cookies and follow redirects.
 
     Args:
         transport: Normally a `crag.web.transport.GuardedTransport`.
-        longest_wait: Seconds before a second attempt, at most, unless the server asks for more.
+        longest_wait: Most seconds before a second attempt, unless the server asks for more.
     """
 
     def __init__(self, transport: httpx.AsyncBaseTransport, *, longest_wait: float = 1.0) -> None:
@@ -96,10 +96,10 @@ class Fetcher:
         self._pause = wait_random_exponential(multiplier=longest_wait / 2, max=longest_wait)
 
     async def fetch(self, url: str, terms: Terms) -> Fetched:
-        """Return what `url` leads to after at most five redirects, each checked as a new URL.
+        """Fetch `url` after at most five redirects, each checked like a new URL.
 
         Raises:
-            PageError: With the problem; nothing else is raised for what a server does.
+            PageError: For any failure of the server.
         """
         try:
             async with asyncio.timeout_at(terms.until):
@@ -115,7 +115,7 @@ class Fetcher:
             if isinstance(answer, Fetched):
                 return answer
             if answer.url in seen:
-                raise PageError(url, "refused", "its redirects go round in a circle")
+                raise PageError(url, "refused", "its redirects go in a circle")
             target = answer
         raise PageError(url, "refused", f"more than {MOST_REDIRECTS} redirects")
 
@@ -145,7 +145,7 @@ class Fetcher:
 
 
 async def _answer(response: httpx.Response, target: Target, terms: Terms) -> Fetched | Target:
-    """Return the body, or where to go instead."""
+    """Return the body, or the target of a redirect."""
     location = response.headers.get("location")
     if response.status_code in _REDIRECTS and location is not None:
         return redirected(target, location)
@@ -167,7 +167,7 @@ def _status_error(response: httpx.Response, url: str) -> FetchError:
 
 
 def _can_heal(error: BaseException, until: float) -> bool:
-    """Say whether a second request may succeed, and in time."""
+    """Return whether a second request may succeed in time."""
     if not isinstance(error, FetchError) or not error.passes:
         return False
     return asyncio.get_running_loop().time() + (error.after or 0.0) < until
@@ -175,7 +175,7 @@ def _can_heal(error: BaseException, until: float) -> bool:
 
 @contextmanager
 def _as_page_errors(url: str) -> Iterator[None]:
-    """Translate what httpx raises."""
+    """Translate the exceptions of httpx."""
     try:
         yield
     except httpx.InvalidURL as error:

@@ -1,8 +1,8 @@
-"""The guard at the connection: what is connected to is the very address that was checked.
+"""The guard: connect only to addresses that were checked.
 
-A check before the request could be cheated by a name that resolves differently a moment later. Here
-the name is resolved once, all of its addresses are checked, and the connection goes to one of them.
-TLS and the Host header keep the name.
+A check before the request could be bypassed by a name that resolves differently a moment later.
+Here the name is resolved once, all of its addresses are checked, and the connection goes to one of
+them. TLS and the Host header keep the name.
 """
 
 import socket
@@ -17,9 +17,9 @@ from crag.runtime.threads import in_thread
 from crag.web.addresses import refusal_of_address, refusal_of_host
 
 MOST_ADDRESSES = 3
-"""Addresses of one name that are tried, one after another."""
+"""Most addresses of one name to try, one after another."""
 CONNECT_SECONDS = 4.0
-"""For one attempt to connect to one address."""
+"""Seconds for one attempt to connect to one address."""
 
 
 class Resolver(Protocol):
@@ -31,14 +31,14 @@ class Resolver(Protocol):
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Ask the operating system for the addresses of a host."""
+    """Resolve a host with the operating system."""
     found = await in_thread(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 def plain_connector() -> httpcore.AsyncNetworkBackend:
-    """Return what opens connections unless another one is given; it checks nothing."""
-    # httpcore defines the class twice, for where anyio is missing; httpx brings it.
+    """Return the default network backend, which checks nothing."""
+    # httpcore defines the class twice, in case anyio is missing; httpx installs it.
     return cast("httpcore.AsyncNetworkBackend", httpcore.AnyIOBackend())
 
 
@@ -46,7 +46,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
     """Connect to public addresses only.
 
     Raises:
-        PageError: `refused`, from `connect_tcp`, before anything was connected to.
+        PageError: `refused`, from `connect_tcp`, before any connection is made.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to the first of the host's addresses that answers, if all of them may be."""
+        """Connect to the first of the host's addresses that answers, if all of them are allowed."""
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
         seconds = CONNECT_SECONDS if timeout is None else min(timeout, CONNECT_SECONDS)
         for address in (await self._addresses(host, port))[:MOST_ADDRESSES]:
@@ -86,15 +86,15 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109, ARG002
         socket_options: Iterable[Any] | None = None,  # noqa: ARG002
     ) -> httpcore.AsyncNetworkStream:
-        """Refuse: nothing on the web is a Unix socket."""
+        """Refuse Unix sockets."""
         raise PageError(path, "refused", "not fetched: it is a Unix socket")
 
     async def sleep(self, seconds: float) -> None:
-        """Wait as the connector does."""
+        """Sleep with the connector."""
         await self._connector.sleep(seconds)
 
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
-        """Resolve and check; one address that is refused refuses the host."""
+        """Resolve and check the host; one refused address refuses the host."""
         if reason := refusal_of_host(host, allow_loopback=self._allow_loopback):
             raise PageError(host, "refused", f"not fetched: {reason}")
         try:

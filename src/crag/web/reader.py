@@ -1,4 +1,4 @@
-"""Read web pages over HTTP, guarded, as a `PageReader`."""
+"""A `PageReader` over guarded HTTP."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -18,20 +18,19 @@ if TYPE_CHECKING:
 
 
 class HttpPageReader:
-    """Fetch pages at the same time and transcribe them; a page that fails says in which way.
+    """Fetch pages concurrently and transcribe them; a page that fails has its problem.
 
-    Each call has connections of its own, so that any thread and any event loop may call.
+    Each call has its own connections, so any thread and any event loop can call it.
 
     Args:
         allow_loopback: Also read sites on this machine (127.0.0.0/8, ::1). Other private addresses
             are never read.
-        cache: File that keeps pages for `ReadingLimits.cache_hours`; None: nothing is kept.
-        resolver: Finds the addresses of hosts in the place of the operating system.
-        connector: Opens connections in the place of httpcore.
-        transcribe: Turns a body into paragraphs in the place of `crag.web.transcribe`.
-        longest_wait: Seconds before a request is tried again, at most, unless the site asks for
-            more and there is time.
-        robots_seconds: How long a site's robots.txt is waited for.
+        cache: File that caches pages for `ReadingLimits.cache_hours`; None: no cache.
+        resolver: Resolves hosts instead of the operating system.
+        connector: Opens connections instead of httpcore.
+        transcribe: Turns a body into paragraphs instead of `crag.web.transcribe`.
+        longest_wait: Most seconds before a retry, unless the site asks for more and there is time.
+        robots_seconds: Most seconds to wait for a site's robots.txt.
     """
 
     def __init__(  # noqa: PLR0913
@@ -61,7 +60,7 @@ class HttpPageReader:
     async def aread(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
         """Do the same without blocking the event loop.
 
-        Two spellings of one URL are fetched once; the bytes are told with the first.
+        Two spellings of one URL are fetched once; the first one reports the bytes.
         """
         visit = await in_thread(self._visit, limits)
         first: dict[str, str] = {}
@@ -77,7 +76,7 @@ class HttpPageReader:
 
     @cached_property
     def _tools(self) -> "Tools":
-        """Made for the first pages, before their time counts: what reads them loads slowly."""
+        """Loaded before the time for the first pages starts, because the parsers load slowly."""
         from crag.web.cache import PageCache
         from crag.web.robots import Robots
         from crag.web.visit import Tools
@@ -89,7 +88,7 @@ class HttpPageReader:
 
 
 def _for_each(urls: Sequence[str], pages: dict[str, Page]) -> Iterator[Page]:
-    """Tell the bytes of a page once, however often it was asked for."""
+    """Report the bytes of a page once, however often it was requested."""
     for url in urls:
         page = pages[canonical(url)]
         pages[canonical(url)] = page._replace(fetched_bytes=0)

@@ -1,4 +1,4 @@
-"""Read the replies of search services, which may hold anything."""
+"""Parse the replies of search services defensively."""
 
 import html
 import re
@@ -15,10 +15,10 @@ _LONGEST = 20_000
 
 
 def objects(value: object) -> list[Mapping[str, Any]]:
-    """Return the objects of a list; null is an empty list, and what is no object is left out.
+    """Return the objects of a list; null is an empty list, and other items are skipped.
 
     Raises:
-        TypeError: it is no list.
+        TypeError: it is not a list.
     """
     if value is None:
         return []
@@ -28,14 +28,14 @@ def objects(value: object) -> list[Mapping[str, Any]]:
 
 
 def text(value: object) -> str:
-    """Return a text as it is, and nothing for null or any other kind of value."""
+    """Return a text unchanged, and an empty one for null or any other type."""
     return value if isinstance(value, str) else ""
 
 
 def plain(value: object) -> str:
-    """Return a text on one line without HTML tags and entities; what is no text is empty.
+    """Return a text on one line without HTML tags and entities; other types give an empty text.
 
-    Only the names of HTML's own elements count as tags, so that `List<int>` stays.
+    Only names of HTML elements count as tags, so `List<int>` is kept.
     """
     stripped = _TAG.sub(lambda tag: "" if tag[1] else " ", text(value)[:_LONGEST])
     return " ".join(html.unescape(stripped).split())

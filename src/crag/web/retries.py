@@ -1,4 +1,4 @@
-"""Try a search again: only what may pass, a few times, and no sooner than the service asks."""
+"""Retry a search: temporary failures only, a few times, after the wait the service asks for."""
 
 import re
 from collections.abc import Callable
@@ -17,16 +17,16 @@ from tenacity import (
 from crag.errors import SearchError, SearchProblem
 
 ATTEMPTS = 3
-"""Requests in all for one search, as in the official code."""
+"""Most requests for one search, as in the official code."""
 LONGEST_WAIT = 8.0
-"""Seconds between two requests; a service that asks for more is not asked again."""
+"""Most seconds between two requests; there is no retry if the service asks for more."""
 _SECONDS = re.compile(r"[0-9]{1,9}")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
 class PassingSearchError(SearchError):
-    """A failure that may pass; `wait` is the time in seconds that the service asked for, if any."""
+    """A temporary failure; `wait` is the time in seconds that the service asked for, if any."""
 
     def __init__(
         self, provider: str, problem: SearchProblem, message: str, wait: float | None = None
@@ -37,11 +37,11 @@ class PassingSearchError(SearchError):
 
 
 def patiently(longest_wait: float) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Return a decorator that tries again, with backoff and jitter, what may pass.
+    """Return a decorator that retries temporary failures, with backoff and jitter.
 
-    Sync and async functions alike. There are at most `ATTEMPTS` requests in all and `longest_wait`
-    seconds between two of them. A service that names a time is given that time, and is not asked
-    again when it is longer.
+    It works on sync and async functions. There are at most `ATTEMPTS` requests and `longest_wait`
+    seconds between two of them. If the service names a time to wait, that time is used; if it is
+    longer, there is no retry.
     """
     jitter = wait_random_exponential(multiplier=0.5, max=longest_wait)
 

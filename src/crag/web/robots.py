@@ -1,4 +1,4 @@
-"""Manners towards sites: what their robots.txt forbids, and few pages at once."""
+"""Politeness towards sites: robots.txt, and few concurrent requests."""
 
 import asyncio
 from collections import defaultdict
@@ -16,17 +16,17 @@ from crag.web.addresses import Target
 from crag.web.cache import PageCache
 
 ROBOT = "crag"
-"""The name that a robots.txt calls us by."""
+"""Our user agent in robots.txt."""
 SECONDS = 2.0
-"""For fetching and reading one robots.txt."""
+"""Seconds to fetch and parse one robots.txt."""
 MOST_BYTES = 512 * 1024
-"""Of one robots.txt; the standard asks for at least 500 KiB."""
+"""Most bytes of one robots.txt; the standard requires at least 500 KiB."""
 _HOURS = 24.0
 MOST_SITES = 1000
-"""Whose rules are kept in memory."""
+"""Sites whose rules are kept in memory."""
 
 FetchText = Callable[[str], Awaitable[str | None]]
-"""Returns the text at a URL, "" if the site has none, None if that could not be found out."""
+"""Returns the text at a URL, "" if the site has none, None if the request failed."""
 
 
 class _Known(NamedTuple):
@@ -35,12 +35,12 @@ class _Known(NamedTuple):
 
 
 class Robots:
-    """Remember the rules of sites, in memory for a day and in the cache for as long as it says.
+    """Keep the rules of sites, in memory for a day and in the cache for its own time.
 
-    A site without robots.txt (4xx) allows everything. So does one whose robots.txt cannot be had
-    (5xx, no connection, too slow, too large): unlike a crawler, which would come back later,
-    a question has to be answered now, with at most a few pages of a site. Such a page waits two
-    seconds for it, no longer.
+    A site without robots.txt (4xx) allows everything. So does one whose robots.txt cannot be
+    fetched (5xx, no connection, too slow, too large): unlike a crawler, which can come back later,
+    a question needs its answer now, with at most a few pages of a site. Such a page waits for two
+    seconds at most.
     """
 
     def __init__(self, cache: PageCache | None = None, *, seconds: float = SECONDS) -> None:
@@ -52,9 +52,9 @@ class Robots:
         return len(self._known)
 
     async def allows(self, target: Target, hours: float, fetch: FetchText) -> bool:
-        """Say whether the site allows us to read `target`; `hours` is the age the cache may have.
+        """Return whether the site allows us to read `target`; `hours` limits the age of the cache.
 
-        Raises nothing for what the site does.
+        Never raises because of the site.
         """
         known = self._known.get(target.origin)
         if known is None or monotonic() - known.since > _HOURS * 3600:
@@ -66,7 +66,7 @@ class Robots:
         try:
             async with asyncio.timeout(self.seconds):
                 text = await self._text(target, hours, fetch)
-                # In a thread, because hostile rules take long: each name times each rule.
+                # In a thread, because hostile rules take long to match.
                 return await in_thread(Protego.parse, text or "")
         except TimeoutError:
             return Protego.parse("")
@@ -89,13 +89,13 @@ class Robots:
 
 
 class Manners:
-    """The gate of one call: asks robots.txt, and lets few requests of a site through at once.
+    """The gate of one call: checks robots.txt, and limits concurrent requests to a site.
 
     Args:
-        robots: The rules, shared between calls; None: nobody asks.
+        robots: The rules, shared between calls; None: no check.
         fetch: Fetches a robots.txt.
-        hours: Age up to which a kept robots.txt serves.
-        at_once: Requests of one host and port at the same time.
+        hours: Hours for which a cached robots.txt is used.
+        at_once: Concurrent requests to one host and port.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Manners:
             yield
 
     async def _allowed(self, robots: Robots, target: Target) -> bool:
-        async with self._asking[target.origin]:  # One page asks, the others of the site wait.
+        async with self._asking[target.origin]:  # One page fetches it, the others of the site wait.
             return await robots.allows(target, self._hours, self._fetch)
 
 

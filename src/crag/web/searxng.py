@@ -1,4 +1,4 @@
-"""SearXNG, the metasearch engine on a server of one's own, as a `WebSearcher`."""
+"""SearXNG, a self-hosted metasearch engine, as a `WebSearcher`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from crag.web.service import JsonService
 _PROVIDER = "SearXNG"
 _REFUSED = (
     "the server refused to reply in JSON (HTTP 403): allow it in the server's settings.yml, under "
-    "`search`, with `formats: [html, json]`, and start the server again"
+    "`search`, with `formats: [html, json]`, and restart the server"
 )
 
 
@@ -21,7 +21,7 @@ class SearxngSearcher:
     """Search through a SearXNG server, whose settings.yml must allow replies in JSON.
 
     Raises:
-        SearchError: from `search` and `asearch`, when no result came; `problem` says why.
+        SearchError: `search` or `asearch` failed; `problem` says why.
     """
 
     longest_query: int = 1000
@@ -77,7 +77,7 @@ def _hits(reply: Mapping[str, Any]) -> list[Hit]:
 
 
 def _silent(engines: object) -> str:
-    """Return the engines that failed, with the reason where the server names one."""
+    """Return the engines that failed, with the reason if the server names one."""
     listed = engines if isinstance(engines, list) else []
     pairs = (entry if isinstance(entry, list) else [entry] for entry in listed[:5])
     return ", ".join(": ".join(plain(part)[:60] for part in pair[:2]) for pair in pairs)

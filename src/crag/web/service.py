@@ -29,12 +29,12 @@ LARGEST_REPLY = 5_000_000
 
 
 class JsonService:
-    """Ask one address and read its replies; redirects are not followed.
+    """Call one address and read its replies; redirects are not followed.
 
-    `refused` is what a user is told when the service answers with status 403.
+    `refused` is the message to the user if the service answers with status 403.
 
     Raises:
-        SearchError: from `get` and `aget`, when no JSON object came.
+        SearchError: `get` or `aget` did not receive a JSON object.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class JsonService:
         self._options: dict[str, Any] = {"timeout": timeout, "headers": headers}
 
     def get(self, parameters: Mapping[str, str]) -> dict[str, Any]:
-        """Return the JSON object that the service answers with."""
+        """Return the JSON object of the reply."""
         import httpx
 
         body, end = bytearray(), time.monotonic() + self._timeout
@@ -105,7 +105,7 @@ class JsonService:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Translate what the HTTP library raises."""
+        """Translate the exceptions of the HTTP library."""
         import httpx
 
         try:
@@ -127,7 +127,7 @@ def certificates() -> ssl.SSLContext:
 
 
 def user_agent(contact: str = "") -> str:
-    """Return who asks, in the form that Wikimedia's policy asks for: name, version, contact."""
+    """Return the user agent that Wikimedia's policy requires: name, version, contact."""
     import httpx
 
     written = "".join(c for c in contact if c.isascii() and c.isprintable() and c not in "()")

@@ -34,13 +34,13 @@ _MOST_RESULTS = 20
 class TavilySearcher:
     """Search through Tavily with the user's key; keyless access is never used.
 
-    A rate limit, a server error and a timeout are tried again with backoff and jitter, at most
-    three requests in all; an invalid key and a spent plan are not. The key goes to `base_url` and
+    Rate limits, server errors and timeouts are retried with backoff and jitter, with at most three
+    requests in total; an invalid key and a spent plan are not. The key goes to `base_url` and
     nowhere else: redirects are not followed. With `raw_content` the service also returns the text
     of each page, which saves fetching it.
 
     Raises:
-        SearchError: from `search` and `asearch`, when no result came; `problem` says why.
+        SearchError: `search` or `asearch` failed; `problem` says why.
     """
 
     longest_query: int = 400
@@ -64,7 +64,7 @@ class TavilySearcher:
         self._search, self._asearch = again(self._request), again(self._arequest)
 
     def __repr__(self) -> str:
-        return f"TavilySearcher({shown(self._address)!r})"  # The key stays out of logs.
+        return f"TavilySearcher({shown(self._address)!r})"  # Keep the key out of logs.
 
     def search(self, query: str, limit: int) -> list[Hit]:
         """Return at most `limit` hits, best first."""
@@ -106,7 +106,7 @@ class TavilySearcher:
 
     @contextmanager
     def _failures(self) -> Iterator["_Seen"]:
-        """Translate what the client and its two HTTP libraries raise."""
+        """Translate the exceptions of the client and its two HTTP libraries."""
         import httpx
         import requests
         from tavily import errors
@@ -132,7 +132,7 @@ class TavilySearcher:
             raise failure_of(_PROVIDER, seen.status, seen.wait) from error
         except (httpx.ConnectError, httpx.InvalidURL, requests.ConnectionError) as error:
             raise unreachable(_PROVIDER, self._address) from error
-        # The client itself trips over a reply that is JSON of another form.
+        # The client fails on JSON of another form.
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise unreadable(_PROVIDER) from error
         except (httpx.HTTPError, requests.RequestException) as error:
@@ -140,7 +140,7 @@ class TavilySearcher:
 
 
 class _Seen:
-    """Keep what the client's exceptions do not carry on: status and Retry-After."""
+    """Record the status and Retry-After, which the client's exceptions do not have."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -166,7 +166,7 @@ def _hits(reply: Mapping[str, Any]) -> list[Hit]:
 
 
 def _words(error: Exception) -> str:
-    """Return what the service said, short enough for a message."""
+    """Return the service's message, shortened."""
     return plain(str(error))[:200] or "no reason given"
 
 

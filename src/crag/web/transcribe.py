@@ -13,9 +13,9 @@ from crag.text.pdf import read_pdf
 from crag.text.sentences import sentences_of
 
 MOST_PARAGRAPHS = 400
-"""What follows them is left out."""
+"""Everything after them is dropped."""
 LONGEST_PARAGRAPH = 1_600
-"""Characters, about 250 English words; a longer one is cut at sentence ends."""
+"""Characters, about 250 English words; a longer one is split at sentence ends."""
 LONGEST_TITLE = 300
 MOST_PDF_PAGES = 100
 """Later pages of a PDF are not read."""
@@ -37,16 +37,16 @@ _UNSPECIFIC = ("", "application/octet-stream", "binary/octet-stream")
 
 
 class Transcript(NamedTuple):
-    """What a page says."""
+    """The title and paragraphs of a page."""
 
     title: str
-    """On one line; empty where the page names none."""
+    """On one line; empty if the page has none."""
     paragraphs: tuple[str, ...]
-    """In the order of the page, each on one line, without the title, no two alike."""
+    """In the order of the page, each on one line, without the title or duplicates."""
 
 
 def can_transcribe(content_type: str) -> bool:
-    """Say whether a body of this type may hold what `transcribe` reads, as a fetcher asks first."""
+    """Return whether `transcribe` may be able to read a body of this type, before it is fetched."""
     name = _media_type(content_type)
     return name in _KINDS or name in _UNSPECIFIC
 
@@ -54,16 +54,16 @@ def can_transcribe(content_type: str) -> bool:
 def transcribe(body: bytes, content_type: str, url: str) -> Transcript:
     """Return the title and the paragraphs of a page.
 
-    `content_type` is the HTTP header, `url` serves messages and titles. Reads HTML, PDF, plain text
-    and Markdown. The text is as the page has it: what shows it or gives it to a model neutralises
-    it first (`crag.text.untrusted`).
+    `content_type` is the HTTP header; `url` is used in messages and titles. Reads HTML, PDF, plain
+    text and Markdown. The text is not neutralised: do that before you show it or pass it to a model
+    (`crag.text.untrusted`).
 
     Raises:
         PageError: the content type is not one of these, the body is damaged, or it has no text.
     """
     kind = _kind(body, content_type)
     if kind is None:
-        raise PageError(url, "content_type", f"{_media_type(content_type)!r} is not a text")
+        raise PageError(url, "content_type", f"{_media_type(content_type)!r} is not text")
     try:
         title, found = _read(kind, body, content_type, url)
     except ContentError as error:
@@ -104,7 +104,7 @@ def _read(kind: Kind, body: bytes, content_type: str, url: str) -> tuple[str, It
 
 
 def _paragraphs(found: Iterable[str], title: str) -> tuple[str, ...]:
-    """Cut what is too long; leave out what is too short, the title, and what was there before."""
+    """Split long paragraphs; drop short ones, duplicates and the title."""
     seen = {title.casefold()}
     kept: list[str] = []
     for piece in (piece for paragraph in found for piece in _cut(paragraph)):
@@ -117,7 +117,7 @@ def _paragraphs(found: Iterable[str], title: str) -> tuple[str, ...]:
 
 
 def _cut(paragraph: str) -> Iterator[str]:
-    """Return a paragraph in pieces of whole sentences, none longer than `LONGEST_PARAGRAPH`."""
+    """Split a paragraph into whole sentences, none longer than `LONGEST_PARAGRAPH`."""
     if len(paragraph) <= LONGEST_PARAGRAPH:
         yield paragraph
         return

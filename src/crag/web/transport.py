@@ -21,13 +21,13 @@ _HTTPCORE_ERRORS = (
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
-    """Carry requests to public addresses only: HTTP/1.1, no proxy, no cookies, no redirects.
+    """Send requests to public addresses only: HTTP/1.1, no proxy, no cookies, no redirects.
 
     Args:
         allow_loopback: Allow 127.0.0.0/8 and ::1 (tests, sites on the same machine); other private
-            addresses stay refused.
-        resolver: Finds addresses in the place of the operating system.
-        connector: Opens the connections in the place of httpcore's own.
+            addresses are still refused.
+        resolver: Resolves addresses instead of the operating system.
+        connector: Opens the connections instead of httpcore's own backend.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         """Send one request.
 
         Raises:
-            PageError: `refused`, for a URL or an address that may not be fetched.
+            PageError: `refused`, for a URL or an address that must not be fetched.
             httpx.TransportError: As any transport of httpx.
         """
         target_of(str(request.url))
@@ -87,7 +87,7 @@ class _Body(httpx.AsyncByteStream):
 
 @contextmanager
 def _as_httpx_errors() -> Iterator[None]:
-    """Translate: httpx names its errors as httpcore does."""
+    """Translate errors of httpcore, which have the same names in httpx."""
     try:
         yield
     except _HTTPCORE_ERRORS as error:

@@ -1,4 +1,4 @@
-"""One visit to the web: the pages of one question, read at the same time under shared limits."""
+"""One visit to the web: the pages of one question, read concurrently under shared limits."""
 
 import asyncio
 from collections import defaultdict
@@ -25,11 +25,11 @@ _CLIENT_ERRORS = range(400, 500)
 
 
 class Transcribed(Protocol):
-    """What transcribing a page returns."""
+    """The transcript of a page."""
 
     @property
     def title(self) -> str:
-        """The title of the page, or nothing."""
+        """The title of the page; may be empty."""
         ...
 
     @property
@@ -43,7 +43,7 @@ Transcribe = Callable[[bytes, str, str], Transcribed]
 
 
 class Tools(NamedTuple):
-    """What stays the same from visit to visit; `crag.web.reader.HttpPageReader` describes it."""
+    """What all visits share; see `crag.web.reader.HttpPageReader`."""
 
     allow_loopback: bool
     cache: PageCache | None
@@ -75,7 +75,7 @@ class Visit:
         self._shares: defaultdict[str, Share] = defaultdict(lambda: Share(allowance))
 
     async def pages(self, urls: Sequence[str]) -> list[Page]:
-        """Return one page for each of `urls`, which differ, in order; raises nothing."""
+        """Return one page for each of the distinct `urls`, in order; never raises."""
         tasks: list[asyncio.Task[Page]] = []
         seconds = self._limits.seconds
         async with self._transport:
@@ -102,7 +102,7 @@ class Visit:
         return page._replace(problem="unreadable", detail=detail)
 
     async def _kept(self, url: str) -> Page | None:
-        """Return the page from the cache; one that may not be fetched is not served either.
+        """Return the page from the cache, unless fetching it is refused.
 
         Raises:
             PageError: `refused`.
@@ -143,7 +143,7 @@ class Visit:
             await in_thread(self._tools.cache.put, canonical(url), value, hours)
 
     async def _robots_text(self, url: str) -> str | None:
-        """Fetch a robots.txt, which counts for no page."""
+        """Fetch a robots.txt, outside the budget for pages."""
         until = asyncio.get_running_loop().time() + self._tools.robots.seconds
         terms = Terms(until, MOST_BYTES, Share(Allowance(MOST_BYTES)), types=(), attempts=1)
         try:

@@ -14,8 +14,8 @@ from crag.web.service import JsonService
 _PROVIDER = "Wikipedia"
 _LANGUAGE = re.compile(r"[a-z]{2,12}(-[a-z]{2,12}){0,3}")
 _REFUSED = (
-    "the wiki refused the request (HTTP 403): Wikimedia's policy wants to know whom to write to; "
-    "set CRAG_CONTACT to an e-mail address or a URL of yours"
+    "the wiki refused the request (HTTP 403): Wikimedia's policy requires a contact; "
+    "set CRAG_CONTACT to your e-mail address or URL"
 )
 _MOST_EXTRACTS = 20
 _INTRODUCTION = 1200
@@ -23,14 +23,14 @@ _BUSY = re.compile(r"internal_api_error|maxlag|readonly|.*(backend-error|too-bus
 
 
 class WikipediaSearcher:
-    """Search one Wikipedia through its own interface, api.php.
+    """Search one Wikipedia through its API, api.php.
 
-    The snippet of a hit is the introduction of its article, up to 1,200 characters, or what the
-    search itself shows of it. One request cannot bring more: MediaWiki returns the whole text of
-    one page only, so the page reader fetches the articles.
+    The snippet of a hit is the introduction of its article, up to 1,200 characters, or the snippet
+    of the search. MediaWiki returns the whole text of only one page per request, so the page reader
+    fetches the articles.
 
     Raises:
-        SearchError: from `search` and `asearch`, when no result came; `problem` says why.
+        SearchError: `search` or `asearch` failed; `problem` says why.
     """
 
     longest_query: int = 300
@@ -94,7 +94,7 @@ class WikipediaSearcher:
 
 
 def _hits(reply: Mapping[str, Any]) -> list[Hit]:
-    """Read the pages, which come in any order, by their rank."""
+    """Read the pages, which come in any order, sorted by rank."""
     if reply.get("error"):
         raise _failure(reply["error"])
     try:
@@ -118,7 +118,7 @@ def _rank(page: Mapping[str, Any]) -> float:
 
 
 def _failure(error: object) -> SearchError:
-    """Return the error that MediaWiki reports with the status of a success."""
+    """Return the error that MediaWiki reports with a success status."""
     said = error if isinstance(error, Mapping) else {}
     code, detail = text(said.get("code")), plain(said.get("info"))[:200]
     message = f"{detail or 'the search failed'} ({code or 'no code'})"

@@ -62,5 +62,5 @@ def test_a_truncated_document_is_an_error(write: Write, asqa_item: dict[str, Any
 def test_a_document_without_a_list_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "asqa.json"
     path.write_text('{"items": []}', encoding="utf-8")
-    with pytest.raises(DataError, match="it must hold a list of items"):
+    with pytest.raises(DataError, match="it must contain a list of items"):
         load_examples(path, "asqa", format="alce")

@@ -66,7 +66,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_single_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="name it, not its folder"):
+    with pytest.raises(DataError, match="give it, not its folder"):
         load_examples(tmp_path, "qa", format="ours")
 
 

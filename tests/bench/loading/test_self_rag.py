@@ -94,7 +94,7 @@ def test_three_and_five_options_are_kept_and_counted(write: Write, arc_row: dict
         ({"answerKey": "E"}, "the answer key 'E' is not among the labels"),
         ({"answerKey": "2"}, "the answer key '2' is not among the labels"),
         ({"answerKey": None}, "'answerKey' is missing"),
-        ({"choices": {"label": ["A", "A", "B"], "text": ["x", "y", "z"]}}, "a label of its own"),
+        ({"choices": {"label": ["A", "A", "B"], "text": ["x", "y", "z"]}}, "its own label"),
         ({"choices": {"label": ["A", "B"], "text": ["x"]}}, "2 labels cannot belong to 1 options"),
         ({"choices": {"label": "AB", "text": ["x"]}}, "must hold two lists"),
         ({"choices": ["x"]}, "'choices' is missing"),
@@ -180,12 +180,12 @@ def test_duplicates_are_refused_but_namesakes_are_not(
 def test_a_file_of_another_task_is_an_error(
     write: Write, popqa_rows: list[dict[str, Any]], task: TaskName
 ) -> None:
-    with pytest.raises(DataError, match=f"a row of the task 'popqa', not of '{task}'"):
+    with pytest.raises(DataError, match=f"a row of the task 'popqa', not '{task}'"):
         load_examples(write(popqa_rows), task)
 
 
 def test_arc_is_no_open_question(write: Write, arc_row: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match="a row of the task 'arc', not of 'qa'"):
+    with pytest.raises(DataError, match="a row of the task 'arc', not 'qa'"):
         load_examples(write([arc_row]), "qa")
 
 

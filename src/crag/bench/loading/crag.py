@@ -2,7 +2,7 @@
 
 A folder such as ``data/arc_challenge`` holds `sources` (a question in each line), `choices`,
 `retrieved_psgs` and ``ref/{correct,incorrect,ambiguous}``. It has no answers: put Self-RAG's
-evaluation file of the same task beside `sources`, and it is joined by question. Its other files,
+evaluation file of the same task next to `sources` to join it by question. Its other files,
 ``question [SEP] passage`` line by line, are read by `crag.bench.loading.crag_pairs`.
 """
 
@@ -23,7 +23,7 @@ _NOTHING = Loaded([], [], [])
 
 
 def read(path: Path, task: TaskName) -> Loaded:
-    """Read a folder of the repository; every file is aligned with the questions or the run stops.
+    """Read a folder of the repository; every file must align with the questions.
 
     Raises:
         DataError: a file is missing, unreadable, or belongs to other questions.
@@ -73,7 +73,7 @@ def _examples(  # noqa: PLR0913, PLR0917 - the files of one folder
 def _joined(
     question: str, place: int, task: TaskName, waiting: dict[str, deque[Example]] | None
 ) -> Example:
-    """Return the example of the evaluation file, or a plain one where there is no such file."""
+    """Return the example of the evaluation file, or a plain one without such a file."""
     if not question:
         raise UnusableRowError("the question is empty")
     if waiting is None:
@@ -86,7 +86,7 @@ def _joined(
 
 
 def _by_question(examples: Sequence[Example]) -> dict[str, deque[Example]]:
-    """Group by the question as `sources` writes it: on one line; biographies ask who it is."""
+    """Group by the question as in `sources`: on one line, and as "who is" for biographies."""
     groups: dict[str, deque[Example]] = {}
     for example in examples:
         topic = example.extra.get("topic")
