@@ -149,7 +149,9 @@ def test_the_data_may_say_the_ideal_action(tmp_path: Path) -> None:
     assert by_cost.precision.of == 20
 
 
-@pytest.mark.parametrize(("last", "problem"), [("maybe", "no action"), (None, "some have none")])
+@pytest.mark.parametrize(
+    ("last", "problem"), [("maybe", "not an action"), (None, "some have none")]
+)
 def test_an_action_must_be_one_and_said_of_all(tmp_path: Path, last: str, problem: str) -> None:
     path = sets_with_actions(tmp_path / "sets.jsonl", last)
     with pytest.raises(DataError, match=problem):
