@@ -71,7 +71,7 @@ def passage_block(passage: Passage) -> str:
 
 
 def _choices(choices: Mapping[str, str]) -> str:
-    """Write four options; none where they stand in the question already."""
+    """Write four options; none if the question contains them already."""
     if not choices:
         return ""
     lettered = {_letter(label): text for label, text in choices.items()}
