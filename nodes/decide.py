@@ -34,7 +34,7 @@ class DecideUpdate(TypedDict):
 
     thresholds: None
     action: None
-    """Nothing is left of an earlier grading: this question may do without."""
+    """Cleared of an earlier question: this one may need no grading."""
     approximation: str
     choices: list[Choice]
     passages: list[OfferedPassage]
@@ -46,13 +46,13 @@ class DecideUpdate(TypedDict):
 
 
 class Decide:
-    """Read the question, and retrieve if the model wants to (Self-RAG, Sec. 3.3 and Appendix A.3).
+    """Read the question, and let the model decide (Self-RAG, Sec. 3.3 and Appendix A.3).
 
-    A model that fails retrieves. Where documents are not graded, `grades` is off.
+    If the model fails, the graph retrieves. `grades`: the graph grades its documents.
 
     Raises:
         QuestionError: the input holds no usable question.
-        SettingsError: the poster's rule is wanted where documents are not graded.
+        SettingsError: the poster's rule in a graph that does not grade documents.
     """
 
     def __init__(self, backend: ReflectionBackend, *, grades: bool) -> None:

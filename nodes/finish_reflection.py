@@ -1,4 +1,4 @@
-"""Conclude what was reflected: an answer with citations, or an abstention."""
+"""Turn the outcome of reflection into an answer with citations, or an abstention."""
 
 from collections.abc import Sequence
 
@@ -44,12 +44,11 @@ class FinishReflection:
     """Turn the outcome into the answer, its citations and events.
 
     Each ``[n]`` cites the strip of a passage that shares most words with the sentence before it.
-    What the model itself calls irrelevant or unsupported is shown without citation and with an
-    event.
+    Text that the model judged irrelevant or unsupported gets an event instead of a citation.
     """
 
     def run(self, state: State, settings: Settings) -> FinishReflectionUpdate:
-        """Write the answer, or that there is none and why."""
+        """Write the answer, or the reason why there is none."""
         reflection = state.get("reflection")
         events = [
             _event(flag) for flag in (reflection["flags"] if reflection else []) if flag in _EVENTS
@@ -69,9 +68,9 @@ class FinishReflection:
 def _cited(
     state: State, reflection: Reflection, chosen: Sequence[Critique], settings: Settings
 ) -> tuple[str, list[Citation], list[str]]:
-    """Return the answer with its numbers, what they mean, and the links that were removed."""
+    """Return the answer with its numbers, their citations, and the links that were removed."""
     places = reflection["cited"]
-    if settings.form != "long":  # Whose citations leave out what is doubted already.
+    if settings.form != "long":  # The long form cites nothing doubtful.
         doubted = {critique["passage"] for critique in chosen if _doubted(critique)}
         places = [place for place in places if place not in doubted]
     passages = [state["passages"][place] for place in places]
@@ -86,7 +85,7 @@ def _cited(
 
 
 def _doubted(critique: Critique) -> str:
-    """Return what the model said against a candidate; empty if nothing."""
+    """Return the model's objection to a candidate; empty if there is none."""
     shares = critique["probabilities"]
     if argmax("relevance", shares.get("relevance")) == IRRELEVANT:
         return f"the passage {critique['title']!r} irrelevant"

@@ -1,4 +1,4 @@
-"""Offer reflection the passages that it is to answer from."""
+"""Prepare the passages that reflection answers from."""
 
 import math
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ class PreparePassagesUpdate(TypedDict):
 class PreparePassages:
     """Offer documents as they are (Self-RAG), or the knowledge made of them (Self-CRAG).
 
-    Knowledge bears the title of its best strip, or that of the first document as in the official
-    code, where it may be the title of something else. Its kinds are offered in the order correct,
-    incorrect, ambiguous; one without any strip is left out. For the poster's rule the documents are
+    Knowledge has the title of its best strip, or that of the first document as in the official
+    code, even if it comes from elsewhere. Its kinds are offered in the order correct, incorrect,
+    ambiguous; one without any strip is left out. For the poster's rule the documents are
     offered with the evaluator's grades.
     """
 

@@ -151,16 +151,16 @@ class Prefix(NamedTuple):
     passage: Passage | None = None
     """The passage of the last segment, which ``[Continue to Use Evidence]`` keeps using."""
     bare_question: str = ""
-    """The question where the instruction holds more than that: a task, or options."""
+    """The question, if the instruction contains more: a task, or options."""
 
     @property
     def question(self) -> str:
-        """What passages are judged for, by a back end that writes after no prompt."""
+        """The question that passages are judged for, by back ends without the tuned prompt."""
         return self.bare_question or self.instruction
 
 
 class Continuation(NamedTuple):
-    """What one candidate is generated after."""
+    """What one candidate continues."""
 
     prefix: Prefix
     passage: Passage | None
@@ -187,7 +187,7 @@ class Candidate(NamedTuple):
     text: str
     """As generated, with reflection tokens, up to but without the Retrieve token that ended it."""
     relevance: Probabilities | None
-    """IsRel at the first generated position, whatever was emitted there; None without passage."""
+    """IsRel at the first generated position, whichever token it is; None without a passage."""
     support: Probabilities | None
     """IsSup where its first token was emitted; None if none was."""
     utility: Probabilities | None
@@ -199,11 +199,11 @@ class Candidate(NamedTuple):
 
 
 class SegmentLimits(NamedTuple):
-    """How far one segment may go."""
+    """Limits of one segment."""
 
     max_tokens: int = 100
     whole_answer: bool = False
-    """Go on over Retrieve tokens to the end: short form, where the answer is one candidate."""
+    """Do not stop at Retrieve tokens: in short form the answer is one candidate."""
 
 
 @runtime_checkable
@@ -227,8 +227,8 @@ class ReflectionBackend(Protocol):
     ) -> list[Candidate]:
         """Return one greedy candidate for each continuation, in order, generated in one batch.
 
-        Those of several hypotheses come together, with prefixes that differ; no candidate depends
-        on what else is in its batch.
+        Prefixes differ where several hypotheses share a batch; no candidate depends on the others
+        of its batch.
         """
         ...
 

@@ -30,14 +30,14 @@ GROUPS: Mapping[Group, tuple[str, ...]] = {
 }
 """The tokens of each group whose probabilities are read."""
 TOKENS = (*RETRIEVE, *RELEVANCE, *PARAGRAPH, *UTILITY, *SUPPORT)
-"""All tokens that a reflecting model must know, in the order of the released vocabulary; `PAD`,
-which follows them there, is not needed to reflect."""
+"""All tokens that a reflecting model needs, in the order of the released vocabulary. `PAD`, which
+follows them there, is not needed."""
 
 _ANY = re.compile("|".join(map(re.escape, (*TOKENS, PAD, END))))
 
 
 class Tokenizer(Protocol):
-    """What is asked of a tokenizer; those of transformers have it."""
+    """The method needed of a tokenizer; those of transformers have it."""
 
     def encode(self, text: str, *, add_special_tokens: bool) -> list[int]:
         """Return the ids of `text`."""
@@ -70,6 +70,6 @@ def token_ids(tokenizer: Tokenizer) -> dict[str, int]:
 def without_tokens(text: str) -> str:
     """Delete every reflection token, the pad and the end token; nothing else changes.
 
-    What deleting one token brings together is not read as a token again.
+    Text that deleting a token joins is not deleted again, even if it reads as a token.
     """
     return _ANY.sub("", text)

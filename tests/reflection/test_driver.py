@@ -217,7 +217,7 @@ def test_each_round_of_a_beam_search_is_one_call() -> None:
 
 async def test_a_failure_is_handed_to_the_algorithm() -> None:
     failing = FakeReflection({}, fails_after=0)
-    assert run(surviving(), failing, search).endswith("it was told to fail")
+    assert run(surviving(), failing, search).endswith("it is set to fail")
     assert (await arun(surviving(), failing, asearch)).startswith("went on after")
     with pytest.raises(ModelError):
         run(asking(BATCH), failing, search)

@@ -142,14 +142,14 @@ def test_a_failure_after_a_passage_of_use_ends_it_with_the_best_so_far() -> None
 @pytest.mark.parametrize("grades", [["high", "high"], ["medium"], ["high", "medium"]])
 def test_a_failure_before_that_is_raised(grades: list[Grade]) -> None:
     useless = fake_candidate("A.", relevance=0.1)
-    with pytest.raises(ModelError, match="told to fail"):
+    with pytest.raises(ModelError, match="set to fail"):
         answer(backend_of(useless, fails_after=1), grades)
-    with pytest.raises(ModelError, match="told to fail"):
+    with pytest.raises(ModelError, match="set to fail"):
         answer(backend_of(useless, fails_after=0), grades, ReflectionSettings())
 
 
 def test_a_failing_draft_is_raised_where_it_would_be_the_answer() -> None:
-    with pytest.raises(ModelError, match="told to fail"):
+    with pytest.raises(ModelError, match="set to fail"):
         answer(backend_of(fails_after=0), ["low"], own_knowledge=True)
 
 

@@ -211,7 +211,7 @@ def test_hard_constraints_drop_what_calls_itself_unsupported() -> None:
 
 
 def test_a_failing_back_end_raises() -> None:
-    with pytest.raises(ModelError, match="told to fail"):
+    with pytest.raises(ModelError, match="set to fail"):
         answer(backend_of(fails_after=1), ReflectionSettings())
 
 

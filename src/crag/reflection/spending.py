@@ -1,4 +1,4 @@
-"""What reflection costs: back ends report it, and whoever runs them counts it for one run.
+"""What reflection costs: back ends report it, and the caller of a run counts it.
 
 A back end serves many runs at once, so a count of its own would mix them. A count lives in the
 context of the caller instead, as LangChain's callbacks do.
@@ -35,7 +35,7 @@ _CURRENT: ContextVar[Spending | None] = ContextVar("crag_reflection_spending", d
 def counting() -> Iterator[Spending]:
     """Count what back ends spend in the ``with`` block, in threads and tasks begun there too.
 
-    Of two counts one within the other, the inner one counts.
+    If counts are nested, the inner one receives the cost.
     """
     spending = Spending()
     token = _CURRENT.set(spending)
@@ -46,7 +46,7 @@ def counting() -> Iterator[Spending]:
 
 
 def spend(usage: Usage) -> None:
-    """Report the cost of one call; without effect where nobody counts."""
+    """Report the cost of one call; without effect outside `counting`."""
     spending = _CURRENT.get()
     if spending is not None:
         spending.add(usage)

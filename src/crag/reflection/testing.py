@@ -1,4 +1,4 @@
-"""A reflecting model scripted by tables, for tests of those who build on these graphs."""
+"""A reflecting model scripted by tables, for tests of programs that build on these graphs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -57,8 +57,8 @@ def fake_candidate(  # noqa: PLR0913 - one for each critique
 class FakeReflection:
     """Return the candidates of a table or function, and decisions by what was answered so far.
 
-    What no table knows gets the decision `otherwise`, and an empty candidate. Each call is reported
-    to `crag.reflection.spending`; after `fails_after` of them all others fail.
+    A prefix that no table contains gets the decision `otherwise`, or an empty candidate. Each call
+    is reported to `crag.reflection.spending`; after `fails_after` of them all others fail.
     """
 
     def __init__(
@@ -120,6 +120,6 @@ class FakeReflection:
 
     def _call(self) -> None:
         if self._fails_after is not None and self._calls >= self._fails_after:
-            raise ModelError("fake", "failed", "it was told to fail")
+            raise ModelError("fake", "failed", "it is set to fail")
         self._calls += 1
         spend(Usage(llm_calls=1))

@@ -20,14 +20,14 @@ _ENDINGS: Mapping[str, Ending] = {
 
 
 class Position(NamedTuple):
-    """One generated token, as far as reflection needs to know it."""
+    """One generated token, with what reflection needs of it."""
 
     token: str
     """A reflection token, `END` for whatever token ends the model's texts, empty for any other."""
     log_probability: float
     """Of the token that was generated."""
     seen: Mapping[str, float]
-    """Log-probability of each reflection token that the back end could see here."""
+    """Log-probability of each reflection token that the back end received here."""
 
 
 def length(positions: Sequence[Position], limits: SegmentLimits) -> int:
@@ -46,7 +46,7 @@ def read_candidate(
 ) -> Candidate:
     """Read a candidate from its tokens; `text` is that of the segment's `length` tokens.
 
-    `otherwise` is the ending where no token says how the text ended.
+    `otherwise` is the ending if no token marks one.
     """
     end = length(positions, limits)
     kept = positions[:end]
@@ -103,12 +103,12 @@ def _where_emitted(positions: Sequence[Position], group: Group) -> Probabilities
 
 
 NO_LOG_PROBABILITY = 0.0
-"""Where no language model wrote the text, or its server tells no log-probabilities: every text has
-the sequence score 1, which changes no ranking."""
+"""For text without a language model, or from a server without log-probabilities: the sequence score
+is 1 for every text, which changes no ranking."""
 
 
 def prose(text: str) -> str:
-    """Return a segment's words on one line, in which nothing can pass for a token or a citation."""
+    """Return a segment's words on one line, with nothing that reads as a token or a citation."""
     return " ".join(neutral(text).split())
 
 
@@ -134,5 +134,5 @@ def written(
 
 
 def nothing(relevance: Probabilities | None) -> Candidate:
-    """Return the candidate for which no text was written; its sequence score is 0."""
+    """Return a candidate without text; its sequence score is 0."""
     return Candidate("", relevance, None, None, NO_LOG_PROBABILITY, 0, "end")

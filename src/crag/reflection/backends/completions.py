@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from langchain_openai import OpenAI
 
 TOP = 20
-"""Log-probabilities asked for at each position: what vLLM allows unless told otherwise."""
+"""Log-probabilities asked for at each position: vLLM's default limit."""
 
 TIMEOUT = 60.0
 """Seconds for one request."""
@@ -100,12 +100,12 @@ class CompletionsReflection:
         CompletionsReflection("selfrag/selfrag_llama2_7b", base_url="http://localhost:8000/v1")
 
     All candidates of a retrieval round are one request, whatever their prefixes, and so are all
-    decisions. Of each position the `top` likeliest tokens
-    are seen; a member of a group that is not among them is absent from the probabilities, with a
-    warning in the log where it could matter. On first use the server is asked to echo the tokens,
+    decisions. The server returns the `top` likeliest tokens of each position; a member of a group
+    that is not among them is absent from the probabilities, with a warning in the log if it could
+    change a score. On first use the server is asked to echo the tokens,
     which shows how it names them and that each is a single one; with `tokenizer` (a folder or hub
-    id) they are looked up there instead. A server that names tokens by their strings, as some do,
-    is not asked to stop at Retrieve tokens: what follows them is cut off here.
+    id) they are looked up there instead. Servers that name tokens by their strings cannot
+    stop at Retrieve tokens: the text that follows them is cut off here.
 
     A passage of more than `longest_passage` characters is cut at its end, between words, since the
     server's context is not known; the question never is. Without `api_key` it is taken from
@@ -113,7 +113,7 @@ class CompletionsReflection:
 
     Raises:
         SettingsError: `top` is less than the largest group, 5.
-        ModelError: on use, for whatever fails; it says what to do.
+        ModelError: on use, for any failure; the message says what to do.
     """
 
     approximation = ""
@@ -144,7 +144,7 @@ class CompletionsReflection:
         return f"CompletionsReflection({self._model!r}, {self._client.host!r})"
 
     def load(self) -> None:
-        """Ask the server for the tokens now, so that what is wrong shows before a run.
+        """Ask the server for the tokens now, so that errors show before a run.
 
         Raises:
             ModelError: it cannot be asked, or its model lacks a reflection token.
@@ -238,7 +238,9 @@ class CompletionsReflection:
         return found
 
     def _known_names(self) -> Names:
-        names = self._names or self._looked_up() or self._told(self._client.ask(ECHOED, 1, ECHO))
+        names = (
+            self._names or self._looked_up() or self._names_of(self._client.ask(ECHOED, 1, ECHO))
+        )
         self._names = names
         return names
 
@@ -247,10 +249,10 @@ class CompletionsReflection:
         if names is None and self._tokenizer is not None:
             # Loading a tokenizer may go over the network.
             names = await asyncio.to_thread(self._looked_up)
-        self._names = names or self._told(await self._client.aask(ECHOED, 1, ECHO))
+        self._names = names or self._names_of(await self._client.aask(ECHOED, 1, ECHO))
         return self._names
 
-    def _told(self, echoes: Sequence[Completion]) -> Names:
+    def _names_of(self, echoes: Sequence[Completion]) -> Names:
         return read_names(self._model, [echo.logprobs.tokens for echo in echoes])
 
     def _looked_up(self) -> Names | None:
@@ -389,16 +391,16 @@ def read_completion(model: str, text: object, information: Mapping[str, Any] | N
 
 
 def positions_of(model: str, completion: Completion, names: Names) -> list[Position]:
-    """Return the generated tokens; a reflection token that the server did not list is not seen.
+    """Return the generated tokens; reflection tokens that the server did not list are absent.
 
     Raises:
         ModelError: the server lists fewer tokens at a position than the largest group has.
     """
-    told = completion.logprobs
-    if not len(told.tokens) == len(told.token_logprobs) == len(told.top_logprobs):
+    logs = completion.logprobs
+    if not len(logs.tokens) == len(logs.token_logprobs) == len(logs.top_logprobs):
         problem = "the reply is malformed: its lists of log-probabilities differ in length"
         raise ModelError(model, "failed", problem)
-    listed = max((len(top or {}) for top in told.top_logprobs), default=LARGEST_GROUP)
+    listed = max((len(top or {}) for top in logs.top_logprobs), default=LARGEST_GROUP)
     if listed < LARGEST_GROUP:
         problem = (
             f"the server lists {listed} log-probabilities for each token, but a group of "
@@ -407,7 +409,7 @@ def positions_of(model: str, completion: Completion, names: Names) -> list[Posit
         raise ModelError(model, "failed", problem)
     return [
         _position(token, own, top or {}, names)
-        for token, own, top in zip(told.tokens, told.token_logprobs, told.top_logprobs, strict=True)
+        for token, own, top in zip(logs.tokens, logs.token_logprobs, logs.top_logprobs, strict=True)
     ]
 
 
@@ -442,14 +444,14 @@ def read_names(model: str, echoes: Sequence[Sequence[str]]) -> dict[str, str]:
 
 
 def names_by_number(ids: Mapping[int, str]) -> dict[str, str]:
-    """Return the names for a known tokenizer, by number and for servers that tell strings."""
+    """Return the names for a known tokenizer: by number, and by string, as some servers name."""
     return {f"{AS_ID}{number}": token for number, token in ids.items()} | {
         token: token for token in ids.values()
     }
 
 
 def stop_ids(names: Names, stops: Sequence[str]) -> list[int]:
-    """Return the numbers of the tokens to stop at, as far as the server tells numbers."""
+    """Return the numbers of the tokens to stop at, if the server names tokens by number."""
     return [
         int(name.removeprefix(AS_ID))
         for name, token in names.items()
@@ -467,7 +469,7 @@ def _position(token: str, own: float | None, top: Mapping[str, float], names: Na
 
 
 def _warn_of_unseen(position: Position, least: float) -> None:
-    """Say when a member that is missing may matter: its log-probability is at most `least`."""
+    """Warn if a missing member may matter: its log-probability is at most `least`."""
     for group in GROUPS.values():
         mass = sum(math.exp(position.seen[token]) for token in group if token in position.seen)
         missing = [token for token in group if token not in position.seen]

@@ -64,15 +64,15 @@ class EmbeddedReflection:
     - Text: what the quoter quotes from the passage. Short form takes all of it; a segment of long
       form is the best sentence that was not given yet, and the text ends when none is left.
     - IsRel: the evaluator's score of question and passage (`degrees.degree_of`).
-    - IsSup: certain for sentences that stand in the passage. For any other text it is the share of
+    - IsSup: certain for sentences that occur in the passage. For any other text it is the share of
       its words that the passage holds, times the evaluator's degree with the text as the question.
     - IsUse: the best quotation's score. The quoter scores on the evaluator's scale.
     - The mean log-probability, of which exp is the sequence score: the same degree.
 
     For each prefix the evaluator is asked once for all passages (IsRel) and, since it takes one
     question at a time, once for each different text that is not quoted word by word (IsSup). The
-    quoter is asked once for each passage, and does not report what it asks the evaluator. What is
-    known of a question and a set of passages is not asked again.
+    quoter is asked once for each passage, and does not report what it asks the evaluator. Readings
+    of a question and a set of passages are remembered.
     """
 
     approximation = "IsRel by the evaluator, answers by quotation, IsSup by their words"
@@ -92,7 +92,7 @@ class EmbeddedReflection:
     ) -> list[Candidate]:
         """Quote and judge each passage; without a passage there is no text.
 
-        What is left to say is told from the passages of the same prefix.
+        Whether more is left to say depends on the passages of the same prefix.
 
         Raises:
             ModelError: the quoter failed, or the evaluator judged nothing.
@@ -154,7 +154,7 @@ class EmbeddedReflection:
         return quotations
 
     def _supported(self, drafts: "Sequence[_Draft]") -> list[float]:
-        """Return the degree to which each text is borne out by its passage."""
+        """Return the degree to which each text is supported by its passage."""
         shares = {
             (draft.text, draft.passage): coverage(draft.text, draft.passage)
             for draft in drafts
@@ -192,7 +192,7 @@ class _Reading(NamedTuple):
     quotations: tuple[Quotation, ...]
 
     def after(self, prefix: Prefix) -> "_Reading":
-        """Leave out what the answer says already."""
+        """Leave out quotations that the answer contains already."""
         said = Passage("", without_tokens(prefix.answered))
         fresh = (quoted for quoted in self.quotations if not is_quoted(quoted.text, said))
         return self._replace(quotations=tuple(fresh))
@@ -237,7 +237,7 @@ def _strip(passage: Passage, score: float) -> Strip:
 AT_THRESHOLD = 0.95
 """Degree of a score at the upper threshold; at the lower one it is what this leaves of 1."""
 UNKNOWN_FIGURE = 0.5
-"""The most coverage of a text with a figure that the passage does not hold."""
+"""The most coverage of a text with a figure that is not in the passage."""
 _NARROWEST = 0.2
 """On the evaluator's scale: thresholds closer together, or equal, would make a degree a switch."""
 _STEEPEST = 50.0
@@ -275,27 +275,27 @@ def utility(degree: float) -> Probabilities:
 
 
 def coverage(text: str, passage: Passage) -> float:
-    """Return the share of the words of `text`, in [0, 1], that stand in the passage or its title.
+    """Return the share of the words of `text`, in [0, 1], that occur in the passage or its title.
 
-    Words under four letters do not count unless there are no others. A figure that the passage does
-    not hold caps the share at 0.5, whatever the other words say. A text without words has 0.
+    Words under four letters do not count unless there are no others. A figure that is not in
+    the passage limits the share to 0.5. A text without words has 0.
     """
     known = set(_words(f"{passage.title} {passage.text}"))
     words = _words(without_tokens(text))
-    told = [word for word in words if _tells(word)] or words
-    if not told:
+    counted = [word for word in words if _counts(word)] or words
+    if not counted:
         return 0.0
-    share = sum(word in known for word in told) / len(told)
-    strange = any(_has_digit(word) and word not in known for word in told)
+    share = sum(word in known for word in counted) / len(counted)
+    strange = any(_has_digit(word) and word not in known for word in counted)
     return min(share, UNKNOWN_FIGURE) if strange else share
 
 
 def is_quoted(text: str, passage: Passage) -> bool:
-    """Return whether each sentence of `text` stands in the passage, word by word."""
+    """Return whether each sentence of `text` occurs in the passage, word by word."""
     whole = _run(passage.text)
     sentences = map(_run, sentences_of(without_tokens(text)))
-    told = [sentence for sentence in sentences if sentence.strip()]
-    return bool(told) and all(sentence in whole for sentence in told)
+    counted = [sentence for sentence in sentences if sentence.strip()]
+    return bool(counted) and all(sentence in whole for sentence in counted)
 
 
 def _spread(grades: Sequence[str], degree: float) -> Probabilities:
@@ -315,7 +315,7 @@ def _run(text: str) -> str:
     return f" {' '.join(_words(text))} "
 
 
-def _tells(word: str) -> bool:
+def _counts(word: str) -> bool:
     return len(word) >= _LONG_WORD or _has_digit(word)
 
 

@@ -1,4 +1,4 @@
-"""Probabilities of labels within a JSON reply, where the server tells those of its tokens.
+"""Probabilities of labels within a JSON reply, from the log-probabilities of its tokens.
 
 What OpenAI's protocol calls ``logprobs`` arrives in a message's metadata: each token of the reply
 with its log-probability and, at that position, the likeliest others.
@@ -25,7 +25,7 @@ class Token(NamedTuple):
 
 
 def tokens_of(message: BaseMessage | None) -> list[Token]:
-    """Return the tokens of a reply; none if the server told none, or not in the known form."""
+    """Return the tokens of a reply; none if the server sent none, or in an unknown form."""
     metadata = message.response_metadata.get("logprobs") if message is not None else None
     entries = metadata.get("content") if isinstance(metadata, Mapping) else None
     try:
@@ -39,7 +39,7 @@ def of_labels(
 ) -> dict[str, float] | None:
     """Return the probability of each label of a field, as far as it was seen, or None.
 
-    `labels` maps a label, as it stands in the JSON, to its name in the result. A label is known by
+    `labels` maps a label, as written in the JSON, to its name in the result. A label is known by
     the first token of its value, so no two may begin alike. Quotation marks within a text are
     escaped there, so that it cannot hold a field.
     """
@@ -90,7 +90,7 @@ def _placed(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
 
 
 def _at(tokens: Sequence[Token], position: int) -> Iterator[tuple[str, float]]:
-    """Return what could have stood at a position of the reply: beginnings of values."""
+    """Return the alternatives at a position of the reply: beginnings of values."""
     for start, token in _placed(tokens):
         if start <= position < start + len(token.text):
             before = token.text[: position - start]

@@ -161,7 +161,7 @@ AnyForm = TypeVar("AnyForm", bound=BaseModel)
 def filled(form: type[AnyForm], reply: str) -> AnyForm | None:
     """Read the one JSON object of a reply, or return None if it does not fill in the form.
 
-    What a reasoning model wrote before its reply is passed over, as are fences and courtesies.
+    The thoughts of a reasoning model are ignored, and so are fences and text around the object.
     """
     text = reply.rpartition("</think>")[2]
     try:
@@ -171,7 +171,7 @@ def filled(form: type[AnyForm], reply: str) -> AnyForm | None:
 
 
 class Call(NamedTuple):
-    """What is asked, and the form that the reply fills in."""
+    """The prompt, and the form that the reply fills in."""
 
     form: type[BaseModel]
     messages: list[AnyMessage]
@@ -182,10 +182,9 @@ class Said(NamedTuple):
 
     reply: Reply
     form: BaseModel | None
-    """None where there is nothing to use: the call failed, was refused, or the form is not filled
-    in."""
+    """None if the reply cannot be used: a failure, a refusal, or a form that is not filled in."""
     tokens: list[Token]
-    """Of the reply, where the server tells their log-probabilities."""
+    """Of the reply, if the server sends their log-probabilities."""
 
 
 class PromptedReflection:
@@ -194,12 +193,12 @@ class PromptedReflection:
     The critiques are those of Self-RAG's critic. Each is a field of structured output where the
     model is a LangChain chat model that has it, and of JSON in the reply otherwise, or if
     `structured` is off (for servers that refuse a schema). Probabilities are those that the server
-    tells of its tokens (``ChatOpenAI(logprobs=True, top_logprobs=5)``), and without them 1 and 0;
+    sends for its tokens (``ChatOpenAI(logprobs=True, top_logprobs=5)``), and without them 1 and 0;
     the mean log-probability is then 0.
 
     A passage judged irrelevant has no IsSup. IsUse is given where a text ends the answer, as a
     model with the tokens does. A text of more words than the segment may have tokens is cut; the
-    model itself is not limited, since half a form is none.
+    model itself is not limited, since half a form cannot be read.
 
     At most `concurrency` calls of one round run at a time, whatever their prefixes, and equal ones
     are made once; `crag.reflection.spending` counts each.
@@ -220,7 +219,7 @@ class PromptedReflection:
         self._asker = FormAsker(model, _PROMPTS, concurrency=concurrency, structured=structured)
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
-        """Ask whether to retrieve; at the beginning of an answer "continue" is no choice.
+        """Ask whether to retrieve; at the beginning of an answer "continue" is not offered.
 
         Raises:
             ModelError: a call failed, or its reply is malformed.
@@ -299,7 +298,7 @@ def _form(kind: type[BaseModel], prefix: Prefix, passage: Passage | None) -> _Fo
 
 
 def _material(prefix: Prefix, passage: Passage | None) -> str:
-    """Fence what was written so far and the passage; neither can leave its tags."""
+    """Fence what was written so far and the passage; neither can close its tags."""
     said = cleaned(prefix.answered).replace("<", "‹")
     parts = [f"<written>\n{said}\n</written>"] if said else []
     if passage is not None:
@@ -330,8 +329,8 @@ def _candidate(said: Said, passage: Passage | None, limits: SegmentLimits) -> Ca
     text, is_cut = shortened(prose(form.text), limits)
     ending: Ending = "length" if is_cut else getattr(form, "next", "end")
     critiques = _critiques(said, form, text, ending)
-    told = of_text(said.tokens) if text else None
-    mean, tokens = told or (NO_LOG_PROBABILITY, len(text.split()))
+    sent = of_text(said.tokens) if text else None
+    mean, tokens = sent or (NO_LOG_PROBABILITY, len(text.split()))
     whole = written(text, **critiques._asdict())
     return Candidate(whole, *critiques, mean, tokens, ending)
 
@@ -348,10 +347,10 @@ def _critiques(said: Said, form: Answer | JudgedAnswer, text: str, ending: Endin
 
 
 def _probabilities(said: Said, field: str, names: Mapping[str, str], label: str) -> Probabilities:
-    """Return the probabilities that the server told of a field, or else 1 for its label."""
-    told = of_labels(said.tokens, field, names)
-    if told and names[label] in told:
-        return told
+    """Return the probabilities that the server sent for a field, or else 1 for its label."""
+    sent = of_labels(said.tokens, field, names)
+    if sent and names[label] in sent:
+        return sent
     return {token: float(token == names[label]) for token in names.values()}
 
 
@@ -359,7 +358,7 @@ class FormAsker:
     """Ask a chat model for forms, as structured output where it has that, else as JSON.
 
     At most `concurrency` calls of one batch run at a time. Each is reported to
-    `crag.reflection.spending`. None shows up among the tokens that a graph streams.
+    `crag.reflection.spending`. None of their tokens are streamed by a graph.
 
     Raises:
         SettingsError: `concurrency` is below 1.
@@ -394,7 +393,7 @@ class FormAsker:
         """Ask for several forms at the same time; the order stays.
 
         Raises:
-            ModelError: there is nothing to use in any reply; it tells why for the first one.
+            ModelError: no reply can be used; the message gives the reason for the first one.
         """
         return self._usable(self._each.batch(list(calls), self._config))
 

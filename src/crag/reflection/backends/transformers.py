@@ -137,7 +137,7 @@ class TransformersReflection:
         return f"TransformersReflection({self._place!r})"
 
     def load(self) -> None:
-        """Load the model now, so that what is wrong with it shows before a run.
+        """Load the model now, so that errors show before a run.
 
         Raises:
             ModelError: it cannot be loaded or lacks a reflection token.
@@ -299,7 +299,7 @@ def _wrap(place: str, model: Any, tokenizer: Any) -> LanguageModel:
             "Resize them, or take the tokenizer that belongs to the weights"
         )
         raise ModelError(place, "unknown", problem)
-    # A checkpoint's own habits, such as a repetition penalty, would change what is greedy.
+    # A checkpoint's own settings, such as a repetition penalty, would change the greedy choice.
     model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return LanguageModel(model.eval(), tokenizer, model.device, names, context)
@@ -330,7 +330,7 @@ def names_of(tokenizer: Any) -> dict[int, str]:
 
 
 def _check_folder(folder: Path) -> None:
-    """Check what shows without loading weights.
+    """Check what can be checked without loading weights.
 
     Raises:
         ModelError: there is no such folder, or it lacks a file.
