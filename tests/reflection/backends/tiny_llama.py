@@ -169,6 +169,8 @@ def _examples() -> Iterator[list[tuple[str, bool]]]:
     for thing, other in product(COLOURS, COLOURS):
         for variant in range(3):
             yield _about(thing, other, variant)
+    for variant in range(3):  # Whole answers go on over a Retrieve token, without a passage.
+        yield _about("lantern", "lantern", variant, reads_again=False)
     for thing in COLOURS:
         yield _asked(question(thing), [("[No Retrieval]", True), (" It may be red.", True), _END])
     for variant in range(2):
@@ -185,7 +187,9 @@ def _asked(prefix: Prefix, output: list[tuple[str, bool]]) -> list[tuple[str, bo
     return [(base_prompt(prefix.instruction), False), *output]
 
 
-def _about(thing: str, other: str, variant: int) -> list[tuple[str, bool]]:
+def _about(
+    thing: str, other: str, variant: int, *, reads_again: bool = True
+) -> list[tuple[str, bool]]:
     title, text = passage(other)
     shown = [("[Retrieval]", True), (f"<paragraph>{title}\n{text}</paragraph>", False)]
     if thing != other:
@@ -198,6 +202,7 @@ def _about(thing: str, other: str, variant: int) -> list[tuple[str, bool]]:
     following = _GOES_ON.get(thing)
     if following:
         said += [(following, True)]
-        said += [*shown[1:], ("[Relevant]", True)] if following == "[Retrieval]" else []
+        again = following == RETRIEVAL and reads_again
+        said += [*shown[1:], ("[Relevant]", True)] if again else []
         said += [(" It is old.", True), (SUPPORT[variant // 2], True)]
     return _asked(question(thing), shown + said + [(UTILITY[4 - variant // 2], True), _END])
