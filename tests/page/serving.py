@@ -9,11 +9,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 
 ROOT = Path(__file__).parents[2]
 GRAPHS = Path(__file__).with_name("graphs.py")
+GUARDED = {"http": {"app": "crag.page.app:app"}}
 
 
 def free_port() -> int:
@@ -45,12 +47,14 @@ def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def serving(
-    graphs: Mapping[str, str], folder: Path
+    graphs: Mapping[str, str],
+    folder: Path,
+    configuration: Mapping[str, Any] = GUARDED,
+    **variables: str,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Serve `graphs`, names to files and objects, with the page; stop it in the end."""
-    http = {"app": "crag.page.app:app"}
     (folder / "langgraph.json").write_text(
-        json.dumps({"dependencies": ["."], "graphs": dict(graphs), "http": http})
+        json.dumps({"dependencies": ["."], "graphs": dict(graphs), **configuration})
     )
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -59,7 +63,11 @@ def serving(
     with (
         (folder / "server.log").open("wb") as log,
         subprocess.Popen(
-            command, cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT
+            command,
+            cwd=folder,
+            env=environment(**variables),
+            stdout=log,
+            stderr=subprocess.STDOUT,
         ) as server,
     ):
         try:
