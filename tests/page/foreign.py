@@ -9,8 +9,25 @@ from typing import Any
 
 from langgraph_sdk import get_sync_client
 
+SWITCHES = "a2a,crons,docs,metrics,store,ui,webhooks"
+"""Everything that the guard can switch on."""
+_LOOPBACK = {"webhooks": {"url": {"disable_loopback": False, "require_https": False}}}
+GUARDED: dict[str, Any] = {"http": {"app": "crag.page.app:app", "cors": {"allow_origins": []}}}
+UNGUARDED: dict[str, Any] = {
+    "http": {
+        "app": f"{Path(__file__).with_name('unguarded.py')}:app",
+        "cors": {
+            "allow_origins": ["https://smith.langchain.com"],
+            "allow_methods": ["*"],
+            "allow_headers": ["*"],
+        },
+    }
+}
+"""As it was before there was a guard."""
+GUARDED |= _LOOPBACK
+UNGUARDED |= _LOOPBACK
 SCRIPT = Path(__file__).with_name("attack.js")
-PAGE = b"<!doctype html><title>A page</title><script src=/attack.js></script><body>"
+PAGE = b"<!doctype html><title>A page</title><body>"
 KNOWN = "11111111-2222-4333-8444-555555555555"
 """The thread whose id the page knows; the script names it too."""
 
@@ -33,8 +50,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Site
 
     def do_GET(self) -> None:
-        script = self.path == "/attack.js"
-        self._answer(SCRIPT.read_bytes() if script else PAGE, "javascript" if script else "html")
+        self._answer(PAGE, "html")
 
     def do_POST(self) -> None:
         self.server.caught.append(self.rfile.read(int(self.headers["Content-Length"])))
