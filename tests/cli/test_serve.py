@@ -1,7 +1,6 @@
 """`crag serve`: what it refuses, what it starts, and that nothing is left of it."""
 
 import json
-import re
 import signal
 import socket
 import subprocess
@@ -23,9 +22,11 @@ from crag.cli.serve import (
     configuration,
     require_port,
     require_server,
+    rules_for,
 )
 from crag.errors import IndexNotFoundError
-from tests.page.serving import environment, free_port, wait_for
+from crag.page.guard import Rules
+from tests.page.serving import environment, free_port, printed, wait_for
 
 ROOT = Path(__file__).parents[2]
 CRAG = str(Path(sys.executable).with_name("crag"))
@@ -33,8 +34,8 @@ CRAG = str(Path(sys.executable).with_name("crag"))
 
 def test_it_serves_what_langgraph_json_does() -> None:
     written = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
-    made = configuration()
-    assert made["http"]["app"] == written["http"]["app"]
+    made = configuration(Rules())
+    assert made["http"] == written["http"]
     assert list(made["graphs"]) == list(written["graphs"]) == list(GRAPHS)
     for name, graph in written["graphs"].items():
         assert made["graphs"][name]["description"] == graph["description"]
@@ -43,8 +44,44 @@ def test_it_serves_what_langgraph_json_does() -> None:
         assert made["graphs"][name]["path"] == f"crag.{module}:{graph_name}"
 
 
-def test_only_studio_may_ask_from_another_site() -> None:
-    assert configuration()["http"]["cors"]["allow_origins"] == ["https://smith.langchain.com"]
+def test_what_is_allowed_is_not_switched_off() -> None:
+    assert configuration(Rules())["http"]["disable_store"]
+    assert "disable_store" not in configuration(Rules(allow="store"))["http"]
+
+
+def test_a_token_is_made_at_each_start_unless_there_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = Address("127.0.0.1", 2024)
+    made = [rules_for(here, studio=False, token=True).token for _ in range(2)]
+    assert made[0] != made[1]
+    assert all(token and len(token) == 32 for token in made)
+    assert rules_for(here, studio=False, token=False).token is None
+    monkeypatch.setenv("CRAG_SERVE_TOKEN", "one-for-all-starts")
+    kept = rules_for(here, studio=False, token=True).token
+    assert kept
+    assert kept.get_secret_value() == "one-for-all-starts"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])  # noqa: S104
+def test_other_machines_are_let_in_with_a_token_only(host: str) -> None:
+    address = Address(host, 2024)
+    with pytest.raises(ServerError, match=r"--no-token is for this machine alone.*127\.0\.0\.1"):
+        rules_for(address, studio=False, token=False)
+    rules = rules_for(address, studio=False, token=True)
+    assert rules.token
+    assert rules.hosts == {socket.gethostname().lower() if host != "192.0.2.1" else host}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.0.0.2"])
+def test_this_machine_may_do_without(host: str) -> None:
+    assert rules_for(Address(host, 2024), studio=False, token=False).token is None
+
+
+def test_studio_is_let_in_where_it_is_asked_for() -> None:
+    here = Address("127.0.0.1", 2024)
+    assert rules_for(here, studio=False, token=True).origins == frozenset()
+    assert rules_for(here, studio=True, token=True).origins == {"https://smith.langchain.com"}
 
 
 def test_without_the_server_it_names_the_command_that_installs_it() -> None:
@@ -124,14 +161,18 @@ def test_it_serves_anywhere_and_ends_with_all_it_started(
     with started(folder, port) as serve:
         try:
             wait_for(url, serve)
-            page = httpx.get(url)
+            assert httpx.post(f"{url}/assistants/search", json={}).status_code == 401
+            addresses = printed(folder / "said")
+            token = addresses["Token"]
+            page = httpx.get(addresses["Page"])
             assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
             assert "<title>crag: ask and watch</title>" in page.text
             assert httpx.get(url, headers={"Host": "evil.example"}).status_code == 400
-            found = httpx.post(f"{url}/assistants/search", json={}).json()
+            key = {"x-api-key": token}
+            found = httpx.post(f"{url}/assistants/search", json={}, headers=key).json()
             assert {one["graph_id"] for one in found} == set(GRAPHS)
             asked = {"assistant_id": "crag", "input": {"question": "How long does a kettle take?"}}
-            state = httpx.post(f"{url}/runs/wait", json=asked, timeout=120).json()
+            state = httpx.post(f"{url}/runs/wait", json=asked, headers=key, timeout=120).json()
             assert "three minutes" in state["answer"]
             below = psutil.Process(serve.pid).children(recursive=True)
             assert below
@@ -146,9 +187,11 @@ def test_it_serves_anywhere_and_ends_with_all_it_started(
     }  # fmt: skip
     assert not list((folder / "temporary").glob("crag-serve-*"))
     said = (folder / "said").read_text()
-    assert re.search(rf"^Page +{url}/$", said, re.MULTILINE)
-    assert re.search(rf"^API +{url}/docs$", said, re.MULTILINE)
-    assert "baseUrl=http%3A%2F%2F127.0.0.1%3A" in said
+    assert addresses == {
+        "Page": f"{url}/?token={token}", "API": url, "MCP": f"{url}/mcp", "Token": token,
+        "Starting": "LangGraph's",
+    }  # fmt: skip
+    assert said.count("\n") == 7
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@
  */
 
 const KNOWN = "11111111-2222-4333-8444-555555555555";
-const SECONDS = 5;
+const SECONDS = 8;
 const TYPES = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/json", ""];
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"];
 const MODES = ["cors", "no-cors", "same-origin"];
@@ -160,10 +160,11 @@ function* streams(base, assistant) {
 /** Delete everything: LangGraph's development server has an address for that. */
 window.truncate = (base) => timed(plain(`${base}/internal/truncate`, {}));
 
-/** Try everything else; return what became of each attempt. */
-window.attack = async (base, hook, assistant) => {
+/** Try everything else, or what has such a name; return what became of each attempt. */
+window.attack = async (base, hook, assistant, names = "") => {
   const found = {};
   const plan = [...fetches(base), ...simple(base, hook, assistant), ...beacons(base), ...forms(base), ...elements(base), ...streams(base, assistant)];
-  await Promise.all(plan.map(async ([name, attempt]) => (found[name] = String(await timed((async () => attempt())())))));
+  const chosen = plan.filter(([name]) => new RegExp(names).test(name));
+  await Promise.all(chosen.map(async ([name, attempt]) => (found[name] = String(await timed((async () => attempt())())))));
   return found;
 };
