@@ -1,5 +1,6 @@
 """`crag serve`: what it refuses, what it starts, and that nothing is left of it."""
 
+import asyncio
 import json
 import signal
 import socket
@@ -8,10 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import psutil
 import pytest
+from langgraph_sdk import get_sync_client
+from mcp import Client, MCPError
 from typer.testing import CliRunner
 
 from crag.cli.app import app
@@ -26,6 +30,7 @@ from crag.cli.serve import (
 )
 from crag.errors import IndexNotFoundError
 from crag.page.guard import Rules
+from tests.page.recording import recorded, replayed
 from tests.page.serving import environment, free_port, printed, wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -134,15 +139,17 @@ def folder(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def started(folder: Path, port: int, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
+def started(
+    folder: Path, port: int, *options: str, **variables: str
+) -> Iterator[subprocess.Popen[bytes]]:
     """Start `crag serve` with temporary files of its own; its index is named in `.env` only."""
     temporary = folder / "temporary"
     temporary.mkdir()
     with (
         (folder / "said").open("wb") as said,
         subprocess.Popen(
-            [CRAG, "serve", "--port", str(port)], cwd=folder, stdout=said, stderr=said,
-            env=environment(TMPDIR=str(temporary), **variables),
+            [CRAG, "serve", "--port", str(port), *options], cwd=folder, stdout=said,
+            stderr=said, env=environment(TMPDIR=str(temporary), **variables),
         ) as serve,
     ):  # fmt: skip
         try:
@@ -152,28 +159,31 @@ def started(folder: Path, port: int, **variables: str) -> Iterator[subprocess.Po
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("ending", "options"),
+    [(signal.SIGINT, ["--studio", "--verbose"]), (signal.SIGTERM, ["--no-token"])],
+)
 def test_it_serves_anywhere_and_ends_with_all_it_started(
-    folder: Path, ending: signal.Signals
+    folder: Path, ending: signal.Signals, options: list[str]
 ) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    with started(folder, port) as serve:
+    with started(folder, port, *options) as serve:
         try:
             wait_for(url, serve)
-            assert httpx.post(f"{url}/assistants/search", json={}).status_code == 401
             addresses = printed(folder / "said")
-            token = addresses["Token"]
+            token = addresses.get("Token")
             page = httpx.get(addresses["Page"])
             assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
             assert "<title>crag: ask and watch</title>" in page.text
             assert httpx.get(url, headers={"Host": "evil.example"}).status_code == 400
-            key = {"x-api-key": token}
-            found = httpx.post(f"{url}/assistants/search", json={}, headers=key).json()
-            assert {one["graph_id"] for one in found} == set(GRAPHS)
-            asked = {"assistant_id": "crag", "input": {"question": "How long does a kettle take?"}}
-            state = httpx.post(f"{url}/runs/wait", json=asked, headers=key, timeout=120).json()
-            assert "three minutes" in state["answer"]
+            with get_sync_client(url=url, api_key=token) as client:
+                assert {one["graph_id"] for one in client.assistants.search()} == set(GRAPHS)
+                asked = {"question": "How long does a kettle take?"}
+                state = client.runs.wait(None, "crag", input=asked)
+                assert "three minutes" in state["answer"]  # type: ignore[call-overload]
+            assert asyncio.run(tools(addresses["MCP"], token)) == set(GRAPHS)
+            studio(url, token)
             below = psutil.Process(serve.pid).children(recursive=True)
             assert below
         finally:
@@ -186,12 +196,50 @@ def test_it_serves_anywhere_and_ends_with_all_it_started(
         "kettle.md", "made", ".env", "said", "temporary",
     }  # fmt: skip
     assert not list((folder / "temporary").glob("crag-serve-*"))
-    said = (folder / "said").read_text()
-    assert addresses == {
-        "Page": f"{url}/?token={token}", "API": url, "MCP": f"{url}/mcp", "Token": token,
-        "Starting": "LangGraph's",
-    }  # fmt: skip
-    assert said.count("\n") == 7
+    expected = {"Page": f"{url}/", "API": url, "MCP": f"{url}/mcp"}
+    if token:
+        base = quote(f"{url}/token/{token}", safe="")
+        expected["Page"] = f"{url}/?token={token}"
+        expected["Token"] = token
+        expected["Studio"] = f"https://smith.langchain.com/studio/?baseUrl={base}"
+    assert addresses == expected
+    if token:  # It is shown once, and not in what the server says afterwards.
+        log = (folder / "said").read_text().partition("Ctrl-C")[2]
+        assert "POST /runs/wait 200" in log
+        assert "Refused with 401" in log
+        assert token not in log
+
+
+async def tools(url: str, token: str | None) -> set[str]:
+    """Return the tools that a real MCP client finds; without headers, the address has the token."""
+    async with Client(f"{url}?token={token}" if token else url) as client:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        result = await client.call_tool("rag", {"question": "How long does a kettle take?"})
+        assert "three minutes" in result.content[0].text  # type: ignore[union-attr]
+    if token:
+        with pytest.raises((MCPError, ExceptionGroup)):
+            async with Client(url):
+                pass
+    return names
+
+
+def studio(url: str, token: str | None) -> None:
+    """Send what Studio sends: it is let in where it was asked for, and where it has the token."""
+    for request in recorded("studio"):
+        status, headers, body = replayed(request, url, f"/token/{token}" if token else "")
+        if token is None:
+            assert (status, "access-control-allow-origin" in headers) == (403, False)
+            continue
+        assert status == 200, body
+        assert headers["access-control-allow-origin"] == "https://smith.langchain.com"
+        if request["method"] != "OPTIONS":
+            assert replayed(request, url)[0] == 401
+        if (request["method"], request["path"]) == ("POST", "/runs/wait"):
+            assert json.loads(body)["question"] == "Why?"
+    for request in recorded("foreign"):
+        status, headers, _ = replayed(request, url, f"/token/{token}" if token else "")
+        assert 400 <= status < 500, request
+        assert "access-control-allow-origin" not in headers
 
 
 @pytest.mark.slow
