@@ -10,6 +10,7 @@ import re
 import socket
 import threading
 from contextlib import suppress
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,10 @@ def replayed(
     head = "\r\n".join([*lines, "", ""]).replace("{server}", f"{host}:{port}")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(head.encode() + body)
-        answer = connection.makefile("rb")
-        status = int(answer.readline().split()[1])
-        headers = dict(
-            line.decode().strip().lower().split(": ", 1) for line in iter(answer.readline, b"\r\n")
-        )
-        length = int(headers.get("content-length", 0))
-        return status, headers, answer.read(length).decode()
+        answer = HTTPResponse(connection, method=request["method"])
+        answer.begin()
+        found = {name.lower(): value for name, value in answer.getheaders()}
+        return answer.status, found, answer.read().decode()
 
 
 class Recorder:

@@ -394,6 +394,8 @@ def test_a_websocket_is_checked_as_a_request_is() -> None:
         ("ORIGINS", f"{STUDIO}/", "without a path"),
         ("HOSTS", "box:2024", "without a port"),
         ("HOSTS", "*", "without a port"),
+        ("MAX_BYTES", "many", "whole numbers from 1"),
+        ("MAX_BYTES", "0", "whole numbers from 1"),
         ("TOKEN", "short", "16 or more"),
         ("TOKEN", "spaces are not allowed here", "16 or more"),
     ],

@@ -15,7 +15,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from crag.errors import SettingsError
@@ -61,7 +61,7 @@ class Rules(BaseSettings):
     """CRAG_SERVE_ORIGINS: web sites, with commas, whose pages may use the API."""
     allow: Names = frozenset()
     """CRAG_SERVE_ALLOW: what of `FEATURES` is switched on, with commas."""
-    max_bytes: int = Field(default=16 * 2**20, gt=0)
+    max_bytes: int = 16 * 2**20
     """CRAG_SERVE_MAX_BYTES: size of the largest body that is read."""
 
     @field_validator("hosts", "origins", "allow", mode="before")
@@ -70,6 +70,13 @@ class Rules(BaseSettings):
         if not isinstance(value, str):
             return value
         return frozenset(name.strip().lower() for name in value.split(",") if name.strip())
+
+    @field_validator("max_bytes", mode="before")
+    @classmethod
+    def _counted(cls, value: object) -> int:
+        if not str(value).isdecimal() or int(str(value)) == 0:
+            raise SettingsError("CRAG_SERVE_MAX_BYTES", value, "allowed are whole numbers from 1")
+        return int(str(value))
 
     @field_validator("token")
     @classmethod
