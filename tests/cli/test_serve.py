@@ -188,7 +188,7 @@ def test_it_serves_anywhere_and_ends_with_all_it_started(
             assert below
         finally:
             serve.send_signal(ending)
-            assert serve.wait(20) == 0
+            assert serve.wait(60) == 0
     assert not any(process.is_running() for process in below)
     with pytest.raises(httpx.ConnectError):
         httpx.get(url)
@@ -205,7 +205,6 @@ def test_it_serves_anywhere_and_ends_with_all_it_started(
     assert addresses == expected
     if token:  # It is shown once, and not in what the server says afterwards.
         log = (folder / "said").read_text().partition("Ctrl-C")[2]
-        assert "POST /runs/wait 200" in log
         assert "Refused with 401" in log
         assert token not in log
 
