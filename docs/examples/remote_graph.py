@@ -1,10 +1,11 @@
 """A served graph as a Runnable: a step of a chain, and the tool of an agent.
 
-make serve                                                  # in another terminal
-python docs/examples/remote_graph.py [--url http://127.0.0.1:2024] [QUESTION]
+make serve                                    # in another terminal; prints a token
+CRAG_SERVE_TOKEN=… python docs/examples/remote_graph.py [--url http://127.0.0.1:2024] [QUESTION]
 """
 
 import argparse
+import os
 from operator import itemgetter
 
 from langchain_core.runnables import RunnablePassthrough
@@ -23,7 +24,8 @@ def main() -> None:
         "--url", default="http://127.0.0.1:2024", help="where the graphs are served"
     )
     arguments = parser.parse_args()
-    graph = RemoteGraph("crag", url=arguments.url)
+    token = os.environ.get("CRAG_SERVE_TOKEN")
+    graph = RemoteGraph("crag", url=arguments.url, api_key=token)
 
     # A tool says what went wrong, such as a server that is down, and does not raise.
     tool = as_tool(graph, settings={"strips_kept": 3})

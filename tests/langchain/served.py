@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "method" / "action.md"
 QUESTION = "What happens when every retrieved document scores below the lower threshold?"
 """Answered by `PAGE`."""
-_SECONDS_TO_START = 60
+_SECONDS_TO_START = 120
 
 
 @contextmanager

@@ -11,6 +11,9 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 QUIET = ["no-sandbox", "disable-gpu", "disable-quic", "no-first-run"]
 QUIET += ["disable-background-networking", "disable-component-update", "disable-sync"]
+NAMED = ("evil.test", "rebind.test", "api")
+"""Names that lead to this machine, as a hostile name server has them do."""
+QUIET.append(f"host-resolver-rules={','.join(f'MAP {name} 127.0.0.1' for name in NAMED)}")
 
 
 def executable() -> str:

@@ -33,7 +33,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve our own guide."""
+    """Serve our own guide; the address holds the token."""
     with serving_guide(tmp_path_factory.mktemp("demo")) as url:
         yield url
 

@@ -44,7 +44,7 @@ def main() -> None:
             page.evaluate("scrollTo(0, 0)")
             take(page, FOLDER / f"page-{name}.png")
         page = browser.new_page(**PICTURES["dark"])
-        page.goto(f"{url}/?graph=self_rag")
+        page.goto(f"{url}&graph=self_rag")
         page.wait_for_selector(".node")
         ask(page, QUESTION)
         page.evaluate("document.getElementById('answer').scrollIntoView()")

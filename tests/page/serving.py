@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -9,11 +10,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 
 ROOT = Path(__file__).parents[2]
 GRAPHS = Path(__file__).with_name("graphs.py")
+GUARDED = {"http": {"app": "crag.page.app:app"}}
 
 
 def free_port() -> int:
@@ -45,12 +48,14 @@ def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def serving(
-    graphs: Mapping[str, str], folder: Path
+    graphs: Mapping[str, str],
+    folder: Path,
+    configuration: Mapping[str, Any] = GUARDED,
+    **variables: str,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Serve `graphs`, names to files and objects, with the page; stop it in the end."""
-    http = {"app": "crag.page.app:app"}
     (folder / "langgraph.json").write_text(
-        json.dumps({"dependencies": ["."], "graphs": dict(graphs), "http": http})
+        json.dumps({"dependencies": ["."], "graphs": dict(graphs), **configuration})
     )
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -59,7 +64,11 @@ def serving(
     with (
         (folder / "server.log").open("wb") as log,
         subprocess.Popen(
-            command, cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT
+            command,
+            cwd=folder,
+            env=environment(**variables),
+            stdout=log,
+            stderr=subprocess.STDOUT,
         ) as server,
     ):
         try:
@@ -71,20 +80,34 @@ def serving(
 
 
 @contextmanager
-def serving_guide(folder: Path) -> Iterator[str]:
-    """Serve our own guide as a user would, from another folder, with `crag serve`."""
+def serving_guide(folder: Path, *options: str) -> Iterator[str]:
+    """Serve our own guide as a user would, from another folder, with `crag serve`.
+
+    Yield the address of the page, as it was printed.
+    """
     crag = str(Path(sys.executable).with_name("crag"))
     index = [crag, "index", str(ROOT / "docs"), "--index", str(folder / "index")]
     subprocess.run(index, check=True, capture_output=True)
     port = free_port()
-    command = [crag, "serve", "--index", "index", "--port", str(port)]
+    command = [crag, "serve", "--index", "index", "--port", str(port), *options]
+    log = folder / "serve.log"
     with (
-        (folder / "serve.log").open("wb") as log,
-        subprocess.Popen(command, cwd=folder, env=environment(), stdout=log) as server,
+        log.open("wb") as writing,
+        subprocess.Popen(command, cwd=folder, env=environment(), stdout=writing) as server,
     ):
         try:
             wait_for(f"http://127.0.0.1:{port}", server)
-            yield f"http://127.0.0.1:{port}"
+            yield printed(log)["Page"]
         finally:
             server.terminate()
             server.wait(20)
+
+
+def printed(log: Path) -> dict[str, str]:
+    """Return the addresses that `crag serve` printed, by what they are for."""
+    for _ in range(100):
+        text = log.read_text("utf-8")
+        if "Ctrl-C" in text:
+            return dict(re.findall(r"^(Page|API|MCP|Token|Studio) +(\S+)", text, re.MULTILINE))
+        time.sleep(0.05)
+    raise AssertionError(text)

@@ -5,10 +5,8 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from starlette.applications import Starlette
-from starlette.routing import Route
 
-from crag.page.app import ASSETS, app, guards, page
+from crag.page.app import ASSETS, app
 
 BUDGET = 150_000
 """Bytes of all files together, compressed."""
@@ -17,7 +15,7 @@ BUDGET = 150_000
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         yield client
 
 
@@ -89,18 +87,3 @@ def test_every_file_that_is_named_is_there_and_every_file_is_named() -> None:
         named |= set(re.findall(r'"/page/([\w.]+)"', text))
         named |= set(re.findall(r'from "\./([\w.]+)"', text))
     assert named == set(ASSETS)
-
-
-@pytest.mark.parametrize(
-    ("host", "status"), [("127.0.0.1:9", 200), ("localhost", 200), ("evil.example", 400)]
-)
-async def test_a_site_that_poses_as_this_machine_is_refused(host: str, status: int) -> None:
-    guarded = Starlette(routes=[Route("/", page)], middleware=guards("127.0.0.1,localhost"))
-    transport = httpx.ASGITransport(guarded)
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-        answer = await client.get("/", headers={"Host": host})
-    assert answer.status_code == status
-
-
-def test_without_a_list_of_hosts_all_pass() -> None:
-    assert guards("") == []

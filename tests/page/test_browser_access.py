@@ -48,7 +48,7 @@ def test_axe_finds_nothing_serious_in_any_state(visit: Visit, site: str, scheme:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_in_critiques(visit: Visit, demo: str, scheme: str) -> None:
-    page = visit(f"{demo}/?graph=self_rag", color_scheme=scheme)
+    page = visit(f"{demo}&graph=self_rag", color_scheme=scheme)
     ask(page, "What is a knowledge strip?")
     assert page.locator("#critiques tbody tr").count() > 1
     assert violations(page) == []
@@ -155,7 +155,7 @@ def test_every_step_is_read_out(visit: Visit, site: str) -> None:
 
 @pytest.mark.parametrize("width", [320, 390, 768])
 def test_nothing_is_wider_than_a_narrow_screen(visit: Visit, demo: str, width: int) -> None:
-    page = visit(f"{demo}/?graph=self_rag", viewport={"width": width, "height": 800})
+    page = visit(f"{demo}&graph=self_rag", viewport={"width": width, "height": 800})
     ask(page, "What is a knowledge strip?")
     page.locator("#documents summary").first.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width

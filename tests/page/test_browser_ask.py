@@ -59,7 +59,7 @@ def test_a_citation_shows_its_strip_and_leads_back(visit: Visit, demo: str) -> N
 
 
 def test_self_rag_shows_what_the_model_thought(visit: Visit, demo: str) -> None:
-    page = visit(f"{demo}/?graph=self_rag")
+    page = visit(f"{demo}&graph=self_rag")
     ask(page, QUESTION)
     assert phase(page) in {"done", "abstained"}
     assert page.inner_text("#critiques .approximation").startswith("approximation: ")

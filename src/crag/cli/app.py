@@ -120,15 +120,25 @@ def doctor(location: IndexOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def serve(
+def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     location: IndexOption = None,
     host: Annotated[
         str,
-        typer.Option(
-            help="Address to listen on; others than this machine's let other machines ask too."
-        ),
+        typer.Option(help="Address to listen on; other machines may then ask too, with the token."),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 2024,
+    studio: Annotated[
+        bool,
+        typer.Option("--studio", help="Let LangGraph Studio's web site use the server."),
+    ] = False,
+    token: Annotated[
+        bool,
+        typer.Option(
+            "--token/--no-token",
+            help="Ask clients for the token in the printed address; without it, for one user alone "
+            "on this machine.",
+        ),
+    ] = True,
     opens: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show the server's output.")
@@ -137,7 +147,7 @@ def serve(
     """Serve the page, the graphs' API, and LangGraph Studio's server."""
     from crag.cli.serve import run
 
-    run(location, host, port, opens=opens, verbose=verbose)
+    run(location, host, port, studio=studio, token=token, opens=opens, verbose=verbose)
 
 
 @app.command()

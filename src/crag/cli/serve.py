@@ -1,12 +1,14 @@
 """`crag serve`: the page, the graphs' API and Studio's server, on one port of this machine.
 
 The server is LangGraph's own, started as a process of its own, because what it keeps goes where it
-runs: into a temporary folder, not into the folder that `crag serve` was called in.
+runs: into a temporary folder, not into the folder that `crag serve` was called in. The module
+`crag.page.guard` decides who may use it, by rules that it reads from the environment.
 """
 
 import errno
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -16,13 +18,17 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
+from pydantic import SecretStr
+
 from crag.cli.choose import environment
 from crag.errors import CragError
 from crag.factory import choose_parts
+from crag.page.guard import STUDIO, Rules, settings_of_server
 from crag.runtime.environment import Environment
 
 GRAPHS: Mapping[str, str] = {
@@ -36,9 +42,7 @@ GRAPHS: Mapping[str, str] = {
 }
 """What is served, as `langgraph.json` has it for those who work in the repository."""
 
-STUDIO = "https://smith.langchain.com"
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where a server that listens everywhere is found
-_LOOPBACK = ("127.0.0.1", "localhost")
 _START_SECONDS, _STOP_SECONDS = 120.0, 5.0
 _TOLD_LINES = 12
 
@@ -59,40 +63,77 @@ class Address(NamedTuple):
         host = _ANY.get(self.host, self.host)
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is within reach of this machine alone."""
+        found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+        return all(ip_address(place[0]).is_loopback for *_, place in found)
 
-def run(location: str | None, host: str, port: int, *, opens: bool, verbose: bool) -> None:
+
+def run(  # noqa: PLR0913 - one parameter for each option
+    location: str | None,
+    host: str,
+    port: int,
+    *,
+    studio: bool,
+    token: bool,
+    opens: bool,
+    verbose: bool,
+) -> None:
     """Serve until somebody presses Ctrl-C.
 
     Raises:
-        CragError: the index is missing, LangGraph's server is not installed, or the port is taken.
+        CragError: the index is missing, LangGraph's server is not installed, the port is taken, or
+            other machines could use the server without a token.
     """
     address = Address(host, port)
     require_server()
     chosen = environment(location)
     choose_parts(chosen, index_must_exist=True)
     require_port(address)
+    rules = rules_for(address, studio=studio, token=token)
     with tempfile.TemporaryDirectory(prefix="crag-serve-") as folder, _ending_on_signals():
         home = Path(folder)
-        (home / "langgraph.json").write_text(json.dumps(configuration()), "utf-8")
+        (home / "langgraph.json").write_text(json.dumps(configuration(rules)), "utf-8")
         _tell("Starting LangGraph's server")
-        with _server(address, home, _variables(chosen, address), verbose=verbose) as server:
+        with _server(address, home, _variables(chosen, rules), verbose=verbose) as server:
             _wait_until_ready(server, address, home)
-            _announce(address, opens=opens)
+            _announce(address, rules, opens=opens)
             if server.wait() != 0:
                 _give_up(server, home)
 
 
-def configuration() -> dict[str, Any]:
-    """Return the `langgraph.json` of this package, by module names, for wherever it is installed.
+def rules_for(address: Address, *, studio: bool, token: bool) -> Rules:
+    """Return who may use the server: what the environment says, and what the options add to it.
 
-    Other web sites that a browser has open cannot read the documents through the API; Studio can.
+    Raises:
+        ServerError: other machines could use the server, and no token would be asked for.
     """
+    rules = Rules()
+    changes: dict[str, Any] = {"token": None}
+    if token:
+        changes["token"] = rules.token or SecretStr(secrets.token_urlsafe(24))
+    elif not address.is_loopback:
+        message = (
+            f"--no-token is for this machine alone, and {address.host} lets others in: leave it "
+            "out, or listen on 127.0.0.1"
+        )
+        raise ServerError(message)
+    if studio:
+        changes["origins"] = rules.origins | {STUDIO}
+    if not address.is_loopback:
+        name = socket.gethostname() if address.host in _ANY else address.host
+        changes["hosts"] = rules.hosts | {name.lower()}
+    return rules.model_copy(update=changes)
+
+
+def configuration(rules: Rules) -> dict[str, Any]:
+    """Return the `langgraph.json` of this package, by module names, wherever it is installed."""
     graphs = {
         name: {"path": f"crag.graph.studio:{name}", "description": description}
         for name, description in GRAPHS.items()
     }
-    cors = {"allow_origins": [STUDIO], "allow_methods": ["*"], "allow_headers": ["*"]}
-    http = {"app": "crag.page.app:app", "cors": cors}
+    http = {"app": "crag.page.app:app", **settings_of_server(rules.allow)}
     return {"dependencies": ["."], "graphs": graphs, "http": http}
 
 
@@ -134,7 +175,7 @@ def _why_not(error: OSError, address: Address) -> str:
     return f"cannot serve: {what}"
 
 
-def _variables(chosen: Environment, address: Address) -> dict[str, str]:
+def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
     """Return what the server finds in its environment: it runs elsewhere, so paths are absolute."""
     from dotenv import dotenv_values
 
@@ -149,9 +190,11 @@ def _variables(chosen: Environment, address: Address) -> dict[str, str]:
     for name in ("CRAG_EVALUATOR", "CRAG_EMBEDDING_MODEL", "CRAG_REFLECTION"):
         if name in variables and Path(variables[name]).exists():
             variables[name] = str(Path(variables[name]).resolve())
-    if address.host in _LOOPBACK:
-        variables["CRAG_SERVE_HOSTS"] = ",".join(_LOOPBACK)
-    return variables
+    return variables | {
+        "CRAG_SERVE_TOKEN": rules.token.get_secret_value() if rules.token else "",
+        "CRAG_SERVE_HOSTS": ",".join(rules.hosts),
+        "CRAG_SERVE_ORIGINS": ",".join(rules.origins),
+    }
 
 
 @contextmanager
@@ -230,17 +273,25 @@ def _give_up(server: subprocess.Popen[bytes], home: Path) -> NoReturn:
     raise ServerError(f"LangGraph's server {ended}. Its last words:\n{last}")
 
 
-def _announce(address: Address, *, opens: bool) -> None:
-    _tell(f"Page    {address.url}/")
-    _tell(f"API     {address.url}/docs")
-    _tell(f"Studio  {STUDIO}/studio/?baseUrl={quote(address.url, safe='')}")
-    if address.host not in _LOOPBACK and address.host != "::1":
-        _tell("Whoever can reach this machine can ask, and read your documents.")
+def _announce(address: Address, rules: Rules, *, opens: bool) -> None:
+    token = rules.token.get_secret_value() if rules.token else ""
+    page = f"{address.url}/?token={token}" if token else f"{address.url}/"
+    _tell(f"Page    {page}")
+    _tell(f"API     {address.url}")
+    _tell(f"MCP     {address.url}/mcp")
+    if token:
+        _tell(f"Token   {token} (for the API and MCP, as the header x-api-key)")
+    if STUDIO in rules.origins:
+        base = f"{address.url}/token/{token}" if token else address.url
+        _tell(f"Studio  {STUDIO}/studio/?baseUrl={quote(base, safe='')}")
+        _tell(f"Pages of {STUDIO} may ask, and read your documents and runs.")
+    if not address.is_loopback:
+        _tell("Whoever has the token and reaches this machine may do so too; nothing is encrypted.")
     _tell("Ctrl-C ends it.")
     if opens:
         import webbrowser
 
-        webbrowser.open(f"{address.url}/")
+        webbrowser.open(page)
 
 
 def _tell(line: str) -> None:

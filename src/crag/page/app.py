@@ -1,4 +1,4 @@
-"""The page at `/`, as the `http.app` of a LangGraph server.
+"""The page at `/` and the guard of every route, as the `http.app` of a LangGraph server.
 
 Everything it shows comes from the server's own API; here are only its files, read once, each with
 headers that let the browser load nothing else and run nothing that is not in them.
@@ -6,16 +6,19 @@ headers that let the browser load nothing else and run nothing that is not in th
 
 import gzip
 import hashlib
+import json
 import os
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+
+from crag.page.guard import Guard, Rules, require_switches
 
 MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -88,18 +91,23 @@ def asset(request: Request) -> Response:
     return found.response(request)
 
 
-def guards(hosts: str) -> list[Middleware]:
-    """Refuse requests that name another host, as those of a site that poses as this machine do.
+def middleware(rules: Rules) -> list[Middleware]:
+    """Return what stands in front of every route of the server, LangGraph's own included."""
+    return [
+        Middleware(Guard, rules),
+        Middleware(
+            CORSMiddleware,
+            allow_origins=rules.origins,
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=["content-location", "x-pagination-next", "x-pagination-total"],
+            allow_private_network=True,
+        ),
+    ]
 
-    `hosts` is a list with commas; if it is empty, as behind a proxy of the user's own, all pass.
-    """
-    if not hosts:
-        return []
-    within = "api"  # What LangGraph's server calls itself when it calls itself.
-    return [Middleware(TrustedHostMiddleware, allowed_hosts=[*hosts.split(","), within])]
 
-
+_rules = Rules()
+require_switches(_rules.allow, json.loads(os.environ.get("LANGGRAPH_HTTP") or "{}"))
 app = Starlette(
-    routes=[Route("/", page), Route("/page/{name}", asset)],
-    middleware=guards(os.environ.get("CRAG_SERVE_HOSTS", "")),
+    routes=[Route("/", page), Route("/page/{name}", asset)], middleware=middleware(_rules)
 )

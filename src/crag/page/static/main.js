@@ -222,4 +222,5 @@ byId("cancel").addEventListener("click", cancel);
 document.addEventListener("click", jump);
 drawAnswer(null, { ask });
 history.draw();
+server.takeToken();
 boot();

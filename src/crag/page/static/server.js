@@ -16,12 +16,35 @@ export class ServerError extends Error {
   }
 }
 
+const TOKEN = "crag-token";
+let token = null;
+
+/**
+ * Take the token out of the address, so that no picture or copy of the address holds it, or the one
+ * of an earlier visit. It is kept for this very server: unlike a cookie, neither a server on another
+ * port nor a page of another site ever comes by it.
+ */
+export function takeToken() {
+  const address = new URL(location.href);
+  token = address.searchParams.get("token");
+  try {
+    if (token) localStorage.setItem(TOKEN, token);
+    else token = localStorage.getItem(TOKEN);
+  } catch {
+    // Storage is forbidden: the token lasts as long as the page.
+  }
+  if (!address.searchParams.has("token")) return;
+  address.searchParams.delete("token");
+  history.replaceState(history.state, "", address);
+}
+
 const STREAMED = ["tasks", "messages-tuple"];
 
 async function call(path, options = {}) {
+  const headers = { ...options.headers, ...(token && { "x-api-key": token }) };
   let response;
   try {
-    response = await fetch(path, { credentials: "same-origin", ...options });
+    response = await fetch(path, { credentials: "same-origin", ...options, headers });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServerError("down", "The server does not answer.");

@@ -1,0 +1,442 @@
+"""Who may use the server: a middleware in front of every route, and the rules it applies.
+
+A browser sends requests for whatever web page it shows, so a server that listens on this machine
+alone is still within reach of every page that its user visits. What such a page cannot choose is
+what the guard goes by: the headers Host, Origin and Sec-Fetch-*, and a token that it does not know.
+"""
+
+import json
+import logging
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from http import HTTPStatus
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode
+
+from pydantic import SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from crag.errors import SettingsError
+
+STUDIO = "https://smith.langchain.com"
+"""The origin of LangGraph Studio."""
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+FEATURES = frozenset({"a2a", "crons", "docs", "metrics", "store", "ui", "webhooks"})
+"""What is switched off, because neither the page, Studio, the SDK nor MCP needs it."""
+
+_NAME = re.compile(r"[a-z0-9._-]+")
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::\d{1,5})?")
+_ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?")
+_TOKEN = re.compile(r"[\w.~-]{16,}", re.ASCII)
+_WITHIN_PATH = re.compile(r"/token/([^/]*)(/.*)")
+_OPEN = frozenset({"/", "/ok"})
+_SHOWN = 100
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Names = Annotated[frozenset[str], NoDecode]
+
+_logger = logging.getLogger(__name__)
+
+
+class Rules(BaseSettings):
+    """What the guard lets pass; unset, this machine without a token, and no other web site."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="CRAG_SERVE_", env_file=".env", extra="ignore", env_ignore_empty=True,
+        frozen=True,
+    )  # fmt: skip
+
+    token: SecretStr | None = None
+    """CRAG_SERVE_TOKEN: asked of every client. Unset, only clients of this machine are answered."""
+    hosts: Names = frozenset()
+    """CRAG_SERVE_HOSTS: names, with commas, that the server is called by, beside the loopback ones
+    and the address that a connection came in on."""
+    origins: Names = frozenset()
+    """CRAG_SERVE_ORIGINS: web sites, with commas, whose pages may use the API."""
+    allow: Names = frozenset()
+    """CRAG_SERVE_ALLOW: what of `FEATURES` is switched on, with commas."""
+    max_bytes: int = 16 * 2**20
+    """CRAG_SERVE_MAX_BYTES: size of the largest body that is read."""
+
+    @field_validator("hosts", "origins", "allow", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        return frozenset(name.strip().lower() for name in value.split(",") if name.strip())
+
+    @field_validator("max_bytes", mode="before")
+    @classmethod
+    def _counted(cls, value: object) -> int:
+        if not str(value).isdecimal() or int(str(value)) == 0:
+            raise SettingsError("CRAG_SERVE_MAX_BYTES", value, "allowed are whole numbers from 1")
+        return int(str(value))
+
+    @field_validator("token")
+    @classmethod
+    def _long(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and not _TOKEN.fullmatch(value.get_secret_value()):
+            allowed = "allowed are 16 or more letters, digits and the characters . _ ~ -"
+            raise SettingsError("CRAG_SERVE_TOKEN", f"{len(value)} characters", allowed)
+        return value
+
+    @field_validator("hosts")
+    @classmethod
+    def _named(cls, value: frozenset[str]) -> frozenset[str]:
+        for name in value:
+            if not (_NAME.fullmatch(name) or _address(name)):
+                allowed = "allowed are names and addresses without a port, such as box.example.org"
+                raise SettingsError("CRAG_SERVE_HOSTS", name, allowed)
+        return value
+
+    @field_validator("origins")
+    @classmethod
+    def _whole(cls, value: frozenset[str]) -> frozenset[str]:
+        for origin in value:
+            if not _ORIGIN.fullmatch(origin):
+                allowed = f"allowed are origins without a path, such as {STUDIO}"
+                raise SettingsError("CRAG_SERVE_ORIGINS", origin, allowed)
+        return value
+
+    @field_validator("allow")
+    @classmethod
+    def _known(cls, value: frozenset[str]) -> frozenset[str]:
+        for name in sorted(value - FEATURES):
+            raise SettingsError(
+                "CRAG_SERVE_ALLOW", name, f"allowed are {', '.join(sorted(FEATURES))}"
+            )
+        return value
+
+
+_SWITCHES = ("a2a", "store", "ui", "webhooks")
+
+
+def settings_of_server(allow: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Return the `http` settings by which LangGraph's server switches off what is not allowed.
+
+    They leave CORS to the rules: without a list of origins, that server lets every site in.
+    """
+    switches = {f"disable_{name}": True for name in _SWITCHES if name not in allow}
+    return {"cors": {"allow_origins": []}, **switches}
+
+
+def require_switches(allow: frozenset[str], http: Mapping[str, Any]) -> None:
+    """Refuse rules that allow what the `http` settings of LangGraph's server switch off.
+
+    Raises:
+        SettingsError: such a setting is there; the message names it.
+    """
+    for name in sorted(allow.intersection(_SWITCHES)):
+        if http.get(f"disable_{name}"):
+            allowed = f'"disable_{name}" in langgraph.json switches it off; remove that line'
+            raise SettingsError("CRAG_SERVE_ALLOW", name, allowed)
+
+
+class RefusedError(Exception):
+    """A request that is not answered: the status of HTTP, what is wrong, and what to change."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        self.status, self.detail = status, detail
+        super().__init__(detail)
+
+
+class Request(NamedTuple):
+    """What the guard looks at, the names of headers and hosts in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    own: str
+    """The origin of this server, as the client calls it."""
+
+    @property
+    def origin(self) -> str | None:
+        """The site that the request comes from, if a browser says so."""
+        return self.headers.get("origin")
+
+    @property
+    def preflight(self) -> bool:
+        """Whether a browser asks which requests it may send; it sends no token with that."""
+        return self.method == "OPTIONS" and "access-control-request-method" in self.headers
+
+    @property
+    def has_body(self) -> bool:
+        """Whether content follows the headers."""
+        return "transfer-encoding" in self.headers or self.length > 0
+
+    @property
+    def length(self) -> int:
+        """How many bytes the client says that it sends."""
+        return int(self.headers.get("content-length", 0))
+
+
+class Guard:
+    """Answer what the rules allow, and refuse everything else before anything reads it."""
+
+    def __init__(self, app: App, rules: Rules) -> None:
+        self.app, self.rules = app, rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, as ASGI calls it."""
+        if scope["type"] not in {"http", "websocket"} or _calls_itself(scope):
+            await self.app(scope, receive, send)
+            return
+        try:
+            scope, request = self._admitted(scope)
+            receive = await self._read(request, receive)
+        except RefusedError as refused:
+            # Neither path nor query: they may hold a token.
+            _logger.warning("Refused with %d: %s", refused.status, refused.detail)
+            await _refuse(scope, send, refused)
+            return
+        await self.app(scope, receive, _hardened(send))
+
+    def _admitted(self, scope: Scope) -> tuple[Scope, Request]:
+        """Check everything but the body; return the scope without the token, and what it asks."""
+        scope, known = self._without_token(scope)
+        request = self._request(scope)
+        self._check_site(request)
+        self._check_feature(request.path)
+        self._check_client(request, scope, known=known)
+        if request.has_body and _media_type(request.headers) != "application/json":
+            raise RefusedError(415, "a body is read as application/json only: set Content-Type")
+        return scope, request
+
+    def _without_token(self, scope: Scope) -> tuple[Scope, bool]:
+        """Take the token out, so that no log, run or trace holds it; return whether it was there.
+
+        It stands in a header, in the query, or, for clients that are given nothing but an address
+        to put paths behind, at the beginning of the path: `/token/…/threads`.
+        """
+        found, headers = [], []
+        for name, value in scope["headers"]:
+            text = value.decode("latin-1").strip()
+            if name.lower() == b"authorization":
+                text = text.partition(" ")[2].strip()
+            if name.lower() in {b"authorization", b"x-api-key"} and self._is_token(text):
+                found.append(text)
+            else:
+                headers.append((name, value))
+        query, path, raw_path = scope["query_string"], scope["path"], scope.get("raw_path", b"")
+        if b"token=" in query:
+            pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+            found += [value for name, value in pairs if name == "token"]
+            query = urlencode([pair for pair in pairs if pair[0] != "token"]).encode()
+        if within := _WITHIN_PATH.fullmatch(path):
+            found.append(within[1])
+            path, raw_path = within[2], quote(within[2]).encode()
+        changed = {"headers": headers, "query_string": query, "path": path, "raw_path": raw_path}
+        return {**scope, **changed}, any(map(self._is_token, found))
+
+    def _is_token(self, text: str) -> bool:
+        token = self.rules.token
+        return token is not None and secrets.compare_digest(
+            text.encode(), token.get_secret_value().encode()
+        )
+
+    def _request(self, scope: Scope) -> Request:
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in scope["headers"]:
+            name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip()
+            if name in headers and name in {"host", "origin", "content-type", "content-length"}:
+                raise RefusedError(400, f"the header {name} comes twice: send it once")
+            headers[name] = value
+        host = headers.get("host", "").lower()
+        found = _HOST.fullmatch(host)
+        name = (found[1] or found[2]) if found else ""
+        if name not in LOOPBACK | self.rules.hosts and name != (scope.get("server") or ("",))[0]:
+            raise RefusedError(
+                400,
+                f"{host[:_SHOWN]!r} is not the host of this server: use 127.0.0.1, or name it in "
+                "CRAG_SERVE_HOSTS",
+            )
+        scheme = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
+        path = scope["path"].removeprefix(scope.get("root_path", "")) or "/"
+        return Request(scope.get("method", "GET"), path, headers, f"{scheme}://{host}")
+
+    def _check_site(self, request: Request) -> None:
+        """Refuse what a page of another site sends; clients that are no browser send no origin."""
+        if request.origin in self.rules.origins:
+            return
+        site = request.headers.get("sec-fetch-site", "none")
+        if request.origin not in {None, request.own}:
+            site = str(request.origin)[:_SHOWN]
+        elif site in {"same-origin", "none"} or _opens_page(request):
+            return
+        raise RefusedError(
+            403,
+            f"this server does not answer pages of other sites ({site!r}): use its own page, or "
+            "name the site in CRAG_SERVE_ORIGINS; for Studio start crag serve with --studio",
+        )
+
+    def _check_feature(self, path: str) -> None:
+        feature = _feature(path)
+        if feature is None:
+            raise RefusedError(404, "there is no such address on this server")
+        if feature and feature not in self.rules.allow:
+            raise RefusedError(403, _switched_off(feature))
+
+    def _check_client(self, request: Request, scope: Scope, *, known: bool) -> None:
+        if self.rules.token is None:
+            if not _of_this_machine(scope):
+                raise RefusedError(
+                    403,
+                    "without a token this server answers its own machine only: set "
+                    "CRAG_SERVE_TOKEN, or start it with crag serve",
+                )
+        elif not (known or request.preflight or _is_file(request)):
+            raise RefusedError(
+                401,
+                "the token is missing or wrong: open the address that crag serve printed, or send "
+                "its token as x-api-key or as Authorization: Bearer",
+            )
+
+    async def _read(self, request: Request, receive: Receive) -> Receive:
+        """Read the body within its limit, check it, and return what gives it to the application."""
+        if not request.has_body:
+            return receive
+        limit = self.rules.max_bytes
+        too_large = RefusedError(
+            413, f"a body may have {limit:,} bytes: send less, or raise CRAG_SERVE_MAX_BYTES"
+        )
+        if request.length > limit:
+            raise too_large
+        body, more = bytearray(), True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":  # The client is gone.
+                return _first(message, receive)
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > limit:
+                raise too_large
+        if "webhooks" not in self.rules.allow and "/runs" in request.path:
+            _check_webhook(bytes(body))
+        return _first({"type": "http.request", "body": bytes(body), "more_body": False}, receive)
+
+
+def _calls_itself(scope: Scope) -> bool:
+    """Whether the server calls itself, as MCP does: LangGraph marks it where no request can."""
+    root: str = scope.get("root_path", "")
+    return root == "/noauth" or root.startswith("/noauth/")
+
+
+def _opens_page(request: Request) -> bool:
+    """Whether a browser opens our page in a tab, as a link of another site may."""
+    headers = request.headers
+    return (
+        (request.method, request.path) == ("GET", "/")
+        and request.origin is None
+        and headers.get("sec-fetch-mode") == "navigate"
+        and headers.get("sec-fetch-dest") == "document"
+    )
+
+
+def _is_file(request: Request) -> bool:
+    """Whether this is a file of the page, or the sign of life: the same for everybody."""
+    readable = request.method in {"GET", "HEAD"}
+    return readable and (request.path in _OPEN or request.path.startswith("/page/"))
+
+
+def _feature(path: str) -> str | None:
+    """Return what of `FEATURES` an address belongs to; "" is always on, None is no address."""
+    match path.strip("/").split("/"):
+        case ["runs", "crons", *_] | ["threads", _, "runs", "crons", *_]:
+            return "crons"
+        case ["docs"] | ["openapi.json"]:
+            return "docs"
+        case ["a2a", *_] | [".well-known", "agent-card.json"]:
+            return "a2a"
+        case [("metrics" | "store" | "ui") as feature, *_]:
+            return feature
+        case [""] | ["page" | "assistants" | "threads" | "runs" | "mcp" | "ok" | "info", *_]:
+            return ""
+    return None
+
+
+def _switched_off(feature: str) -> str:
+    return f"{feature}: switched off on this server; CRAG_SERVE_ALLOW={feature} switches it on"
+
+
+def _of_this_machine(scope: Scope) -> bool:
+    address = _address((scope.get("client") or ("",))[0])
+    return address is not None and address.is_loopback
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def _media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _check_webhook(body: bytes) -> None:
+    """Refuse a run that would be sent away when it ends."""
+    if b"webhook" not in body and rb"\u" not in body:
+        return
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return  # The server says what is wrong with it.
+    except RecursionError:
+        raise RefusedError(400, "the body is nested too deeply: send less") from None
+    runs = found if isinstance(found, list) else [found]
+    if any(isinstance(run, dict) and run.get("webhook") is not None for run in runs):
+        raise RefusedError(403, _switched_off("webhooks"))
+
+
+def _first(message: Message, receive: Receive) -> Receive:
+    """Return a `receive` that gives `message` before what comes next."""
+    waiting = [message]
+
+    async def receiving() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return receiving
+
+
+def _hardened(send: Send) -> Send:
+    """Keep pages of other sites from loading an answer as a picture, a script or a style."""
+    added = {b"x-content-type-options": b"nosniff", b"cross-origin-resource-policy": b"same-origin"}
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", []))
+            there = {name.lower() for name, _ in headers}
+            headers += [(name, value) for name, value in added.items() if name not in there]
+            message = {**message, "headers": headers}
+        await send(message)
+
+    return sending
+
+
+async def _refuse(scope: Scope, send: Send, refused: RefusedError) -> None:
+    """Answer with the reason as JSON, in the form of LangGraph's own errors."""
+    kind = "http.response"
+    if scope["type"] == "websocket":
+        kind = "websocket.http.response"
+        if kind not in (scope.get("extensions") or {}):
+            await send({"type": "websocket.close", "code": 1008})
+            return
+    body = json.dumps({"detail": refused.detail}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"x-content-type-options", b"nosniff"),
+        (b"cross-origin-resource-policy", b"same-origin"),
+        (b"connection", b"close"),  # What is left of the body is not read.
+    ]
+    if refused.status == HTTPStatus.UNAUTHORIZED:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": f"{kind}.start", "status": refused.status, "headers": headers})
+    await send({"type": f"{kind}.body", "body": body})

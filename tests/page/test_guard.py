@@ -1,0 +1,432 @@
+"""The guard by itself: what it answers, what it refuses, and what it says about it."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient, WebSocketDenialResponse
+from starlette.websockets import WebSocket
+
+from crag.errors import SettingsError
+from crag.page.app import middleware
+from crag.page.guard import FEATURES, STUDIO, Rules, require_switches, settings_of_server
+
+URL = "http://127.0.0.1:2024"
+TOKEN = "a-token-of-the-tests"  # noqa: S105
+EVIL = {"Origin": "http://evil.test", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}
+PAGE = {"Origin": URL, "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
+LINK = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+@pytest.fixture(autouse=True)
+def _bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """Rules are read from the environment and `.env`; neither is that of the machine here."""
+    for name in ("TOKEN", "HOSTS", "ORIGINS", "ALLOW", "MAX_BYTES"):
+        monkeypatch.delenv(f"CRAG_SERVE_{name}", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+async def echo(request: Request) -> JSONResponse:
+    """Say what arrived behind the guard."""
+    body = (await request.body()).decode()
+    headers = dict(request.headers)
+    return JSONResponse(
+        {"path": request.url.path, "query": request.url.query, "headers": headers, "body": body}
+    )
+
+
+async def talk(websocket: WebSocket) -> None:
+    await websocket.accept()
+    await websocket.send_text("welcome")
+    await websocket.close()
+
+
+def app(rules: Rules) -> Starlette:
+    methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+    everything = Route("/{path:path}", echo, methods=methods)
+    return Starlette(
+        routes=[WebSocketRoute("/threads/{id}/stream/events", talk), everything],
+        middleware=middleware(rules),
+    )
+
+
+def connected(
+    rules: Rules, client: tuple[str, int] = ("127.0.0.1", 9), base: str = URL, root: str = ""
+) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(app(rules), client=client, root_path=root)
+    return httpx.AsyncClient(transport=transport, base_url=base)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    async with connected(Rules()) as client:
+        yield client
+
+
+@pytest.fixture
+async def asking() -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a server that asks for a token."""
+    async with connected(Rules(token=TOKEN)) as client:
+        yield client
+
+
+def said(answer: httpx.Response, status: int) -> str:
+    """Return the reason of a refusal."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+    return str(answer.json()["detail"])
+
+
+@pytest.mark.parametrize("headers", [{}, PAGE], ids=["program", "page"])
+async def test_programs_and_the_page_are_answered(
+    client: httpx.AsyncClient, headers: Mapping[str, str]
+) -> None:
+    answer = await client.post("/threads", json={"a": 1}, headers=headers)
+    assert json.loads(answer.json()["body"]) == {"a": 1}
+    assert (await client.get("/threads/1/state", headers=headers)).status_code == 200
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        EVIL,
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:2025"},
+        {"Origin": "http://localhost:2024"},
+        {"Origin": "https://127.0.0.1:2024"},
+        {"Origin": f"{URL}.evil.test"},
+        {"Origin": STUDIO},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        PAGE | {"Sec-Fetch-Site": "cross-site"},
+        LINK,
+    ],
+    ids=lambda headers: "/".join(headers.values())[:60],
+)
+async def test_pages_of_other_sites_are_refused(
+    client: httpx.AsyncClient, method: str, headers: Mapping[str, str]
+) -> None:
+    answer = await client.request(method, "/threads", headers=headers)
+    assert "other sites" in said(answer, 403)
+
+
+async def test_a_link_of_another_site_opens_the_page_and_nothing_else(
+    client: httpx.AsyncClient,
+) -> None:
+    assert (await client.get("/?question=Why", headers=LINK)).status_code == 200
+    for changed in ({"Sec-Fetch-Dest": "iframe"}, {"Sec-Fetch-Mode": "no-cors"}, EVIL):
+        said(await client.get("/", headers=LINK | changed), 403)
+    said(await client.post("/", headers=LINK), 403)
+    said(await client.get("/page/main.js", headers=LINK), 403)
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost:9", "LOCALHOST:2024", "[::1]:2024", "127.0.0.1:2024"]
+)
+async def test_this_machine_has_these_names(client: httpx.AsyncClient, host: str) -> None:
+    assert (await client.get("/info", headers={"Host": host})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.test", "api", "api:2024", "localhost.evil.test", "127.0.0.1.evil.test", "localhost.",
+        "127.0.0.2", "2130706433", "0x7f000001", "[::ffff:127.0.0.1]", "user@127.0.0.1", "", "a b",
+        "127.0.0.1:2024:1", "127.0.0.1/", "192.168.0.7:2024", "[::]:2024",
+    ],
+)  # fmt: skip
+async def test_every_other_name_is_refused(client: httpx.AsyncClient, host: str) -> None:
+    answer = await client.get("/info", headers={"Host": host})
+    assert "CRAG_SERVE_HOSTS" in said(answer, 400)
+
+
+async def test_names_are_added_and_the_address_of_the_connection_counts() -> None:
+    rules = Rules(hosts="Box.example.org,fd00::1", token=TOKEN)
+    async with connected(rules, base="http://192.168.0.7:2024") as client:
+        client.headers["x-api-key"] = TOKEN
+        for host in ("box.example.org:80", "[fd00::1]:2024", "192.168.0.7:2024"):
+            assert (await client.get("/info", headers={"Host": host})).status_code == 200
+        said(await client.get("/info", headers={"Host": "192.168.0.8"}), 400)
+
+
+async def test_a_header_that_decides_comes_once(client: httpx.AsyncClient) -> None:
+    twice = [("Host", "127.0.0.1"), ("Host", "evil.test")]
+    assert "host comes twice" in said(await client.get("/info", headers=twice), 400)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "text/json",
+     "text/plain;application/json", "application/json-seq"],
+)  # fmt: skip
+async def test_a_body_is_json_or_refused(client: httpx.AsyncClient, kind: str) -> None:
+    headers = {"Content-Type": kind} if kind else {}
+    answer = await client.post("/threads", content=b"{}", headers=headers)
+    assert "application/json" in said(answer, 415)
+
+
+async def test_json_may_name_its_charset_and_no_body_needs_no_type(
+    client: httpx.AsyncClient,
+) -> None:
+    headers = {"Content-Type": "Application/JSON; charset=utf-8"}
+    answer = await client.post("/threads", content=b"{}", headers=headers)
+    assert answer.json()["body"] == "{}"
+    assert (await client.post("/threads/1/runs/2/cancel")).status_code == 200
+
+
+async def test_a_body_is_limited_whether_its_length_is_said_or_not() -> None:
+    headers = {"Content-Type": "application/json"}
+
+    async def chunks(count: int) -> AsyncIterator[bytes]:
+        for _ in range(count):
+            yield b" " * 10
+
+    async with connected(Rules(max_bytes=100)) as client:
+        exact = await client.post("/threads", content=b" " * 100, headers=headers)
+        assert len(exact.json()["body"]) == 100
+        answer = await client.post("/threads", content=b" " * 101, headers=headers)
+        assert "CRAG_SERVE_MAX_BYTES" in said(answer, 413)
+        exact = await client.post("/threads", content=chunks(10), headers=headers)
+        assert len(exact.json()["body"]) == 100
+        said(await client.post("/threads", content=chunks(11), headers=headers), 413)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"headers": {"x-api-key": TOKEN}},
+        {"headers": {"Authorization": f"Bearer {TOKEN}"}},
+        {"headers": {"Authorization": f"bearer  {TOKEN}"}},
+        {"headers": {"Authorization": "Bearer of-another", "x-api-key": TOKEN}},
+        {"params": {"token": TOKEN, "limit": "1"}},
+        {"url": f"/token/{TOKEN}/threads"},
+    ],
+)
+async def test_the_token_is_taken_in_four_places_and_goes_no_further(
+    asking: httpx.AsyncClient, sent: dict[str, Any]
+) -> None:
+    answer = await asking.get(**{"url": "/threads"} | sent)
+    assert answer.status_code == 200
+    assert answer.json()["path"] == "/threads"
+    assert TOKEN not in answer.text
+    assert "token" not in answer.json()["query"]
+    assert ("limit=1" in answer.json()["query"]) == ("params" in sent)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"headers": PAGE},
+        {"headers": {"x-api-key": TOKEN[:-1]}},
+        {"headers": {"x-api-key": ""}},
+        {"headers": {"x-api-key": "tökén".encode()}},
+        {"headers": {"Authorization": TOKEN}},
+        {"headers": {"Cookie": f"token={TOKEN}"}},
+        {"params": {"token": "wrong"}},
+        {"params": {"token": ""}},
+        {"url": "/token//threads"},
+        {"url": "/token/wrong-token-1234/threads"},
+    ],
+)
+async def test_without_the_token_nothing_is_answered(
+    asking: httpx.AsyncClient, sent: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = await asking.get(**{"url": "/threads"} | sent)
+    assert "crag serve printed" in said(answer, 401)
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    for text in (answer.text, caplog.text):
+        assert TOKEN[:-1] not in text
+        assert "wrong-token" not in text
+
+
+async def test_the_files_of_the_page_need_no_token(asking: httpx.AsyncClient) -> None:
+    for path in ("/", "/page/main.js", "/ok"):
+        assert (await asking.get(path)).status_code == 200
+    for path in ("/info", "/mcp", "/assistants", "/runs", "/page"):
+        said(await asking.get(path), 401)
+    said(await asking.post("/"), 401)
+
+
+async def test_the_token_does_not_let_other_sites_in(asking: httpx.AsyncClient) -> None:
+    said(await asking.get("/threads", headers=EVIL | {"x-api-key": TOKEN}), 403)
+
+
+async def test_without_a_token_only_this_machine_is_answered() -> None:
+    async with connected(Rules(), client=("192.168.0.9", 9)) as client:
+        assert "CRAG_SERVE_TOKEN" in said(await client.get("/threads"), 403)
+        said(await client.get("/"), 403)
+    async with connected(Rules(token=TOKEN), client=("192.168.0.9", 9)) as client:
+        assert (await client.get("/threads", headers={"x-api-key": TOKEN})).status_code == 200
+
+
+FEATURE_PATHS = {
+    "/runs/crons": "crons", "/runs/crons/search": "crons", "/threads/1/runs/crons": "crons",
+    "/store/items": "store", "/store/namespaces": "store", "/a2a/crag": "a2a",
+    "/.well-known/agent-card.json": "a2a", "/ui/crag": "ui", "/docs": "docs",
+    "/openapi.json": "docs", "/metrics": "metrics", "/runs/crons/": "crons",
+    "/runs/%63rons": "crons", "/store": "store",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", FEATURE_PATHS)
+async def test_what_nobody_needs_is_off_until_it_is_named(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    feature = FEATURE_PATHS[path]
+    assert f"CRAG_SERVE_ALLOW={feature}" in said(await client.get(path), 403)
+    async with connected(Rules(allow=feature)) as allowed:
+        assert (await allowed.get(path)).status_code == 200
+    async with connected(Rules(allow=",".join(FEATURES - {feature}))) as others:
+        said(await others.get(path), 403)
+
+
+@pytest.mark.parametrize("path", ["/internal/truncate", "/deploy", "/profile", "/noauth/threads"])
+async def test_addresses_that_nobody_needs_are_none(client: httpx.AsyncClient, path: str) -> None:
+    assert "no such address" in said(await client.post(path), 404)
+
+
+@pytest.mark.parametrize(
+    "path", ["/runs", "/runs/stream", "/runs/batch", "/threads/1/runs", "/threads/1/runs/wait"]
+)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"webhook": "https://evil.test"}',
+        b'{"\\u0077ebhook": "https://evil.test"}',
+        b'[{}, {"webhook": ""}]',
+    ],
+)
+async def test_a_run_with_a_webhook_is_refused(
+    client: httpx.AsyncClient, path: str, body: bytes
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = await client.post(path, content=body, headers=headers)
+    assert "CRAG_SERVE_ALLOW=webhooks" in said(answer, 403)
+    async with connected(Rules(allow="webhooks")) as allowed:
+        answer = await allowed.post(path, content=body, headers=headers)
+        assert answer.json()["body"] == body.decode()
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"webhook": null}', b'{"input": "a webhook"}', b"{webhook", b'"webhook"']
+)
+async def test_a_word_is_no_webhook(client: httpx.AsyncClient, body: bytes) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = await client.post("/runs", content=body, headers=headers)
+    assert answer.json()["body"] == body.decode()
+
+
+async def test_a_body_that_no_parser_takes_is_refused(client: httpx.AsyncClient) -> None:
+    body = b"[" * 100_000 + b'"webhook"'
+    headers = {"Content-Type": "application/json"}
+    assert "nested" in said(await client.post("/runs", content=body, headers=headers), 400)
+
+
+async def test_the_server_may_call_itself() -> None:
+    """As MCP does, under the name that nobody else may use."""
+    rules = Rules(token=TOKEN)
+    async with connected(rules, base="http://api", root="/noauth") as itself:
+        assert (await itself.get("/threads")).status_code == 200
+    async with connected(rules, base="http://127.0.0.1", root="/noauthority") as other:
+        said(await other.get("/noauthority/threads"), 401)
+
+
+PREFLIGHT = {
+    "Access-Control-Request-Method": "POST",
+    "Access-Control-Request-Headers": "content-type,x-auth-scheme",
+    "Access-Control-Request-Private-Network": "true",
+}
+
+
+async def test_studio_crosses_only_where_it_is_named() -> None:
+    studio = EVIL | {"Origin": STUDIO}
+    async with connected(Rules(token=TOKEN, origins=STUDIO)) as client:
+        answer = await client.options("/threads", headers=studio | PREFLIGHT)
+        assert answer.status_code == 200
+        assert answer.headers["Access-Control-Allow-Origin"] == STUDIO
+        assert answer.headers["Access-Control-Allow-Private-Network"] == "true"
+        assert "x-auth-scheme" in answer.headers["Access-Control-Allow-Headers"]
+        said(await client.get("/threads", headers=studio), 401)
+        answer = await client.get(f"/token/{TOKEN}/threads", headers=studio)
+        assert answer.headers["Access-Control-Allow-Origin"] == STUDIO
+        said(await client.options("/threads", headers=EVIL | PREFLIGHT), 403)
+        said(await client.get("/threads", headers=EVIL), 403)
+    async with connected(Rules(token=TOKEN)) as client:
+        said(await client.options("/threads", headers=studio | PREFLIGHT), 403)
+
+
+def test_a_websocket_is_checked_as_a_request_is() -> None:
+    address = f"{URL.replace('http', 'ws')}/threads/1/stream/events"
+    with TestClient(app(Rules(token=TOKEN)), base_url=URL, client=("127.0.0.1", 9)) as client:
+        with client.websocket_connect(address, headers={"x-api-key": TOKEN}) as open_one:
+            assert open_one.receive_text() == "welcome"
+        page = {"Origin": URL, "x-api-key": TOKEN}
+        with client.websocket_connect(address, headers=page) as open_one:
+            assert open_one.receive_text() == "welcome"
+        for headers, status in (
+            ({"x-api-key": TOKEN, "Origin": "http://evil.test"}, 403),
+            ({"x-api-key": TOKEN, "Host": "evil.test"}, 400),
+            ({}, 401),
+        ):
+            with (
+                pytest.raises(WebSocketDenialResponse) as denied,
+                client.websocket_connect(address, headers=headers),
+            ):
+                pass
+            said(denied.value, status)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("ALLOW", "webhook", "allowed are a2a, crons, docs, metrics, store, ui, webhooks"),
+        ("ORIGINS", "*", "without a path"),
+        ("ORIGINS", f"{STUDIO}/", "without a path"),
+        ("HOSTS", "box:2024", "without a port"),
+        ("HOSTS", "*", "without a port"),
+        ("MAX_BYTES", "many", "whole numbers from 1"),
+        ("MAX_BYTES", "0", "whole numbers from 1"),
+        ("TOKEN", "short", "16 or more"),
+        ("TOKEN", "spaces are not allowed here", "16 or more"),
+    ],
+)
+def test_rules_that_are_none_are_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(f"CRAG_SERVE_{name}", value)
+    with pytest.raises(SettingsError, match=message) as refused:
+        Rules()
+    assert f"CRAG_SERVE_{name}" in str(refused.value)
+    assert (value in str(refused.value)) == (name != "TOKEN")
+
+
+def test_rules_come_from_the_environment_and_hide_the_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CRAG_SERVE_TOKEN", TOKEN)
+    monkeypatch.setenv("CRAG_SERVE_ALLOW", "store, Crons")
+    rules = Rules()
+    assert rules.allow == {"store", "crons"}
+    assert TOKEN not in repr(rules)
+
+
+def test_langgraph_switches_off_what_is_not_allowed() -> None:
+    off = settings_of_server()
+    assert off.pop("cors") == {"allow_origins": []}
+    assert off == dict.fromkeys(
+        ["disable_a2a", "disable_store", "disable_ui", "disable_webhooks"], True
+    )
+    assert "disable_store" not in settings_of_server(frozenset({"store"}))
+    with pytest.raises(SettingsError, match=r"disable_store.*langgraph\.json.*remove"):
+        require_switches(frozenset({"store"}), settings_of_server())
+    require_switches(frozenset({"store", "crons"}), settings_of_server(frozenset({"store"})))
