@@ -190,6 +190,6 @@ the commands published with Self-RAG, as are the instructions, to the letter."""
 
 
 def profile_of(task: str) -> TaskProfile:
-    """Return the profile of a task; of a set of questions that is none, that of the default."""
-    profiles: Mapping[str, TaskProfile] = {**TASKS}
-    return profiles.get(task, TASKS["default"])
+    """Return the profile of a task; other names, such as `qa`, have the default profile."""
+    named = (profile for name, profile in TASKS.items() if name == task)
+    return next(named, TASKS["default"])
