@@ -64,23 +64,30 @@ joined with another text of the same page."""
 
 Random = random.Random
 _STOP = frozenset(
-    "a an the is are was were be been do does did has have had of in on at to for from by with "
-    "what which who whom whose when where why how many much that this these those there it its "
-    "and or as can could would should will i you we they my your me us".split()
+    re.findall(
+        r"\w+",
+        """
+        a an the is are was were be been do does did has have had of in on at to for from by with
+        what which who whom whose when where why how many much that this these those there it its
+        and or as can could would should will i you we they my your me us
+        """,
+    )
 )
 _NUMBER = re.compile(r"\b\d[\d,.]*\d\b|\b\d\b")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w'-]+(?: (?:of |the )?[A-Z][\w'-]+)*")
 _OPPOSITES = {
     one: other
-    for pair in (
-        "first last|most least|more less|before after|highest lowest|largest smallest|"
-        "increase decrease|increased decreased|north south|east west|northern southern|"
-        "eastern western|oldest youngest|early late|began ended|begin end|started stopped|won lost|"
-        "always never|minimum maximum|above below|longest shortest|inside outside|old new|"
-        "allowed forbidden|male female|public private|rich poor|import export|cause prevent|"
-        "with without|best worst|majority minority|support oppose|higher lower|greater fewer|"
-        "introduced abolished|founded dissolved|arrive leave|buy sell|strong weak"
-    ).split("|")
+    for pair in """
+        first last|most least|more less|before after|highest lowest|largest smallest
+        increase decrease|increased decreased|north south|east west|northern southern
+        eastern western|oldest youngest|early late|began ended|begin end|started stopped|won lost
+        always never|minimum maximum|above below|longest shortest|inside outside|old new
+        allowed forbidden|male female|public private|rich poor|import export|cause prevent
+        with without|best worst|majority minority|support oppose|higher lower|greater fewer
+        introduced abolished|founded dissolved|arrive leave|buy sell|strong weak
+    """.strip()
+    .replace("\n", "|")
+    .split("|")
     for one, other in (pair.split(), pair.split()[::-1])
 }
 
@@ -142,7 +149,14 @@ def by_kind(data: Path, draw: Random) -> dict[str, list[Row]]:
     natural_questions(data, kinds)
     sections(data, kinds)
     kinds["entities"] += [
-        Row(row["question"], passage(row["title"], row["text"]), int(row["label"]), None, False, False)
+        Row(
+            row["question"],
+            passage(row["title"], row["text"]),
+            entity=int(row["label"]),
+            answer=None,
+            evidence_known=False,
+            span_known=False,
+        )
         for row in rows_of(data / "evaluator/train.jsonl")
         if row["source"] in {"popqa", "wiki-template"}
     ]
@@ -159,7 +173,10 @@ def squad(found: Sequence[Mapping[str, Any]], kinds: dict[str, list[Row]], draw:
             rest = without_evidence(row.passage)
             if len(rest.sentences) > 1:
                 kinds["squad_removed"].append(Row(row.question, rest, 1, 0))
-            other = hardest(row.question, [o for o in draw.sample(neighbours, min(8, len(neighbours))) if o is not one])
+            other = hardest(
+                row.question,
+                [o for o in draw.sample(neighbours, min(8, len(neighbours))) if o is not one],
+            )
             if other is not None and not holds(other, row):
                 kinds["squad_neighbour"].append(
                     Row(row.question, passage(other["title"], other["text"]), None, 0)
@@ -238,7 +255,11 @@ def popqa(data: Path) -> Iterator[Row]:
     for row in rows_of(data / "qa/popqa_train.jsonl"):
         for one in row["documents"]:
             right, held = bool(one["gold"]), bool(one["answer"])
-            text = with_answers(one, row["answers"]) if held and right else passage(one["title"], one["text"])
+            text = (
+                with_answers(one, row["answers"])
+                if held and right
+                else passage(one["title"], one["text"])
+            )
             known = right or not held
             yield Row(row["question"], text, int(right), int(held) if known else None, known, known)
 

@@ -10,6 +10,7 @@ from langchain_core.runnables import Runnable
 
 from crag.errors import CragError, PageProblem
 from crag.queries import LONGEST
+from crag.reading import Passage, Reading
 from crag.reflection.backend import ReflectionBackend
 from crag.state import Strip, Thresholds
 
@@ -28,6 +29,19 @@ class Evaluator(Protocol):
 
         An empty text scores -1.0; a score that is not a number says that the text could not be
         judged, which is recorded. Called from several threads at once.
+        """
+        ...
+
+
+@runtime_checkable
+class ReadingEvaluator(Evaluator, Protocol):
+    """An evaluator that also says which part of a passage serves, in the same pass."""
+
+    def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
+        """Return one reading for each passage, in order, whatever its length.
+
+        An empty text is read as score -1.0, no evidence and no span. Called from several threads
+        at once.
         """
         ...
 

@@ -1,7 +1,6 @@
 """Train a reader: one pass over question and passage that grades, marks evidence and quotes."""
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
@@ -14,7 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crag.delta import DELTA, difference, restored
 from crag.errors import MissingPackageError, TrainingError
+from crag.lexical import FEATURES, rarity_of
 from crag.minilm import Weights, packaged_model, packaged_weights
+from crag.reading_model import GRADE, SIGNALS
+from crag.scoring import with_title
 from crag.tensors import read_tensors, write_tensors
 from crag.training.reading_rows import (
     UNKNOWN,
@@ -35,6 +37,10 @@ _OUTPUTS = ("entity", "answer")
 _MARKS = ("evidence", "first", "last")
 
 
+PLAIN_GRADE = np.array([0.0, 1.0, *([0.0] * (len(SIGNALS) - 2 + len(FEATURES))), 0.0])
+"""The answer's output alone, until a grade is fitted."""
+
+
 class ReaderRecipe(BaseModel):
     """The settings of one run; the defaults are those of the shipped reader."""
 
@@ -43,11 +49,13 @@ class ReaderRecipe(BaseModel):
     start: str = "default"
     """Evaluator to start from: `default`, the folder of another one that is stored as a difference
     from the packaged encoder, or `""` for that encoder itself."""
-    batch_size: int = Field(default=32, ge=1, le=4096)
+    frozen_layers: int = Field(default=2, ge=0, le=6)
+    """Layers, from the lowest, that stay as they are, and with them the embeddings."""
+    batch_size: int = Field(default=16, ge=1, le=4096)
     """Rows in one step."""
-    learning_rate: float = Field(default=2e-4, gt=0, le=1)
+    learning_rate: float = Field(default=1.5e-4, gt=0, le=1)
     """Kept after the warm-up, until it falls linearly to zero."""
-    warmup_steps: int = Field(default=40, ge=0)
+    warmup_steps: int = Field(default=50, ge=0)
     """Steps in which the learning rate rises."""
     decay: float = Field(default=0.4, ge=0, le=1)
     """Share of the steps, at the end, in which it falls."""
@@ -55,7 +63,7 @@ class ReaderRecipe(BaseModel):
     """Weight decay of AdamW."""
     max_grad_norm: float = Field(default=1.0, gt=0)
     """Gradients are clipped to this norm."""
-    max_length: int = Field(default=256, ge=16, le=512)
+    max_length: int = Field(default=192, ge=16, le=512)
     """Tokens of question, title and text together in training; the reader reads 512 at most."""
     entity_weight: float = Field(default=0.5, ge=0)
     """Weight of the loss of `entity` against that of `answer`."""
@@ -118,15 +126,31 @@ def train_reader(
     return TrainedReader(_weights(model), trainer.state.log_history)
 
 
-def save_reader(trained: Weights, output: Path) -> None:
-    """Write the weights as their difference from the packaged encoder (`crag.delta`).
+def save_reader(
+    weights: Weights, grade: NDArray[np.float64], rarity: NDArray[np.float32], output: Path
+) -> None:
+    """Write the weights as their difference from the packaged encoder, and the grade.
+
+    `grade` is what `crag.training.grading.fit_grade` returned, or `PLAIN_GRADE`; `rarity` that of
+    each token in the training texts (`rarity_in`).
 
     Raises:
         TrainingError: the disk is full, or `output` cannot be written to.
     """
     with outside_faults(output):
         output.mkdir(parents=True, exist_ok=True)
-        write_tensors(output / DELTA, difference(packaged_weights(), trained))
+        write_tensors(output / DELTA, difference(packaged_weights(), weights))
+        write_tensors(output / GRADE, {"blend": grade, "rarity": rarity.astype(np.float16)})
+
+
+def rarity_in(rows: Sequence[ReadingRow]) -> NDArray[np.float32]:
+    """Return the inverse document frequency of each token in the texts of `rows`."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
+    texts = list(dict.fromkeys(with_title(row.title, row.text) for row in rows))
+    encoded = tokenizer(texts, add_special_tokens=False)
+    return rarity_of(encoded["input_ids"], len(tokenizer))
 
 
 def reading_model(start: Mapping[str, NDArray[np.float32]], recipe: ReaderRecipe) -> "nn.Module":
@@ -152,7 +176,9 @@ def reading_model(start: Mapping[str, NDArray[np.float32]], recipe: ReaderRecipe
             nn.init.zeros_(self.outputs.bias)
             nn.init.zeros_(self.marks.bias)
 
-        def forward(self, input_ids: Any, attention_mask: Any, token_type_ids: Any, **labels: Any) -> Any:
+        def forward(
+            self, input_ids: Any, attention_mask: Any, token_type_ids: Any, **labels: Any
+        ) -> Any:
             found = self.bert(input_ids, attention_mask, token_type_ids)
             outputs = self.outputs(found.pooler_output).float()
             marks = self.marks(found.last_hidden_state).float()
@@ -175,20 +201,23 @@ def reading_model(start: Mapping[str, NDArray[np.float32]], recipe: ReaderRecipe
     if lacking:
         message = f"the weights to start from lack {lacking[0]!r}"
         raise TrainingError(message)
-    model.bert.embeddings.requires_grad_(requires_grad=False)
+    for part in (model.bert.embeddings, *model.bert.encoder.layer[: recipe.frozen_layers]):
+        part.requires_grad_(requires_grad=False)
     return model
 
 
 def _loss(
-    outputs: "Tensor", marks: "Tensor", mask: "Tensor", labels: Mapping[str, "Tensor"], recipe: ReaderRecipe
+    outputs: "Tensor",
+    marks: "Tensor",
+    mask: "Tensor",
+    labels: Mapping[str, "Tensor"],
+    recipe: ReaderRecipe,
 ) -> "Tensor":
     """Return the weighted sum; each part is a mean over the rows of which it is known."""
     from torch.nn import functional
 
     loss = outputs.sum() * 0
-    for index, (name, weight) in enumerate(
-        zip(_OUTPUTS, (recipe.entity_weight, 1.0), strict=True)
-    ):
+    for index, (name, weight) in enumerate(zip(_OUTPUTS, (recipe.entity_weight, 1.0), strict=True)):
         known = labels[name] != UNKNOWN
         each = functional.binary_cross_entropy_with_logits(
             outputs[:, index], labels[name].clamp(min=0).float(), reduction="none"
@@ -202,9 +231,7 @@ def _loss(
     loss = loss + recipe.evidence_weight * of_row.mean()
     for index, name in ((1, "first"), (2, "last")):
         logits = marks[:, :, index].masked_fill(mask == 0, -1e4)
-        each = functional.cross_entropy(
-            logits, labels[name], ignore_index=UNKNOWN, reduction="sum"
-        )
+        each = functional.cross_entropy(logits, labels[name], ignore_index=UNKNOWN, reduction="sum")
         loss = loss + recipe.span_weight * each / len(mask)
     return loss
 
@@ -230,9 +257,7 @@ def _identity(recipe: ReaderRecipe, rows: Sequence[ReadingRow]) -> dict[str, obj
     return {"recipe": same, "rows": digest.hexdigest()}
 
 
-def _arguments(
-    recipe: ReaderRecipe, steps: int, work: Path, *, quiet: bool
-) -> "TrainingArguments":
+def _arguments(recipe: ReaderRecipe, steps: int, work: Path, *, quiet: bool) -> "TrainingArguments":
     try:
         import accelerate  # type: ignore[import-untyped]  # noqa: F401
     except ImportError as error:

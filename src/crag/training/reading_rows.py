@@ -125,13 +125,15 @@ class ReadingExamples:
                 encoded["offset_mapping"], encoded.sequence_ids(), strict=True
             )
         ]
+        evidence = _evidence_labels(row, places)
         first, last = _span_labels(row, places)
+        cut_off = bool(row.evidence) and 1 not in evidence
         return {
             "input_ids": encoded["input_ids"],
             "token_type_ids": encoded["token_type_ids"],
             "entity": _known(row.entity),
-            "answer": _known(row.answer),
-            "evidence": _evidence_labels(row, places),
+            "answer": UNKNOWN if cut_off else _known(row.answer),
+            "evidence": evidence,
             "first": first,
             "last": last,
         }
@@ -162,7 +164,9 @@ def _evidence_labels(row: ReadingRow, places: Sequence[Span | None]) -> list[int
     if row.evidence is None:
         return [UNKNOWN] * len(places)
     return [
-        UNKNOWN if place is None else int(any(s < place[1] and place[0] < e for s, e in row.evidence))
+        UNKNOWN
+        if place is None
+        else int(any(s < place[1] and place[0] < e for s, e in row.evidence))
         for place in places
     ]
 
