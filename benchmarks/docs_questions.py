@@ -109,28 +109,34 @@ def main() -> None:
 
 
 def retrieved(docs: Path, cache: Path | None) -> list[Asked]:
-    """Return the questions with ten documents each, from `cache` if it exists."""
+    """Return the questions with ten documents each, from `cache` where it holds them."""
+    lines = (docs / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    known = {}
     if cache is not None and cache.exists():
-        rows = json.loads(cache.read_text(encoding="utf-8"))
-    else:
-        lines = (docs / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-        rows = [json.loads(line) for line in lines]
-        for corpus in dict.fromkeys(row["corpus"] for row in rows):
-            _retrieve(docs / "corpus" / corpus, [row for row in rows if row["corpus"] == corpus])
-        if cache is not None:
-            cache.write_text(json.dumps(rows), encoding="utf-8")
-    return [
-        Asked(
-            row["id"],
-            row["corpus"],
-            row["question"],
-            tuple(row["answers"]),
-            tuple(row["evidence"]),
-            row["kind"],
-            tuple(Document(**found) for found in row["documents"]),
-        )
-        for row in rows
-    ]
+        known = {row["id"]: row for row in json.loads(cache.read_text(encoding="utf-8"))}
+    found = []
+    for corpus in dict.fromkeys(row["corpus"] for row in rows):
+        asked = [row for row in rows if row["corpus"] == corpus]
+        if not all(row["id"] in known for row in asked):
+            _retrieve(docs / "corpus" / corpus, asked)
+            known |= {row["id"]: row for row in asked}
+            if cache is not None:
+                cache.write_text(json.dumps(list(known.values())), encoding="utf-8")
+        found += [known[row["id"]] for row in asked]
+    return [_asked(row) for row in found]
+
+
+def _asked(row: dict[str, Any]) -> Asked:
+    return Asked(
+        row["id"],
+        row["corpus"],
+        row["question"],
+        tuple(row["answers"]),
+        tuple(row["evidence"]),
+        row["kind"],
+        tuple(Document(**found) for found in row["documents"]),
+    )
 
 
 def _retrieve(corpus: Path, rows: Sequence[dict[str, Any]]) -> None:

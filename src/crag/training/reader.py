@@ -126,6 +126,25 @@ def train_reader(
     return TrainedReader(_weights(model), trainer.state.log_history)
 
 
+def unseen(rows: Sequence[ReadingRow], recipe: ReaderRecipe, count: int) -> list[ReadingRow]:
+    """Return `count` rows that a run by `recipe` ends before; to fit a grade to.
+
+    Raises:
+        TrainingError: fewer are left; the recipe sees too many `steps`.
+    """
+    order = in_batches_of_like_length(rows, recipe.batch_size, recipe.seed)
+    seen = len(order) if recipe.steps is None else recipe.steps * recipe.batch_size
+    left = max(0, len(order) - seen)
+    if left < count:
+        most = max(0, len(order) - count) // recipe.batch_size
+        message = (
+            f"this run leaves {left} of {len(order)} rows unseen, and {count} are needed. Set "
+            f"steps={most} or less"
+        )
+        raise TrainingError(message)
+    return [rows[index] for index in order[-count:]]
+
+
 def save_reader(
     weights: Weights, grade: NDArray[np.float64], rarity: NDArray[np.float32], output: Path
 ) -> None:
