@@ -89,11 +89,7 @@ def main() -> None:
     parser.add_argument("--details", action="store_true", help="print each question's outcome")
     parser.add_argument("--without-today", action="store_true", help="measure the reader only")
     given = parser.parse_args()
-    asked = [
-        one
-        for one in retrieved(given.docs, given.cache)
-        if one.corpus in given.only or not given.only
-    ]
+    asked = retrieved(given.docs, given.cache, given.only)
     results: dict[str, list[Outcome]] = {}
     if not given.without_today:
         results["today"] = today(asked, load_evaluator())
@@ -108,7 +104,7 @@ def main() -> None:
                 print(name, one.id, *outcome, sep=" | ")
 
 
-def retrieved(docs: Path, cache: Path | None) -> list[Asked]:
+def retrieved(docs: Path, cache: Path | None, only: Sequence[str] = ()) -> list[Asked]:
     """Return the questions with ten documents each, from `cache` where it holds them."""
     lines = (docs / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
@@ -116,7 +112,7 @@ def retrieved(docs: Path, cache: Path | None) -> list[Asked]:
     if cache is not None and cache.exists():
         known = {row["id"]: row for row in json.loads(cache.read_text(encoding="utf-8"))}
     found = []
-    for corpus in dict.fromkeys(row["corpus"] for row in rows):
+    for corpus in only or dict.fromkeys(row["corpus"] for row in rows):
         asked = [row for row in rows if row["corpus"] == corpus]
         if not all(row["id"] in known for row in asked):
             _retrieve(docs / "corpus" / corpus, asked)

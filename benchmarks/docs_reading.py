@@ -21,11 +21,12 @@ from crag.strips import decompose
 
 WRONG_COSTS, FALSE_COSTS = 1.0, 1.0
 """What a wrong and a false answer cost, where a right one brings 1."""
-MOST_WORDS = 0.43
-"""Share of the words of the documents that the strips kept may have in the fit."""
-DOCUMENT, SPAN = 0.5, 0.15
-"""Weight of the log-odds of a document, and of the best span if it lies within, beside those of
-the evidence in a part of it."""
+MOST_WORDS = 0.44
+"""Share of the words of the documents that the strips kept may have."""
+DOCUMENT = 2.0
+"""Weight of the log-odds of a document beside those of the evidence in a part of it."""
+BEST = 0.5
+"""Share of a part whose evidence counts: the half with the most of it."""
 MOST_QUOTED = 3
 _LEAST = 0.005
 
@@ -110,11 +111,8 @@ def read(reader: ReaderEvaluator, one: Asked) -> Read:
 
 def score(reading: Reading, start: int, end: int) -> float:
     """Return the log-odds that a part of a document answers."""
-    value = odds(evidence_in(reading, start, end)) + DOCUMENT * odds((reading["score"] + 1) / 2)
-    span = reading["span"]
-    if span is not None and span["start"] < end and start < span["end"]:
-        value += SPAN * odds((span["score"] + 1) / 2)
-    return value
+    evidence = evidence_in(reading, start, end, best=BEST)
+    return odds(evidence) + DOCUMENT * odds((reading["score"] + 1) / 2)
 
 
 def odds(probability: float) -> float:

@@ -21,6 +21,12 @@ def test_evidence_of_a_range_is_the_mean_over_its_characters(
     assert evidence_in(READING, start, end) == pytest.approx(share)
 
 
+def test_of_the_best_part_of_a_range() -> None:
+    assert evidence_in(READING, 0, 20, best=0.5) == pytest.approx(0.8)
+    assert evidence_in(READING, 0, 30, best=0.5) == pytest.approx((0.8 * 10 + 0.2 * 5) / 15)
+    assert evidence_in(READING, 0, 5, best=0.5) == 0
+
+
 def test_there_is_no_evidence_in_nothing() -> None:
     assert evidence_in(Reading(score=-1.0, starts=[], evidence=[], span=None), 0, 10) == 0
     assert evidence_in(READING, 7, 7) == 0

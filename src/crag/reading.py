@@ -44,13 +44,28 @@ class Reading(TypedDict):
     """The best answer span; None for an empty text, and for one without a known word."""
 
 
-def evidence_in(reading: Reading, start: int, end: int) -> float:
-    """Return the mean evidence, from 0 to 1, of the characters from `start` to `end`."""
+def evidence_in(reading: Reading, start: int, end: int, *, best: float = 1.0) -> float:
+    """Return the mean evidence, from 0 to 1, of the characters from `start` to `end`.
+
+    With `best` below 1, only that share of them with the most evidence counts: half of a strip may
+    answer while the rest leads up to it.
+    """
+    edges = [*reading["starts"], max(end, *reading["starts"], 0)] if reading["starts"] else []
+    shares = sorted(
+        (
+            (share, min(high, end) - max(low, start))
+            for (low, high), share in zip(pairwise(edges), reading["evidence"], strict=True)
+            if min(high, end) > max(low, start)
+        ),
+        reverse=True,
+    )
+    left = wanted = best * max(1, end - start)
     total = 0.0
-    edges = [*reading["starts"], max(end, *reading["starts"], start)] if reading["starts"] else []
-    for (low, high), share in zip(pairwise(edges), reading["evidence"], strict=True):
-        total += share * max(0, min(high, end) - max(low, start))
-    return total / PERCENT / max(1, end - start)
+    for share, length in shares:
+        counted = min(length, left)
+        total += share * counted
+        left -= counted
+    return total / PERCENT / wanted
 
 
 def compressed(ends: Sequence[int], probabilities: Sequence[float]) -> tuple[list[int], list[int]]:

@@ -124,9 +124,7 @@ def test_rows_that_a_run_does_not_see_are_kept_apart() -> None:
     order = in_batches_of_like_length(ROWS, recipe.batch_size, recipe.seed)
     assert len(held) == 16
     assert not set(map(id, held)) & {id(ROWS[index]) for index in order[:16]}
-    with pytest.raises(
-        TrainingError, match=r"16 of 32 rows unseen, and 17 are needed. Set steps=1"
-    ):
+    with pytest.raises(TrainingError, match=r"16 of 32 rows unseen, and 17 .* steps=1 "):
         unseen(ROWS, recipe, 17)
     with pytest.raises(TrainingError, match="leaves 0 of 32"):
         unseen(ROWS, RECIPE, 1)
