@@ -8,26 +8,28 @@ how many strips are kept, and how good a quotation must be.
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 from docs_questions import Asked, Outcome, count_words, holds_evidence, is_right, outcome
 
 from crag.evaluators.reader import ReaderEvaluator
-from crag.quotable import completed, parts_of
 from crag.reading import Passage, Reading, evidence_in
 from crag.strips import decompose
 
-WRONG_COSTS, FALSE_COSTS = 1.0, 1.0
-"""What a wrong and a false answer cost, where a right one brings 1."""
+COSTS = ((1.0, 2.0), (1.5, 4.0), (2.0, 6.0))
+"""What a wrong and a false answer cost, where a right one brings 1: three ways to be careful."""
 MOST_WORDS = 0.44
 """Share of the words of the documents that the strips kept may have."""
-DOCUMENT = 2.0
-"""Weight of the log-odds of a document beside those of the evidence in a part of it."""
+QUOTED = 3
+"""Strips that are quoted at most."""
 BEST = 0.5
-"""Share of a part whose evidence counts: the half with the most of it."""
-MOST_QUOTED = 3
+"""Share of a strip whose evidence counts: the half with the most of it."""
+KEPT = (1.0, 0.5, 0.5)
+"""For keeping: weights of a document's log-odds, of its place in the retrieval, and how much less
+than its own the evidence of the next strip counts."""
+SERVED = (2.0, 0.4, math.inf)
+"""The same for quoting, where the next strip does not count."""
 _LEAST = 0.005
 
 
@@ -50,35 +52,40 @@ class Read(NamedTuple):
     grade: float
     """Log-odds of the best document."""
     strips: tuple[Candidate, ...]
-    """In the order of the documents."""
+    """Best first, for keeping."""
     quotable: tuple[Candidate, ...]
-    """Best first."""
+    """Best first, for quoting."""
 
 
 class Choice(NamedTuple):
     """The numbers that are fitted."""
 
+    words: float
+    """Share of the documents' words that the strips kept have at most."""
     upper: float
-    """Log-odds of the best document from which on something is quoted."""
+    """Log-odds of the best document from which on the action is Correct."""
     quote: float
-    """Log-odds of the best part from which on it is quoted."""
-    within: float
-    """Parts whose log-odds are at most this far below those of the best are quoted with it."""
+    """Value of the best strip from which on strips are quoted."""
 
 
 def measured(asked: Sequence[Asked], name: str) -> dict[str, list[Outcome]]:
     """Read every question's documents once, and judge it by numbers of the other corpora."""
     reader = load(name)
     found = [read(reader, one) for one in asked]
-    outcomes = []
-    for corpus in dict.fromkeys(one.corpus for one in asked):
-        others = [one for one in found if one.asked.corpus != corpus]
-        strips, choice = strips_for(others), fitted(others)
-        print(f"{corpus}: {strips} strips, {choice}")
-        outcomes += [concluded(o, strips, choice) for o in found if o.asked.corpus == corpus]
-    print(f"all: {strips_for(found)} strips, {fitted(found)}")
+    results: dict[str, list[Outcome]] = {}
+    for costs in COSTS:
+        outcomes = {}
+        for corpus in dict.fromkeys(one.corpus for one in asked):
+            others = [one for one in found if one.asked.corpus != corpus] or found
+            choice = fitted(others, *costs)
+            print(f"costs {costs}, {corpus}: {choice}")
+            outcomes |= {
+                o.asked.id: concluded(o, choice) for o in found if o.asked.corpus == corpus
+            }
+        print(f"costs {costs}, all: {fitted(found, *costs)}")
+        results[f"reader, costs {costs[0]:g} and {costs[1]:g}"] = [outcomes[o.id] for o in asked]
     print(curve(found))
-    return {name: outcomes}
+    return results
 
 
 def load(name: str) -> ReaderEvaluator:
@@ -93,26 +100,40 @@ def read(reader: ReaderEvaluator, one: Asked) -> Read:
         for d in one.documents
     ]
     readings = reader.read(one.question, passages)
-    strips, quotable = [], []
-    for number, (passage, reading) in enumerate(zip(passages, readings, strict=True)):
-        strips += [
-            Candidate(number, start, end, text, score(reading, start, end))
-            for start, end, text in strips_of(passage.text)
-        ]
-        parts = parts_of(passage.text)
-        for index, part in enumerate(parts):
-            begin, end, text = completed(passage.text, parts, index)
-            value = score(reading, part.start, part.end)
-            quotable.append(Candidate(number, begin, end, text, value))
-    quotable.sort(key=lambda candidate: -candidate.score)
     grade = max(odds((reading["score"] + 1) / 2) for reading in readings)
-    return Read(one, grade, tuple(strips), tuple(quotable))
+    kept = [c for n, p in enumerate(passages) for c in candidates(n, p, readings[n], KEPT)]
+    served = [c for n, p in enumerate(passages) for c in candidates(n, p, readings[n], SERVED)]
+    return Read(one, grade, _best_first(kept), _best_first(served))
 
 
-def score(reading: Reading, start: int, end: int) -> float:
-    """Return the log-odds that a part of a document answers."""
-    evidence = evidence_in(reading, start, end, best=BEST)
-    return odds(evidence) + DOCUMENT * odds((reading["score"] + 1) / 2)
+def candidates(
+    document: int, passage: Passage, reading: Reading, weights: tuple[float, float, float]
+) -> list[Candidate]:
+    """Return the strips of a document, each with its value."""
+    own, place, neighbour = weights
+    strips = list(strips_of(passage.text))
+    evidence = [odds(evidence_in(reading, start, end, best=BEST)) for start, end, _ in strips]
+    common = own * odds((reading["score"] + 1) / 2) - place * document
+    return [
+        Candidate(
+            document,
+            start,
+            end,
+            text,
+            common
+            + max(
+                evidence[index],
+                *(value - neighbour for value in evidence[max(0, index - 1) : index]),
+                *(value - neighbour for value in evidence[index + 1 : index + 2]),
+                -math.inf,
+            ),
+        )
+        for index, (start, end, text) in enumerate(strips)
+    ]
+
+
+def _best_first(found: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    return tuple(sorted(found, key=lambda candidate: -candidate.score))
 
 
 def odds(probability: float) -> float:
@@ -131,87 +152,75 @@ def strips_of(text: str) -> Iterator[tuple[int, int, str]]:
         used += size
 
 
-def best_strips(one: Read, most: int) -> list[str]:
-    """Return the texts of the best strips, in the order of the documents."""
-    ranking = sorted(range(len(one.strips)), key=lambda index: -one.strips[index].score)
-    return [one.strips[index].text for index in sorted(ranking[:most])]
+def words_of(one: Read) -> int:
+    """Count the words of the documents of a question."""
+    return count_words([document.page_content for document in one.asked.documents])
 
 
-def strips_for(found: Sequence[Read]) -> int:
-    """Return the most strips that keep within the words allowed, on the average."""
-    before = sum(count_words([d.page_content for d in one.asked.documents]) for one in found)
-    fitting = [
-        most
-        for most in range(1, 40)
-        if sum(count_words(best_strips(one, most)) for one in found) <= MOST_WORDS * before
-    ]
-    return max(fitting, default=1)
+def best_strips(one: Read, words: float) -> list[str]:
+    """Return the best strips that fit into a share of the words, in the documents' order."""
+    left = words * words_of(one)
+    taken: list[Candidate] = []
+    for strip in one.strips:
+        size = len(strip.text.split())
+        if size <= left:
+            taken.append(strip)
+            left -= size
+    return [strip.text for strip in sorted(taken)]
 
 
 def curve(found: Sequence[Read]) -> str:
-    """Return, for numbers of strips, the questions with evidence kept and the words."""
+    """Return, for shares of the words, the questions with evidence kept."""
     able = [
         one
         for one in found
         if holds_evidence("\n".join(d.page_content for d in one.asked.documents), one.asked)
     ]
-    before = sum(count_words([d.page_content for d in one.asked.documents]) for one in found)
-    lines = ["strips | kept | words"]
-    for most in (1, 2, 3, 5, 8, 10, 12, 15, 20, 25):
-        kept = sum(holds_evidence("\n".join(best_strips(one, most)), one.asked) for one in able)
-        words = sum(count_words(best_strips(one, most)) for one in found)
-        lines.append(f"{most} | {kept} of {len(able)} | {100 * words / before:.0f} %")
+    before = sum(map(words_of, found))
+    lines = ["share | kept | words"]
+    for share in (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.44, 0.5):
+        kept = sum(holds_evidence("\n".join(best_strips(one, share)), one.asked) for one in able)
+        words = sum(count_words(best_strips(one, share)) for one in found)
+        lines.append(f"{share} | {kept} of {len(able)} | {100 * words / before:.0f} %")
     return "\n".join(lines)
 
 
 def quoted(one: Read, choice: Choice) -> str:
     """Return what is quoted, or an empty text."""
-    if not one.quotable or one.grade < choice.upper or one.quotable[0].score < choice.quote:
+    if not one.quotable or one.quotable[0].score < choice.quote:
         return ""
-    return _joined(one, choice.within)
+    return _joined(one)
 
 
-def _joined(one: Read, within: float) -> str:
-    taken: list[Candidate] = []
-    for candidate in one.quotable:
-        if candidate.score < one.quotable[0].score - within or len(taken) == MOST_QUOTED:
-            break
-        if not any(_overlap(candidate, other) for other in taken):
-            taken.append(candidate)
-    return "\n".join(candidate.text for candidate in sorted(taken))
+def _joined(one: Read) -> str:
+    taken = dict.fromkeys(candidate.text for candidate in one.quotable)
+    return "\n".join(list(taken)[:QUOTED])
 
 
-def _overlap(one: Candidate, other: Candidate) -> bool:
-    same = one.document == other.document and one.start < other.end and other.start < one.end
-    return same or one.text == other.text
-
-
-def fitted(found: Sequence[Read]) -> Choice:
+def fitted(found: Sequence[Read], wrong: float, false: float) -> Choice:
     """Return the numbers that bring most: right answers less what wrong and false ones cost."""
-    best, most = Choice(0.0, 0.0, 0.0), -math.inf
-    for within in (0.0, 0.7, 1.4, 2.5):
-        right = [is_right(_joined(one, within), one.asked) for one in found]
-        gains = [_gain(one.asked, ok) for one, ok in zip(found, right, strict=True)]
-        uppers = [-9.0, *sorted({round(one.grade, 1) for one in found})]
-        quotes = [-9.0, *sorted({round(one.quotable[0].score, 1) for one in found if one.quotable})]
-        for upper, quote in product(uppers, quotes):
-            gain = sum(
-                value
-                for one, value in zip(found, gains, strict=True)
-                if one.quotable and one.grade >= upper and one.quotable[0].score >= quote
-            )
-            if gain > most:
-                best, most = Choice(upper, quote, within), gain
-    return best
+    values = [
+        (
+            one.quotable[0].score if one.quotable else -math.inf,
+            _gain(one.asked, _joined(one), wrong, false),
+        )
+        for one in found
+    ]
+    starts = sorted({round(value, 1) for value, _ in values if value > -math.inf})
+    quote = max(starts, key=lambda start: sum(gain for value, gain in values if value >= start))
+    able = [(one.grade, 1.0 if one.asked.answerable else -1.0) for one in found]
+    grades = sorted({round(grade, 1) for grade, _ in able})
+    upper = max(grades, key=lambda start: sum(gain for grade, gain in able if grade >= start))
+    return Choice(MOST_WORDS, upper, quote)
 
 
-def _gain(asked: Asked, right: bool) -> float:
-    if right:
+def _gain(asked: Asked, answer: str, wrong: float, false: float) -> float:
+    if is_right(answer, asked):
         return 1.0
-    return -WRONG_COSTS if asked.answerable else -FALSE_COSTS
+    return -wrong if asked.answerable else -false
 
 
-def concluded(one: Read, strips: int, choice: Choice) -> Outcome:
+def concluded(one: Read, choice: Choice) -> Outcome:
     """Decide by these numbers."""
     action = "correct" if one.grade >= choice.upper else "ambiguous"
-    return outcome(one.asked, action, best_strips(one, strips), quoted(one, choice))
+    return outcome(one.asked, action, best_strips(one, choice.words), quoted(one, choice))

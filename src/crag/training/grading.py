@@ -10,8 +10,9 @@ from crag.reading import Passage
 from crag.reading_model import ReaderModel
 from crag.training.reading_rows import ReadingRow
 
-RIGHT_THING = 0.4
+RIGHT_THING = 0.25
 """What a passage about the right thing that does not hold the answer is worth."""
+_LEAST = 1e-6
 _UNSAID = 0.8
 """What one about the right thing is worth where nothing says whether it holds the answer."""
 
@@ -49,12 +50,15 @@ def fit_grade(reader: ReaderModel, rows: Sequence[ReadingRow]) -> NDArray[np.flo
         message = "a grade is fitted to rows of different worth; these are all alike"
         raise TrainingError(message)
     signals = np.array([_signals(reader, row) for row, _ in graded])
-    model = LogisticRegression(C=10.0, max_iter=5000).fit(
-        np.r_[signals, signals],
+    middle, spread = signals.mean(0), signals.std(0) + _LEAST
+    even = (signals - middle) / spread
+    model = LogisticRegression(C=1.0, max_iter=5000).fit(
+        np.r_[even, even],
         np.r_[np.ones(len(worth)), np.zeros(len(worth))],
         np.r_[worth, 1 - worth],
     )
-    return np.r_[model.coef_[0], model.intercept_[0]].astype(np.float64)
+    weights = model.coef_[0] / spread
+    return np.r_[weights, model.intercept_[0] - weights @ middle].astype(np.float64)
 
 
 def _signals(reader: ReaderModel, row: ReadingRow) -> NDArray[np.float64]:
