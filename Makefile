@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator clean
+.PHONY: help ask test test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader bench-reader bench-docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -110,6 +110,22 @@ train-evaluator: $(DEV)  ## Train and calibrate the shipped evaluator again, int
 	$(BIN)/python benchmarks/default_evaluator.py $(DATA) $(EVALUATOR).jsonl
 	$(BIN)/crag train $(EVALUATOR).jsonl --output $(EVALUATOR) --leaks drop --licence '$(LICENCES)' --set bf16=true --set evaluations=0 $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
 	$(BIN)/crag calibrate $(CALIBRATION:%=$(DATA)/%.jsonl) --evaluator $(EVALUATOR) --write --pictures $(EVALUATOR)/pictures
+
+READER := build/reader
+READER_LICENCES := SQuAD: CC BY-SA 4.0; NQ, QED: CC BY-SA 3.0; PopQA, Psi-RAG, NeuroPath, PolicyQA, fitz-gov: MIT; SelQA, 2WikiMultiHopQA: Apache-2.0; MedQuAD: CC BY 4.0; TimeQA: BSD-3; Wikipedia text: CC BY-SA
+
+train-reader: $(DEV)  ## Train and calibrate the shipped reader again, into READER (an hour)
+	mkdir -p $(READER)
+	$(BIN)/python benchmarks/reader_data.py $(DATA) $(READER).jsonl
+	$(BIN)/python benchmarks/train_reader.py $(READER).jsonl $(READER) --licence '$(READER_LICENCES)' $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
+	$(BIN)/crag calibrate $(CALIBRATION:%=$(DATA)/%.jsonl) --evaluator $(READER) --write
+
+bench-reader: $(DEV)  ## Entity and answer: the shipped evaluator and the reader
+	$(BIN)/python benchmarks/evaluator_reader.py $(DATA)
+
+bench-docs: $(DEV)  ## Evidence kept and answers right over real documentation
+	mkdir -p build
+	$(BIN)/python benchmarks/docs_questions.py $(DATA)/docs --cache build/docs.json --reader reader
 
 bench-evaluator: $(DEV)  ## How good and how fast the evaluators are: make bench-evaluator T5=folder
 	$(BIN)/python benchmarks/evaluator_quality.py $(DATA) $(if $(T5),--t5 '$(T5)')

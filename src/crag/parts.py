@@ -9,6 +9,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 
 from crag.errors import CragError, PageProblem
+from crag.reading import Reading
 from crag.state import Ending, Strip, Thresholds
 
 
@@ -17,6 +18,8 @@ class Passage(NamedTuple):
 
     title: str
     text: str
+    section: str = ""
+    """Headings above it, as ``Use > Install``; may be empty."""
 
 
 @runtime_checkable
@@ -47,6 +50,19 @@ class PassageEvaluator(Evaluator, Protocol):
 
     def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
         """Return one score for each passage, as `score` does; an untitled one has the title ""."""
+        ...
+
+
+@runtime_checkable
+class ReadingEvaluator(Evaluator, Protocol):
+    """An evaluator that also says which part of a passage serves, in the same pass."""
+
+    def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
+        """Return one reading for each passage, in order, whatever its length.
+
+        An empty text is read as score -1.0, no evidence and no span. Called from several threads
+        at once.
+        """
         ...
 
 

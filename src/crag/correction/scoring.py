@@ -50,12 +50,13 @@ def joined(question: str, text: str) -> str:
 def takes_passages(evaluator: Evaluator) -> bool:
     """Return whether an evaluator has `score_passages`.
 
-    Whichever method is defined last counts: a subclass of ours that overrides `score` alone is
-    asked by `score`.
+    The method defined last counts: a subclass that overrides `score` alone is called by `score`.
     """
-    defined = (vars(kind) for kind in type(evaluator).__mro__)
-    last = next((names for names in defined if {"score", "score_passages"} & names.keys()), {})
-    return "score_passages" in last
+    for kind in type(evaluator).__mro__:
+        defined = {"score", "score_passages"} & vars(kind).keys()
+        if defined:
+            return "score_passages" in defined
+    return False
 
 
 def scores_of(evaluator: Evaluator, question: str, passages: Sequence[Passage]) -> list[float]:

@@ -5,6 +5,7 @@ from crag.evaluators.chat_batch import BatchChatEvaluator
 from crag.evaluators.cosine import CosineEvaluator
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
 from crag.evaluators.loading import NAMES, load_evaluator
+from crag.evaluators.reader import ReaderEvaluator
 from crag.evaluators.t5 import T5Evaluator
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "ChatEvaluator",
     "CosineEvaluator",
     "CrossEncoderEvaluator",
+    "ReaderEvaluator",
     "T5Evaluator",
     "load_evaluator",
 ]

@@ -12,6 +12,7 @@ from crag.evaluators.chat_batch import BatchChatEvaluator
 from crag.evaluators.checkpoint import locate
 from crag.evaluators.cosine import CosineEvaluator
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
+from crag.evaluators.reader import ReaderEvaluator
 from crag.evaluators.t5 import T5Evaluator
 from crag.evaluators.torch_pairs import TorchPairs
 from crag.models.encoder import packaged_encoder
@@ -21,6 +22,7 @@ from crag.parts import ChatModel, Evaluator
 
 NAMES = (
     "default",
+    "reader",
     "cosine",
     "chat-direct",
     "chat-chain-of-thought",
@@ -40,7 +42,8 @@ def load_evaluator(
 ) -> Evaluator:
     """Return the evaluator called `name`, or the one in the folder `name`; weights load on use.
 
-    `default` is the cross-encoder that ships with this package. `cosine` is the calibrated cosine
+    `default` is the cross-encoder that ships with this package, and `reader` the one that also
+    marks evidence and answers in the same pass. `cosine` is the calibrated cosine
     over the packaged encoder, or over `embeddings` if given (the calibration belongs to
     all-MiniLM-L6-v2). `chat-direct`, `chat-chain-of-thought` and `chat-few-shot` are the paper's
     baselines and `chat-batch` grades all texts at once; they ask `model`. A folder, or an id on
@@ -55,6 +58,8 @@ def load_evaluator(
         return _chat(name, model)
     if name == "default":
         return CrossEncoderEvaluator.packaged()
+    if name == "reader":
+        return ReaderEvaluator.packaged()
     if name == "cosine":
         return CosineEvaluator.fitted(embeddings or packaged_encoder())
     if "/" not in name and not Path(name).is_dir():
@@ -84,6 +89,9 @@ def _chat(name: str, model: ChatModel | None) -> Evaluator:
 def _stored(folder: Path, compat: Compat | None) -> Evaluator:
     """Return the evaluator in `folder`, by what its files say it is."""
     if (folder / DELTA).is_file():
+        card = read_card(folder)
+        if card is not None and card.kind == "reader":
+            return ReaderEvaluator.changed(folder)
         return CrossEncoderEvaluator.changed(folder)
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))

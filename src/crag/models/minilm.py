@@ -8,11 +8,11 @@ are equal up to rounding.
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +101,25 @@ def official_weights() -> Weights:
     return dict(load_file(weights))
 
 
+class Encoded(Protocol):
+    """The tokens of one input, as the tokenizer returns them."""
+
+    @property
+    def ids(self) -> list[int]:
+        """Return the tokens."""
+        ...
+
+    @property
+    def attention_mask(self) -> list[int]:
+        """Return 1 for each token."""
+        ...
+
+    @property
+    def type_ids(self) -> list[int]:
+        """Return 0 for each token of the first text, 1 for the second."""
+        ...
+
+
 class MiniLM:
     """The six layers, from texts or pairs of texts to hidden states; thread-safe.
 
@@ -121,7 +140,7 @@ class MiniLM:
         assert self._tokenizer is not None  # noqa: S101 - for type checkers
         return list(self._tokenizer.encode_batch([self._shortened(text) for text in inputs]))
 
-    def hidden(self, encodings: "Sequence[Encoding]") -> tuple[NDArray[np.float32], NDArray[Any]]:
+    def hidden(self, encodings: Sequence[Encoded]) -> tuple[NDArray[np.float32], NDArray[Any]]:
         """Return the last hidden states (batch, longest, 384) and the mask (batch, longest)."""
         self._load()
         assert self._session is not None  # noqa: S101 - for type checkers
@@ -145,7 +164,7 @@ class MiniLM:
                 self._session = _session(self._weights)
 
 
-def in_batches(encodings: "Sequence[Encoding]", size: int) -> list[list[int]]:
+def in_batches(encodings: Sequence[Sized], size: int) -> list[list[int]]:
     """Return the indices of `encodings` in batches of at most `size` and of similar length.
 
     On a CPU a padding token costs as much as any other: a long strip and a heading in one batch

@@ -19,7 +19,7 @@ from crag.errors import EvaluatorError
 from crag.state import Thresholds
 
 CARD = "card.json"
-Kind = Literal["cross_encoder", "t5"]
+Kind = Literal["cross_encoder", "reader", "t5"]
 
 
 class _Part(BaseModel):

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,7 +57,9 @@ def train(
     order = visits(pairs, recipe)
     paired = trainee.kind == "cross_encoder"
     with outside_faults(output):
-        last = _last_point(work, recipe, [*pairs, *(development if recipe.early_stopping else ())])
+        seen = [*pairs, *(development if recipe.early_stopping else ())]
+        digest = hashlib.sha256(json.dumps(seen).encode()).hexdigest()
+        last = last_point(work, {"recipe": recipe.model_dump(mode="json"), "pairs": digest})
         trainer = _trainer(
             trainee,
             Examples(pairs, order, recipe, trainee.tokenizer, paired),
@@ -130,7 +132,7 @@ def _trainer(
     )
 
     recipe = examples.recipe
-    callbacks: list[Any] = [_stop_at_nan()]
+    callbacks: list[Any] = [stop_at_nan()]
     if recipe.early_stopping:
         callbacks.append(EarlyStoppingCallback(recipe.early_stopping))
     trainer = Trainer(
@@ -181,7 +183,8 @@ def _metrics(development: Sequence[Pair]) -> Any:
     return metrics
 
 
-def _stop_at_nan() -> Any:
+def stop_at_nan() -> Any:
+    """Return a callback of Trainer that raises a TrainingError at a loss that is not finite."""
     from transformers import TrainerCallback
 
     class StopAtNan(TrainerCallback):
@@ -201,10 +204,12 @@ def _check_finite(value: float, what: str) -> None:
         raise TrainingError(message)
 
 
-def _last_point(work: Path, recipe: Recipe, pairs: Sequence[Pair]) -> str | None:
-    """Return the checkpoint to resume from, after checking that the run is the same."""
-    digest = hashlib.sha256(json.dumps([*pairs]).encode()).hexdigest()
-    run = {"recipe": recipe.model_dump(mode="json"), "pairs": digest}
+def last_point(work: Path, run: Mapping[str, object]) -> str | None:
+    """Return the point to go on from, if any, after a check that `run` describes the same run.
+
+    Raises:
+        TrainingError: another run was interrupted here.
+    """
     record = work / _RUN
     if not record.exists():
         work.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,134 @@
+"""The reader: a small encoder that grades a passage, marks its evidence and finds the answer."""
+
+import math
+from collections.abc import Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Self
+
+from crag.correction.scoring import LOWEST, split_title
+from crag.errors import EvaluatorError
+from crag.models.minilm import WEIGHTS_SHA256
+from crag.models.model_card import EvaluatorCard, read_card
+from crag.models.reading_model import OVERLAP, SHORTEST_INPUT, ReaderModel, View
+from crag.parts import Passage
+from crag.reading import Reading, Span, compressed
+from crag.state import Thresholds
+
+_UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
+
+
+class ReaderEvaluator:
+    """Read each passage once: grade, evidence for any part of it, and the best answer span.
+
+    `score` is that of `CrossEncoderEvaluator`: 2p - 1 for a probability p that the passage serves
+    the question. A passage longer than the model's input is read in windows that overlap; its
+    score is that of the best one. An empty text scores -1.0 without the model. Thread-safe.
+    """
+
+    def __init__(
+        self,
+        model: ReaderModel,
+        *,
+        card: EvaluatorCard | None = None,
+        thresholds: Thresholds | None = None,
+    ) -> None:
+        self.card = card
+        self.model = model
+        calibration = card.calibration if card else None
+        fitted = calibration.thresholds if calibration else _UNCALIBRATED
+        self._thresholds = thresholds or fitted
+
+    @classmethod
+    def packaged(cls) -> Self:
+        """Return the reader that ships with this package; its weights load on first use."""
+        with as_file(files("crag.evaluators").joinpath("reader")) as folder:
+            return cls.changed(folder)
+
+    @classmethod
+    def changed(cls, folder: Path) -> Self:
+        """Return a reader stored as its difference from the packaged encoder.
+
+        Raises:
+            EvaluatorError: the folder has no card, or the card is that of another base or kind.
+        """
+        card = read_card(folder)
+        if card is None:
+            message = f"{folder} has no card.json, so nothing says which base its weights change"
+            raise EvaluatorError(message)
+        if card.kind != "reader" or card.max_length < SHORTEST_INPUT:
+            message = (
+                f"{folder} holds a {card.kind} for {card.max_length} tokens; a reader is a "
+                f"'reader' for at least {SHORTEST_INPUT}"
+            )
+            raise EvaluatorError(message)
+        if card.base_sha256 != WEIGHTS_SHA256:
+            message = (
+                f"{folder} changes a base with SHA-256 {card.base_sha256}; the packaged encoder "
+                f"has {WEIGHTS_SHA256}. Train it again from the packaged one"
+            )
+            raise EvaluatorError(message)
+        return cls(ReaderModel(folder, card.max_length), card=card)
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The thresholds on the card; 0.5 and -0.5 as long as it has none."""
+        return self._thresholds
+
+    def verify(self) -> None:
+        """Load the model now rather than on first use.
+
+        Raises:
+            CragError: it cannot be loaded.
+        """
+        self.read("Does it load?", [Passage("", "It does.")])
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return one score in [-1, 1] for each text; ``title // text`` is read by `split_title`."""
+        return self.score_passages(question, [split_title(text) for text in texts])
+
+    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        """Return one score in [-1, 1] for each passage."""
+        return [reading["score"] for reading in self.read(question, passages)]
+
+    def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
+        """Return one reading for each passage, in order; all are read in batches of like length."""
+        views = self.model.views(question, passages)
+        return [self._reading(*one) for one in zip(passages, views, strict=True)]
+
+    def _reading(self, passage: Passage, views: Sequence[View]) -> Reading:
+        if not views:
+            return Reading(score=LOWEST, starts=[], evidence=[], span=None)
+        starts, evidence = _evidence(passage.text, views)
+        score = math.tanh(max(map(self.model.grade, views)) / 2)
+        best = max(views, key=lambda view: view.span[2])
+        span = None
+        if best.window.offsets:  # A text may hold nothing that the tokenizer knows.
+            first, last, odds = best.span
+            start, end = best.window.offsets[first][0], best.window.offsets[last][1]
+            span = Span(start=start, end=end, score=math.tanh(odds / 2))
+        return Reading(score=score, starts=starts, evidence=evidence, span=span)
+
+
+def _evidence(text: str, views: Sequence[View]) -> tuple[list[int], list[int]]:
+    """Return the evidence of each word of a text, equal neighbours joined.
+
+    Where two windows overlap, that one counts in which a token stands further from the edge.
+    """
+    ends: list[int] = []
+    odds: list[float] = []
+    for number, view in enumerate(views):
+        begin = OVERLAP // 2 if number else 0
+        until = len(view.evidence) - (OVERLAP // 2 if number + 1 < len(views) else 0)
+        for (start, end), value in zip(
+            view.window.offsets[begin:until], view.evidence[begin:until].tolist(), strict=True
+        ):
+            if ends and not text[ends[-1] : start]:  # Pieces of one word.
+                ends[-1], odds[-1] = end, max(odds[-1], value)
+            else:
+                ends.append(end)
+                odds.append(value)
+    if not ends:
+        return [0], [0]
+    ends[-1] = len(text)
+    return compressed(ends, [(1 + math.tanh(value / 2)) / 2 for value in odds])

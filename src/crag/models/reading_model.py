@@ -1,0 +1,222 @@
+"""A fine-tuned all-MiniLM-L6-v2 that reads: two outputs for a passage, three for each token.
+
+Question and passage are one input, the passage with its title and headings before it. A long
+passage is read in windows that overlap. ONNX Runtime runs the encoder (`crag.models.minilm`); the
+heads are small enough for numpy.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crag.errors import EvaluatorError
+from crag.models.lexical import FEATURES, features
+from crag.models.minilm import MiniLM, in_batches, official_weights
+from crag.models.tensors import read_tensors
+from crag.models.weight_delta import DELTA, restored
+from crag.parts import Passage
+
+GRADE = "grade.safetensors"
+"""The file with what blends the outputs and lexical features into one grade."""
+SIGNALS = ("entity", "answer", "span", "evidence")
+"""What the grade blends: the log-odds of the two outputs and of the best span against no answer,
+and the mean log-odds of the best evidence; then the features of `crag.models.lexical`."""
+OVERLAP = 64
+"""Tokens that a window shares with the one before it."""
+SHORTEST_INPUT = 256
+"""Tokens that leave room for a window beside the longest question and header."""
+_QUESTION, _HEADER = 96, 64
+"""Tokens of a question, and of title and headings, that are read."""
+_LONGEST_SPAN = 40
+"""Tokens of an answer span."""
+_BEST_EVIDENCE = 12
+"""Tokens whose evidence, the highest, takes part in the grade."""
+_UNCUT = 1_000_000
+"""Tokens at which the tokenizer would cut; windows are made here instead."""
+_CLS, _SEP = 101, 102
+_NEVER = -1e4
+_HEADS = ("outputs.", "marks.")
+"""What the graph of the encoder has no place for."""
+Floats = NDArray[np.float64]
+
+
+class _Tokens(NamedTuple):
+    """Tokens without special ones, and where each stands."""
+
+    ids: list[int]
+    offsets: list[tuple[int, int]]
+
+
+class Window(NamedTuple):
+    """One input of the model: question, title with headings, and a run of the text's tokens."""
+
+    passage: int
+    """Index of its passage among those asked about."""
+    first: int
+    """Index of its first token among those of the text."""
+    ids: list[int]
+    question: int
+    """How many tokens the question takes, with the special ones around it."""
+    title: int
+    """How many the title takes, without its part in brackets."""
+    header: int
+    """How many title and headings take."""
+    offsets: list[tuple[int, int]]
+    """Where each token of the text stands in it."""
+
+    @property
+    def type_ids(self) -> list[int]:
+        """0 for the question, 1 for the rest."""
+        return [0] * self.question + [1] * (len(self.ids) - self.question)
+
+    @property
+    def attention_mask(self) -> list[int]:
+        """1 for each token."""
+        return [1] * len(self.ids)
+
+    @property
+    def text(self) -> slice:
+        """Where the tokens of the text are among `ids`."""
+        return slice(self.question + self.header, len(self.ids) - 1)
+
+
+class View(NamedTuple):
+    """What the model says about one window."""
+
+    window: Window
+    signals: Floats
+    """`SIGNALS`, then the lexical features."""
+    evidence: Floats
+    """Log-odds of each token of the text."""
+    span: tuple[int, int, float]
+    """First and last token of the best span, and its log-odds against no answer."""
+
+
+class ReaderModel:
+    """The weights in `folder`, loaded on first use; thread-safe.
+
+    `max_length` is that of one input in tokens, at least `SHORTEST_INPUT`.
+    """
+
+    def __init__(self, folder: Path, max_length: int, batch_size: int = 32) -> None:
+        self._folder = folder.resolve()
+        self._max_length = max_length
+        self._batch_size = batch_size
+
+    def views(self, question: str, passages: Sequence[Passage]) -> list[list[View]]:
+        """Return for each passage its windows in order; an empty text has none."""
+        windows = list(self._windows(question, passages))
+        found: list[list[View]] = [[] for _ in passages]
+        for batch in in_batches([window.ids for window in windows], self._batch_size):
+            for view in self._run([windows[index] for index in batch]):
+                found[view.window.passage].append(view)
+        return [sorted(views, key=lambda view: view.window.first) for views in found]
+
+    def grade(self, view: View) -> float:
+        """Return the log-odds that a window serves the question."""
+        blend = self._loaded.blend
+        return float(view.signals @ blend[:-1] + blend[-1])
+
+    def _windows(self, question: str, passages: Sequence[Passage]) -> Iterator[Window]:
+        asked, *texts = self._tokens([question, *(passage.text for passage in passages)])
+        headers = self._tokens([_header(passage) for passage in passages])
+        start = [_CLS, *asked.ids[:_QUESTION], _SEP]
+        for index, (passage, header, text) in enumerate(zip(passages, headers, texts, strict=True)):
+            if not passage.text.strip():
+                continue
+            titled = header.ids[:_HEADER]
+            room = self._max_length - len(start) - len(titled) - 1
+            for first in range(0, max(1, len(text.ids) - OVERLAP), room - OVERLAP):
+                part = slice(first, first + room)
+                yield Window(
+                    passage=index,
+                    first=first,
+                    ids=[*start, *titled, *text.ids[part], _SEP],
+                    question=len(start),
+                    title=_title_tokens(passage, header),
+                    header=len(titled),
+                    offsets=text.offsets[part],
+                )
+
+    def _tokens(self, texts: Sequence[str]) -> list[_Tokens]:
+        known = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        encodings = self._loaded.encoder.encode(known)
+        return [_Tokens(found.ids[1:-1], found.offsets[1:-1]) for found in encodings]
+
+    def _run(self, windows: Sequence[Window]) -> Iterator[View]:
+        loaded = self._loaded
+        states, _ = loaded.encoder.hidden(windows)
+        outputs = loaded.outputs(states[:, 0]).astype(np.float64)
+        marks = loaded.marks(states).astype(np.float64)
+        for window, output, mark in zip(windows, outputs, marks, strict=True):
+            inside = mark[window.text]
+            span = _best_span(inside[:, 1], inside[:, 2], float(mark[0, 1] + mark[0, 2]))
+            best = np.sort(inside[:, 0])[-_BEST_EVIDENCE:].mean() if len(inside) else _NEVER
+            signals = np.r_[output, span[2], best, loaded.features(window)]
+            yield View(window, signals, inside[:, 0], span)
+
+    @cached_property
+    def _loaded(self) -> "_Loaded":
+        return _Loaded(self._folder)
+
+
+class _Loaded:
+    """Encoder, heads, and what the grade is made with."""
+
+    def __init__(self, folder: Path) -> None:
+        weights = restored(official_weights(), read_tensors(folder / DELTA))
+        self._weights = weights
+        graph = {name: part for name, part in weights.items() if not name.startswith(_HEADS)}
+        self.encoder = MiniLM(graph, max_length=_UNCUT)
+        stored = read_tensors(folder / GRADE)
+        self._rarity = stored["rarity"].astype(np.float32)
+        self.blend: Floats = stored["blend"].astype(np.float64)
+        if len(self.blend) != len(SIGNALS) + len(FEATURES) + 1:
+            message = f"{folder / GRADE} belongs to another version; train the reader again"
+            raise EvaluatorError(message)
+
+    def outputs(self, first: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return entity and answer (batch, 2) from the states of the first position."""
+        pooled = np.tanh(self._layer("pooler.dense", first))
+        return self._layer("outputs", pooled)
+
+    def marks(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return evidence, first and last (batch, length, 3)."""
+        return self._layer("marks", states)
+
+    def features(self, window: Window) -> list[float]:
+        """Return the lexical features of a window."""
+        ids = np.asarray(window.ids)
+        title = ids[window.question : window.question + window.title]
+        return features(ids[1 : window.question - 1], title, ids[window.text], self._rarity)
+
+    def _layer(self, name: str, states: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Apply a layer; einsum, unlike `@`, wakes no threads that the next batch needs."""
+        weights = self._weights
+        product: NDArray[np.float32] = np.einsum("...i,oi->...o", states, weights[f"{name}.weight"])
+        return product + weights[f"{name}.bias"]
+
+
+def _best_span(first: Floats, last: Floats, none: float) -> tuple[int, int, float]:
+    """Return the likeliest span, and by how much it is likelier than `none`."""
+    if not len(first):
+        return 0, 0, _NEVER
+    sums = first[:, None] + last[None, :]
+    allowed = np.triu(np.ones_like(sums)) - np.triu(np.ones_like(sums), _LONGEST_SPAN)
+    place = int(np.argmax(np.where(allowed > 0, sums, _NEVER)))
+    start, end = divmod(place, len(last))
+    return start, end, float(sums[start, end] - none)
+
+
+def _header(passage: Passage) -> str:
+    titles = " > ".join(part for part in (passage.title, passage.section) if part.strip())
+    return f"{titles} // " if titles else ""
+
+
+def _title_tokens(passage: Passage, header: _Tokens) -> int:
+    length = len(passage.title.partition(" (")[0])
+    return sum(end <= length for _, end in header.offsets[:_HEADER])

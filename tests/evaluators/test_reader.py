@@ -1,0 +1,153 @@
+"""The reader that ships: what it reads, where it says it stands, and that nothing is cut off."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crag.evaluators.reader import ReaderEvaluator
+from crag.parts import Evaluator, Passage, ReadingEvaluator
+from crag.reading import Reading, evidence_in
+
+QUESTION = "How long do sessions last?"
+ANSWER = "A session expires after two weeks unless it is renewed."
+OTHER = "The server listens on port 8000 and writes its log to standard error."
+FILLER = "The colour of the button follows the theme that was chosen by the administrator. "
+ODD = [
+    "",
+    "   ",
+    "🙂 🙃",
+    "東京は日本の首都です。",
+    "Ωμέγα и кириллица",
+    "\x00",
+    "é" * 50,
+    "\ud83d",
+]
+
+
+@pytest.fixture(scope="module")
+def reader() -> ReaderEvaluator:
+    return ReaderEvaluator.packaged()
+
+
+def one(reader: ReaderEvaluator, text: str, title: str = "") -> Reading:
+    (reading,) = reader.read(QUESTION, [Passage(title, text)])
+    return reading
+
+
+def test_it_is_an_evaluator_that_reads(reader: ReaderEvaluator) -> None:
+    assert isinstance(reader, Evaluator)
+    assert isinstance(reader, ReadingEvaluator)
+
+
+def test_it_prefers_the_passage_with_the_answer(reader: ReaderEvaluator) -> None:
+    right, wrong = reader.score(QUESTION, [ANSWER, OTHER])
+    assert wrong < right <= 1
+    assert wrong >= -1
+
+
+def test_evidence_and_span_are_where_the_answer_stands(reader: ReaderEvaluator) -> None:
+    text = f"{OTHER} {ANSWER} {FILLER}"
+    reading = one(reader, text, "Sessions")
+    start = text.index(ANSWER)
+    inside = evidence_in(reading, start, start + len(ANSWER))
+    assert inside > 2 * evidence_in(reading, 0, len(OTHER))
+    assert reading["span"] is not None
+    assert "two weeks" in text[reading["span"]["start"] : reading["span"]["end"]]
+
+
+def test_a_long_passage_is_read_to_its_end(reader: ReaderEvaluator) -> None:
+    text = FILLER * 60 + ANSWER + " " + FILLER * 60
+    reading = one(reader, text)
+    start = text.index(ANSWER)
+    assert reading["span"] is not None
+    assert start <= reading["span"]["start"] < reading["span"]["end"] <= start + len(ANSWER)
+    assert evidence_in(reading, start, start + len(ANSWER)) > 5 * evidence_in(reading, 0, start)
+    assert reading["score"] == pytest.approx(one(reader, ANSWER)["score"], abs=0.5)
+
+
+def test_a_passage_is_read_alike_beside_others(reader: ReaderEvaluator) -> None:
+    passages = [Passage("", text) for text in (OTHER, ANSWER, FILLER * 9, ANSWER + OTHER)]
+    together = reader.read(QUESTION, passages)
+    for passage, reading in zip(passages, together, strict=True):
+        (alone,) = reader.read(QUESTION, [passage])
+        assert reading["score"] == pytest.approx(alone["score"], abs=1e-4)
+        assert reading["span"] is not None
+        assert alone["span"] is not None
+        assert reading["span"]["start"] == alone["span"]["start"]
+
+
+def test_headings_take_part(reader: ReaderEvaluator) -> None:
+    text = "It ends after two weeks."
+    with_section, without = reader.read(
+        QUESTION, [Passage("Guide", text, "Sessions > How long they last"), Passage("", text)]
+    )
+    assert with_section["score"] > without["score"]
+
+
+def test_score_reads_a_title_before_the_text(reader: ReaderEvaluator) -> None:
+    (reading,) = reader.read(QUESTION, [Passage("Sessions", ANSWER)])
+    assert reader.score(QUESTION, [f"Sessions // {ANSWER}"]) == [
+        pytest.approx(reading["score"], abs=1e-5)
+    ]
+
+
+def test_nothing_to_read_scores_lowest(reader: ReaderEvaluator) -> None:
+    assert reader.read(QUESTION, []) == []
+    assert one(reader, " \n") == {"score": -1.0, "starts": [], "evidence": [], "span": None}
+
+
+def test_a_reading_is_small_plain_json(reader: ReaderEvaluator) -> None:
+    reading = one(reader, FILLER * 10 + ANSWER)
+    written = json.dumps(reading)
+    assert json.loads(written) == reading
+    assert len(written) < 2500
+
+
+def test_several_threads_may_read_at_once() -> None:
+    fresh = ReaderEvaluator.packaged()
+    with ThreadPoolExecutor(4) as pool:
+        scores = list(pool.map(lambda _: fresh.score(QUESTION, [ANSWER])[0], range(4)))
+    assert scores == [pytest.approx(scores[0], abs=1e-6)] * 4
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    words=st.lists(
+        st.one_of(
+            st.sampled_from([*ODD, "naïve", "unbelievably-long-hyphenated", "`code`", "|", "ﬁn"]),
+            st.text(max_size=12),
+        ),
+        max_size=40,
+    )
+)
+def test_offsets_are_those_of_the_text(reader: ReaderEvaluator, words: list[str]) -> None:
+    text = " ".join(words)
+    reading = one(reader, text)
+    assert -1 <= reading["score"] <= 1
+    assert len(reading["starts"]) == len(reading["evidence"])
+    assert reading["starts"] == sorted(set(reading["starts"]))
+    assert all(0 <= start < max(1, len(text)) for start in reading["starts"])
+    assert all(0 <= share <= 100 for share in reading["evidence"])
+    if text.strip():
+        assert reading["starts"][0] == 0
+    span = reading["span"]
+    if span is not None:
+        piece = text[span["start"] : span["end"]]
+        assert piece
+        assert piece == piece.strip()
+
+
+@given(st.text(alphabet="ab c\n.é🙂", min_size=1, max_size=200))
+@settings(max_examples=40, deadline=None)
+def test_tokens_stand_where_their_offsets_say(text: str) -> None:
+    """Each word that windows tell of is the one at that place, in order and without a gap."""
+    reader = ReaderEvaluator.packaged()
+    (views,) = reader.model.views(QUESTION, [Passage("Title", text, "Part")])
+    covered = "".join(text[s:e] for view in views for s, e in view.window.offsets)
+    assert covered == "".join(c for c in covered if not c.isspace())
+    assert covered == "".join(text.split()) or "🙂" in text or "é" in text
