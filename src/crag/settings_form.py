@@ -18,7 +18,7 @@ class Shown(NamedTuple):
     under these names. Empty for a setting that only routers read."""
 
 
-_SELF = "decide offer reflect"
+_SELF = "decide prepare_passages reflect"
 
 GROUPS: Mapping[str, Mapping[str, Shown]] = {
     "Task": {
@@ -40,7 +40,7 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
         "decomposition": Shown("How documents are cut", "refine"),
         "strip_threshold": Shown("Strip threshold", "refine web"),
         "strips_kept": Shown("Strips to keep", "refine web"),
-        "strip_order": Shown("Order of kept strips", "generate offer"),
+        "strip_order": Shown("Order of kept strips", "generate prepare_passages"),
     },
     "Web search": {
         "confirm_web": Shown("Ask me before searching", "web"),

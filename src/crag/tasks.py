@@ -138,7 +138,7 @@ _PAPER = {
 _LABEL = {"max_segment_tokens": 50}
 _LONG = {"form": "long", "max_depth": 7, "max_segment_tokens": 300}
 
-TASKS: Mapping[Task, TaskProfile] = MappingProxyType(
+TASKS: Mapping[str, TaskProfile] = MappingProxyType(
     {
         "default": TaskProfile(cites=True),
         "popqa": TaskProfile(
@@ -191,5 +191,4 @@ the commands published with Self-RAG, as are the instructions, to the letter."""
 
 def profile_of(task: str) -> TaskProfile:
     """Return the profile of a task; other names, such as `qa`, have the default profile."""
-    named = (profile for name, profile in TASKS.items() if name == task)
-    return next(named, TASKS["default"])
+    return TASKS.get(task, TASKS["default"])

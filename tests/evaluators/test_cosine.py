@@ -42,7 +42,7 @@ def test_the_same_text_scores_highest_wherever_it_stands() -> None:
 
 
 def test_only_what_is_given_as_a_title_is_one() -> None:
-    asked = "x = price * count // 2  // round down"
+    asked = "total = price * count // round down"
     (untitled,) = FAKE.cosines("round down", [Passage("", asked)])
     (joined,) = FAKE.cosines("round down", [split_title(asked)])
     assert joined == pytest.approx(1, abs=1e-5)  # The comment alone passes for the text.
