@@ -75,7 +75,7 @@ def measured(asked: Sequence[Asked], name: str) -> dict[str, list[Outcome]]:
     found = [read(reader, one) for one in asked]
     results: dict[str, list[Outcome]] = {}
     for costs in COSTS:
-        outcomes = {}
+        outcomes: dict[str, Outcome] = {}
         for corpus in dict.fromkeys(one.corpus for one in asked):
             others = [one for one in found if one.asked.corpus != corpus] or found
             choice = fitted(others, *costs)

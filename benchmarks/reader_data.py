@@ -163,7 +163,7 @@ def by_kind(data: Path, draw: Random) -> dict[str, list[Row]]:
     return kinds
 
 
-def squad(found: Sequence[Mapping[str, Any]], kinds: dict[str, list[Row]], draw: Random) -> None:
+def squad(found: Sequence[dict[str, Any]], kinds: dict[str, list[Row]], draw: Random) -> None:
     """Make the rows of SQuAD: right ones, neighbours, cut ones, altered ones and far ones."""
     articles = grouped(found)
     for one in found:
@@ -322,8 +322,8 @@ def laid_out(row: Row, kind: str, draw: Random) -> dict[str, object]:
     ]
     span = None
     if found.span is not None:
-        sentence, start, stop = found.span
-        span = [starts[sentence] + start, starts[sentence] + stop]
+        place, start, stop = found.span
+        span = [starts[place] + start, starts[place] + stop]
     return {
         "question": question,
         "title": title,

@@ -4,7 +4,7 @@ from crag.parts import ReflectionBackend
 from crag.reflection.driver import ReflectionNode, ReflectionOutcome, Steps, asked_of, passage_of
 from crag.reflection.graded_loop import Grade, graded_loop
 from crag.settings import Settings
-from crag.state import OfferedPassage, State
+from crag.state import State
 
 
 class GradedLoop(ReflectionNode):
@@ -21,9 +21,5 @@ class GradedLoop(ReflectionNode):
         """Return the loop over the passages."""
         passages = state.get("passages") or []
         asked = asked_of(state, settings)._replace(passages=tuple(map(passage_of, passages)))
-        grades = [_grade(passage) for passage in passages]
+        grades: list[Grade] = [passage.get("grade") or "medium" for passage in passages]
         return graded_loop(asked, grades, settings, own_knowledge=settings.allow_own_knowledge)
-
-
-def _grade(passage: OfferedPassage) -> Grade:
-    return passage.get("grade") or "medium"

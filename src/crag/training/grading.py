@@ -58,7 +58,7 @@ def fit_grade(reader: ReaderModel, rows: Sequence[ReadingRow]) -> NDArray[np.flo
         np.r_[worth, 1 - worth],
     )
     weights = model.coef_[0] / spread
-    return np.r_[weights, model.intercept_[0] - weights @ middle].astype(np.float64)
+    return np.asarray([*weights, model.intercept_[0] - weights @ middle], dtype=np.float64)
 
 
 def _signals(reader: ReaderModel, row: ReadingRow) -> NDArray[np.float64]:
