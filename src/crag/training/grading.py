@@ -57,8 +57,9 @@ def fit_grade(reader: ReaderModel, rows: Sequence[ReadingRow]) -> NDArray[np.flo
         np.r_[np.ones(len(worth)), np.zeros(len(worth))],
         np.r_[worth, 1 - worth],
     )
-    weights = model.coef_[0] / spread
-    return np.r_[weights, model.intercept_[0] - weights @ middle].astype(np.float64)
+    weights: NDArray[np.float64] = model.coef_[0] / spread
+    grade: NDArray[np.float64] = np.r_[weights, model.intercept_[0] - weights @ middle]
+    return grade
 
 
 def _signals(reader: ReaderModel, row: ReadingRow) -> NDArray[np.float64]:

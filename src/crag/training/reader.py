@@ -115,9 +115,7 @@ def train_reader(
         trainer = Trainer(
             model=model,
             args=_arguments(recipe, steps, work, quiet=quiet),
-            train_dataset=ReadingExamples(  # type: ignore[arg-type]
-                rows, order * passes, tokenizer, recipe.max_length
-            ),
+            train_dataset=ReadingExamples(rows, order * passes, tokenizer, recipe.max_length),
             data_collator=padded,
             callbacks=[stop_at_nan()],
         )
