@@ -28,7 +28,7 @@ from crag.training.reading_rows import ReadingRow, in_batches_of_like_length
 from tests.trained import TOPICS
 
 RECIPE = ReaderRecipe(
-    frozen_layers=4, batch_size=8, learning_rate=1e-3, warmup_steps=2, max_length=64, save_steps=10
+    frozen_layers=4, batch_size=8, learning_rate=1e-3, warmup_steps=2, max_length=64, save_steps=20
 )
 CARD = EvaluatorCard(kind="reader", base=MODEL, base_sha256=WEIGHTS_SHA256, max_length=256)
 
