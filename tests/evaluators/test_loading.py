@@ -12,6 +12,7 @@ from crag.evaluators import (
     ChatEvaluator,
     CosineEvaluator,
     CrossEncoderEvaluator,
+    ReaderEvaluator,
     T5Evaluator,
     load_evaluator,
 )
@@ -21,6 +22,7 @@ from crag.testing import FakeChatModel
 TINY_T5 = Path(__file__).parents[1] / "fixtures/tiny_t5"
 KINDS = {
     "default": CrossEncoderEvaluator,
+    "reader": ReaderEvaluator,
     "cosine": CosineEvaluator,
     "chat-direct": ChatEvaluator,
     "chat-chain-of-thought": ChatEvaluator,

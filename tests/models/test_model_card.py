@@ -50,7 +50,7 @@ def test_no_card(tmp_path: Path) -> None:
         (b"", "Invalid JSON"),
         (b"[]", "the file: Input should be an object"),
         (b"\xff", "Invalid JSON"),
-        (b'{"kind": "t6", "base": "b"}', "kind: Input should be 'cross_encoder' or 't5'"),
+        (b'{"kind": "t6", "base": "b"}', "kind: Input should be 'cross_encoder', 'reader' or 't5'"),
         (b'{"kind": "t5"}', "base: Field required"),
         (b'{"kind": "t5", "base": "b", "max_length": 1}', "max_length: Input should be greater"),
         (b'{"kind": "t5", "base": "b", "more": 1}', "more: Extra inputs"),

@@ -1,5 +1,6 @@
 """Training a reader in seconds: that it learns, goes on where it stopped, and is saved whole."""
 
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from crag.training.reader import (
     unseen,
 )
 from crag.training.reading_rows import ReadingRow, in_batches_of_like_length
+from crag.training.trainer import WORK
 from tests.trained import TOPICS
 
 RECIPE = ReaderRecipe(
@@ -105,8 +107,8 @@ def test_what_is_saved_reads_as_what_was_trained(run: Run) -> None:
 
 
 def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) -> None:
-    steps = RECIPE.model_copy(update={"steps": 20, "decay": 0.0})
-    train_reader(steps, ROWS, tmp_path, quiet=True)
+    shutil.copytree(run.saved / WORK, tmp_path / WORK)
+    shutil.rmtree(tmp_path / WORK / "checkpoint-40")
     resumed = train_reader(RECIPE.model_copy(update={"steps": 40}), ROWS, tmp_path, quiet=True)
     for name in ("outputs.weight", "marks.weight"):
         assert np.allclose(resumed.weights[name], run.trained.weights[name], atol=1e-5)

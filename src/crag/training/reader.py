@@ -76,8 +76,8 @@ class ReaderRecipe(BaseModel):
     save_steps: int = Field(default=100, ge=1)
     """Steps between two points from which an interrupted run can go on."""
     steps: int | None = Field(default=None, ge=1)
-    """Steps in all; unset, one pass over the rows. As long as the learning rate has not begun to
-    fall, an interrupted run may go on with another number: what it did is the same."""
+    """Steps in all; unset, one pass over the rows. A run interrupted before the learning rate began
+    to fall may go on with another number: what it did until then is the same."""
     seed: int = Field(default=0, ge=0, lt=2**31)
     """Order of the rows, and new weights."""
 
