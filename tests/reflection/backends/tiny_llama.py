@@ -190,8 +190,8 @@ def _asked(prefix: Prefix, output: list[tuple[str, bool]]) -> list[tuple[str, bo
 def _about(
     thing: str, other: str, variant: int, *, reads_again: bool = True
 ) -> list[tuple[str, bool]]:
-    title, text = passage(other)
-    shown = [("[Retrieval]", True), (f"<paragraph>{title}\n{text}</paragraph>", False)]
+    read = passage(other)
+    shown = [("[Retrieval]", True), (f"<paragraph>{read.title}\n{read.text}</paragraph>", False)]
     if thing != other:
         said = [("[Irrelevant] I cannot say.", True), (UTILITY[variant // 2], True), _END]
         return _asked(question(thing), shown + said)
