@@ -34,6 +34,7 @@ EventKind = Literal[
     "reflection_limited",
     "constraints_waived",
     "unsupported_answer",
+    "weak_quotation",
     "abstained",
 ]
 

@@ -55,10 +55,15 @@ class Correction(BaseModel):
     decomposition: Decomposition = "sentences"
     """How documents are cut into strips: units of up to three sentences, or one of the official
     modes: whole passages (selection), excerption, windows of 50 words (fixed_num)."""
+    strip_scores: Literal["in_context", "alone"] = "in_context"
+    """How strips are scored: by the evaluator's reading of their whole document, if it reads; or
+    each alone, as in the paper. An evaluator that does not read scores them alone."""
     strip_threshold: float | None = Field(default=-0.5, ge=-100, le=100)
-    """Strips scoring below this are dropped. Empty: no threshold, as in the official code."""
-    strips_kept: int = Field(default=5, ge=1, le=1000)
-    """The most strips kept from the documents, and the most kept from the web."""
+    """Strips that are scored alone and below this are dropped. Empty: no threshold, as in the
+    official code."""
+    strips_kept: int | None = Field(default=None, ge=1, le=1000)
+    """The most strips kept from the documents, and the most kept from the web. Empty: 5 (the
+    paper's), or 11 from documents if strips are scored in context."""
     strip_order: Literal["original", "score"] = "original"
     """Order of the kept strips: as in the documents (paper), or best first (official code)."""
     titles: Literal["every_strip", "passage", "none"] = "every_strip"
