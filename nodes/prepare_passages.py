@@ -9,9 +9,9 @@ from typing_extensions import TypedDict
 from crag.correction.provenance import offered_document, title_of
 from crag.correction.strips import recompose
 from crag.settings import Settings
-from crag.state import OfferedPassage, State, Strip, Thresholds
+from crag.state import Action, OfferedPassage, State, Strip, Thresholds, known_action
 
-Label = Literal["correct", "incorrect", "ambiguous", "web"]
+Label = Literal[Action, "web"]
 
 
 class PreparePassagesUpdate(TypedDict):
@@ -64,8 +64,7 @@ def _knowledge(state: State, settings: Settings) -> list[OfferedPassage]:
     offers: list[tuple[Label, list[Strip]]] = [("correct", internal), ("incorrect", external)]
     match settings.self_crag_knowledge:
         case "routed":
-            kind: dict[str, Label] = {name: name for name, _ in offers}
-            offers = [(kind.get(state["action"], "ambiguous"), both)]
+            offers = [(known_action(state["action"]), both)]
         case "assembled":
             offers.append(("ambiguous", both))
         case "distributed":

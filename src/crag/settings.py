@@ -42,7 +42,7 @@ class Correction(BaseModel):
     lower: float | None = Field(default=None, ge=-100, le=100)
     """Lower threshold: when every document scores below it the action is Incorrect. Empty: the
     evaluator's own."""
-    without: Literal["nothing", "correct", "incorrect", "ambiguous"] = "nothing"
+    without: Literal["nothing", Action] = "nothing"
     """Ablation: remove one action. Questions of a removed Correct or Incorrect get Ambiguous
     knowledge; without Ambiguous a single threshold decides."""
     single_threshold: float | None = Field(default=None, ge=-100, le=100)

@@ -10,7 +10,8 @@ from crag.bench.experiments import Experiment
 from crag.bench.intervals import Difference
 from crag.bench.metrics import METRICS
 from crag.bench.runner import Ended
-from crag.bench.summary import ACTIONS, Line, metrics_of
+from crag.bench.summary import Line, metrics_of
+from crag.state import ACTIONS
 
 _MOST_LISTED = 20
 _MINUS = "−"

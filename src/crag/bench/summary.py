@@ -18,7 +18,6 @@ from crag.errors import SettingsError
 _NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
 Values = dict[str, float]
 """Values by question id, averaged over seeds."""
-ACTIONS = ("correct", "ambiguous", "incorrect")
 Place = tuple[str, tuple[tuple[str, Any], ...]]
 """A variant and a condition."""
 Pair = tuple[Example, Row]

@@ -19,8 +19,8 @@ from crag.factory import choose_model
 from crag.models.model_card import CARD, read_card, write_card
 from crag.parts import Evaluator
 from crag.runtime.environment import Environment
+from crag.state import ACTIONS
 from crag.training.calibrate import Report, Share, calibrate
-from crag.training.metrics import ACTIONS
 from crag.training.pairs import LabelRule
 from crag.training.pictures import draw_report
 from crag.training.thresholds import Aim, Costs

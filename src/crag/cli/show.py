@@ -11,10 +11,11 @@ from rich.markup import escape
 from rich.text import Text
 
 from crag.cli.critique import CritiqueTrace
-from crag.state import Citation, Source, Strip, Thresholds
+from crag.correction.action import decide
+from crag.state import Action, ByAction, Citation, Source, Strip, Thresholds
 from crag.text.untrusted import without_controls
 
-_COLOURS = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
+_COLOURS: ByAction[str] = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
 _BAR = 20
 _TEXT = 100
 
@@ -74,7 +75,8 @@ class Trace:
         self._line("retrieve", f"{len(self._documents)} documents")
 
     def _grade(self, update: Mapping[str, Any]) -> None:
-        action, limits = update["action"], update["thresholds"]
+        action: Action = update["action"]
+        limits: Thresholds = update["thresholds"]
         words = f"upper {limits['upper']:.2f}, lower {limits['lower']:.2f}"
         self._line("grade", f"[bold {_COLOURS[action]}]{action}[/]   {words}")
         for document, score in zip(self._documents, update["scores"], strict=True):
@@ -174,9 +176,7 @@ def _bar(score: float) -> str:
 
 
 def _colour(score: float, limits: Thresholds) -> str:
-    if score >= limits["upper"]:
-        return _COLOURS["correct"]
-    return _COLOURS["ambiguous" if score >= limits["lower"] else "incorrect"]
+    return _COLOURS[decide([score], **limits)]
 
 
 def _safe(text: str) -> str:

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crag.correction.action import decide
+from crag.correction.action import branches, decide
 from crag.extras import require
 from crag.models.model_card import Calibration, EvaluatorCard
 from crag.parts import Evaluator
-from crag.state import Action, Thresholds
+from crag.state import ACTIONS, Action, Thresholds
 from crag.training.evidence import (
     Evidence,
     Progress,
@@ -24,7 +24,6 @@ from crag.training.evidence import (
     score_questions,
 )
 from crag.training.metrics import (
-    ACTIONS,
     Discrimination,
     as_probability,
     calibration_error,
@@ -169,9 +168,8 @@ def _precision(sets: Sequence[JudgedSet], chosen: Sequence[Action]) -> Share:
 
 
 def _discarded(sets: Sequence[JudgedSet], chosen: Sequence[Action]) -> Share:
-    return _share(
-        [action == "incorrect" for s, action in zip(sets, chosen, strict=True) if s.usable]
-    )
+    actions = [action for s, action in zip(sets, chosen, strict=True) if s.usable]
+    return _share(["refine" not in branches(action) for action in actions])
 
 
 def _share(hits: Sequence[bool]) -> Share:

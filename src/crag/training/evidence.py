@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from crag.correction.action import branches
 from crag.correction.scoring import scores_of
 from crag.errors import DataError, EvaluatorError, TrainingError
 from crag.models.model_card import DataFile
 from crag.parts import Evaluator, Passage
-from crag.state import Action
-from crag.training.metrics import ACTIONS, Discrimination, discrimination
+from crag.state import ACTIONS, Action
+from crag.training.metrics import Discrimination, discrimination
 from crag.training.pairs import LabelRule, Pair, by_question, describe, read_pairs
 from crag.training.thresholds import FEWEST, JudgedSet
 
@@ -141,7 +142,7 @@ def _judged(question: Question, scores: Sequence[float]) -> JudgedSet:
     """Judge by the action, else by the labels; texts tied for the best must all be relevant."""
     best = max(scores)
     if (action := question.action) is not None:
-        return JudgedSet(best, action == "correct", action != "incorrect", action)
+        return JudgedSet(best, action == "correct", "refine" in branches(action), action)
     tied = [p.positive for p, score in zip(question.pairs, scores, strict=True) if score == best]
     usable = any(pair.positive for pair in question.pairs)
     return JudgedSet(best, all(tied), usable, _ideal(question.pairs))
