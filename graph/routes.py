@@ -1,14 +1,14 @@
 """Routers: pure functions of the state and the settings."""
 
 from collections.abc import Hashable
-from typing import Literal
+from typing import Literal, get_args
 
 from crag.correction.action import Branch, branches
 from crag.correction.question import is_follow_up
 from crag.runtime.node_adapter import current_settings
 from crag.state import OpenState, State, known_action
 
-BRANCHES: dict[Hashable, str] = {"refine": "refine", "web": "web"}
+BRANCHES: dict[Hashable, str] = {branch: branch for branch in get_args(Branch)}
 """The path map; drawings need it to show the conditional edges."""
 CHOICES: dict[Hashable, str] = {"retrieve": "retrieve", "reflect": "reflect"}
 KNOWLEDGE: dict[Hashable, str] = {
