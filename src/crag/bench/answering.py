@@ -10,7 +10,6 @@ from crag.answering.context import kept_strips
 from crag.bench.budget import BudgetSpentError, Meter, Tally, tallying
 from crag.bench.current_example import ExampleRetriever, answering
 from crag.bench.examples import Example
-from crag.bench.experiments import settings_of
 from crag.bench.methods import METHODS, Graph
 from crag.bench.rows import CitedText, Row, Status
 from crag.bench.units import Unit
@@ -20,7 +19,7 @@ from crag.events import redact
 from crag.generation import ExtractiveAnswerer
 from crag.parts import Evaluator, Parts
 from crag.runtime.attempt import Attempt
-from crag.settings import Settings
+from crag.settings import Settings, settings_from_text
 from crag.tasks import written
 
 _FAILURES = {"model_failed", "evaluator_failed", "retrieval_failed"}
@@ -72,7 +71,7 @@ class Answerer:
         """
         method = METHODS[unit.variant.method]
         state: dict[str, Any] = {}
-        settings = settings_of({**method.settings, **unit.variant.settings})
+        settings = settings_from_text({**method.settings, **unit.variant.settings})
         graph = self._graph(unit)
         start = time.perf_counter()
         with answering(unit.example), tallying() as tally:

@@ -32,7 +32,7 @@ ROWS, CACHE, REPORT = "rows.jsonl", "cache.sqlite", "report.md"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class BenchOptions:
     """The user's options for one run."""
 
     experiment: Path
@@ -72,7 +72,7 @@ class Outcome:
     pictures: Sequence[Path]
 
 
-def benchmark(options: Options, progress: Progress | None = None) -> Outcome:
+def benchmark(options: BenchOptions, progress: Progress | None = None) -> Outcome:
     """Run the unfinished units, and write the report of all rows.
 
     Raises:
@@ -95,7 +95,7 @@ def benchmark(options: Options, progress: Progress | None = None) -> Outcome:
 
 
 def _run(  # noqa: PLR0913 - what one run takes
-    options: Options,
+    options: BenchOptions,
     units: Sequence[Unit],
     answerer: Answerer,
     equipment: Equipment,
@@ -116,7 +116,7 @@ def _run(  # noqa: PLR0913 - what one run takes
 
 
 def _report(  # noqa: PLR0913, PLR0917 - what one report tells
-    options: Options,
+    options: BenchOptions,
     experiment: Experiment,
     loaded: Loaded,
     setup: Setup,
@@ -137,7 +137,7 @@ def _report(  # noqa: PLR0913, PLR0917 - what one report tells
     )  # fmt: skip
 
 
-def _loaded(options: Options, experiment: Experiment) -> Loaded:
+def _loaded(options: BenchOptions, experiment: Experiment) -> Loaded:
     loaded = load_examples(
         options.data, experiment.task, format=options.format,  # type: ignore[arg-type]
     )  # fmt: skip
@@ -155,7 +155,7 @@ def _without_pages(loaded: Loaded, pages: Pages) -> Loaded:
     return loaded._replace(notes=[*loaded.notes, note]) if lacking else loaded
 
 
-def _equipment(options: Options, experiment: Experiment) -> Equipment:
+def _equipment(options: BenchOptions, experiment: Experiment) -> Equipment:
     return Equipment(
         cache=options.cache or options.output / CACHE,
         scores=not experiment.timed,
@@ -164,7 +164,9 @@ def _equipment(options: Options, experiment: Experiment) -> Equipment:
     )
 
 
-def _setup(options: Options, loaded: Loaded, materials: Materials, metrics: Sequence[Any]) -> Setup:
+def _setup(
+    options: BenchOptions, loaded: Loaded, materials: Materials, metrics: Sequence[Any]
+) -> Setup:
     packages = sorted({one.package for one in metrics if one.package})
     return Setup(
         data=f"{options.data.name}{_digest(options.data)}",
