@@ -105,13 +105,13 @@ class TavilySearcher:
         }
 
     @contextmanager
-    def _failures(self) -> Iterator["_Seen"]:
+    def _failures(self) -> Iterator["_StatusRecorder"]:
         """Translate the exceptions of the client and its two HTTP libraries."""
         import httpx
         import requests
         from tavily import errors
 
-        seen = _Seen()
+        seen = _StatusRecorder()
         try:
             yield seen
         except errors.InvalidAPIKeyError as error:
@@ -139,7 +139,7 @@ class TavilySearcher:
             raise broken_off(_PROVIDER, error) from error
 
 
-class _Seen:
+class _StatusRecorder:
     """Record the status and Retry-After, which the client's exceptions do not have."""
 
     def __init__(self) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crag.bench.examples import Example, Loaded, TaskName
-from crag.bench.loading import self_rag
 from crag.bench.loading.crag_knowledge import Aligned, read_knowledge
 from crag.bench.loading.crag_lines import choices_of, passages_of, read_beside
 from crag.bench.loading.files import read_lines
+from crag.bench.loading.published_json import read_self_rag
 from crag.bench.loading.reading import Reading, UnusableRowError, finish
 from crag.errors import DataError
 
@@ -108,4 +108,4 @@ def _gold(path: Path, task: TaskName) -> Loaded | None:
     if len(files) > 1:
         names = ", ".join(file.name for file in files)
         raise DataError(path, f"which file has the answers? It holds {names}; leave one")
-    return self_rag.read(files[0], task) if files else None
+    return read_self_rag(files[0], task) if files else None

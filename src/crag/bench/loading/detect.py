@@ -8,18 +8,19 @@ from pathlib import Path
 from langchain_core.documents import Document
 
 from crag.bench.examples import FORMATS, TASKS, FormatName, Loaded, TaskName
-from crag.bench.loading import alce, crag, crag_pairs, ours, popqa, self_rag
+from crag.bench.loading import crag, crag_pairs, popqa
 from crag.bench.loading.alignment import align
 from crag.bench.loading.files import json_rows, read_lines
+from crag.bench.loading.published_json import read_alce, read_ours, read_self_rag
 from crag.bench.loading.reading import JsonRow, Reading
 from crag.errors import DataError, SettingsError
 
 READERS: Mapping[FormatName, Callable[[Path, TaskName], Loaded]] = {
-    "self-rag": self_rag.read,
+    "self-rag": read_self_rag,
     "crag": crag_pairs.read,
     "popqa": popqa.read,
-    "alce": alce.read,
-    "ours": ours.read,
+    "alce": read_alce,
+    "ours": read_ours,
 }
 """The reader of each single-file format."""
 _LOOKED_AT, _PASSAGES = 20, 5
