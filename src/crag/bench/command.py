@@ -23,7 +23,7 @@ from crag.bench.resources import RunConfig, load_resources
 from crag.bench.rows import Row, RowFile
 from crag.bench.runner import (
     DEFAULT_CONCURRENCY,
-    Progress,
+    ProgressCallback,
     RunResult,
     in_process,
     remaining_units,
@@ -79,7 +79,7 @@ class Outcome:
     pictures: Sequence[Path]
 
 
-def benchmark(options: BenchOptions, progress: Progress | None = None) -> Outcome:
+def benchmark(options: BenchOptions, progress: ProgressCallback | None = None) -> Outcome:
     """Run the unfinished units, and write the report of all rows.
 
     Raises:
@@ -106,7 +106,7 @@ def _run(  # noqa: PLR0913 - what one run takes
     units: Sequence[Unit],
     answerer: Answerer,
     config: RunConfig,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
     *,
     alone: bool,
 ) -> tuple[Mapping[str, Row], RunResult]:

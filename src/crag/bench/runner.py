@@ -11,7 +11,7 @@ from crag.bench.rows import Row, RowFile
 from crag.bench.units import Unit
 
 DEFAULT_CONCURRENCY = 4
-Progress = Callable[[int, int, str], None]
+ProgressCallback = Callable[[int, int, str], None]
 """Called with the number of finished units, their total, and the name of the last variant."""
 
 
@@ -66,7 +66,7 @@ def remaining_units(
 
 
 async def run(
-    todo: Remaining, rows: RowFile, answers: Answers, progress: Progress | None = None
+    todo: Remaining, rows: RowFile, answers: Answers, progress: ProgressCallback | None = None
 ) -> RunResult:
     """Answer the remaining units; each row is written to disk before it counts as done."""
     ended = todo.ended

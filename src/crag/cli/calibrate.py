@@ -17,7 +17,7 @@ from crag.factory import choose_model
 from crag.models.model_card import CARD, read_card, write_card
 from crag.runtime.environment import Environment
 from crag.state import ACTIONS
-from crag.training.calibrate import Report, Share, calibrate
+from crag.training.calibrate import Proportion, Report, calibrate
 from crag.training.pairs import LabelRule
 from crag.training.pictures import draw_report
 from crag.training.thresholds import Aim, Costs
@@ -138,7 +138,7 @@ def _thresholds(report: Report) -> Table:
     return table
 
 
-def _percent(share: Share) -> str:
+def _percent(share: Proportion) -> str:
     return f"{share.value:.1%} ({share.low:.0%} to {share.high:.0%})"
 
 

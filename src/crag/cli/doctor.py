@@ -5,7 +5,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from crag.cli.terminal import environment, plain_table, print_json
-from crag.factory import Choice, examine
+from crag.factory import PartStatus, examine
 
 _MARKS = {"ready": "[green]ready[/]", "missing": "[yellow]missing[/]", "broken": "[red]broken[/]"}
 _NEEDED = {"embeddings", "index", "evaluator", "answers"}
@@ -22,7 +22,7 @@ def run(location: str | None, *, as_json: bool) -> int:
     return 0 if works else 1
 
 
-def _table(choices: list[Choice]) -> Table:
+def _table(choices: list[PartStatus]) -> Table:
     table: Table = plain_table(show_header=False)
     for choice in choices:
         why = f"{choice.in_use} ({choice.why})" if choice.why else choice.in_use

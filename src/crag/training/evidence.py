@@ -19,7 +19,7 @@ from crag.training.thresholds import FEWEST, JudgedSet
 SURE = 0.001
 """Scores are not calibrated if chance gives an AUC as far from a half more often than this."""
 _HALF = 0.5
-Progress = Callable[[int, int, str], None]
+ProgressCallback = Callable[[int, int, str], None]
 """Called with the questions done, their total and the question."""
 
 
@@ -90,7 +90,7 @@ def require_both_classes(questions: Sequence[Question]) -> None:
 
 
 def score_questions(
-    evaluator: Evaluator, questions: Sequence[Question], progress: Progress | None = None
+    evaluator: Evaluator, questions: Sequence[Question], progress: ProgressCallback | None = None
 ) -> Evidence:
     """Score the texts of each question in one call of the evaluator.
 

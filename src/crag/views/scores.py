@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from crag.correction.scoring import LOWEST
 from crag.state import Action, State, Thresholds, known_action
-from crag.views.shown import Picture, shortened
+from crag.views.display import Picture, shortened
 from crag.views.theme import (
     COLOURS,
     FAINT,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from crag.correction.action import decide
 from crag.state import ACTIONS, Action, Thresholds
 from crag.training.evidence import Evidence
-from crag.views.shown import Picture
+from crag.views.display import Picture
 from crag.views.theme import (
     ACCENT,
     COLOURS,

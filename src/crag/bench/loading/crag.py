@@ -15,7 +15,7 @@ from crag.bench.loading.crag_knowledge import Aligned, read_knowledge
 from crag.bench.loading.crag_lines import choices_of, passages_of, read_beside
 from crag.bench.loading.files import read_lines
 from crag.bench.loading.published_json import read_self_rag
-from crag.bench.loading.reading import Reading, UnusableRowError, finish
+from crag.bench.loading.read_log import ReadLog, UnusableRowError, finish
 from crag.errors import DataError
 
 SOURCES, CHOICES, PASSAGES = "sources", "choices", "retrieved_psgs"
@@ -30,7 +30,7 @@ def read(path: Path, task: TaskName) -> Loaded:
     """
     if not (path / SOURCES).is_file():
         raise DataError(path, f"it has no file {SOURCES!r}, with a question in each line")
-    reading = Reading(path)
+    reading = ReadLog(path)
     questions = [" ".join(line.split()) for line in read_lines(path / SOURCES, reading)]
     knowledge = read_knowledge(path, questions)
     gold = _gold(path, task)
@@ -49,7 +49,7 @@ def _examples(  # noqa: PLR0913, PLR0917 - the files of one folder
     knowledge: Sequence[Aligned],
     task: TaskName,
     gold: Loaded | None,
-    reading: Reading,
+    reading: ReadLog,
 ) -> list[Example]:
     passages = read_beside(path / PASSAGES, questions, reading)
     options = read_beside(path / CHOICES, questions, reading, overlapping=False)

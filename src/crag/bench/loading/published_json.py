@@ -17,7 +17,7 @@ from pathlib import Path
 
 from crag.bench.examples import Loaded, TaskName
 from crag.bench.loading.files import json_rows
-from crag.bench.loading.reading import Reading, collect
+from crag.bench.loading.read_log import ReadLog, collect
 from crag.bench.loading.tasks import builder
 
 PUBLISHED = {"popqa": 1399, "pubhealth": 987, "arc": 1172, "biography": 500, "triviaqa": 11313}
@@ -53,7 +53,7 @@ def read_ours(path: Path, task: TaskName) -> Loaded:
 
 
 def _read(path: Path, task: TaskName, expected: int | None, what: str) -> Loaded:
-    reading = Reading(path)
+    reading = ReadLog(path)
     loaded = collect(reading, json_rows(path, reading), builder(task))
     found = len(loaded.examples) + len(loaded.refused)
     if expected is not None and found != expected:

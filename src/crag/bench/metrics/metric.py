@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 Pairs = Sequence[tuple[Example, Row]]
 Direction = Literal["higher", "lower", "neither"]
 """Whether higher or lower is better; `neither` if it depends on the purpose."""
-Unit = Literal["share", "count", "words", "tokens", "seconds", "dollars"]
+MetricUnit = Literal["share", "count", "words", "tokens", "seconds", "dollars"]
 """The unit of a value: shares are in [0, 1]; the papers print them as percentages."""
 ALL: frozenset[TaskName] = frozenset(TASKS)
 LABELLED = frozenset(task for task in TASKS if profile_of(task).closed)
@@ -29,7 +29,7 @@ class Metric(ABC):
     name: str
     """The column's name, unique among metrics."""
     direction: Direction = "higher"
-    unit: Unit = "share"
+    unit: MetricUnit = "share"
     tasks: frozenset[TaskName] = ALL
     """The tasks it applies to."""
     package: str = ""

@@ -6,12 +6,12 @@ Failed rows count too, because they also cost something.
 from functools import partial
 
 from crag.bench.examples import Example
-from crag.bench.metrics.metric import Row, RowMetric, Unit
+from crag.bench.metrics.metric import MetricUnit, Row, RowMetric
 
 _spent = partial(RowMetric, direction="lower", of_failed=True)
 
 
-def _counted(name: str, unit: Unit = "count") -> RowMetric:
+def _counted(name: str, unit: MetricUnit = "count") -> RowMetric:
     def compute(_: Example, row: Row) -> float:
         return float(row["usage"].get(name, 0))
 
