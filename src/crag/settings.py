@@ -4,7 +4,7 @@ This model is the graphs' `context_schema`: Studio shows it as a form, the serve
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -16,6 +16,7 @@ from crag.tasks import TASKS, Task, TaskProfile
 
 SelfCragKnowledge = Literal["routed", "assembled", "distributed"]
 Decomposition = Literal["sentences", "selection", "excerption", "fixed_num"]
+_UNSET = {"", "none", "null"}
 _PRESETS = {name: dict(profile.settings) for name, profile in TASKS.items()}
 
 
@@ -42,7 +43,7 @@ class Correction(BaseModel):
     lower: float | None = Field(default=None, ge=-100, le=100)
     """Lower threshold: when every document scores below it the action is Incorrect. Empty: the
     evaluator's own."""
-    without: Literal["nothing", "correct", "incorrect", "ambiguous"] = "nothing"
+    without: Literal["nothing", Action] = "nothing"
     """Ablation: remove one action. Questions of a removed Correct or Incorrect get Ambiguous
     knowledge; without Ambiguous a single threshold decides."""
     single_threshold: float | None = Field(default=None, ge=-100, le=100)
@@ -175,3 +176,21 @@ def settings_from(values: Mapping[str, object]) -> Settings:
             allowed = first["msg"].removeprefix("Value error, ")
         value = values.get(field, first["input"]) if field else dict(values)
         raise SettingsError(field or "upper, lower", value, allowed) from None
+
+
+def settings_from_text(values: Mapping[str, object]) -> Settings:
+    """Validate values from a command line or a file; "none" unsets an optional setting.
+
+    For a setting that has a choice of that name, "none" and None are that choice.
+
+    Raises:
+        SettingsError: as `settings_from`.
+    """
+    return settings_from({name: _unset(name, value) for name, value in values.items()})
+
+
+def _unset(name: str, value: object) -> object:
+    if value is not None and str(value).strip().lower() not in _UNSET:
+        return value
+    field = Settings.model_fields.get(name)
+    return "none" if field is not None and "none" in get_args(field.annotation) else None

@@ -5,7 +5,7 @@ client, Studio and a notebook all show the same thing.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired, cast
+from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar, cast, get_args
 
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
@@ -18,7 +18,10 @@ from crag.events import Event
 from crag.reading import Reading
 from crag.tasks import Posed
 
-Action = Literal["correct", "incorrect", "ambiguous"]
+Action = Literal["correct", "ambiguous", "incorrect"]
+"""What a set of documents is judged to be (CRAG, Sec. 4.3), best first. Whatever depends on the
+action is an exhaustive `match` or a `ByAction`, so mypy reports every place that lacks a member."""
+ACTIONS: tuple[Action, ...] = get_args(Action)
 RetrievalAction = Literal["retrieve", "continue", "no_retrieve"]
 """Before a segment: retrieve passages, keep using the last one, or go on without any."""
 Ending = Literal["retrieve", "no_retrieve", "continue", "end", "length"]
@@ -252,7 +255,7 @@ class SearchRecord(TypedDict):
 class OfferedPassage(PassageRecord):
     """A passage for reflection: a document, or knowledge that CRAG prepared from several."""
 
-    label: Literal["document", "correct", "incorrect", "ambiguous", "web"]
+    label: Literal["document", Action, "web"]
     """`document`, or the kind of knowledge: from documents, from the web, from both, or one piece
     from the web."""
     grade: Literal["", "high", "medium", "low"]
@@ -302,6 +305,17 @@ class FollowUp(TypedDict):
     """The question as it was asked."""
 
 
+Value = TypeVar("Value")
+
+
+class ByAction(TypedDict, Generic[Value]):
+    """A value for each action."""
+
+    correct: Value
+    ambiguous: Value
+    incorrect: Value
+
+
 class FreshEvents(list[Event]):
     """Events of a new question; they replace the ones of the last question."""
 
@@ -318,6 +332,28 @@ class FreshUsage(dict[str, int]):
 def extend_events(recorded: list[Event], new: list[Event]) -> list[Event]:
     """Append `new` events, or replace the old ones if they are `FreshEvents`."""
     return list(new) if isinstance(new, FreshEvents) else [*recorded, *new]
+
+
+def known_action(value: object) -> Action:
+    """Return `value` if it is an action.
+
+    Raises:
+        InvalidUpdateError: it is not; users who edit the state, as in Studio, can write anything.
+    """
+    for action in ACTIONS:
+        if value == action:
+            return action
+    message = f"action cannot be {value!r}: allowed are {', '.join(ACTIONS)}"
+    raise InvalidUpdateError(message)
+
+
+def replace_action(_: Action | None, new: object) -> Action | None:
+    """Replace the action by `new`, an action or None.
+
+    Raises:
+        InvalidUpdateError: `new` is neither.
+    """
+    return None if new is None else known_action(new)
 
 
 def replace_documents(
@@ -373,7 +409,7 @@ class State(OpenState, total=False):
     readings: list[Reading]
     """What the evaluator read in each document; empty if it only scores."""
     thresholds: Thresholds
-    action: Action
+    action: Annotated[Action | None, replace_action]
     """None, like `thresholds`, if nothing was graded."""
     query: str
     """The query for the web search."""
