@@ -1,6 +1,7 @@
 """The environment and settings from the options of a command."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import get_args
 
 from crag.errors import SettingsError
@@ -29,6 +30,19 @@ def settings(assignments: Sequence[str]) -> Settings:
     return settings_from(
         {n: "none" if value is None and n in names else value for n, value in values.items()}
     )
+
+
+def filters(
+    folder: str | None, kind: str | None, since: str | None, until: str | None
+) -> list[str]:
+    """Return options that filter documents as ``name=value`` texts.
+
+    A folder that exists is named by its absolute path.
+    """
+    if folder and Path(folder).exists():
+        folder = str(Path(folder).resolve())
+    given = {"folder": folder, "kind": kind, "since": since, "until": until}
+    return [f"{name}={value}" for name, value in given.items() if value is not None]
 
 
 def assigned(assignments: Sequence[str]) -> dict[str, object]:

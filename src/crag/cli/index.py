@@ -34,7 +34,7 @@ def run(paths: Sequence[Path], location: str | None, *, remove: bool, as_json: b
     if as_json:
         sys.stdout.write(json.dumps(asdict(report), ensure_ascii=False) + "\n")
     else:
-        _show(report, chosen.index, Console())
+        _show(report, target.location, Console())
 
 
 def _progress(console: Console) -> Progress:
