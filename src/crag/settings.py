@@ -4,6 +4,7 @@ This model is the graphs' `context_schema`: Studio shows it as a form, the serve
 """
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any, Literal, Self, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -15,6 +16,9 @@ from crag.state import Action
 from crag.tasks import TASKS, Task, TaskProfile
 
 SelfCragKnowledge = Literal["routed", "assembled", "distributed"]
+FindBy = Literal["both", "meaning", "words"]
+FILTERS = ("folder", "kind", "since", "until")
+"""Settings that say which chunks of the index are searched."""
 Decomposition = Literal["sentences", "selection", "excerption", "fixed_num"]
 _UNSET = {"", "none", "null"}
 _PRESETS = {name: dict(profile.settings) for name, profile in TASKS.items()}
@@ -30,6 +34,17 @@ class Correction(BaseModel):
     citations. A task's thresholds fit CRAG's T5 evaluator only."""
     k: int = Field(default=10, ge=1, le=1000)
     """Documents to retrieve and grade."""
+    find_by: FindBy = "both"
+    """How the index finds documents: by words and by meaning (both), or by one of them. Other
+    retrievers ignore it."""
+    folder: str | None = None
+    """Search only files of this folder: an absolute path, or a part of one, such as api/v2."""
+    kind: str | None = None
+    """Search only chunks of this kind, as their metadata name it."""
+    since: date | None = None
+    """Search only files modified on this day or later, such as 2026-01-31."""
+    until: date | None = None
+    """Search only files modified on this day or earlier."""
     contextualize: bool = True
     """Rewrite a follow-up question in a chat so that it is self-contained, with one model call."""
     history_messages: int = Field(default=6, ge=1, le=1000)
@@ -154,6 +169,13 @@ class Settings(ReflectionSettings, Correction):
     def _order_thresholds(self) -> Self:
         if self.upper is not None and self.lower is not None and self.lower > self.upper:
             message = f"lower ({self.lower}) must not be above upper ({self.upper})"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
+    def _order_days(self) -> Self:
+        if self.since is not None and self.until is not None and self.since > self.until:
+            message = f"since ({self.since}) must not be after until ({self.until})"
             raise ValueError(message)
         return self
 

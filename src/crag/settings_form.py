@@ -26,6 +26,11 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     },
     "Retrieval": {
         "k": Shown("Documents to retrieve", "retrieve"),
+        "find_by": Shown("Find by words, meaning or both", "retrieve"),
+        "folder": Shown("Only this folder", "retrieve"),
+        "kind": Shown("Only this kind of text", "retrieve"),
+        "since": Shown("Only files modified since", "retrieve"),
+        "until": Shown("Only files modified until", "retrieve"),
     },
     "Evaluator and action": {
         "upper": Shown("Upper threshold", "grade"),

@@ -10,6 +10,7 @@ from crag.generation.chat import DEFAULT_MODEL
 from crag.models.minilm import MODEL as ENCODER
 from crag.models.minilm import packaged_model
 from crag.retrieval import DocumentIndex
+from crag.retrieval.index import safe_location
 from crag.runtime.environment import Environment
 
 
@@ -38,14 +39,14 @@ def _encoder(environment: Environment) -> PartStatus:
 
 
 def _index(environment: Environment) -> PartStatus:
+    location = safe_location(environment.index)
     try:
         index = DocumentIndex(environment.index, choose_encoder(environment))
         size = index.count()
+        index.close()
     except CragError as error:
-        return PartStatus(
-            "index", "missing", environment.index, "CRAG_INDEX or default", str(error)
-        )
-    return PartStatus("index", "ready", environment.index, f"{size:,} chunks", "")
+        return PartStatus("index", "missing", location, "CRAG_INDEX or default", str(error))
+    return PartStatus("index", "ready", location, f"{size:,} chunks", "")
 
 
 def _evaluator(environment: Environment) -> PartStatus:
