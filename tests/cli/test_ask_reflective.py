@@ -23,7 +23,8 @@ def crag(*arguments: str) -> str:
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> str:
     location = str(tmp_path_factory.mktemp("reflective") / "index")
-    crag("index", str(ROOT / "docs" / "method"), "--index", location)
+    method = ROOT / "docs" / "method"
+    crag("index", str(method / "action.md"), str(method / "overview.md"), "--index", location)
     return location
 
 
