@@ -70,7 +70,7 @@ def test_packages_are_told() -> None:
 @pytest.mark.parametrize(
     ("package", "module", "call"),
     [
-        ("rouge-score", "rouge_score", lambda: long_form.rouge_lsum("a", ["a"])),
+        ("rouge-score", "rouge_score.rouge_scorer", lambda: long_form.rouge_lsum("a", ["a"])),
         ("mauve-text", "mauve", lambda: _mauve(["a"], ["a"], None, "m", -1)),
         ("nltk", "nltk", lambda: sentences.nltk_sentences("A. B.")),
     ],
