@@ -40,6 +40,9 @@ USES = {
     "bench": [
         "from crag.bench.corpus import CorpusSearcher; CorpusSearcher([]).load()",
     ],
+    "postgres": [
+        "from crag.retrieval.backends import open_backend; open_backend('postgresql://host/name')",
+    ],
     "ray": [
         "from crag.bench.ray_workers import _ray; _ray()",
     ],
@@ -51,7 +54,7 @@ def said() -> dict[str, str]:
     """What each use says in a process that lacks all extras."""
     program = (
         "import json, pathlib, sys\n"
-        f"for name in {[*TRAIN, 'bm25s', 'ray']}: sys.modules[name] = None\n"
+        f"for name in {[*TRAIN, 'bm25s', 'psycopg', 'ray']}: sys.modules[name] = None\n"
         "from crag.errors import MissingPackageError\n"
         "said = {}\n"
         f"for use in {[use for uses in USES.values() for use in uses]}:\n"

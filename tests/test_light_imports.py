@@ -12,13 +12,14 @@ import crag.reflection.backends
 EXTRAS = [
     "torch", "transformers", "sentence_transformers", "sentencepiece", "sklearn", "scipy",
     "accelerate", "peft", "matplotlib", "PIL", "bm25s", "mauve", "rouge_score", "nltk", "ray",
-    "langgraph_cli", "starlette", "langchain_community",
+    "langgraph_cli", "starlette", "langchain_community", "psycopg",
 ]  # fmt: skip
 """What is imported of the packages that only an extra installs."""
 
 
 HEAVY = {
-    *EXTRAS, "onnxruntime", "chromadb", "langchain_chroma", "langchain_openai", "openai", "tavily",
+    *EXTRAS, "onnxruntime", "chromadb", "langchain_openai", "openai", "tavily",
+    "snowballstemmer", "psycopg",
 }  # fmt: skip
 BACK_ENDS = sorted(Path(crag.reflection.backends.__file__).parent.glob("[!_]*.py"))
 STATEMENTS = [
