@@ -39,6 +39,9 @@ USES = {
     "bench": [
         "from crag.bench.corpus import CorpusSearcher; CorpusSearcher([]).load()",
     ],
+    "postgres": [
+        "from crag.retrieval.backends import open_backend; open_backend('postgresql://host/name')",
+    ],
     "ray": [
         "from crag.bench.ray_workers import _ray; _ray()",
     ],
@@ -51,7 +54,7 @@ def test_a_missing_extra_is_named_with_its_command(extra: str) -> None:
         f"try:\n    {use}\nexcept MissingPackageError as error:\n    print(error)\n"
         for use in USES[extra]
     )
-    blocked = [*TRAIN, "bm25s", "ray"]
+    blocked = [*TRAIN, "bm25s", "psycopg", "ray"]
     program = (
         "import pathlib, sys\n"
         f"for name in {blocked}: sys.modules[name] = None\n"

@@ -9,12 +9,12 @@ import pytest
 
 HEAVY = [
     "torch", "transformers", "sentence_transformers", "sklearn", "chromadb",
-    "langchain_chroma", "langchain_openai", "openai", "tavily",
+    "langchain_openai", "openai", "tavily", "snowballstemmer", "psycopg",
 ]  # fmt: skip
 EXTRAS = [
     "torch", "transformers", "sentence_transformers", "sentencepiece", "sklearn", "scipy",
     "accelerate", "peft", "matplotlib", "PIL", "bm25s", "mauve", "rouge_score", "nltk", "ray",
-    "langgraph_cli", "starlette", "langchain_community",
+    "langgraph_cli", "starlette", "langchain_community", "psycopg",
 ]  # fmt: skip
 """What is imported of the packages that only an extra installs."""
 

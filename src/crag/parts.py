@@ -57,6 +57,11 @@ class PassageEvaluator(Evaluator, Protocol):
 class ReadingEvaluator(Evaluator, Protocol):
     """An evaluator that also says which part of a passage serves, in the same pass."""
 
+    @property
+    def quote_threshold(self) -> float:
+        """The score, in [-1, 1], from which on a part of a strip is quoted as an answer."""
+        ...
+
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, in order, whatever its length.
 
@@ -141,6 +146,10 @@ class Quotation(NamedTuple):
     strip: int
     """Index of the strip it was taken from, in the list that was given."""
     score: float
+    place: tuple[int, int] | None = None
+    """Where it stands in the strip's text; None stands for anywhere in it."""
+    span: tuple[int, int] | None = None
+    """Where in the strip's text the answer itself stands, if that is within `place`."""
 
 
 @runtime_checkable

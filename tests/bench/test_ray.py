@@ -13,9 +13,9 @@ from crag.bench.answering import Answerer
 from crag.bench.budget import Budget
 from crag.bench.ray_workers import RayWorkers
 from crag.bench.report import outcomes, results
-from crag.bench.resources import Equipment, gather
+from crag.bench.resources import RunConfig, load_resources
 from crag.bench.rows import Row, RowFile
-from crag.bench.runner import Answers, Ended, left, locally, run
+from crag.bench.runner import Answers, RunResult, in_process, remaining_units, run
 from crag.bench.summary import summarise
 from crag.bench.units import plan
 from crag.runtime.environment import Environment
@@ -41,11 +41,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
         yield running
 
 
-def ran(folder: Path, name: str, equipment: Equipment, answers: Answers | None = None) -> Ended:
-    by = Answerer(gather(Environment(), equipment))
+def ran(folder: Path, name: str, config: RunConfig, answers: Answers | None = None) -> RunResult:
+    by = Answerer(load_resources(Environment(), config))
     with RowFile(folder / name) as rows:
-        todo = left(plan(COMPARED, examples(folder, NAMES)), rows, by)
-        return asyncio.run(run(todo, rows, answers or locally(by)))
+        todo = remaining_units(plan(COMPARED, examples(folder, NAMES)), rows, by)
+        return asyncio.run(run(todo, rows, answers or in_process(by)))
 
 
 def table(folder: Path, name: str) -> tuple[str, set[str]]:
@@ -60,10 +60,10 @@ def same_but_for_time(row: Row) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("server")
 def test_the_table_is_that_of_a_local_run(tmp_path: Path) -> None:
-    equipment = Equipment()
-    local = ran(tmp_path, "local.jsonl", equipment)
+    config = RunConfig()
+    local = ran(tmp_path, "local.jsonl", config)
     told: list[int] = []
-    ray = ran(tmp_path, "ray.jsonl", equipment, RayWorkers(equipment, 2, told=told.append))
+    ray = ran(tmp_path, "ray.jsonl", config, RayWorkers(config, 2, on_process=told.append))
     assert ray == local
     assert ray.answered == 3 * len(NAMES)
     assert table(tmp_path, "ray.jsonl") == table(tmp_path, "local.jsonl")
@@ -74,12 +74,12 @@ def test_the_table_is_that_of_a_local_run(tmp_path: Path) -> None:
 
 
 def test_a_killed_worker_loses_no_row(tmp_path: Path, server: ChatServer) -> None:
-    equipment = Equipment(cache=tmp_path / "cache.sqlite")
-    ran(tmp_path, "local.jsonl", equipment)
+    config = RunConfig(cache=tmp_path / "cache.sqlite")
+    ran(tmp_path, "local.jsonl", config)
     server.seconds = 0.05
-    fresh = Equipment(cache=tmp_path / "other.sqlite")
+    fresh = RunConfig(cache=tmp_path / "other.sqlite")
     killed: list[int] = []
-    workers = RayWorkers(fresh, 2, told=_kill_once(killed))
+    workers = RayWorkers(fresh, 2, on_process=_kill_once(killed))
     ended = ran(tmp_path, "ray.jsonl", fresh, workers)
     assert len(killed) == 1
     assert (ended.answered, ended.failed, ended.stopped) == (3 * len(NAMES), 0, "")
@@ -88,21 +88,21 @@ def test_a_killed_worker_loses_no_row(tmp_path: Path, server: ChatServer) -> Non
 
 @pytest.mark.usefixtures("server")
 def test_a_budget_ends_it_after_the_rows_under_way(tmp_path: Path) -> None:
-    equipment = Equipment(budget=Budget(calls=3))
-    ended = ran(tmp_path, "ray.jsonl", equipment, RayWorkers(equipment, 1))
+    config = RunConfig(budget=Budget(calls=3))
+    ended = ran(tmp_path, "ray.jsonl", config, RayWorkers(config, 1))
     assert ended.stopped == "max-calls is 3"
     assert 1 <= ended.answered <= 6
-    rest = Equipment()
+    rest = RunConfig()
     assert ran(tmp_path, "ray.jsonl", rest).resumed == ended.answered
     assert len(table(tmp_path, "ray.jsonl")[1]) == 3 * len(NAMES)
 
 
 def _kill_once(killed: list[int]) -> Callable[[int], None]:
-    heard: list[int] = []
+    on_row: list[int] = []
 
     def told(process: int) -> None:
-        heard.append(process)
-        if len(heard) == 4 and not killed:
+        on_row.append(process)
+        if len(on_row) == 4 and not killed:
             killed.append(process)
             os.kill(process, signal.SIGKILL)
 

@@ -21,7 +21,7 @@ from crag.bench.cache import Cache, CachedEvaluator, CachedSearcher
 from crag.bench.program import fingerprint
 from crag.bench.report import outcomes, results
 from crag.bench.rows import RowFile
-from crag.bench.runner import Ended, left, locally, run
+from crag.bench.runner import RunResult, in_process, remaining_units, run
 from crag.bench.summary import summarise
 from crag.bench.units import plan
 from crag.correction.scoring import scores_of
@@ -41,10 +41,10 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
-def ran(folder: Path, by: Answerer, *, again: bool = False, concurrency: int = 3) -> Ended:
+def ran(folder: Path, by: Answerer, *, again: bool = False, concurrency: int = 3) -> RunResult:
     with RowFile(folder / "rows.jsonl") as rows:
-        todo = left(plan(COMPARED, examples(folder)), rows, by, again=again)
-        return asyncio.run(run(todo, rows, locally(by, concurrency)))
+        todo = remaining_units(plan(COMPARED, examples(folder)), rows, by, again=again)
+        return asyncio.run(run(todo, rows, in_process(by, concurrency)))
 
 
 def table(folder: Path) -> str:
@@ -80,7 +80,7 @@ def test_lost_rows_are_written_again_from_the_cache(tmp_path: Path, server: Chat
     cache.close()
     assert (ended.resumed, ended.answered) == (5, 7)
     assert len(server.prompts) == asked
-    assert by.materials.meter.calls == 0
+    assert by.resources.meter.calls == 0
     assert table(tmp_path) == first
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert all(row["cached"]["llm_calls"] == row["usage"]["llm_calls"] for row in rows[5:])
@@ -277,12 +277,12 @@ def test_kill_and_resume_gives_the_same_table(tmp_path: Path, server: ChatServer
     assert resumed["rows"]["resumed"] >= 3
     assert resumed["rows"]["resumed"] + resumed["rows"]["written"] == 12
     assert resumed["variants"] == whole["variants"]
-    assert len(server.prompts) <= needed + 2  # Those under way at the kill were not heard.
+    assert len(server.prompts) <= needed + 2  # Those under way at the kill were not on_row.
 
 
 def test_rows_of_another_program_are_not_mixed_in(tmp_path: Path, server: ChatServer) -> None:
     ran(tmp_path, answerer(server.url))
-    changed = Answerer(replace(answerer(server.url).materials, program="changed"))
+    changed = Answerer(replace(answerer(server.url).resources, program="changed"))
     ended = ran(tmp_path, changed)
     assert (ended.resumed, ended.answered) == (0, 12)
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 24

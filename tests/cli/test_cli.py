@@ -188,7 +188,8 @@ def test_doctor_reports_a_model_without_key(index: str, monkeypatch: pytest.Monk
 
 
 def test_none_is_a_value_where_a_setting_has_it() -> None:
-    from crag.cli.choose import settings
+    from crag.cli.terminal import assigned
+    from crag.settings import settings_from_text
 
-    assert settings(["titles=none", "upper=none"]).titles == "none"
-    assert settings(["upper=none"]).upper is None
+    settings = settings_from_text(assigned(["titles=none", "upper=none"]))
+    assert (settings.titles, settings.upper) == ("none", None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crag.correction.action import decide
 from crag.errors import TrainingError
-from crag.training.metrics import ACTIONS
+from crag.state import ACTIONS
 from crag.training.thresholds import FEWEST, Aim, Costs, JudgedSet, fit, trade_off
 
 SETS = st.lists(

@@ -1,8 +1,6 @@
 """Print errors without a stack trace."""
 
-import json
-import sys
-
+from crag.cli.terminal import print_json
 from crag.errors import CragError
 
 USAGE_ERROR = 2
@@ -11,16 +9,10 @@ USAGE_ERROR = 2
 def report(error: CragError, *, as_json: bool) -> int:
     """Print the error, as JSON on standard output for scripts; return the exit code."""
     if as_json:
-        entry = {"error": {"type": type(error).__name__, "message": str(error)}}
-        sys.stdout.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        print_json({"error": {"type": type(error).__name__, "message": str(error)}})
     else:
         from rich.console import Console
+        from rich.markup import escape
 
-        Console(stderr=True).print(f"[bold red]Error:[/] {_plain(str(error))}", highlight=False)
+        Console(stderr=True).print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False)
     return USAGE_ERROR
-
-
-def _plain(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 
-from crag.cli.choose import environment
+from crag.cli.terminal import environment
 from crag.errors import CragError
 from crag.factory import choose_parts
 from crag.page.guard import STUDIO, Rules, settings_of_server

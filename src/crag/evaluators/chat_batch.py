@@ -25,7 +25,7 @@ WORST, BEST = 0, 10
 _NO_FORM = "it is not JSON of the form asked for"
 
 
-class Grade(BaseModel):
+class PassageGrade(BaseModel):
     """The grade of one passage."""
 
     # Bounds are checked apart: not every provider takes them in a schema.
@@ -36,7 +36,7 @@ class Grade(BaseModel):
 class Grades(BaseModel):
     """One grade for each passage."""
 
-    grades: list[Grade]
+    grades: list[PassageGrade]
 
 
 class _GradesError(EvaluatorError):
@@ -112,7 +112,9 @@ def _grader(model: ChatModel) -> Runnable[list[AnyMessage], object] | None:
         return None
 
 
-def _structured(grader: Runnable[list[AnyMessage], object], messages: list[AnyMessage]) -> Grades:
+def _structured(
+    grader: Runnable[list[AnyMessage], object], messages: list[AnyMessage]
+) -> Grades:
     grades: object = None
     with Attempt("model") as attempt:
         grades = grader.invoke(messages)

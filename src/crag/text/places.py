@@ -37,3 +37,9 @@ def lines_between(text: str, lines: str, start: int, end: int) -> tuple[int, int
     last = max(first, start + len(part.rstrip()) - 1)
     found = [numbers[text.count("\n", 0, offset)] for offset in (first, last)]
     return min(found), max(found)
+
+
+def lines_of_part(text: str, lines: str, start: int, end: int) -> str:
+    """Return the metadata `lines` of the characters from `start` to `end` of a chunk."""
+    first = text.count("\n", 0, start)
+    return lines_written(line_numbers(lines)[first : first + 1 + text.count("\n", start, end)])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from crag.reflection.cleaning import cleaned
 from crag.state import Critique
-from crag.views.shown import Table, shortened
+from crag.views.display import Table, shortened
 
 _NUMBERS = ["IsRel", "IsSup", "IsUse", "sequence", "score"]
 _TEXT = 70

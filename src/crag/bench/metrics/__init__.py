@@ -21,7 +21,15 @@ from crag.bench.metrics.knowledge import (
 )
 from crag.bench.metrics.long_form import ROUGE_LSUM, STR_EM, mauve
 from crag.bench.metrics.matching import MATCH, MATCH_ANSWERED, MATCH_NORMALISED
-from crag.bench.metrics.metric import Direction, Metric, Pairs, Row, RowMetric, SetMetric, Unit
+from crag.bench.metrics.metric import (
+    Direction,
+    Metric,
+    MetricUnit,
+    Pairs,
+    Row,
+    RowMetric,
+    SetMetric,
+)
 from crag.bench.metrics.spending import (
     ABSTAINED,
     COST,
@@ -74,11 +82,11 @@ __all__ = [
     "Entails",
     "FactJudge",
     "Metric",
+    "MetricUnit",
     "Pairs",
     "Row",
     "RowMetric",
     "SetMetric",
-    "Unit",
     "citation_metrics",
     "factscore_metrics",
     "installed",

@@ -18,7 +18,7 @@ from crag.state import (
     Thresholds,
 )
 from crag.views.critiques import critique_table
-from crag.views.shown import Table, plain, shortened
+from crag.views.display import Table, plain, shortened
 
 _TEXT = 90
 
