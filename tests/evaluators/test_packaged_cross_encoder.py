@@ -45,7 +45,7 @@ def test_the_card_says_what_it_is() -> None:
 
 
 def test_the_artefact_is_small() -> None:
-    folder = Path(str(files("crag.evaluators").joinpath("default")))
+    folder = Path(str(files("crag.evaluators").joinpath("cross_encoder")))
     assert sum(path.stat().st_size for path in folder.iterdir()) < 25 * MEBIBYTE
 
 
