@@ -44,11 +44,11 @@ def load_evaluator(
     """Return the evaluator called `name`, or the one in the folder `name`; weights load on use.
 
     `default` is `reader`, which ships with this package: it grades a passage and marks evidence and
-    answer in the same pass. `cross-encoder`, which ships with it too, only grades. `cosine` is the calibrated cosine
-    over the packaged encoder, or over `embeddings` if given (the calibration belongs to
-    all-MiniLM-L6-v2). `chat-direct`, `chat-chain-of-thought` and `chat-few-shot` are the paper's
-    baselines and `chat-batch` grades all texts at once; they ask `model`. A folder, or an id on
-    the Hugging Face hub, holds what `crag train` wrote, a T5 in the official format, or any
+    answer in the same pass. `cross-encoder`, which ships with it too, only grades. `cosine` is the
+    calibrated cosine over the packaged encoder, or over `embeddings` if given (the calibration
+    belongs to all-MiniLM-L6-v2). `chat-direct`, `chat-chain-of-thought` and `chat-few-shot` are the
+    paper's baselines and `chat-batch` grades all texts at once; they ask `model`. A folder, or an
+    id on the Hugging Face hub, holds what `crag train` wrote, a T5 in the official format, or any
     cross-encoder with one output. `compat` is for T5: see `T5Evaluator`.
 
     Raises:
