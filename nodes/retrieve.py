@@ -4,13 +4,13 @@ from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.vectorstores import VectorStoreRetriever
 from typing_extensions import TypedDict
 
 from crag.correction.question import is_open, read_question
 from crag.events import Event, event
 from crag.nodes.open_run import OpeningUpdate, opening
 from crag.runtime.attempt import Attempt
+from crag.runtime.retriever_options import ignored_filters, options_of
 from crag.settings import Settings
 from crag.state import FreshEvents, OpenState
 
@@ -40,7 +40,6 @@ class Retrieve:
     def __init__(self, retriever: BaseRetriever, *, opens: bool = True) -> None:
         self._retriever = retriever
         self._opens = opens
-        self._takes_k = isinstance(retriever, VectorStoreRetriever)
 
     def run(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
         """Retrieve in the calling thread."""
@@ -49,7 +48,7 @@ class Retrieve:
         found: list[Document] = []
         with Attempt("retriever") as attempt:
             found = list(self._retriever.invoke(question, **self._options(settings)))
-        return _update(opened, found[: settings.k], attempt)
+        return self._update(opened, found, settings, attempt)
 
     async def arun(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
         """Retrieve without blocking the event loop."""
@@ -58,10 +57,10 @@ class Retrieve:
         found: list[Document] = []
         with Attempt("retriever") as attempt:
             found = list(await self._retriever.ainvoke(question, **self._options(settings)))
-        return _update(opened, found[: settings.k], attempt)
+        return self._update(opened, found, settings, attempt)
 
     def _options(self, settings: Settings) -> dict[str, Any]:
-        return {"k": settings.k} if self._takes_k else {}
+        return options_of(self._retriever, settings)
 
     def _opened(self, state: OpenState, settings: Settings) -> OpeningUpdate | None:
         """Open the run, unless it is open already."""
@@ -69,15 +68,26 @@ class Retrieve:
             return None
         return opening(read_question(state, settings.max_question_characters), settings)
 
+    def _update(
+        self,
+        opened: OpeningUpdate | None,
+        found: list[Document],
+        settings: Settings,
+        attempt: Attempt,
+    ) -> RetrieveUpdate:
+        found = found[: settings.k]
+        events = self._ignored(settings) + _events(found, attempt)
+        if opened is None:
+            return DocumentsUpdate(documents=found, events=events)
+        opened["documents"], opened["events"] = found, FreshEvents(events)
+        return opened
 
-def _update(
-    opened: OpeningUpdate | None, found: list[Document], attempt: Attempt
-) -> RetrieveUpdate:
-    events = _events(found, attempt)
-    if opened is None:
-        return DocumentsUpdate(documents=found, events=events)
-    opened["documents"], opened["events"] = found, FreshEvents(events)
-    return opened
+    def _ignored(self, settings: Settings) -> list[Event]:
+        names = ignored_filters(self._retriever, settings)
+        if not names:
+            return []
+        detail = f"the retriever {type(self._retriever).__name__} takes no {', '.join(names)}"
+        return [event("filter_ignored", "retrieve", detail, "search all documents")]
 
 
 def _events(found: list[Document], attempt: Attempt) -> list[Event]:

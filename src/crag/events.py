@@ -11,6 +11,7 @@ EventKind = Literal[
     "contextualize_skipped",
     "nothing_retrieved",
     "retrieval_failed",
+    "filter_ignored",
     "evaluator_failed",
     "action_replaced",
     "rewrite_failed",
@@ -34,6 +35,7 @@ EventKind = Literal[
     "reflection_limited",
     "constraints_waived",
     "unsupported_answer",
+    "weak_quotation",
     "abstained",
 ]
 

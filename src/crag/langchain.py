@@ -31,6 +31,7 @@ from crag.events import Event, redact
 from crag.graph.knowledge import KnowledgeParts, build_knowledge
 from crag.parts import ChatModel, Evaluator, PageReader, WebSearcher
 from crag.runtime.attempt import Attempt
+from crag.runtime.retriever_options import options_of
 from crag.settings import Settings, settings_from
 from crag.state import Citation, InputState, State, Strip
 from crag.text.untrusted import neutral
@@ -51,7 +52,8 @@ class CorrectiveRetriever(BaseRetriever):
     It returns the kept strips as documents (see `documents_of`), internal before external. If
     nothing passes, it returns an empty list and logs the reason. A retriever, evaluator, model,
     search or page that fails is recorded as an event, as in the graphs. If `settings` do not set
-    `k`, a wrapped vector store retriever is called with its own `search_kwargs["k"]`.
+    `k`, a wrapped vector store retriever is called with its own `search_kwargs["k"]`; the same goes
+    for the other settings that an `IndexRetriever` takes.
 
     Raises:
         SettingsError: a setting is unknown or out of range.
@@ -118,9 +120,9 @@ class CorrectiveRetriever(BaseRetriever):
     def _options(self, config: RunnableConfig | None) -> dict[str, Any]:
         """Return the settings in use, and the config that shows them to tracing back ends."""
         settings, wrapped = self.settings, self.retriever
-        own = wrapped.search_kwargs.get("k") if isinstance(wrapped, VectorStoreRetriever) else None
-        if own is not None and "k" not in settings.model_fields_set:
-            settings = settings.model_copy(update={"k": own})
+        own = wrapped.search_kwargs if isinstance(wrapped, VectorStoreRetriever) else {}
+        taken = options_of(wrapped, settings).keys() - settings.model_fields_set
+        settings = settings.model_copy(update={name: own[name] for name in taken & own.keys()})
         shown = {"crag_settings": settings.model_dump(mode="json", exclude_unset=True)}
         named = merge_configs({"tags": ["crag"], "metadata": shown}, config)
         return {"config": named, "context": settings}

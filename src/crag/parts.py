@@ -56,6 +56,11 @@ class PassageEvaluator(Evaluator, Protocol):
 class ReadingEvaluator(Evaluator, Protocol):
     """An evaluator that also finds the relevant part of a passage, in the same pass."""
 
+    @property
+    def quote_threshold(self) -> float:
+        """The score, in [-1, 1], from which on a part of a strip is quoted as an answer."""
+        ...
+
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, in order, whatever its length.
 
@@ -140,6 +145,10 @@ class Quotation(NamedTuple):
     strip: int
     """Index of its strip in the list passed to `quote`."""
     score: float
+    place: tuple[int, int] | None = None
+    """Where it stands in the strip's text; None stands for anywhere in it."""
+    span: tuple[int, int] | None = None
+    """Where in the strip's text the answer itself stands, if that is within `place`."""
 
 
 @runtime_checkable

@@ -4,6 +4,7 @@ This model is the graphs' `context_schema`: Studio shows it as a form, the serve
 """
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any, Literal, Self, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -15,6 +16,9 @@ from crag.state import Action
 from crag.tasks import TASKS, Task, TaskProfile
 
 SelfCragKnowledge = Literal["routed", "assembled", "distributed"]
+FindBy = Literal["both", "meaning", "words"]
+FILTERS = ("folder", "kind", "since", "until")
+"""Settings that say which chunks of the index are searched."""
 Decomposition = Literal["sentences", "selection", "excerption", "fixed_num"]
 _UNSET = {"", "none", "null"}
 _PRESETS = {name: dict(profile.settings) for name, profile in TASKS.items()}
@@ -30,6 +34,17 @@ class Correction(BaseModel):
     citations. A task's thresholds fit CRAG's T5 evaluator only."""
     k: int = Field(default=10, ge=1, le=1000)
     """Documents to retrieve and grade."""
+    find_by: FindBy = "both"
+    """How the index finds documents: by words and by meaning (both), or by one of them. Other
+    retrievers ignore it."""
+    folder: str | None = None
+    """Search only files of this folder: an absolute path, or a part of one, such as api/v2."""
+    kind: str | None = None
+    """Search only chunks of this kind, as their metadata name it."""
+    since: date | None = None
+    """Search only files modified on this day or later, such as 2026-01-31."""
+    until: date | None = None
+    """Search only files modified on this day or earlier."""
     contextualize: bool = True
     """Rewrite a follow-up question in a chat so that it is self-contained, with one model call."""
     history_messages: int = Field(default=6, ge=1, le=1000)
@@ -56,10 +71,15 @@ class Correction(BaseModel):
     decomposition: Decomposition = "sentences"
     """How documents are cut into strips: units of up to three sentences, or one of the official
     modes: whole passages (selection), excerption, windows of 50 words (fixed_num)."""
+    strip_scores: Literal["in_context", "alone"] = "in_context"
+    """How strips are scored: by the evaluator's reading of their whole document, if it reads; or
+    each alone, as in the paper. An evaluator that does not read scores them alone."""
     strip_threshold: float | None = Field(default=-0.5, ge=-100, le=100)
-    """Strips scoring below this are dropped. Empty: no threshold, as in the official code."""
-    strips_kept: int = Field(default=5, ge=1, le=1000)
-    """The most strips kept from the documents, and the most kept from the web."""
+    """Strips that are scored alone and below this are dropped. Empty: no threshold, as in the
+    official code."""
+    strips_kept: int | None = Field(default=None, ge=1, le=1000)
+    """The most strips kept from the documents, and the most kept from the web. Empty: 5 (the
+    paper's), or 11 from documents if strips are scored in context."""
     strip_order: Literal["original", "score"] = "original"
     """Order of the kept strips: as in the documents (paper), or best first (official code)."""
     titles: Literal["every_strip", "passage", "none"] = "every_strip"
@@ -149,6 +169,13 @@ class Settings(ReflectionSettings, Correction):
     def _order_thresholds(self) -> Self:
         if self.upper is not None and self.lower is not None and self.lower > self.upper:
             message = f"lower ({self.lower}) must not be above upper ({self.upper})"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
+    def _order_days(self) -> Self:
+        if self.since is not None and self.until is not None and self.since > self.until:
+            message = f"since ({self.since}) must not be after until ({self.until})"
             raise ValueError(message)
         return self
 

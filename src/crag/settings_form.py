@@ -26,6 +26,11 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     },
     "Retrieval": {
         "k": Shown("Documents to retrieve", "retrieve"),
+        "find_by": Shown("Find by words, meaning or both", "retrieve"),
+        "folder": Shown("Only this folder", "retrieve"),
+        "kind": Shown("Only this kind of text", "retrieve"),
+        "since": Shown("Only files modified since", "retrieve"),
+        "until": Shown("Only files modified until", "retrieve"),
     },
     "Evaluator and action": {
         "upper": Shown("Upper threshold", "grade"),
@@ -38,6 +43,7 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     "Refinement": {
         "refine": Shown("Refine the documents", "refine"),
         "decomposition": Shown("How documents are cut", "refine"),
+        "strip_scores": Shown("How strips are scored", "grade refine web"),
         "strip_threshold": Shown("Strip threshold", "refine web"),
         "strips_kept": Shown("Strips to keep", "refine web"),
         "strip_order": Shown("Order of kept strips", "generate prepare_passages"),

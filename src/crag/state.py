@@ -5,7 +5,7 @@ client, Studio and a notebook all show the same thing.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Generic, Literal, TypeVar, cast, get_args
+from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar, cast, get_args
 
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
@@ -15,6 +15,7 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from crag.events import Event
+from crag.reading import Reading
 from crag.tasks import Posed
 
 Action = Literal["correct", "ambiguous", "incorrect"]
@@ -79,6 +80,8 @@ class Source(TypedDict):
     """A path or URL; empty when the retriever gave none."""
     position: str
     """The place within the source, such as ``line 41`` or ``page 3``; may be empty."""
+    lines: NotRequired[str]
+    """The line of the source for each line of the text: see `crag.text.places`."""
 
 
 class Strip(TypedDict):
@@ -91,6 +94,20 @@ class Strip(TypedDict):
     kept: bool
     reason: str
     """Why it was kept or dropped."""
+    reading: NotRequired[Reading]
+    """What the evaluator read in it, if it read the whole document; its score is what the document
+    and its rank say of all strips in it."""
+
+
+class Quote(TypedDict):
+    """A part of a strip that the answer quotes, as offsets into the strip's text."""
+
+    start: int
+    end: int
+    position: str
+    """Its place within the source, as in `Source`."""
+    span: tuple[int, int] | None
+    """Where in the strip the answer itself stands, if that is within the quotation."""
 
 
 class Citation(TypedDict):
@@ -99,6 +116,8 @@ class Citation(TypedDict):
     number: int
     text: str
     source: Source
+    quotes: NotRequired[list[Quote]]
+    """What the answer quotes of it, in order."""
 
 
 class Thresholds(TypedDict):
@@ -387,6 +406,8 @@ class State(OpenState, total=False):
     """At most k documents, best first."""
     scores: list[float]
     """The evaluator's score of each document, in the order of `documents`."""
+    readings: list[Reading]
+    """What the evaluator read in each document; empty if it only scores."""
     thresholds: Thresholds
     action: Annotated[Action | None, replace_action]
     """None, like `thresholds`, if nothing was graded."""

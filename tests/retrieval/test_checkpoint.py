@@ -6,15 +6,16 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from langchain_core.documents import Document
 
 from crag.retrieval import DocumentIndex, index_paths
-from crag.retrieval.checkpoint import _backed_up, files_locked, save, unsaved
+from crag.retrieval.backends import open_backend
+from crag.retrieval.backends.checkpoint import _backed_up, files_locked, save, unsaved
 from crag.retrieval.documents import SourceText
 from crag.retrieval.splitting import split
 
@@ -41,7 +42,7 @@ with index.writing() as writer:
         sources = range(number, number + 50)
         texts = (SourceText(source=str(n), title="", text=str(n), unit="line") for n in sources)
         writer.write([split(text, "/") for text in texts])
-        writer.checkpoint(1)
+        writer.index.checkpoint(1)
         number += 50
         print(number, flush=True)
 """
@@ -59,12 +60,13 @@ def kill(process: "subprocess.Popen[str]") -> None:
 
 
 def everything(index: DocumentIndex) -> dict[str, Any]:
-    got = index.chroma().get(include=["documents", "metadatas", "embeddings"])
-    rows = zip(got["documents"], got["metadatas"], got["embeddings"], strict=True)
-    return {
-        identifier: (text, metadata, np.asarray(vector).tolist())
-        for identifier, (text, metadata, vector) in zip(got["ids"], rows, strict=True)
-    }
+    """Return all chunks by id, with the chunks that are found first by their own words."""
+    with closing(open_backend(index.location)) as opened:
+        chunks = opened.get([identifier for identifier, _ in opened.stored()])
+        return {
+            str(chunk.id): (chunk, [best.id for best in opened.by_words(chunk.page_content, 1)])
+            for chunk in chunks
+        }
 
 
 def chunks(numbers: range) -> list[list[Document]]:
@@ -75,9 +77,10 @@ def chunks(numbers: range) -> list[list[Document]]:
 
 
 def assert_all_found(index: DocumentIndex, numbers: range) -> None:
-    """Check that each text is found by its own vector, so that no vector is missing or wrong."""
-    found = [index.chroma().similarity_search(str(n), k=1)[0].page_content for n in numbers]
-    assert found == [str(number) for number in numbers]
+    """Check that each text is found by its own vector and by its own word."""
+    for by in ("meaning", "words"):
+        found = [index.search(str(n), 1, by=by)[0].page_content for n in numbers]
+        assert found == [str(number) for number in numbers]
 
 
 def test_a_killed_run_leaves_whole_documents_and_is_completed(
@@ -93,10 +96,9 @@ def test_a_killed_run_leaves_whole_documents_and_is_completed(
     kill(process)
     part = everything(index)
     assert 1000 < len(part) < 5833
-    written = Counter(metadata["source"] for _, metadata, _ in part.values())
-    assert all(
-        written[metadata["source"]] == metadata["chunks"] for _, metadata, _ in part.values()
-    )
+    chunks_there = [chunk.metadata for chunk, _ in part.values()]
+    written = Counter(metadata["source"] for metadata in chunks_there)
+    assert all(written[metadata["source"]] == metadata["chunks"] for metadata in chunks_there)
     report = index_paths([folder], index)
     assert report.unchanged > 0
     assert report.added + report.unchanged == 2500
@@ -138,7 +140,7 @@ def test_torn_files_are_replaced_by_their_copy(index: DocumentIndex) -> None:
     place = Path(index.location)
     with index.writing() as writer:
         writer.write(chunks(range(100)))
-        writer.checkpoint(1)
+        writer.index.checkpoint(1)
         writer.write(chunks(range(100, 150)))
     with files_locked(place):
         _backed_up(place).__enter__()  # The process dies before the end of the block.

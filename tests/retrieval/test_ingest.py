@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from langchain_core.documents import Document
 
 from crag.errors import DocumentIndexError, EmbeddingMismatchError, IndexNotFoundError
 from crag.retrieval import DocumentIndex, IndexReport, IndexRetriever, index_paths
+from crag.retrieval.backends import open_backend
 from crag.retrieval.documents import SourceText
 from crag.retrieval.splitting import split
 
@@ -22,9 +24,9 @@ def numbers(report: IndexReport) -> tuple[int, int, int, int]:
 
 def content(index: DocumentIndex) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return all chunks by id, with text and metadata."""
-    got = index.chroma().get()
-    rows = zip(got["ids"], got["documents"], got["metadatas"], strict=True)
-    return {identifier: (text, metadata) for identifier, text, metadata in rows}
+    with closing(open_backend(index.location)) as opened:
+        chunks = opened.get([identifier for identifier, _ in opened.stored()])
+    return {str(chunk.id): (chunk.page_content, chunk.metadata) for chunk in chunks}
 
 
 def sources(index: DocumentIndex) -> set[str]:

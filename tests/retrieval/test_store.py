@@ -19,7 +19,7 @@ from crag.errors import (
     IndexNotFoundError,
 )
 from crag.retrieval import DocumentIndex, IndexRetriever, index_paths
-from crag.retrieval.connection import embedding_name
+from crag.retrieval.store import embedding_name
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def filled(folder: Path, index: DocumentIndex) -> DocumentIndex:
 
 def test_a_missing_index_is_told_and_not_created(index: DocumentIndex) -> None:
     assert not index.exists()
-    for use in (index.open, index.count, index.chroma, lambda: IndexRetriever(index).invoke("?")):
+    for use in (index.open, index.count, lambda: IndexRetriever(index).invoke("?")):
         with pytest.raises(IndexNotFoundError, match="crag index PATH"):
             use()
     assert not Path(index.location).exists()

@@ -18,7 +18,8 @@ IndexOption = Annotated[
     str | None,
     typer.Option(
         "--index",
-        help="Folder of the index, or URL of a Chroma server. Default: CRAG_INDEX, .crag/index.",
+        help="Folder of the index, or URL of a Chroma server or a PostgreSQL database. "
+        "Default: CRAG_INDEX, .crag/index.",
         show_default=False,
     ),
 ]
@@ -67,6 +68,17 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
             "--set", metavar="NAME=VALUE", help="A setting, such as upper=0.5; may be repeated."
         ),
     ] = None,
+    folder: Annotated[
+        str | None,
+        typer.Option("--in", help="Search only this folder or file, or any folder of that name."),
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="Search only text of this kind.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="DAY", help="Search only files modified since.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="DAY", help="Search only files modified until.")
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show every strip that was dropped.")
     ] = False,
@@ -74,8 +86,10 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
 ) -> None:
     """Ask a question; see the decision, the strips, the answer and its sources."""
     from crag.cli.ask import run
+    from crag.cli.terminal import filters
 
-    run(question, location, method, settings or [], verbose=verbose, as_json=as_json)
+    chosen = [*(settings or []), *filters(folder, kind, since, until)]
+    run(question, location, method, chosen, verbose=verbose, as_json=as_json)
 
 
 @app.command()

@@ -29,7 +29,7 @@ def run(paths: Sequence[Path], location: str | None, *, remove: bool, as_json: b
     if as_json:
         print_json(asdict(report))
     else:
-        _show(report, chosen.index, Console())
+        _show(report, target.location, Console())
 
 
 def _show(report: IndexReport, location: str, console: Console) -> None:

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from crag.errors import SettingsError
@@ -18,6 +19,19 @@ def environment(location: str | None) -> Environment:
     """Return the environment, with the index from the command line."""
     found = Environment()
     return found.model_copy(update={"index": location}) if location else found
+
+
+def filters(
+    folder: str | None, kind: str | None, since: str | None, until: str | None
+) -> list[str]:
+    """Return options that filter documents as ``name=value`` texts.
+
+    A folder that exists is named by its absolute path.
+    """
+    if folder and Path(folder).exists():
+        folder = str(Path(folder).resolve())
+    given = {"folder": folder, "kind": kind, "since": since, "until": until}
+    return [f"{name}={value}" for name, value in given.items() if value is not None]
 
 
 def assigned(assignments: Sequence[str]) -> dict[str, object]:

@@ -1,7 +1,12 @@
 """Which parts the environment chooses, why, and what is missing: `crag doctor`."""
 
 from crag.errors import CragError
-from crag.evaluators import CrossEncoderEvaluator, T5Evaluator, load_evaluator
+from crag.evaluators import (
+    CrossEncoderEvaluator,
+    ReaderEvaluator,
+    T5Evaluator,
+    load_evaluator,
+)
 from crag.factory.parts import choose_encoder, choose_model
 from crag.factory.reflection import examine_reflection
 from crag.factory.status import PartStatus
@@ -10,6 +15,7 @@ from crag.generation.chat import DEFAULT_MODEL
 from crag.models.minilm import MODEL as ENCODER
 from crag.models.minilm import packaged_model
 from crag.retrieval import DocumentIndex
+from crag.retrieval.index import safe_location
 from crag.runtime.environment import Environment
 
 
@@ -38,14 +44,14 @@ def _encoder(environment: Environment) -> PartStatus:
 
 
 def _index(environment: Environment) -> PartStatus:
+    location = safe_location(environment.index)
     try:
         index = DocumentIndex(environment.index, choose_encoder(environment))
         size = index.count()
+        index.close()
     except CragError as error:
-        return PartStatus(
-            "index", "missing", environment.index, "CRAG_INDEX or default", str(error)
-        )
-    return PartStatus("index", "ready", environment.index, f"{size:,} chunks", "")
+        return PartStatus("index", "missing", location, "CRAG_INDEX or default", str(error))
+    return PartStatus("index", "ready", location, f"{size:,} chunks", "")
 
 
 def _evaluator(environment: Environment) -> PartStatus:
@@ -53,7 +59,7 @@ def _evaluator(environment: Environment) -> PartStatus:
     try:
         encoder, model = choose_encoder(environment), choose_model(environment)
         evaluator = load_evaluator(name, encoder, model=model)
-        if isinstance(evaluator, T5Evaluator | CrossEncoderEvaluator):
+        if isinstance(evaluator, T5Evaluator | CrossEncoderEvaluator | ReaderEvaluator):
             evaluator.verify()
         thresholds = evaluator.thresholds
     except CragError as error:

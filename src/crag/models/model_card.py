@@ -42,6 +42,8 @@ class Calibration(_Part):
 
     upper: FiniteFloat
     lower: FiniteFloat
+    quote: FiniteFloat | None = None
+    """For a reader: the score from which on a part of a strip is quoted."""
     aim: str
     """The aim of the thresholds, in one sentence."""
     questions: int = Field(ge=1)

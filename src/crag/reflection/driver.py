@@ -18,7 +18,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.vectorstores import VectorStoreRetriever
 from langgraph.config import get_stream_writer
 from typing_extensions import TypedDict
 
@@ -36,6 +35,7 @@ from crag.parts import (
 )
 from crag.reflection.spending import Spending, counting
 from crag.runtime.attempt import Attempt
+from crag.runtime.retriever_options import options_of
 from crag.settings import Settings
 from crag.state import (
     Choice,
@@ -391,8 +391,7 @@ class _Searches:
 
     def __init__(self, retriever: BaseRetriever | None, node: str, settings: Settings) -> None:
         self._retriever, self._node, self._k = retriever, node, settings.k
-        takes_k = isinstance(retriever, VectorStoreRetriever)
-        self._options: dict[str, Any] = {"k": settings.k} if takes_k else {}
+        self._options = options_of(retriever, settings)
         self.found: list[OfferedPassage] = []
         self.events: list[Event] = []
 

@@ -6,23 +6,31 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
-from crag.retrieval.chroma import index_errors
+from crag.retrieval.index import checked_way, filter_of
 from crag.retrieval.store import DocumentIndex
+from crag.settings import FindBy
 
 
 class IndexRetriever(VectorStoreRetriever):
-    """Retrieve the `k` chunks nearest to a question; ``invoke(question, k=…)`` takes another k.
+    """Retrieve the `k` chunks that serve a question best, found by words and by meaning.
 
-    The index opens on the first question, and again if it was closed in between. It is thread-safe.
-    The metadata of a chunk are `source`, `title`, `position`, `start` (its offset), `chunk` of
-    `chunks`, `root`, `content_hash`, and optionally `url` and `section`.
+    ``invoke(question, k=…, find_by=…, folder=…, kind=…, since=…, until=…)`` changes what is set for
+    one call; the graphs pass their settings of these names. The index opens on the first question,
+    and again if it was closed in between. It is thread-safe. The metadata of a chunk are `source`,
+    `title`, `position`, `start` (its offset), `chunk` of `chunks`, `root`, `content_hash`,
+    `modified` (a day), and optionally `url` and `section`.
 
     Raises:
         DocumentIndexError: on retrieval, if the index cannot be used, or is missing or empty.
+        SettingsError: a way of finding, or a day, is wrong.
     """
 
-    def __init__(self, index: DocumentIndex, k: int = 10) -> None:
-        super().__init__(vectorstore=IndexStore(index), search_kwargs={"k": k})
+    run_settings: tuple[str, ...] = ("k", "find_by", "folder", "kind", "since", "until")
+    """The settings of a run that `invoke` takes."""
+
+    def __init__(self, index: DocumentIndex, k: int = 10, find_by: FindBy = "both") -> None:
+        search_kwargs = {"k": k, "find_by": find_by}
+        super().__init__(vectorstore=IndexStore(index), search_kwargs=search_kwargs)
 
 
 class IndexStore(VectorStore):
@@ -36,11 +44,12 @@ class IndexStore(VectorStore):
         """The embedding model of the index."""
         return self._index.embeddings
 
-    def similarity_search(self, query: str, k: int = 10, **kwargs: Any) -> list[Document]:
-        """Return the `k` nearest chunks, nearest first."""
-        chroma = self._index.chroma()
-        with index_errors(self._index.location):
-            return chroma.similarity_search(query, k, **kwargs)
+    def similarity_search(
+        self, query: str, k: int = 10, *, find_by: str = "both", **filters: Any
+    ) -> list[Document]:
+        """Return the `k` best chunks, best first; `filters` are those of `filter_of`."""
+        way, where = checked_way(find_by), filter_of(**filters)
+        return self._index.search(query, k, by=way, where=where)
 
     @classmethod
     def from_texts(

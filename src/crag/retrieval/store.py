@@ -1,29 +1,36 @@
-"""The index of the user's documents, in Chroma: a folder or a server."""
+"""The index of the user's documents: find by words and by meaning, and open for writing."""
 
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from crag.errors import EmptyIndexError, IndexNotFoundError
-from crag.retrieval.chroma import COLLECTION, check_folder, index_errors, is_server
-from crag.retrieval.connection import Connection
+from crag.errors import (
+    DocumentIndexError,
+    EmbeddingMismatchError,
+    EmptyIndexError,
+    IndexNotFoundError,
+)
+from crag.retrieval.backends import open_backend
+from crag.retrieval.index import EVERYTHING, SCHEMA, Filter, Index, Stamp
+from crag.settings import FindBy
 
 if TYPE_CHECKING:
-    from chromadb import Collection
-    from langchain_chroma import Chroma
-
     from crag.retrieval.writer import IndexWriter
+
+_CANDIDATES = 50
+"""Chunks that each half finds before both are merged."""
+_RANK_OFFSET = 60
 
 
 class DocumentIndex:
-    """An index at `location`: a folder, or the http(s) URL of a Chroma server.
+    """An index at `location`: a folder, or the URL of a Chroma server or a PostgreSQL database.
 
     The index opens on first use, and opening for reading does not create it. In a folder only one
-    process writes at a time, and a reading process sees the content from when it opened the index.
+    process writes at a time, and a reading process sees the vectors from when it opened the index.
     If that is not enough, use a server.
 
     Raises:
@@ -32,12 +39,15 @@ class DocumentIndex:
     """
 
     def __init__(self, location: str | Path, embeddings: Embeddings) -> None:
-        text = str(location)
-        self.location = text if is_server(text) else str(Path(text).expanduser().resolve())
+        self._given = str(location)
+        self._index = open_backend(self._given)
+        self._checked = False
         self.embeddings = embeddings
-        self._connection = Connection(self.location, embeddings)
-        self._chroma: Chroma | None = None
-        self._lock = threading.Lock()
+
+    @property
+    def location(self) -> str:
+        """The absolute path, or the URL without secrets."""
+        return self._index.location
 
     def __enter__(self) -> Self:
         return self
@@ -46,24 +56,19 @@ class DocumentIndex:
         self.close()
 
     def close(self) -> None:
-        """Close the database; it reopens when the index is used."""
-        with self._lock:
-            self._chroma = None
-            self._connection.close()
+        """Close the index; it reopens when it is used."""
+        self._checked = False
+        self._index.close()
 
     def exists(self) -> bool:
         """Return whether the index exists, empty or not."""
-        try:
-            self._existing()
-        except IndexNotFoundError:
-            return False
-        return True
+        return check_stamp(self._index, self.embeddings) is not None
 
     def count(self) -> int:
         """Return the number of chunks, at least 1."""
-        collection = self._existing()
-        with index_errors(self.location):
-            chunks = collection.count()
+        if not self.exists():
+            raise IndexNotFoundError(self.location)
+        chunks = self._index.count()
         if not chunks:
             raise EmptyIndexError(self.location)
         return chunks
@@ -71,46 +76,80 @@ class DocumentIndex:
     def open(self) -> Self:
         """Open the index now instead of on first use, and return it."""
         self.count()
+        self._checked = True
         return self
 
-    def chroma(self) -> "Chroma":
-        """Return the index as LangChain's Chroma store, valid until the index is closed."""
-        from langchain_chroma import Chroma
+    def search(
+        self, question: str, k: int = 10, *, by: FindBy = "both", where: Filter = EVERYTHING
+    ) -> list[Document]:
+        """Return the `k` chunks that serve a question best, best first.
 
-        with self._lock:
-            if self._chroma is None:
-                self.open()
-                with index_errors(self.location):
-                    self._chroma = Chroma(
-                        COLLECTION,
-                        self.embeddings,
-                        client=self._connection.client(),
-                        create_collection_if_not_exists=False,
-                    )
-            return self._chroma
+        `by` both, the chunks nearest in meaning and those that share the rarest words are merged by
+        reciprocal rank (Cormack et al. 2009).
+        """
+        if not self._checked:
+            self.open()
+        if by == "words":
+            return self._index.by_words(question, k, where)
+        vector = self.embeddings.embed_query(question)
+        if by == "meaning":
+            return self._index.by_vector(vector, k, where)
+        candidates = max(k, _CANDIDATES)
+        halves = (
+            self._index.by_vector(vector, candidates, where),
+            self._index.by_words(question, candidates, where),
+        )
+        return merged(halves)[:k]
 
     @contextmanager
     def writing(self) -> Iterator["IndexWriter"]:
         """Open for writing, and close it for reading.
 
         Raises:
-            DocumentIndexError: another run is writing to the same folder.
+            DocumentIndexError: another run is writing.
         """
         from crag.retrieval.writer import IndexWriter
 
         self.close()
-        writer = IndexWriter(Connection(self.location, self.embeddings))
-        with writer.alone():
-            try:
-                yield writer
-                writer.checkpoint()
-            finally:
-                writer.close()
+        index = open_backend(self._given)
+        with index.writing():
+            yield IndexWriter(index, self.embeddings)
 
-    def _existing(self) -> "Collection":
-        if not is_server(self.location):
-            check_folder(Path(self.location))
-        collection = self._connection.collection()
-        if collection is None:
-            raise IndexNotFoundError(self.location)
-        return collection
+
+def merged(rankings: Iterable[Sequence[Document]]) -> list[Document]:
+    """Merge rankings of chunks by the sum of their reciprocal ranks, ``1 / (60 + rank)``."""
+    scores: dict[str | None, float] = {}
+    found: dict[str | None, Document] = {}
+    for ranking in rankings:
+        for rank, chunk in enumerate(ranking, start=1):
+            scores[chunk.id] = scores.get(chunk.id, 0.0) + 1 / (_RANK_OFFSET + rank)
+            found.setdefault(chunk.id, chunk)
+    return [found[identifier] for identifier in sorted(scores, key=lambda i: -scores[i])]
+
+
+def check_stamp(index: Index, embeddings: Embeddings) -> Stamp | None:
+    """Return what an index was created with, or None if there is none.
+
+    Raises:
+        DocumentIndexError: it has another format.
+        EmbeddingMismatchError: its vectors come from another model than `embeddings`.
+    """
+    stamp = index.stamp()
+    if stamp is None:
+        return None
+    if stamp.schema != SCHEMA:
+        problem = "it was built by another version of crag. Delete it and index again"
+        raise DocumentIndexError(index.location, problem)
+    in_use = embedding_name(embeddings)
+    if stamp.embeddings != in_use:
+        raise EmbeddingMismatchError(index.location, stamp.embeddings, in_use)
+    return stamp
+
+
+def embedding_name(embeddings: Embeddings) -> str:
+    """Return the name of an embedding model, or of its class."""
+    for attribute in ("name", "model_name", "model"):
+        name = getattr(embeddings, attribute, None)
+        if isinstance(name, str) and name:
+            return name
+    return type(embeddings).__name__

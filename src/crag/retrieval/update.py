@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from langchain_core.documents import Document
@@ -38,8 +39,9 @@ class Update:
     def run(self) -> IndexReport:
         """Run, and return the report."""
         for file, root in self._found.files.items():
+            modified = _day_of(file)
             for loaded in load(file):
-                self._take(loaded, str(root))
+                self._take(loaded, str(root), modified)
                 self._show(loaded.source)
                 if self._waiting.size >= WINDOW:
                     self._flush()
@@ -56,7 +58,7 @@ class Update:
             unsupported=tuple(map(str, self._found.unsupported)),
         )
 
-    def _take(self, loaded: Loaded, root: str) -> None:
+    def _take(self, loaded: Loaded, root: str, modified: str) -> None:
         if not isinstance(loaded, SourceText):
             self._skip(loaded.source, loaded.reason)
             if not loaded.empty:
@@ -69,21 +71,29 @@ class Update:
         self._present.add(loaded.source)
         entry = self._entries.get(loaded.source)
         if entry is not None and entry.holds(loaded.content_hash):
-            self._confirm(loaded, entry)
+            self._confirm(loaded, entry, modified)
         else:
-            self._waiting.add(split(loaded, root), entry.ids(loaded.content_hash) if entry else [])
+            chunks = split(loaded, root)
+            for chunk in chunks:
+                chunk.metadata["modified"] = modified
+            self._waiting.add(chunks, entry.ids(loaded.content_hash) if entry else [])
             self._counts["changed" if entry else "added"] += 1
 
-    def _confirm(self, document: SourceText, entry: Entry) -> None:
-        """Keep an unchanged document; remove other versions, and correct the number of a record."""
+    def _confirm(self, document: SourceText, entry: Entry, modified: str) -> None:
+        """Keep an unchanged document; remove other versions, and correct its place and day."""
         stale = entry.ids(document.content_hash)
         self._waiting.stale += stale
         self._counts["changed" if stale else "unchanged"] += 1
         self._counts["done"] += 1
-        position = f"{document.unit} {document.number}"
-        if document.number and entry.position != position:
+        position = f"{document.unit} {document.number}" if document.number else entry.position
+        changes = {}
+        if entry.position != position:
+            changes["position"] = position
+        if entry.modified != modified:
+            changes["modified"] = modified
+        if changes:
             ids = entry.versions[document.content_hash]
-            self._waiting.moved += [(identifier, position) for identifier in ids]
+            self._waiting.amended += [(identifier, changes) for identifier in ids]
 
     def _skip(self, source: str, reason: str) -> None:
         self._skipped.append(Skipped(source, reason))
@@ -105,7 +115,7 @@ class Update:
             self._counts["chunks"] += waiting.size
             self._counts["done"] += len(waiting.documents)
         self._writer.delete(waiting.stale)
-        self._writer.move(waiting.moved)
+        self._writer.amend(waiting.amended)
 
     def _remove_absent(self) -> None:
         absent = [
@@ -138,7 +148,7 @@ class _Waiting:
     def __init__(self) -> None:
         self.documents: list[list[Document]] = []
         self.stale: list[str] = []
-        self.moved: list[tuple[str, str]] = []
+        self.amended: list[tuple[str, dict[str, str]]] = []
         self.size = 0
 
     def add(self, chunks: list[Document], stale: list[str]) -> None:
@@ -149,6 +159,15 @@ class _Waiting:
     @property
     def last_source(self) -> str:
         return str(self.documents[-1][0].metadata["source"])
+
+
+def _day_of(file: Path) -> str:
+    """Return the day on which a file was modified, in UTC; empty if it cannot be read."""
+    try:
+        seconds = file.stat().st_mtime
+        return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+    except (OSError, OverflowError, ValueError):
+        return ""
 
 
 def _within(file: Path, paths: Collection[Path | str]) -> bool:

@@ -1,31 +1,26 @@
 """Write to the index: whole documents, the new version before the old one is deleted."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 
-from crag.errors import DocumentIndexError, EmbeddingMismatchError
-from crag.retrieval.checkpoint import save, sole_writer, unsaved
-from crag.retrieval.chroma import DATABASE, index_errors
-from crag.retrieval.connection import Connection, embedding_name
+from crag.errors import EmbeddingMismatchError
+from crag.retrieval.index import SCHEMA, Index, Stamp
 from crag.retrieval.splitting import text_to_embed
+from crag.retrieval.store import check_stamp, embedding_name
 
 if TYPE_CHECKING:
     import numpy as np
-    from chromadb import Collection
     from numpy.typing import NDArray
 
 _T = TypeVar("_T")
 
 _SLICE = 256
 """Texts passed to the encoder at once; a multiple of its batch."""
-_PAGE = 5000
-_FEWEST_UNSAVED = 1000
-_MOST_UNSAVED = 10_000
 
 
 @dataclass
@@ -35,6 +30,8 @@ class Entry:
     root: str
     position: str
     """Metadata of its first chunk."""
+    modified: str = ""
+    """Day on which the file was modified."""
     versions: dict[str, list[str]] = field(default_factory=dict)
     """Content hash to ids of chunks; more than one after a killed run."""
     chunks: dict[str, int] = field(default_factory=dict)
@@ -58,39 +55,24 @@ class Entry:
 class IndexWriter:
     """Writes to an index; created by `DocumentIndex.writing`."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._location, self._folder = connection.location, connection.folder
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Lock the folder against other runs; a server is not locked.
-
-        Raises:
-            DocumentIndexError: another run is writing.
-        """
-        if self._folder is None:
-            yield
-        else:
-            with sole_writer(self._folder):
-                yield
-
-    def close(self) -> None:
-        """Close the database; it reopens on use."""
-        self._connection.close()
+    def __init__(self, index: Index, embeddings: Embeddings) -> None:
+        self.index, self._embeddings = index, embeddings
 
     def entries(self) -> dict[str, Entry]:
         """Read the content of the index, by source."""
         found: dict[str, Entry] = {}
-        if not self._has_database():
+        if check_stamp(self.index, self._embeddings) is None:
             return found
-        for identifier, metadata in self._metadata():
+        for identifier, metadata in self.index.stored():
             version, source = metadata["content_hash"], metadata["source"]
-            entry = found.setdefault(source, Entry(metadata["root"], metadata["position"]))
+            modified = metadata.get("modified", "")
+            entry = found.setdefault(
+                source, Entry(metadata["root"], metadata["position"], modified)
+            )
             entry.versions.setdefault(version, []).append(identifier)
             entry.chunks[version] = metadata["chunks"]
             if metadata["chunk"] == 0:
-                entry.position = metadata["position"]
+                entry.position, entry.modified = metadata["position"], modified
         return found
 
     def write(
@@ -100,47 +82,37 @@ class IndexWriter:
     ) -> None:
         """Embed and write the chunks of several documents, each document in one write.
 
-        Only a document with more chunks than Chroma accepts at once is written in several pieces.
+        Only a document with more chunks than the index takes at once is written in several pieces.
         `on_embedded` receives the number of chunks embedded since its last call.
         """
         vectors = self._embed(list(chain.from_iterable(documents)), on_embedded)
-        collection = self._collection_for(vectors.shape[1])
+        self._ensure(vectors.shape[1])
         start = 0
-        for batch in _batches(documents, self._most()):
-            with index_errors(self._location):
-                collection.upsert(
-                    ids=[str(chunk.id) for chunk in batch],
-                    embeddings=vectors[start : start + len(batch)],
-                    documents=[chunk.page_content for chunk in batch],
-                    metadatas=[chunk.metadata for chunk in batch],
-                )
+        for batch in _batches(documents, self.index.most):
+            self.index.add(batch, vectors[start : start + len(batch)])
             start += len(batch)
-        if self._folder is not None:
-            self.checkpoint(max(_MOST_UNSAVED, collection.count() // 10))
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete chunks."""
-        for part in _slices(ids, self._most()):
-            with index_errors(self._location):
-                self._collection().delete(ids=list(part))
+        if ids:
+            for part in _slices(ids, self.index.most):
+                self.index.remove(part)
 
-    def move(self, positions: Sequence[tuple[str, str]]) -> None:
-        """Change the position of chunks by id."""
-        for part in _slices(positions, self._most()):
-            with index_errors(self._location):
-                self._collection().update(
-                    ids=[identifier for identifier, _ in part],
-                    metadatas=[{"position": position} for _, position in part],
-                )
+    def amend(self, changes: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Change metadata of chunks by id."""
+        if changes:
+            for part in _slices(changes, self.index.most):
+                self.index.amend(part)
 
-    def checkpoint(self, fewest: int = _FEWEST_UNSAVED) -> None:
-        """Save Chroma's graph of vectors if it is behind by at least `fewest` writes.
-
-        Fewer are cheaper to apply at each opening than to save. A server saves on its own.
-        """
-        if self._folder is not None and self._has_database() and unsaved(self._folder) >= fewest:
-            self.close()
-            save(self._folder)
+    def _ensure(self, dimension: int) -> None:
+        """Create the index for vectors of the given length, or check that it takes them."""
+        stamp = check_stamp(self.index, self._embeddings)
+        name = embedding_name(self._embeddings)
+        if stamp is None:
+            self.index.create(Stamp(SCHEMA, name, dimension))
+        elif stamp.dimension != dimension:
+            made_with, in_use = (f"{name} of {n} dimensions" for n in (stamp.dimension, dimension))
+            raise EmbeddingMismatchError(self.index.location, made_with, in_use)
 
     def _embed(
         self, chunks: Sequence[Document], on_embedded: Callable[[int], object]
@@ -152,43 +124,10 @@ class IndexWriter:
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
         parts = []
         for part in _slices(order, _SLICE):
-            vectors = self._connection.embeddings.embed_documents([texts[i] for i in part])
+            vectors = self._embeddings.embed_documents([texts[i] for i in part])
             parts.append(np.asarray(vectors, dtype=np.float32))
             on_embedded(len(part))
         return np.concatenate(parts)[np.argsort(order)]
-
-    def _metadata(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        collection = self._connection.collection()
-        offset, page = 0, 1
-        while collection is not None and page:
-            with index_errors(self._location):
-                got = collection.get(limit=_PAGE, offset=offset, include=["metadatas"])
-            yield from zip(got["ids"], got["metadatas"] or (), strict=True)
-            page = len(got["ids"])
-            offset += page
-
-    def _collection_for(self, dimension: int) -> "Collection":
-        collection = self._connection.collection()
-        if collection is None:
-            return self._connection.create(dimension)
-        recorded = collection.metadata["dimension"]
-        if recorded != dimension:
-            name = embedding_name(self._connection.embeddings)
-            made_with, in_use = (f"{name} of {size} dimensions" for size in (recorded, dimension))
-            raise EmbeddingMismatchError(self._location, made_with, in_use)
-        return collection
-
-    def _collection(self) -> "Collection":
-        collection = self._connection.collection()
-        if collection is None:
-            raise DocumentIndexError(self._location, "it was deleted while it was in use")
-        return collection
-
-    def _has_database(self) -> bool:
-        return self._folder is None or (self._folder / DATABASE).is_file()
-
-    def _most(self) -> int:
-        return self._connection.client().get_max_batch_size()
 
 
 def _batches(documents: Sequence[Sequence[Document]], most: int) -> Iterator[list[Document]]:

@@ -21,7 +21,7 @@ class Environment(BaseSettings):
     )
 
     index: str = DEFAULT_INDEX
-    """CRAG_INDEX: folder of the index, or URL of a Chroma server."""
+    """CRAG_INDEX: folder of the index, or URL of a Chroma server or a PostgreSQL database."""
     evaluator: str = "default"
     """CRAG_EVALUATOR: name of the evaluator, or the folder of one."""
     embedding_model: str | None = None

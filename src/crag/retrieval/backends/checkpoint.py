@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from filelock import FileLock, Timeout
 
 from crag.errors import DocumentIndexError
-from crag.retrieval.chroma import (
+from crag.retrieval.backends.chroma_client import (
     DATABASE,
     close_client,
     find_collection,
@@ -53,6 +53,11 @@ def unsaved(folder: Path) -> int:
     """Count the writes missing in the graph's files; each costs 0.3 ms when loading."""
     graphs = _graphs(folder)
     return max((graph.last - graph.sequence for graph in graphs), default=0)
+
+
+def last_write(folder: Path) -> int:
+    """Return the number of the last write in the database; it grows with every write."""
+    return max((graph.last for graph in _graphs(folder)), default=0)
 
 
 class _Graph(NamedTuple):

@@ -1,4 +1,4 @@
-"""The Chroma database behind an index: open it safely, and translate its errors."""
+"""Open a Chroma database safely, and translate its errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import SplitResult, urlsplit
 
-from crag.errors import CragError, DocumentIndexError, IndexNotFoundError
+from crag.errors import CragError, DocumentIndexError
 
 if TYPE_CHECKING:
     from chromadb import Collection
@@ -52,18 +52,17 @@ def close_client(client: "Client") -> None:
             session.close()
 
 
-def check_folder(folder: Path) -> None:
-    """Check that a folder holds a Chroma database, without changing anything.
+def has_database(folder: Path) -> bool:
+    """Return whether a folder holds a Chroma database, without changing anything.
 
     Raises:
-        IndexNotFoundError: there is no folder, or no database in it.
         DocumentIndexError: it is a file, or the database is invalid.
     """
     if folder.exists() and not folder.is_dir():
         raise DocumentIndexError(str(folder), "this is a file; an index is a folder")
     database = folder / DATABASE
     if not database.is_file():
-        raise IndexNotFoundError(str(folder))
+        return False
     try:
         with database.open("rb") as file:
             start = file.read(len(_SQLITE))
@@ -71,6 +70,7 @@ def check_folder(folder: Path) -> None:
         raise DocumentIndexError(str(folder), f"cannot be read: {error.strerror}") from error
     if start != _SQLITE:
         raise DocumentIndexError(str(folder), f"{DATABASE} is damaged. {_REBUILD}")
+    return True
 
 
 def find_collection(client: "Client", location: str) -> "Collection | None":

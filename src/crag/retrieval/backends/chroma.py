@@ -1,0 +1,346 @@
+"""Chroma as the index: embedded, in a folder, or a server.
+
+Chroma finds by vector. It does not rank by words, so that the words are in a `WordFile`: beside the
+vectors of a folder, and in the user's cache for a server.
+"""
+
+import hashlib
+import os
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.documents import Document
+
+from crag.errors import DocumentIndexError
+from crag.retrieval.backends.checkpoint import (
+    NEVER,
+    files_locked,
+    last_write,
+    save,
+    set_threshold,
+    sole_writer,
+    unsaved,
+)
+from crag.retrieval.backends.chroma_client import (
+    COLLECTION,
+    close_client,
+    find_collection,
+    has_database,
+    index_errors,
+    open_client,
+)
+from crag.retrieval.backends.word_file import Change, WordFile
+from crag.retrieval.index import EVERYTHING, Filter, Stamp
+
+if TYPE_CHECKING:
+    import numpy as np
+    from chromadb import Collection
+    from chromadb.api.client import Client
+    from chromadb.api.collection_configuration import CreateHNSWConfiguration
+    from numpy.typing import NDArray
+
+_PAGE = 5000
+_FEWEST_UNSAVED = 1000
+_MOST_UNSAVED = 10_000
+_CHANGE = "change"
+"""Metadata of a server's collection: changes with every write."""
+
+
+class _Chroma:
+    """What a folder and a server have in common."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self._client: Client | None = None
+        self._collection: Collection | None = None
+        self._words: WordFile | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def most(self) -> int:
+        return self._opened().get_max_batch_size()
+
+    def stamp(self) -> Stamp | None:
+        collection = self._found()
+        if collection is None:
+            return None
+        known = collection.metadata or {}
+        return Stamp(known.get("schema", 0), known.get("embeddings", ""), known.get("dimension", 0))
+
+    def create(self, stamp: Stamp) -> None:
+        with index_errors(self.location):
+            self._collection = self._opened().create_collection(
+                COLLECTION,
+                metadata=stamp._asdict(),
+                configuration={"hnsw": self._graph()},
+                embedding_function=None,
+            )
+
+    def count(self) -> int:
+        with index_errors(self.location):
+            return self._existing().count()
+
+    def stored(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        collection, offset, page = self._found(), 0, 1
+        while collection is not None and page:
+            with index_errors(self.location):
+                got = collection.get(limit=_PAGE, offset=offset, include=["metadatas"])
+            yield from zip(got["ids"], got["metadatas"] or (), strict=True)
+            page = len(got["ids"])
+            offset += page
+
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        if not ids:
+            return []
+        with index_errors(self.location):
+            got = self._existing().get(ids=list(ids), include=["documents", "metadatas"])
+        found = {
+            chunk.id: chunk for chunk in _documents(got["ids"], got["documents"], got["metadatas"])
+        }
+        return [found[identifier] for identifier in ids if identifier in found]
+
+    def by_vector(
+        self, vector: Sequence[float], k: int, where: Filter = EVERYTHING
+    ) -> list[Document]:
+        conditions: list[dict[str, Any]] = [{"kind": where.kind}] if where.kind else []
+        if where.by_source:
+            sources = self._current_words().sources(where)
+            if not sources:
+                return []
+            conditions.append({"source": {"$in": sources}})
+        condition = {"$and": conditions} if len(conditions) > 1 else next(iter(conditions), None)
+        with index_errors(self.location):
+            got = self._existing().query(
+                query_embeddings=[vector],
+                n_results=k,
+                where=condition,
+                include=["documents", "metadatas"],
+            )
+        texts, metadata = got["documents"] or [[]], got["metadatas"] or [[]]
+        return _documents(got["ids"][0], texts[0], metadata[0])
+
+    def by_words(self, question: str, k: int, where: Filter = EVERYTHING) -> list[Document]:
+        return self.get(self._current_words().find(question, k, where))
+
+    def add(self, chunks: Sequence[Document], vectors: "NDArray[np.float32]") -> None:
+        with index_errors(self.location):
+            self._existing().upsert(
+                ids=[str(chunk.id) for chunk in chunks],
+                embeddings=vectors,
+                documents=[chunk.page_content for chunk in chunks],
+                metadatas=[chunk.metadata for chunk in chunks],
+            )
+        self._written(Change(added=chunks))
+
+    def remove(self, ids: Sequence[str]) -> None:
+        with index_errors(self.location):
+            self._existing().delete(ids=list(ids))
+        self._written(Change(removed=ids))
+
+    def amend(self, changes: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        with index_errors(self.location):
+            self._existing().update(
+                ids=[identifier for identifier, _ in changes],
+                metadatas=[change for _, change in changes],
+            )
+        self._written(Change(amended=changes))
+
+    def close(self) -> None:
+        with self._lock:
+            if self._client is not None:
+                close_client(self._client)
+            if self._words is not None:
+                self._words.close()
+            self._client = self._collection = self._words = None
+
+    def _graph(self) -> "CreateHNSWConfiguration":
+        return {"space": "cosine"}
+
+    def _opened(self) -> "Client":
+        with self._lock:
+            if self._client is None:
+                client = open_client(self.location)
+                try:
+                    self._collection = find_collection(client, self.location)
+                    self._loaded()
+                except DocumentIndexError:
+                    self._collection = None
+                    close_client(client)
+                    raise
+                self._client = client
+            return self._client
+
+    def _found(self) -> "Collection | None":
+        self._opened()
+        return self._collection
+
+    def _existing(self) -> "Collection":
+        collection = self._found()
+        if collection is None:
+            raise DocumentIndexError(self.location, "it was deleted while it was in use")
+        return collection
+
+    def _loaded(self) -> None:
+        """Prepare the collection that was just opened, if there is one."""
+
+    def _current_words(self) -> WordFile:
+        raise NotImplementedError
+
+    def _written(self, change: Change, /) -> None:
+        """Follow a write."""
+        raise NotImplementedError
+
+
+class ChromaFolder(_Chroma):
+    """Chroma within this process, its files in a folder.
+
+    Only one process writes at a time, and one that reads sees the vectors from when it opened the
+    index.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._folder = Path(location).expanduser().resolve()
+        super().__init__(str(self._folder))
+        self._writing = False
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Lock the folder, and complete the words that a killed run left."""
+        with sole_writer(self._folder):
+            self.close()
+            self._writing = True
+            try:
+                if self._found() is not None:
+                    self._current_words()
+                yield
+                self.checkpoint(_FEWEST_UNSAVED)
+            finally:
+                self._writing = False
+                self.close()
+
+    def _found(self) -> "Collection | None":
+        if self._client is None and not has_database(self._folder):
+            return None
+        return super()._found()
+
+    def _opened(self) -> "Client":
+        with self._lock:
+            if self._client is not None:
+                return self._client
+            with files_locked(self._folder):
+                return super()._opened()
+
+    def _loaded(self) -> None:
+        if self._collection is not None:
+            with index_errors(self.location):
+                set_threshold(self._collection, NEVER)
+                self._collection.count()
+
+    def _graph(self) -> "CreateHNSWConfiguration":
+        return {"space": "cosine", "sync_threshold": NEVER}
+
+    def _current_words(self) -> WordFile:
+        """Return the words; those of an older crag, or of a killed run, are completed first."""
+        with self._lock:
+            if self._words is None:
+                self._words = self._open_words()
+            return self._words
+
+    def _open_words(self) -> WordFile:
+        path, mark = self._folder / "words.sqlite3", self._mark()
+        if self._writing:
+            return self._complete(WordFile(path, self.location), mark)
+        words = WordFile.existing(path, self.location)
+        if words is not None and words.mark == mark:
+            return words
+        try:
+            with sole_writer(self._folder):
+                return self._complete(WordFile(path, self.location), mark)
+        except DocumentIndexError:  # Another run is writing, or nobody may.
+            if words is not None and words.mark.startswith(str(self._existing().id)):
+                return words
+            return self._complete(WordFile(None, self.location), mark)
+
+    def _complete(self, words: WordFile, mark: str) -> WordFile:
+        if words.mark != mark:
+            words.follow(mark, self.stored(), self.get)
+        return words
+
+    def _mark(self) -> str:
+        return f"{self._existing().id} {last_write(self._folder)}"
+
+    def _written(self, change: Change, /) -> None:
+        self._current_words().write(self._mark(), change)
+        if change.added:
+            self.checkpoint(max(_MOST_UNSAVED, self.count() // 10))
+
+    def checkpoint(self, fewest: int) -> None:
+        """Save Chroma's graph of vectors if it is behind by at least `fewest` writes.
+
+        Fewer are cheaper to apply at each opening than to save.
+        """
+        if has_database(self._folder) and unsaved(self._folder) >= fewest:
+            self.close()
+            save(self._folder)
+
+
+class ChromaServer(_Chroma):
+    """A Chroma server, for several machines and several writers at once.
+
+    Every client keeps the words of the server's chunks in the folder of the user's cache, and
+    completes them when it searches after a write.
+    """
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Let others write at the same time; the clients complete their words afterwards."""
+        try:
+            if self._found() is not None:
+                self._written(Change())
+            yield
+        finally:
+            self.close()
+
+    def _current_words(self) -> WordFile:
+        with self._lock:
+            with index_errors(self.location):
+                collection = find_collection(self._opened(), self.location)
+            self._collection = collection
+            if self._words is None:
+                self._words = WordFile(self._mirror(), self.location)
+            change = (self._existing().metadata or {}).get(_CHANGE, "")
+            mark = f"{self._existing().id} {change}"
+            if self._words.mark != mark:
+                self._words.follow(mark, self.stored(), self.get)
+            return self._words
+
+    def _mirror(self) -> Path:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        name = hashlib.sha256(self.location.encode()).hexdigest()[:16]
+        folder = caches / "crag"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            problem = f"its words cannot be kept in {folder}: {error.strerror}. Set XDG_CACHE_HOME"
+            raise DocumentIndexError(self.location, problem) from error
+        return folder / f"words-{name}.sqlite3"
+
+    def _written(self, _change: Change, /) -> None:
+        collection = self._existing()
+        metadata = {**(collection.metadata or {}), _CHANGE: uuid.uuid4().hex}
+        with index_errors(self.location):
+            collection.modify(metadata=metadata)
+
+
+def _documents(
+    ids: Sequence[str], texts: Sequence[str] | None, metadata: Sequence[Any] | None
+) -> list[Document]:
+    rows = zip(ids, texts or (), metadata or (), strict=True)
+    return [
+        Document(text or "", id=identifier, metadata=dict(known or {}))
+        for identifier, text, known in rows
+    ]

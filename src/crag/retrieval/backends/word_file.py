@@ -1,0 +1,206 @@
+"""An inverted index in one SQLite file, for back ends without one of their own.
+
+It is derived from what the back end stores, and says which state of it: a `mark` that is committed
+together with the words. Where the two marks differ, a process was killed between two writes or
+another program wrote; `follow` then compares the ids and makes up for the difference.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from langchain_core.documents import Document
+
+from crag.errors import DocumentIndexError
+from crag.retrieval.index import Filter
+from crag.retrieval.words import VERSION, question_words, words
+
+_PAGE = 1000
+_TABLES = """
+CREATE TABLE chunks (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT, kind TEXT, modified TEXT
+);
+CREATE INDEX sources ON chunks (source, modified);
+CREATE VIRTUAL TABLE words USING fts5 (
+    heading, text, tokenize = "ascii tokenchars '-_.:/@+#$'"
+);
+CREATE TABLE state (mark TEXT NOT NULL);
+INSERT INTO state VALUES ('');
+"""
+_FIND = """
+SELECT chunks.id FROM words JOIN chunks ON chunks.number = words.rowid
+WHERE words MATCH ? AND {condition} ORDER BY bm25(words, 1.0, 1.0), chunks.id LIMIT ?
+"""
+_SOURCES = "SELECT DISTINCT source FROM chunks WHERE {condition}"
+
+
+class Change(NamedTuple):
+    """One write to a back end."""
+
+    added: Sequence[Document] = ()
+    removed: Sequence[str] = ()
+    """Ids."""
+    amended: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    """Ids, with the metadata that changed."""
+
+
+class WordFile:
+    """Words of chunks in the SQLite file `path`, ranked by BM25 (k1 1.2, b 0.75); thread-safe.
+
+    Without a path they are kept in memory. A file of another version of the words is emptied.
+    """
+
+    def __init__(self, path: Path | None, location: str, *, mode: str = "rwc") -> None:
+        self._location = location
+        self._lock = threading.RLock()
+        address = f"{path.resolve().as_uri()}?mode={mode}" if path else ":memory:"
+        with self._errors():
+            self._database = sqlite3.connect(
+                address, timeout=30, isolation_level=None, check_same_thread=False, uri=True
+            )
+            try:
+                self._database.execute("PRAGMA case_sensitive_like = ON")
+                if self._version() != VERSION:
+                    self._make()
+            except sqlite3.Error:
+                self._database.close()
+                raise
+
+    @classmethod
+    def existing(cls, path: Path, location: str) -> Self | None:
+        """Open a file for reading alone; None if there is none, or none that is complete."""
+        try:
+            return cls(path, location, mode="ro")
+        except DocumentIndexError:
+            return None
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._database.close()
+
+    @property
+    def mark(self) -> str:
+        """The state of the back end that the words are of; empty at first."""
+        with self._lock, self._errors():
+            return str(self._database.execute("SELECT mark FROM state").fetchone()[0])
+
+    def write(self, mark: str, change: Change) -> None:
+        """Write a change and the mark in one transaction."""
+        with self._transaction() as database:
+            self._remove(database, [*change.removed, *(str(chunk.id) for chunk in change.added)])
+            for chunk in change.added:
+                self._add(database, chunk)
+            for identifier, changes in change.amended:
+                if "modified" in changes:
+                    row = (changes["modified"], identifier)
+                    database.execute("UPDATE chunks SET modified = ? WHERE id = ?", row)
+            database.execute("UPDATE state SET mark = ?", (mark,))
+
+    def follow(
+        self,
+        mark: str,
+        stored: Iterable[tuple[str, Mapping[str, Any]]],
+        get: Callable[[Sequence[str]], list[Document]],
+    ) -> None:
+        """Make up for all differences from what is `stored`; `get` returns chunks by id.
+
+        The mark is written last, so that a process killed in between starts over.
+        """
+        with self._lock, self._errors():
+            known = dict(self._database.execute("SELECT id, modified FROM chunks"))
+        missing, amended = [], []
+        for identifier, metadata in stored:
+            if identifier not in known:
+                missing.append(identifier)
+            elif known.pop(identifier) != metadata.get("modified"):
+                amended.append((identifier, {"modified": metadata.get("modified")}))
+        for start in range(0, len(missing), _PAGE):
+            self.write("", Change(added=get(missing[start : start + _PAGE])))
+        self.write(mark, Change(removed=list(known), amended=amended))
+
+    def find(self, question: str, k: int, where: Filter) -> list[str]:
+        """Return the ids of the `k` best chunks, best first."""
+        match = " OR ".join(f'"{word}"' for word in question_words(question))
+        if not match:
+            return []
+        condition, values = _condition(where)
+        query = _FIND.format(condition=condition)
+        with self._lock, self._errors():
+            return [row[0] for row in self._database.execute(query, (match, *values, k))]
+
+    def sources(self, where: Filter) -> list[str]:
+        """Return the sources that pass the filter."""
+        condition, values = _condition(where)
+        query = _SOURCES.format(condition=condition)
+        with self._lock, self._errors():
+            return [row[0] for row in self._database.execute(query, values)]
+
+    def _version(self) -> int:
+        return int(self._database.execute("PRAGMA user_version").fetchone()[0])
+
+    def _make(self) -> None:
+        with self._transaction() as database:
+            for table in ("words", "chunks", "state"):
+                database.execute(f"DROP TABLE IF EXISTS {table}")
+            for statement in _TABLES.split(";\n"):
+                database.execute(statement)
+            database.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _add(self, database: sqlite3.Connection, chunk: Document) -> None:
+        known = chunk.metadata
+        row = (str(chunk.id), known.get("source"), known.get("kind"), known.get("modified"))
+        added = database.execute(
+            "INSERT INTO chunks (id, source, kind, modified) VALUES (?, ?, ?, ?)", row
+        )
+        heading = f"{known.get('title') or ''} {known.get('section') or ''}"
+        texts = (" ".join(words(text)) for text in (heading, chunk.page_content))
+        database.execute(
+            "INSERT INTO words (rowid, heading, text) VALUES (?, ?, ?)", (added.lastrowid, *texts)
+        )
+
+    def _remove(self, database: sqlite3.Connection, ids: Iterable[str]) -> None:
+        for identifier in ids:
+            query = "DELETE FROM chunks WHERE id = ? RETURNING number"
+            for (number,) in database.execute(query, (identifier,)).fetchall():
+                database.execute("DELETE FROM words WHERE rowid = ?", (number,))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._errors():
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._database
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            problem = f"its words cannot be read or written: {error}"
+            raise DocumentIndexError(self._location, problem) from error
+
+
+def _condition(where: Filter) -> tuple[str, list[str]]:
+    """Return a condition on the table of chunks, made of constants, and its parameters."""
+    conditions, values = ["1"], []
+    if where.folder:
+        patterns = where.patterns()
+        conditions.append("(" + " OR ".join([r"source LIKE ? ESCAPE '\'"] * len(patterns)) + ")")
+        values += patterns
+    for column, comparison, value in (
+        ("kind", "=", where.kind),
+        ("modified", ">=", where.since),
+        ("modified", "<=", where.until),
+    ):
+        if value:
+            conditions.append(f"{column} {comparison} ?")
+            values.append(value)
+    return " AND ".join(conditions), values

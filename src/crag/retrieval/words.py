@@ -1,0 +1,75 @@
+"""The words of a text as the index stores them: stems, and exact names beside their parts."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from itertools import pairwise
+from threading import Lock
+from typing import Any
+
+VERSION = 1
+"""Changes when the same text gets other words, so that stored ones are made again."""
+_LONGEST = 100
+"""Characters of a word; the rest of a longer one (a key, a blob) is cut off."""
+
+# Python's \w leaves out the vowel signs of Hebrew, Arabic and the scripts of India.
+_SIGNS = "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u0900-\u0963\u0970-\u0dff"
+_LETTERS = rf"[\w{_SIGNS}]+"
+_NAME = re.compile(rf"(?:--?|[.@$])?{_LETTERS}(?:[.:/@+\-]+{_LETTERS})*(?:\+\+|#)?")
+_PART = re.compile(rf"(?:[^\W_]|[{_SIGNS}])+")
+_CAMEL = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+)")
+_CONTRACTED = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b")
+_ACCENTS = re.compile(r"[\u0300-\u036f]")
+_STOP_WORDS = frozenset(
+    "a about all also am an and any are as at be been being but by can could did do does doing for "  # noqa: SIM905
+    "from get had has have having how i if in into is it its just may me might must my no not of "
+    "off on or our out over own shall she should so some such than that the their them then there "
+    "these they this those to too under until up us very was we were what when where which while "
+    "who whom why will with would you your".split()
+)
+
+
+def words(text: str) -> Iterator[str]:
+    """Yield the words of a text, in order, in lower case and without accents.
+
+    A name such as ``httpx.ProxyError``, ``--no-color`` or ``E_404`` is yielded as it is and in
+    parts. Parts are stemmed as English; in scripts without spaces every two neighbouring characters
+    are a word. Words hold letters, digits and ``-_.:/@+#$``: no quotes, no spaces.
+    """
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", _CONTRACTED.sub("", text)))
+    for found in _NAME.finditer(unicodedata.normalize("NFKC", plain)):
+        name = found[0]
+        parts = [part for whole in _PART.findall(name) for part in _CAMEL.split(whole)]
+        if parts != [name]:
+            yield name.casefold()[:_LONGEST]
+        for part in parts:
+            for piece in _UNSPACED.split(part.casefold()):
+                if _UNSPACED.match(piece):
+                    yield from map("".join, pairwise(piece) if len(piece) > 1 else piece)
+                elif piece:
+                    yield _stem(piece[:_LONGEST])
+
+
+def question_words(question: str) -> list[str]:
+    """Return the distinct words to search for: without stop words, unless there are no others."""
+    found = list(dict.fromkeys(words(question)))
+    return [word for word in found if word not in _STOP_WORDS] or found
+
+
+_stemming = Lock()
+"""A stemmer keeps the word it works on."""
+
+
+@lru_cache(maxsize=100_000)
+def _stem(word: str) -> str:
+    with _stemming:
+        return str(_stemmer().stemWord(word))
+
+
+@cache
+def _stemmer() -> Any:
+    import snowballstemmer
+
+    return snowballstemmer.stemmer("english")

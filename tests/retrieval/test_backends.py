@@ -1,0 +1,322 @@
+"""The contract of every back end, with real servers."""
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+
+from crag.errors import DocumentIndexError, IndexNotFoundError
+from crag.retrieval import DocumentIndex, IndexRetriever, index_paths
+from crag.retrieval.backends import open_backend
+from crag.retrieval.index import Filter, Index, Stamp
+
+STAMP = Stamp(schema=1, embeddings="fake", dimension=4)
+DOWN = "/data/handbook/leave.md"
+
+
+@pytest.fixture(params=["folder", "chroma", "postgres"])
+def location(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """Return the location of an index that does not exist."""
+    if request.param == "folder":
+        yield str(tmp_path / "index")
+    elif request.param == "chroma":
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        url = request.getfixturevalue("chroma_server")
+        yield url
+        drop_collection(url)
+    else:
+        url = request.getfixturevalue("postgres_server")
+        yield url
+        drop_tables(url)
+
+
+def drop_collection(url: str) -> None:
+    import chromadb
+
+    from crag.retrieval.backends.chroma_client import close_client, open_client
+
+    client = open_client(url)
+    try:
+        client.delete_collection("crag")
+    except chromadb.errors.NotFoundError:
+        pass
+    finally:
+        close_client(client)
+
+
+def drop_tables(url: str) -> None:
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        connection.execute("DROP TABLE IF EXISTS crag_index, crag_chunks")
+
+
+@pytest.fixture
+def backend(location: str) -> Iterator[Index]:
+    with closing(open_backend(location)) as index:
+        yield index
+
+
+def chunk(name: str, text: str, **metadata: Any) -> Document:
+    known = {"source": f"/data/{name}.md", "title": "", "modified": "2026-01-15", "kind": "prose"}
+    return Document(text, id=name, metadata=known | metadata)
+
+
+CHUNKS = [
+    chunk("alpha", "Install it with pip install tool.", title="Set up"),
+    chunk("beta", "The error httpx.ProxyError means that the proxy refused.", section="Errors"),
+    chunk("gamma", "Pass --no-color, or set NO_COLOR; exit code E_404.", kind="list"),
+    chunk("delta", "Leave is granted by the supervisor.", source=DOWN, modified="2025-03-01"),
+    chunk("epsilon", "Über naïve Füße: 東京の天気.", source="/data/a_b/x%y.jsonl#1"),
+]
+VECTORS = np.array([*np.eye(4), [-1, -1, -1, -1]], dtype=np.float32)
+
+
+@pytest.fixture
+def filled(backend: Index) -> Index:
+    with backend.writing():
+        backend.create(STAMP)
+        backend.add(CHUNKS, VECTORS)
+    return backend
+
+
+def ids(chunks: list[Document]) -> list[str | None]:
+    return [found.id for found in chunks]
+
+
+def stored(index: Index) -> dict[str, dict[str, Any]]:
+    return {identifier: dict(metadata) for identifier, metadata in index.stored()}
+
+
+def test_nothing_is_there_at_first(backend: Index, location: str, embeddings: Any) -> None:
+    assert backend.stamp() is None
+    with DocumentIndex(location, embeddings) as index, pytest.raises(IndexNotFoundError):
+        index.open()
+
+
+def test_what_was_added_is_stored(filled: Index) -> None:
+    assert filled.stamp() == STAMP
+    assert filled.count() == 5
+    assert stored(filled) == {str(one.id): one.metadata for one in CHUNKS}
+    assert filled.get(["gamma", "unknown", "alpha"]) == [CHUNKS[2], CHUNKS[0]]
+    assert filled.get([]) == []
+
+
+def test_it_opens_again(filled: Index, location: str) -> None:
+    filled.close()
+    assert filled.count() == 5
+    with closing(open_backend(location)) as other:
+        assert ids(other.by_words("proxy", 1)) == ["beta"]
+        assert ids(other.by_vector([0, 0, 1, 0], 1)) == ["gamma"]
+
+
+def test_the_nearest_come_first(filled: Index) -> None:
+    assert ids(filled.by_vector([0.1, 1, 0.5, 0], 3)) == ["beta", "gamma", "alpha"]
+    assert filled.by_vector([1, 0, 0, 0], 1) == [CHUNKS[0]]
+    assert len(filled.by_vector([1, 0, 0, 0], 1000)) == 5
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("What does httpx.ProxyError mean?", ["beta"]),
+        ("proxy error", ["beta"]),
+        ("--no-color", ["gamma"]),
+        ("what is E_404", ["gamma"]),
+        ("installing tools", ["alpha"]),
+        ("setting up", ["alpha", "gamma"]),
+        ("who grants leaves?", ["delta"]),
+        ("uber FUSSE", ["epsilon"]),
+        ("天気", ["epsilon"]),
+        ("zebra", []),
+        ("?!", []),
+        ('"\\ & | ! NEAR( * :', []),
+    ],
+)
+def test_words(filled: Index, question: str, found: list[str]) -> None:
+    assert sorted(map(str, ids(filled.by_words(question, 10)))) == found
+
+
+def test_a_rare_word_counts_more_than_frequent_ones(backend: Index) -> None:
+    texts = ["the server starts slowly"] * 30 + ["the zebra sleeps"]
+    chunks = [chunk(str(number), text) for number, text in enumerate(texts)]
+    with backend.writing():
+        backend.create(STAMP)
+        backend.add(chunks, np.ones((31, 4), dtype=np.float32))
+    assert ids(backend.by_words("does the zebra start the server?", 1)) == ["30"]
+
+
+def test_a_change_replaces_text_words_and_vector(filled: Index) -> None:
+    with filled.writing():
+        filled.add([chunk("alpha", "Uses conda.")], np.array([[-1, 0, 0, 0]], dtype=np.float32))
+    assert filled.count() == 5
+    assert ids(filled.by_words("pip", 5)) == []
+    assert ids(filled.by_words("conda", 5)) == ["alpha"]
+    assert ids(filled.by_vector([-1, 0, 0, 0], 1)) == ["alpha"]
+
+
+def test_what_was_removed_is_not_found(filled: Index) -> None:
+    with filled.writing():
+        filled.remove(["beta", "unknown"])
+    assert filled.count() == 4
+    assert ids(filled.by_words("proxy", 5)) == []
+    assert "beta" not in ids(filled.by_vector([0, 1, 0, 0], 5))
+
+
+def test_amended_metadata_are_stored_and_filtered(filled: Index) -> None:
+    with filled.writing():
+        filled.amend([("alpha", {"position": "line 7", "modified": "2026-02-01"})])
+    assert filled.get(["alpha"])[0].metadata == CHUNKS[0].metadata | {
+        "position": "line 7",
+        "modified": "2026-02-01",
+    }
+    late = Filter(since="2026-02-01")
+    assert ids(filled.by_words("pip", 5, late)) == ["alpha"]
+    assert ids(filled.by_vector([0, 1, 0, 0], 5, late)) == ["alpha"]
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        (Filter(folder="/data/handbook"), ["delta"]),
+        (Filter(folder="/data/handbook/leave.md"), ["delta"]),
+        (Filter(folder="/data/hand"), []),
+        (Filter(folder="handbook"), ["delta"]),
+        (Filter(folder="handbook/leave.md"), ["delta"]),
+        (Filter(folder="HANDBOOK"), []),
+        (Filter(folder="a_b"), ["epsilon"]),
+        (Filter(folder="a_b/x%y.jsonl"), ["epsilon"]),
+        (Filter(folder="a-b"), []),
+        (Filter(folder="/data/"), ["alpha", "beta", "delta", "epsilon", "gamma"]),
+        (Filter(kind="list"), ["gamma"]),
+        (Filter(kind="table"), []),
+        (Filter(until="2025-12-31"), ["delta"]),
+        (Filter(since="2026-01-15", kind="list"), ["gamma"]),
+        (Filter(since="2026-01-16"), []),
+        (Filter(folder="data", kind="prose", until="2025-03-01"), ["delta"]),
+    ],
+)
+def test_filters_hold_for_words_and_vectors(filled: Index, where: Filter, found: list[str]) -> None:
+    everything = "pip proxy color supervisor naive"
+    assert sorted(map(str, ids(filled.by_vector([1, 1, 1, 1], 5, where)))) == found
+    assert sorted(map(str, ids(filled.by_words(everything, 5, where)))) == found
+
+
+def test_two_readers_and_threads(filled: Index, location: str) -> None:
+    with closing(open_backend(location)) as other, ThreadPoolExecutor(8) as pool:
+        tasks = [
+            pool.submit(index.by_words if number % 3 else index.by_vector, asked, 2)
+            for number, index in enumerate([filled, other] * 12)
+            for asked in (["proxy" if number % 3 else [0, 1, 0, 0]])
+        ]
+        assert {task.result()[0].id for task in tasks} == {"beta"}
+
+
+def test_a_folder_of_files(location: str, folder: Path, embeddings: Any) -> None:
+    (folder / "a.md").write_text("# Engines\n\nThey compute.")
+    (folder / "b.txt").write_text("Other.")
+    with DocumentIndex(location, embeddings) as index:
+        assert index_paths([folder], index).added == 2
+        retriever = IndexRetriever(index, k=1)
+        (found,) = retriever.invoke("b // Other.")
+        assert (found.page_content, found.metadata["position"]) == ("Other.", "line 1")
+        assert retriever.invoke("engine", find_by="words")[0].metadata["title"] == "Engines"
+        assert retriever.invoke("engine", folder=str(folder / "b.txt")) == [found]
+        (folder / "b.txt").write_text("Changed.")
+        report = index_paths([folder], index)
+        assert (report.changed, report.unchanged) == (1, 1)
+        assert retriever.invoke("other", find_by="words") == []
+        (folder / "b.txt").unlink()
+        assert index_paths([folder], index).removed == 1
+        assert index.count() == 1
+        assert index_paths([folder], index, remove=True).removed == 1
+
+
+WRITER = """
+import sys
+import numpy as np
+from langchain_core.documents import Document
+from crag.retrieval.backends import open_backend
+
+index = open_backend(sys.argv[1])
+with index.writing():
+    number = index.count()
+    while True:
+        numbers = range(number, number + 20)
+        index.add(
+            [Document(f"item{n} of all", id=str(n), metadata={"source": "/s"}) for n in numbers],
+            np.array([[np.cos(n / 1e3), np.sin(n / 1e3), 0, 0] for n in numbers], dtype=np.float32),
+        )
+        index.remove([str(number)])
+        index.add(
+            [Document(f"item{number} of all", id=str(number), metadata={"source": "/s"})],
+            np.array([[np.cos(number / 1e3), np.sin(number / 1e3), 0, 0]], dtype=np.float32),
+        )
+        number += 20
+        print(number, flush=True)
+"""
+
+
+def survives_kills(location: str, kills: int, seed: int) -> int:
+    """Kill a writer at random moments; check that nothing it reported is lost; return the size."""
+    generator = random.Random(seed)  # noqa: S311 - any moments will do
+    with closing(open_backend(location)) as index, index.writing():
+        index.create(STAMP)
+    reported = 0
+    for _ in range(kills):
+        command = [sys.executable, "-c", WRITER, location]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(generator.uniform(0, 0.5))
+        process.kill()
+        rest, _ = process.communicate()
+        reported = max([reported + 20, *map(int, rest.split())])
+        with closing(open_backend(location)) as index:
+            assert_whole(index, reported)
+            known = {identifier for identifier, _ in index.stored()}
+            torn = {str(n) for n in range(len(known) + 1)} - known
+            with index.writing():  # What the next run of `crag index` would add.
+                index.add(*rows(sorted(map(int, torn))))
+            reported = index.count()
+    return reported
+
+
+def rows(numbers: list[int]) -> tuple[list[Document], Any]:
+    chunks = [Document(f"item{n} of all", id=str(n), metadata={"source": "/s"}) for n in numbers]
+    angles = np.array(numbers) / 1e3
+    zero = np.zeros(len(numbers))
+    return chunks, np.stack([np.cos(angles), np.sin(angles), zero, zero], axis=1).astype("float32")
+
+
+def assert_whole(index: Index, reported: int) -> None:
+    """Check that each chunk that is stored is found, and that those reported are stored."""
+    known = {int(identifier) for identifier, _ in index.stored()}
+    assert known >= set(range(reported))
+    assert len(known) == index.count()
+    for number in [*sorted(known)[:: max(1, len(known) // 40)], max(known)]:
+        assert ids(index.by_words(f"item{number}", 5)) == [str(number)]
+        vector = [np.cos(number / 1e3), np.sin(number / 1e3), 0, 0]
+        assert str(number) in ids(index.by_vector(vector, 3))
+
+
+@pytest.mark.slow
+def test_killed_writers_lose_nothing(location: str) -> None:
+    assert survives_kills(location, kills=3, seed=0) >= 60
+
+
+def test_unknown_schemes_are_refused_without_repeating_them() -> None:
+    with pytest.raises(DocumentIndexError, match="postgresql://") as caught:
+        open_backend("redis://user:secret@host")
+    assert "secret" not in str(caught.value)
