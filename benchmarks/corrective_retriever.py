@@ -28,7 +28,7 @@ from crag.langchain import CorrectiveRetriever
 from crag.models.encoder import packaged_encoder
 from crag.parts import Evaluator
 from crag.settings import Settings
-from crag.state import Thresholds
+from crag.state import ACTIONS, Thresholds
 from crag.testing import FakeRetriever
 
 BUDGETS = (50, 100, 200, 400)
@@ -139,7 +139,7 @@ def cut(text: str, most: int) -> str:
 def table(results: Sequence[Contexts]) -> str:
     """Return a Markdown table: words (means), shares in per cent and their paired difference."""
     mix = Counter(result.action for result in results)
-    actions = ", ".join(f"{mix[name]} {name}" for name in ("correct", "ambiguous", "incorrect"))
+    actions = ", ".join(f"{mix[name]} {name}" for name in ACTIONS)
     lines = [
         f"{len(results)} questions: {actions}.",
         "",

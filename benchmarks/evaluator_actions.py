@@ -14,9 +14,9 @@ from evaluator_sets import Labelled
 
 from crag.correction.action import decide
 from crag.errors import TrainingError
-from crag.state import Action, Thresholds
+from crag.state import ACTIONS, Action, Thresholds
 from crag.training.evidence import Evidence, Question
-from crag.training.metrics import ACTIONS, confusion
+from crag.training.metrics import confusion
 from crag.training.pairs import Pair
 from crag.training.thresholds import Aim, Costs, JudgedSet, fit
 

@@ -24,7 +24,7 @@ from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag, build_rag
 from crag.parts import Evaluator, Parts
 from crag.settings import Settings
-from crag.state import State
+from crag.state import ACTIONS, State
 from crag.testing import FakeRetriever
 
 VARIANTS = {
@@ -114,7 +114,7 @@ def table(outcomes: Mapping[str, Sequence[Outcome]], rows: Sequence[Mapping[str,
     lines = [f"{len(rows)} questions, {documents} documents", "", _HEADING, "|---" * 7 + "|"]
     for name, results in outcomes.items():
         mix = Counter(result.action for result in results)
-        actions = [str(mix[action]) for action in ("correct", "ambiguous", "incorrect")]
+        actions = [str(mix[action]) for action in ACTIONS]
         answered = [result.answers for result in results if not result.abstained]
         lines.append(
             f"| {name} | {' / '.join(actions) if name != 'rag' else '-'} "

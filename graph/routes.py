@@ -1,16 +1,14 @@
 """Routers: pure functions of the state and the settings."""
 
 from collections.abc import Hashable
-from typing import Literal
+from typing import Literal, get_args
 
-from langgraph.errors import InvalidUpdateError
-
+from crag.correction.action import Branch, branches
 from crag.correction.question import is_follow_up
 from crag.runtime.node_adapter import current_settings
-from crag.state import OpenState, State
+from crag.state import OpenState, State, known_action
 
-Branch = Literal["refine", "web"]
-BRANCHES: dict[Hashable, str] = {"refine": "refine", "web": "web"}
+BRANCHES: dict[Hashable, str] = {branch: branch for branch in get_args(Branch)}
 """The path map; drawings need it to show the conditional edges."""
 CHOICES: dict[Hashable, str] = {"retrieve": "retrieve", "reflect": "reflect"}
 KNOWLEDGE: dict[Hashable, str] = {
@@ -75,14 +73,5 @@ def by_search(state: State) -> Literal["beam_step", "finish_reflection"]:
 
 
 def by_action(state: State) -> list[Branch]:
-    """Choose the branches for the action; Ambiguous takes both, in parallel (CRAG, Alg. 1)."""
-    match state.get("action"):
-        case "correct":
-            return ["refine"]
-        case "incorrect":
-            return ["web"]
-        case "ambiguous":
-            return ["refine", "web"]
-        case other:  # A user who edits the state, as in Studio, can write anything.
-            message = f"action cannot be {other!r}: allowed are correct, incorrect and ambiguous"
-            raise InvalidUpdateError(message)
+    """Choose the branches for the action."""
+    return branches(known_action(state.get("action")))

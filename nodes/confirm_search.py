@@ -7,10 +7,11 @@ from langgraph.config import get_config
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
+from crag.correction.action import branches
 from crag.correction.queries import LONGEST, cut, without_operators
 from crag.events import Event, event
 from crag.settings import Settings
-from crag.state import State
+from crag.state import State, known_action
 
 APPROVALS = frozenset({"approve", "approved", "yes", "y", "ok", "true"})
 REFUSALS = frozenset({"refuse", "refused", "no", "n", "false"})
@@ -87,6 +88,7 @@ def _reason(state: State) -> str:
     if not scores or limits is None:
         return "nothing was retrieved"
     best = f"the best of {len(scores)} documents scores {max(scores):.2f}"
-    if state["action"] == "incorrect":
-        return f"Incorrect: {best}; the lower threshold is {limits['lower']:.2f}"
-    return f"Ambiguous: {best}; the upper threshold is {limits['upper']:.2f}"
+    action = known_action(state["action"])
+    if "refine" in branches(action):
+        return f"{action.capitalize()}: {best}; the upper threshold is {limits['upper']:.2f}"
+    return f"{action.capitalize()}: {best}; the lower threshold is {limits['lower']:.2f}"

@@ -99,10 +99,15 @@ class Generate:
             return quotations, plan.events
         with Attempt("quoter") as attempt:
             quotations = self._quoter.quote(settings.profile.bare_question(state), plan.strips)
-        if attempt.error is None:
+        if attempt.error is not None:
+            failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
+            return [], [*plan.events, failed]
+        if quotations or state.get("action") != "correct":
             return quotations, plan.events
-        failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
-        return [], [*plan.events, failed]
+        # Correct says that the documents hold the answer; an abstention would deny it.
+        detail = "the documents were judged correct, but no part of them reaches the threshold"
+        weak = event("weak_quotation", "generate", detail, "quote the best strip")
+        return [_best_of(plan.strips)], [*plan.events, weak]
 
 
 class _Plan(NamedTuple):
@@ -112,6 +117,11 @@ class _Plan(NamedTuple):
     knowledge: str
     call: tuple[ChatModel, list[AnyMessage]] | None
     events: list[Event]
+
+
+def _best_of(strips: list[Strip]) -> Quotation:
+    best = max(range(len(strips)), key=lambda index: strips[index]["score"] or -1.0)
+    return Quotation(strips[best]["text"], best, strips[best]["score"] or -1.0)
 
 
 def _is_uncited(update: GenerateUpdate) -> bool:

@@ -1,13 +1,14 @@
 """Judge the retrieved documents and choose the action."""
 
-from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
 from crag.correction.action import decide, limits, replaced
-from crag.correction.provenance import title_of
-from crag.correction.scoring import score_passages
+from crag.correction.evidence import read_passages, reads
+from crag.correction.provenance import passage_of
+from crag.correction.scoring import LOWEST, score_passages
 from crag.events import Event, event
-from crag.parts import Evaluator, Passage
+from crag.parts import Evaluator
+from crag.reading import Reading
 from crag.settings import Settings
 from crag.state import Action, State, Thresholds, Usage
 
@@ -16,6 +17,7 @@ class GradeUpdate(TypedDict):
     """Written by `grade`."""
 
     scores: list[float]
+    readings: list[Reading]
     thresholds: Thresholds
     action: Action
     events: list[Event]
@@ -25,7 +27,8 @@ class GradeUpdate(TypedDict):
 class Grade:
     """Score all documents in one evaluator call, and judge the set by its best score.
 
-    CRAG, Sec. 4.2 (evaluator) and 4.3 (action trigger).
+    CRAG, Sec. 4.2 (evaluator) and 4.3 (action trigger). An evaluator that reads is asked for
+    readings, from which refinement and quotations take their scores.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
@@ -33,25 +36,30 @@ class Grade:
 
     def run(self, state: State, settings: Settings) -> GradeUpdate:
         """Write the scores in the order of the documents, the thresholds in use and the action."""
-        passages = [_passage(document, settings) for document in state["documents"]]
+        passages = [passage_of(document, settings.titles) for document in state["documents"]]
         question = settings.profile.bare_question(state)
-        scores, events, usage = score_passages(self._evaluator, question, passages, node="grade")
+        readings: list[Reading] = []
+        if reads(self._evaluator, settings):
+            readings, events, usage = read_passages(
+                self._evaluator, question, passages, node="grade"
+            )
+            scores = [one["score"] for one in readings] or [LOWEST] * len(passages)
+        else:
+            scores, events, usage = score_passages(
+                self._evaluator, question, passages, node="grade"
+            )
         own = self._evaluator.thresholds
         upper, lower = limits(own["upper"], own["lower"], settings)
         judged = decide(scores, upper, lower)
         action = replaced(judged, settings)
         return GradeUpdate(
             scores=scores,
+            readings=readings,
             thresholds=Thresholds(upper=upper, lower=lower),
             action=action,
             events=events + _replacement(judged, action),
             usage=usage,
         )
-
-
-def _passage(document: Document, settings: Settings) -> Passage:
-    title = "" if settings.titles == "none" else title_of(document)
-    return Passage(title, document.page_content)
 
 
 def _replacement(judged: Action, action: Action) -> list[Event]:

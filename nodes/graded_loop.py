@@ -2,7 +2,7 @@
 
 from crag.parts import ReflectionBackend
 from crag.reflection.driver import ReflectionNode, ReflectionOutcome, Steps, asked_of, passage_of
-from crag.reflection.graded_loop import Grade, graded_loop
+from crag.reflection.graded_loop import GradeLevel, graded_loop
 from crag.settings import Settings
 from crag.state import State
 
@@ -21,5 +21,5 @@ class GradedLoop(ReflectionNode):
         """Return the loop over the passages."""
         passages = state.get("passages") or []
         asked = asked_of(state, settings)._replace(passages=tuple(map(passage_of, passages)))
-        grades: list[Grade] = [passage.get("grade") or "medium" for passage in passages]
+        grades: list[GradeLevel] = [passage.get("grade") or "medium" for passage in passages]
         return graded_loop(asked, grades, settings, own_knowledge=settings.allow_own_knowledge)

@@ -5,6 +5,7 @@ from typing_extensions import TypedDict
 
 from crag.correction.question import read_question
 from crag.events import Event
+from crag.reading import Reading
 from crag.settings import Settings
 from crag.state import (
     Citation,
@@ -28,6 +29,7 @@ class OpeningUpdate(TypedDict):
     follow_up: FollowUp | None
     documents: list[Document]
     scores: list[float]
+    readings: list[Reading]
     query: str
     confirms: bool
     refused: bool
@@ -52,6 +54,7 @@ def opening(question: str, settings: Settings) -> OpeningUpdate:
         follow_up=None,
         documents=[],
         scores=[],
+        readings=[],
         query="",
         confirms=False,
         refused=False,

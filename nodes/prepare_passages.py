@@ -9,9 +9,9 @@ from typing_extensions import TypedDict
 from crag.correction.provenance import offered_document, title_of
 from crag.correction.strips import recompose
 from crag.settings import Settings
-from crag.state import OfferedPassage, State, Strip, Thresholds
+from crag.state import Action, OfferedPassage, State, Strip, Thresholds, known_action
 
-Label = Literal["correct", "incorrect", "ambiguous", "web"]
+KnowledgeLabel = Literal[Action, "web"]
 
 
 class PreparePassagesUpdate(TypedDict):
@@ -61,21 +61,25 @@ def _knowledge(state: State, settings: Settings) -> list[OfferedPassage]:
     internal = recompose(state.get("internal", []), settings)
     external = recompose(state.get("external", []), settings)
     both = [*internal, *external]
-    offers: list[tuple[Label, list[Strip]]] = [("correct", internal), ("incorrect", external)]
+    offers: list[tuple[KnowledgeLabel, list[Strip]]] = [
+        ("correct", internal),
+        ("incorrect", external),
+    ]
     match settings.self_crag_knowledge:
         case "routed":
-            kind: dict[str, Label] = {name: name for name, _ in offers}
-            offers = [(kind.get(state["action"], "ambiguous"), both)]
+            offers = [(known_action(state["action"]), both)]
         case "assembled":
             offers.append(("ambiguous", both))
         case "distributed":
-            pieces: list[tuple[Label, list[Strip]]] = [("web", [strip]) for strip in external]
+            pieces: list[tuple[KnowledgeLabel, list[Strip]]] = [
+                ("web", [strip]) for strip in external
+            ]
             offers = [offers[0], *pieces, ("ambiguous", both)]
     return [_passage(label, strips, state, settings) for label, strips in offers if strips]
 
 
 def _passage(
-    label: Label, strips: Sequence[Strip], state: State, settings: Settings
+    label: KnowledgeLabel, strips: Sequence[Strip], state: State, settings: Settings
 ) -> OfferedPassage:
     """Join strips as the paper's knowledge files do, or each on a line of its own."""
     documents = state["documents"]

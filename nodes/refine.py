@@ -2,6 +2,7 @@
 
 from typing_extensions import TypedDict
 
+from crag.correction.evidence import strips_in_context
 from crag.correction.provenance import kept_whole, source_of, title_of, unscored
 from crag.correction.scoring import filter_strips, with_title
 from crag.correction.strips import decompose
@@ -20,10 +21,11 @@ class InternalUpdate(TypedDict):
 
 
 class Refine:
-    """Decompose all documents, score their strips in one evaluator call, keep the best.
+    """Decompose all documents, score their strips, keep the best.
 
     CRAG, Sec. 4.4 and Algorithm 1: all of the documents are refined, not only the relevant ones,
-    and strips are scored against the original question.
+    and strips are scored against the original question: in one evaluator call, or without any by
+    the readings of the documents.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
@@ -34,6 +36,10 @@ class Refine:
         if not settings.refine:
             whole = kept_whole(state["documents"], "refinement is off")
             return InternalUpdate(internal=whole, events=[], usage=Usage())
+        readings = state.get("readings", [])
+        if settings.strip_scores == "in_context" and len(readings) == len(state["documents"]) > 0:
+            in_context = strips_in_context(state["documents"], readings, settings)
+            return InternalUpdate(internal=in_context, events=[], usage=Usage())
         question, strips = settings.profile.bare_question(state), _strips(state, settings)
         strips, events, usage = filter_strips(
             self._evaluator, question, strips, settings, node="refine"

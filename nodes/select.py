@@ -2,10 +2,12 @@
 
 from typing_extensions import TypedDict
 
-from crag.correction.scoring import filter_strips, with_title
+from crag.correction.evidence import kept_best, paragraph_in_context, read_passages, reads
+from crag.correction.scoring import LOWEST, Filtered, filter_strips, with_title
 from crag.correction.shortlist import shortlist
+from crag.correction.strips import STRIPS_KEPT
 from crag.events import Event, event
-from crag.parts import Evaluator
+from crag.parts import Evaluator, Passage
 from crag.settings import Settings
 from crag.state import State, Strip, Usage
 
@@ -41,13 +43,22 @@ class Select:
         pages = [strip["source"]["id"] for strip in strips]
         question = settings.profile.bare_question(state)
         chosen = shortlist(question, texts, settings.max_paragraphs, pages)
-        judged, events, usage = filter_strips(
-            self._evaluator, question, [strips[i] for i in chosen], settings, node="select"
-        )
+        judged, events, usage = self._judged(question, [strips[i] for i in chosen], settings)
         found = dict(zip(chosen, judged, strict=True))
         external = [found.get(place, _unjudged(strip)) for place, strip in enumerate(strips)]
         events += _skipped(len(strips) - len(chosen), settings)
         return ExternalUpdate(external=external, events=events, usage=usage)
+
+    def _judged(self, question: str, strips: list[Strip], settings: Settings) -> Filtered:
+        if not reads(self._evaluator, settings):
+            return filter_strips(self._evaluator, question, strips, settings, node="select")
+        passages = [Passage(strip["source"]["title"], strip["text"]) for strip in strips]
+        readings, events, usage = read_passages(self._evaluator, question, passages, node="select")
+        if readings:
+            strips = list(map(paragraph_in_context, strips, readings))
+        else:
+            strips = [{**strip, "score": LOWEST} for strip in strips]
+        return Filtered(kept_best(strips, settings.strips_kept or STRIPS_KEPT), events, usage)
 
 
 def _unjudged(strip: Strip) -> Strip:

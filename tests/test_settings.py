@@ -55,7 +55,8 @@ def test_every_preset_is_valid_and_the_default_leaves_thresholds_to_the_evaluato
         assert Settings(task=task).task == task
     assert Settings().upper is None
     assert Settings().strip_threshold == -0.5
-    assert Settings().strips_kept == 5
+    assert Settings().strips_kept is None
+    assert all(Settings(task=task).strip_scores == "alone" for task in TASKS if task != "default")
 
 
 def test_settings_are_frozen() -> None:

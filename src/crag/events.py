@@ -35,6 +35,7 @@ EventKind = Literal[
     "reflection_limited",
     "constraints_waived",
     "unsupported_answer",
+    "weak_quotation",
     "abstained",
 ]
 

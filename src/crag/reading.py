@@ -57,6 +57,30 @@ def evidence_in(reading: Reading, start: int, end: int, *, best: float = 1.0) ->
     return total / PERCENT / wanted
 
 
+def sliced(reading: Reading, start: int, end: int, score: float) -> Reading:
+    """Return the reading of the characters from `start` to `end` alone, with a `score` of its own.
+
+    Offsets are those within the slice; a span that does not lie in it is left out.
+    """
+    ends = [*reading["starts"][1:], end]
+    inside = [
+        (max(low - start, 0), share)
+        for low, high, share in zip(reading["starts"], ends, reading["evidence"], strict=True)
+        if high > start and low < end
+    ]
+    span = reading["span"]
+    if span is not None and start <= span["start"] and span["end"] <= end:
+        span = Span(start=span["start"] - start, end=span["end"] - start, score=span["score"])
+    else:
+        span = None
+    return Reading(
+        score=score,
+        starts=[low for low, _ in inside],
+        evidence=[share for _, share in inside],
+        span=span,
+    )
+
+
 def compressed(ends: Sequence[int], probabilities: Sequence[float]) -> tuple[list[int], list[int]]:
     """Return `starts` and `evidence` of a reading for pieces that end at `ends`, the first at 0.
 

@@ -5,7 +5,7 @@ This model is the graphs' `context_schema`: Studio shows it as a form, the serve
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, cast, get_args
 
 from pydantic import (
     BaseModel,
@@ -28,6 +28,7 @@ FindBy = Literal["both", "meaning", "words"]
 FILTERS = ("folder", "kind", "since", "until")
 """Settings that say which chunks of the index are searched."""
 Decomposition = Literal["sentences", "selection", "excerption", "fixed_num"]
+_UNSET = {"", "none", "null"}
 _PRESETS = {name: dict(profile.settings) for name, profile in TASKS.items()}
 
 
@@ -65,7 +66,7 @@ class Correction(BaseModel):
     lower: float | None = Field(default=None, ge=-100, le=100)
     """Lower threshold: when every document scores below it the action is Incorrect. Empty: the
     evaluator's own."""
-    without: Literal["nothing", "correct", "incorrect", "ambiguous"] = "nothing"
+    without: Literal["nothing", Action] = "nothing"
     """Ablation: remove one action. Questions of a removed Correct or Incorrect get Ambiguous
     knowledge; without Ambiguous a single threshold decides."""
     single_threshold: float | None = Field(default=None, ge=-100, le=100)
@@ -78,10 +79,15 @@ class Correction(BaseModel):
     decomposition: Decomposition = "sentences"
     """How documents are cut into strips: units of up to three sentences, or one of the official
     modes: whole passages (selection), excerption, windows of 50 words (fixed_num)."""
+    strip_scores: Literal["in_context", "alone"] = "in_context"
+    """How strips are scored: by the evaluator's reading of their whole document, if it reads; or
+    each alone, as in the paper. An evaluator that does not read scores them alone."""
     strip_threshold: float | None = Field(default=-0.5, ge=-100, le=100)
-    """Strips scoring below this are dropped. Empty: no threshold, as in the official code."""
-    strips_kept: int = Field(default=5, ge=1, le=1000)
-    """The most strips kept from the documents, and the most kept from the web."""
+    """Strips that are scored alone and below this are dropped. Empty: no threshold, as in the
+    official code."""
+    strips_kept: int | None = Field(default=None, ge=1, le=1000)
+    """The most strips kept from the documents, and the most kept from the web. Empty: 5 (the
+    paper's), or 11 from documents if strips are scored in context."""
     strip_order: Literal["original", "score"] = "original"
     """Order of the kept strips: as in the documents (paper), or best first (official code)."""
     titles: Literal["every_strip", "passage", "none"] = "every_strip"
@@ -202,3 +208,21 @@ def settings_from(values: Mapping[str, object]) -> Settings:
             allowed = first["msg"].removeprefix("Value error, ")
         value = values.get(field, first["input"]) if field else dict(values)
         raise SettingsError(field or "upper, lower", value, allowed) from None
+
+
+def settings_from_text(values: Mapping[str, object]) -> Settings:
+    """Validate values from a command line or a file; "none" unsets an optional setting.
+
+    For a setting that has a choice of that name, "none" and None are that choice.
+
+    Raises:
+        SettingsError: as `settings_from`.
+    """
+    return settings_from({name: _unset(name, value) for name, value in values.items()})
+
+
+def _unset(name: str, value: object) -> object:
+    if value is not None and str(value).strip().lower() not in _UNSET:
+        return value
+    field = Settings.model_fields.get(name)
+    return "none" if field is not None and "none" in get_args(field.annotation) else None

@@ -43,6 +43,7 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     "Refinement": {
         "refine": Shown("Refine the documents", "refine"),
         "decomposition": Shown("How documents are cut", "refine"),
+        "strip_scores": Shown("How strips are scored", "grade refine web"),
         "strip_threshold": Shown("Strip threshold", "refine web"),
         "strips_kept": Shown("Strips to keep", "refine web"),
         "strip_order": Shown("Order of kept strips", "generate prepare_passages"),

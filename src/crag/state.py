@@ -5,7 +5,7 @@ client, Studio and a notebook all show the same thing.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar, cast, get_args
 
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
@@ -15,9 +15,13 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from crag.events import Event
+from crag.reading import Reading
 from crag.tasks import Posed
 
-Action = Literal["correct", "incorrect", "ambiguous"]
+Action = Literal["correct", "ambiguous", "incorrect"]
+"""What a set of documents is judged to be (CRAG, Sec. 4.3), best first. Whatever depends on the
+action is an exhaustive `match` or a `ByAction`, so mypy reports every place that lacks a member."""
+ACTIONS: tuple[Action, ...] = get_args(Action)
 RetrievalAction = Literal["retrieve", "continue", "no_retrieve"]
 """Before a segment: retrieve passages, keep using the last one, or go on without any."""
 Ending = Literal["retrieve", "no_retrieve", "continue", "end", "length"]
@@ -76,6 +80,8 @@ class Source(TypedDict):
     """A path or URL; empty when the retriever gave none."""
     position: str
     """The place within the source, such as ``line 41`` or ``page 3``; may be empty."""
+    lines: NotRequired[str]
+    """The line of the source for each line of the text: see `crag.text.places`."""
 
 
 class Strip(TypedDict):
@@ -88,6 +94,20 @@ class Strip(TypedDict):
     kept: bool
     reason: str
     """Why it was kept or dropped."""
+    reading: NotRequired[Reading]
+    """What the evaluator read in it, if it read the whole document; its score is what the document
+    and its rank say of all strips in it."""
+
+
+class Quote(TypedDict):
+    """A part of a strip that the answer quotes, as offsets into the strip's text."""
+
+    start: int
+    end: int
+    position: str
+    """Its place within the source, as in `Source`."""
+    span: tuple[int, int] | None
+    """Where in the strip the answer itself stands, if that is within the quotation."""
 
 
 class Citation(TypedDict):
@@ -96,6 +116,8 @@ class Citation(TypedDict):
     number: int
     text: str
     source: Source
+    quotes: NotRequired[list[Quote]]
+    """What the answer quotes of it, in order."""
 
 
 class Thresholds(TypedDict):
@@ -233,7 +255,7 @@ class SearchRecord(TypedDict):
 class OfferedPassage(PassageRecord):
     """A passage for reflection: a document, or knowledge that CRAG prepared from several."""
 
-    label: Literal["document", "correct", "incorrect", "ambiguous", "web"]
+    label: Literal["document", Action, "web"]
     """`document`, or the kind of knowledge: from documents, from the web, from both, or one piece
     from the web."""
     grade: Literal["", "high", "medium", "low"]
@@ -283,6 +305,17 @@ class FollowUp(TypedDict):
     """The question as it was asked."""
 
 
+Value = TypeVar("Value")
+
+
+class ByAction(TypedDict, Generic[Value]):
+    """A value for each action."""
+
+    correct: Value
+    ambiguous: Value
+    incorrect: Value
+
+
 class FreshEvents(list[Event]):
     """Events of a new question; they replace the ones of the last question."""
 
@@ -299,6 +332,28 @@ class FreshUsage(dict[str, int]):
 def extend_events(recorded: list[Event], new: list[Event]) -> list[Event]:
     """Append `new` events, or replace the old ones if they are `FreshEvents`."""
     return list(new) if isinstance(new, FreshEvents) else [*recorded, *new]
+
+
+def known_action(value: object) -> Action:
+    """Return `value` if it is an action.
+
+    Raises:
+        InvalidUpdateError: it is not; users who edit the state, as in Studio, can write anything.
+    """
+    for action in ACTIONS:
+        if value == action:
+            return action
+    message = f"action cannot be {value!r}: allowed are {', '.join(ACTIONS)}"
+    raise InvalidUpdateError(message)
+
+
+def replace_action(_: Action | None, new: object) -> Action | None:
+    """Replace the action by `new`, an action or None.
+
+    Raises:
+        InvalidUpdateError: `new` is neither.
+    """
+    return None if new is None else known_action(new)
 
 
 def replace_documents(
@@ -351,8 +406,10 @@ class State(OpenState, total=False):
     """At most k documents, best first."""
     scores: list[float]
     """The evaluator's score of each document, in the order of `documents`."""
+    readings: list[Reading]
+    """What the evaluator read in each document; empty if it only scores."""
     thresholds: Thresholds
-    action: Action
+    action: Annotated[Action | None, replace_action]
     """None, like `thresholds`, if nothing was graded."""
     query: str
     """The query for the web search."""

@@ -133,6 +133,7 @@ def _name(question: str) -> str:
 _PAPER = {
     "max_answer_tokens": 100,
     "allow_own_knowledge": True,
+    "strip_scores": "alone",
     "knowledge_title": "first_document",
 }
 _LABEL = {"max_segment_tokens": 50}
@@ -173,7 +174,7 @@ TASKS: Mapping[str, TaskProfile] = MappingProxyType(
             answer="long",
         ),
         "asqa": TaskProfile(
-            settings={"k": 5, **_LONG},
+            settings={"k": 5, "strip_scores": "alone", **_LONG},
             cites=True,
             answer="long",
             instruction=(

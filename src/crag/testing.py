@@ -14,7 +14,9 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field
 
-from crag.parts import Hit, Page, Quotation, ReadingLimits
+from crag.correction.scoring import with_title
+from crag.parts import Hit, Page, Passage, Quotation, ReadingLimits
+from crag.reading import Reading, Span, compressed
 from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
 from crag.state import Strip, Thresholds
 
@@ -23,6 +25,7 @@ __all__ = [
     "FakeEvaluator",
     "FakeQuoter",
     "FakeReader",
+    "FakeReadingEvaluator",
     "FakeReflection",
     "FakeRetriever",
     "FakeSearcher",
@@ -87,6 +90,53 @@ class FakeEvaluator:
             found = (score for part, score in self._score.items() if part in text)
             return next(found, self._otherwise)
         return self._score
+
+
+class FakeReadingEvaluator(FakeEvaluator):
+    """Score as `FakeEvaluator` does, and mark as evidence what stands in `evidence`.
+
+    The phrases are likely evidence (0.95), every other character is not (0.02). The first of them
+    that a passage holds is its answer span.
+    """
+
+    def __init__(
+        self,
+        score: float | Mapping[str, float] | Callable[[str, str], float] = 0.9,
+        *evidence: str,
+        quote_threshold: float = 0.5,
+        **options: Any,
+    ) -> None:
+        super().__init__(score, **options)
+        self._evidence = evidence
+        self._quote_threshold = quote_threshold
+        self.read_passages: list[list[Passage]] = []
+        """The passages of each call of `read`."""
+
+    @property
+    def quote_threshold(self) -> float:
+        """Return the given threshold."""
+        return self._quote_threshold
+
+    def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
+        """Return one reading for each passage, in order, or raise the given error."""
+        self.read_passages.append(list(passages))
+        titled = [with_title(passage.title, passage.text) for passage in passages]
+        scores = self.score(question, titled)
+        return [self._reading(*pair) for pair in zip(scores, passages, strict=True)]
+
+    def _reading(self, score: float, passage: Passage) -> Reading:
+        text = passage.text
+        if not text:
+            return Reading(score=-1.0, starts=[], evidence=[], span=None)
+        found = [(text.find(phrase), len(phrase)) for phrase in self._evidence if phrase in text]
+        inside = [any(at <= place < at + size for at, size in found) for place in range(len(text))]
+        starts, evidence = compressed(
+            range(1, len(text) + 1), [0.95 if one else 0.02 for one in inside]
+        )
+        span = None
+        if found:
+            span = Span(start=found[0][0], end=sum(found[0]), score=0.9)
+        return Reading(score=score, starts=starts, evidence=evidence, span=span)
 
 
 class FakeSearcher:

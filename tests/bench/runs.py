@@ -1,10 +1,10 @@
-"""What the tests of benchmarks share: a small file of questions, materials, and an experiment."""
+"""What the tests of benchmarks share: a small file of questions, resources, and an experiment."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from crag.bench.answering import Answerer, Materials
+from crag.bench.answering import Answerer, Resources
 from crag.bench.budget import Budget, Meter
 from crag.bench.cache import Cache, CachedReplies
 from crag.bench.current_example import ExampleRetriever
@@ -47,10 +47,10 @@ def examples(folder: Path, names: list[str] | None = None) -> list[Example]:
     return load_examples(questions(folder, names), "popqa").examples
 
 
-def materials(
+def resources(
     url: str | None, *, cache: Cache | None = None, budget: Budget | None = None, **replaced: Any
-) -> Materials:
-    """Return materials with a chat model at `url`, and fakes for all else."""
+) -> Resources:
+    """Return resources with a chat model at `url`, and fakes for all else."""
     meter = Meter(budget)
     model = None
     if url is not None:
@@ -65,12 +65,12 @@ def materials(
         "reflection": PromptedReflection(model) if model else None,
     }
     name = "m" if model else "quotation"
-    return Materials(parts=Parts(**parts | replaced), model=name, evaluator="fake", meter=meter)
+    return Resources(parts=Parts(**parts | replaced), model=name, evaluator="fake", meter=meter)
 
 
 def answerer(url: str | None, **options: Any) -> Answerer:
-    """Return what answers with those materials."""
-    return Answerer(materials(url, **options))
+    """Return what answers with those resources."""
+    return Answerer(resources(url, **options))
 
 
 def variant(method: str, **settings: Any) -> Variant:

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from jinja2 import Template
 
-from crag.bench.experiments import read_experiment, settings_of
+from crag.bench.experiments import read_experiment
 from crag.bench.summary import metrics_of
 from crag.errors import DataError, SettingsError
 from crag.reflection.prompt_format import base_prompt
+from crag.settings import settings_from_text
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "benchmarks" / "experiments").glob("*.toml"))
@@ -70,8 +71,8 @@ def test_the_papers_numbers_stand_where_they_belong(
 def test_changes_take_the_place_of_settings(tmp_path: Path) -> None:
     text = SMALL + 'settings = { k = 3, upper = "none" }\n'
     (variant,) = read_experiment(written(tmp_path, text), {"k": "7"}).variants
-    assert settings_of(variant.settings).k == 7
-    assert settings_of(variant.settings).upper is None
+    assert settings_from_text(variant.settings).k == 7
+    assert settings_from_text(variant.settings).upper is None
 
 
 def test_a_sweep_runs_each_variant_with_each_setting(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_a_sweep_runs_each_variant_with_each_setting(tmp_path: Path) -> None:
 
 
 def test_none_is_open_only_where_it_is_no_choice() -> None:
-    settings = settings_of({"titles": "none", "strip_threshold": "none", "upper": None})
+    settings = settings_from_text({"titles": "none", "strip_threshold": "none", "upper": None})
     assert (settings.titles, settings.strip_threshold, settings.upper) == ("none", None, None)
 
 

@@ -17,7 +17,7 @@ from crag.errors import SearchError
 from crag.evaluators.chat import ChatEvaluator
 from crag.testing import FakeEvaluator, FakeSearcher
 from tests.bench.chat_server import ChatServer, chatting
-from tests.bench.runs import answerer, examples, materials, variant
+from tests.bench.runs import answerer, examples, resources, variant
 
 PUBLISHED = {"internal": "It is red inside.", "external": "It is red outside."}
 
@@ -99,7 +99,7 @@ def test_published_knowledge_is_that_of_the_action(
 def test_calls_of_an_evaluator_that_asks_the_model_are_counted_too(
     tmp_path: Path, server: ChatServer
 ) -> None:
-    made = materials(server.url)
+    made = resources(server.url)
     model = made.parts.model
     assert model is not None
     parts = replace(made.parts, evaluator=ChatEvaluator(model))

@@ -11,11 +11,11 @@ import pytest
 
 from crag.bench.answering import Answerer
 from crag.bench.budget import Budget
-from crag.bench.ray_workers import RayWorkers
+from crag.bench.ray_workers import RayWorkers, _cluster, _ray
 from crag.bench.report import outcomes, results
-from crag.bench.resources import Equipment, gather
+from crag.bench.resources import RunConfig, load_resources
 from crag.bench.rows import Row, RowFile
-from crag.bench.runner import Answers, Ended, left, locally, run
+from crag.bench.runner import Answers, RunResult, in_process, remaining_units, run
 from crag.bench.summary import summarise
 from crag.bench.units import plan
 from crag.runtime.environment import Environment
@@ -27,25 +27,49 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray leaves sockets to the collector.
 ]
 COMPARED = experiment(variant("rag"), variant("crag"), variant("binary_llm"))
-NAMES = ["barn", "gate", "boat", "kite", "lamp", "rope", "sail", "mast"]
+NAMES = ["barn", "gate", "boat", "kite"]
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+def environment(chat: ChatServer) -> dict[str, str]:
+    """Return what this process and the workers read; these inherit it when the cluster starts."""
+    return {
+        "OPENAI_BASE_URL": chat.url,
+        "CRAG_MODEL": "m",
+        "OPENAI_API_KEY": "none",
+        "CRAG_EVALUATOR": "chat-direct",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+
+
+@pytest.fixture(scope="module")
+def chat() -> Iterator[ChatServer]:
     with chatting() as running:
-        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
-        monkeypatch.setenv("CRAG_MODEL", "m")
-        monkeypatch.setenv("OPENAI_API_KEY", "none")
-        monkeypatch.setenv("CRAG_EVALUATOR", "chat-direct")
-        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
         yield running
 
 
-def ran(folder: Path, name: str, equipment: Equipment, answers: Answers | None = None) -> Ended:
-    by = Answerer(gather(Environment(), equipment))
+@pytest.fixture
+def server(chat: ChatServer, monkeypatch: pytest.MonkeyPatch) -> ChatServer:
+    chat.seconds = 0
+    for name, value in environment(chat).items():
+        monkeypatch.setenv(name, value)
+    return chat
+
+
+@pytest.fixture(scope="module")
+def cluster(chat: ChatServer) -> Iterator[None]:
+    """One cluster for the tests after the first, which starts one of its own."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in environment(chat).items():
+            patched.setenv(name, value)
+        with _cluster(_ray(), 2):
+            yield
+
+
+def ran(folder: Path, name: str, config: RunConfig, answers: Answers | None = None) -> RunResult:
+    by = Answerer(load_resources(Environment(), config))
     with RowFile(folder / name) as rows:
-        todo = left(plan(COMPARED, examples(folder, NAMES)), rows, by)
-        return asyncio.run(run(todo, rows, answers or locally(by)))
+        todo = remaining_units(plan(COMPARED, examples(folder, NAMES)), rows, by)
+        return asyncio.run(run(todo, rows, answers or in_process(by)))
 
 
 def table(folder: Path, name: str) -> tuple[str, set[str]]:
@@ -60,10 +84,10 @@ def same_but_for_time(row: Row) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("server")
 def test_the_table_is_that_of_a_local_run(tmp_path: Path) -> None:
-    equipment = Equipment()
-    local = ran(tmp_path, "local.jsonl", equipment)
+    config = RunConfig()
+    local = ran(tmp_path, "local.jsonl", config)
     told: list[int] = []
-    ray = ran(tmp_path, "ray.jsonl", equipment, RayWorkers(equipment, 2, told=told.append))
+    ray = ran(tmp_path, "ray.jsonl", config, RayWorkers(config, 2, on_process=told.append))
     assert ray == local
     assert ray.answered == 3 * len(NAMES)
     assert table(tmp_path, "ray.jsonl") == table(tmp_path, "local.jsonl")
@@ -73,36 +97,37 @@ def test_the_table_is_that_of_a_local_run(tmp_path: Path) -> None:
             assert same_but_for_time(row) == same_but_for_time(other.rows[key])
 
 
+@pytest.mark.usefixtures("cluster")
 def test_a_killed_worker_loses_no_row(tmp_path: Path, server: ChatServer) -> None:
-    equipment = Equipment(cache=tmp_path / "cache.sqlite")
-    ran(tmp_path, "local.jsonl", equipment)
+    config = RunConfig(cache=tmp_path / "cache.sqlite")
+    ran(tmp_path, "local.jsonl", config)
     server.seconds = 0.05
-    fresh = Equipment(cache=tmp_path / "other.sqlite")
+    fresh = RunConfig(cache=tmp_path / "other.sqlite")
     killed: list[int] = []
-    workers = RayWorkers(fresh, 2, told=_kill_once(killed))
+    workers = RayWorkers(fresh, 2, on_process=_kill_once(killed))
     ended = ran(tmp_path, "ray.jsonl", fresh, workers)
     assert len(killed) == 1
     assert (ended.answered, ended.failed, ended.stopped) == (3 * len(NAMES), 0, "")
     assert table(tmp_path, "ray.jsonl") == table(tmp_path, "local.jsonl")
 
 
-@pytest.mark.usefixtures("server")
+@pytest.mark.usefixtures("server", "cluster")
 def test_a_budget_ends_it_after_the_rows_under_way(tmp_path: Path) -> None:
-    equipment = Equipment(budget=Budget(calls=3))
-    ended = ran(tmp_path, "ray.jsonl", equipment, RayWorkers(equipment, 1))
+    config = RunConfig(budget=Budget(calls=3))
+    ended = ran(tmp_path, "ray.jsonl", config, RayWorkers(config, 1))
     assert ended.stopped == "max-calls is 3"
     assert 1 <= ended.answered <= 6
-    rest = Equipment()
+    rest = RunConfig()
     assert ran(tmp_path, "ray.jsonl", rest).resumed == ended.answered
     assert len(table(tmp_path, "ray.jsonl")[1]) == 3 * len(NAMES)
 
 
 def _kill_once(killed: list[int]) -> Callable[[int], None]:
-    heard: list[int] = []
+    on_row: list[int] = []
 
     def told(process: int) -> None:
-        heard.append(process)
-        if len(heard) == 4 and not killed:
+        on_row.append(process)
+        if len(on_row) == 4 and not killed:
             killed.append(process)
             os.kill(process, signal.SIGKILL)
 

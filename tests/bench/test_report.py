@@ -10,7 +10,7 @@ from crag.bench.experiments import Experiment
 from crag.bench.pictures import draw
 from crag.bench.report import Setup, render, results, shown, table
 from crag.bench.rows import Row
-from crag.bench.runner import Ended
+from crag.bench.runner import RunResult
 from crag.bench.summary import Line, summarise
 from crag.bench.units import ACCURACY
 from tests.bench.runs import examples, experiment, variant
@@ -124,7 +124,7 @@ def test_the_whole_report(tmp_path: Path) -> None:
         data="questions.jsonl", examples=4, date="2026-11-21", parts={"answers": "m", "web": ""},
         refused=[Refused("questions.jsonl, line 5", "no question")], notes=["1 question twice"],
     )  # fmt: skip
-    ended = Ended(
+    ended = RunResult(
         units=12, resumed=3, answered=5, failed=1, stopped="max-calls is 9",
         not_run={"self-rag": "it needs a chat model"},
     )  # fmt: skip

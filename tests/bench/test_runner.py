@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,7 +19,7 @@ from crag.bench.cache import Cache, CachedEvaluator, CachedSearcher
 from crag.bench.program import fingerprint
 from crag.bench.report import outcomes, results
 from crag.bench.rows import RowFile
-from crag.bench.runner import Ended, left, locally, run
+from crag.bench.runner import RunResult, in_process, remaining_units, run
 from crag.bench.summary import summarise
 from crag.bench.units import plan
 from crag.correction.scoring import scores_of
@@ -30,6 +28,7 @@ from crag.parts import Passage
 from crag.testing import FakeEvaluator, FakeSearcher
 from tests.bench.chat_server import ChatServer, chatting
 from tests.bench.runs import HITS, answerer, examples, experiment, questions, variant
+from tests.commands import CRAG, crag, variables
 
 ROOT = Path(__file__).parents[2]
 COMPARED = experiment(variant("rag"), variant("crag"), variant("binary_llm"))
@@ -41,10 +40,10 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
-def ran(folder: Path, by: Answerer, *, again: bool = False, concurrency: int = 3) -> Ended:
+def ran(folder: Path, by: Answerer, *, again: bool = False, concurrency: int = 3) -> RunResult:
     with RowFile(folder / "rows.jsonl") as rows:
-        todo = left(plan(COMPARED, examples(folder)), rows, by, again=again)
-        return asyncio.run(run(todo, rows, locally(by, concurrency)))
+        todo = remaining_units(plan(COMPARED, examples(folder)), rows, by, again=again)
+        return asyncio.run(run(todo, rows, in_process(by, concurrency)))
 
 
 def table(folder: Path) -> str:
@@ -80,7 +79,7 @@ def test_lost_rows_are_written_again_from_the_cache(tmp_path: Path, server: Chat
     cache.close()
     assert (ended.resumed, ended.answered) == (5, 7)
     assert len(server.prompts) == asked
-    assert by.materials.meter.calls == 0
+    assert by.resources.meter.calls == 0
     assert table(tmp_path) == first
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert all(row["cached"]["llm_calls"] == row["usage"]["llm_calls"] for row in rows[5:])
@@ -228,61 +227,46 @@ method = "binary_llm"
 """
 
 
-def command(folder: Path, output: Path) -> list[str]:
+def command(folder: Path, output: Path) -> list[str | Path]:
     (folder / "kill.toml").write_text(EXPERIMENT, encoding="utf-8")
-    crag = str(Path(sys.executable).with_name("crag"))
     return [
-        crag, "bench", str(folder / "kill.toml"), "--data", str(questions(folder)),
-        "--output", str(output), "--concurrency", "2", "--json",
+        "bench", folder / "kill.toml", "--data", questions(folder), "--output", output,
+        "--concurrency", "2", "--json",
     ]  # fmt: skip
 
 
-def environment(server: ChatServer) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CRAG_")}
-    return kept | {
-        "OPENAI_BASE_URL": server.url,
-        "CRAG_MODEL": "m",
-        "OPENAI_API_KEY": "none",
-        "CRAG_EVALUATOR": "chat-direct",
-    }
-
-
 def test_kill_and_resume_gives_the_same_table(tmp_path: Path, server: ChatServer) -> None:
-    whole = json.loads(
-        subprocess.run(
-            command(tmp_path, tmp_path / "whole"), env=environment(server), capture_output=True,
-            check=True,
-        ).stdout
-    )  # fmt: skip
+    environment = {"OPENAI_BASE_URL": server.url, "CRAG_MODEL": "m", "OPENAI_API_KEY": "none"}
+    environment["CRAG_EVALUATOR"] = "chat-direct"
+    done = crag(*command(tmp_path, tmp_path / "whole"), environment=environment)
+    whole = json.loads(done.stdout)
     needed = len(server.prompts)
     server.prompts.clear()
     server.seconds = 0.1
     killed = tmp_path / "killed"
     with subprocess.Popen(
-        command(tmp_path, killed), env=environment(server), stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        [CRAG, *command(tmp_path, killed)], env=variables(environment),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
-        rows, waited = killed / "rows.jsonl", time.monotonic() + 60
+        rows, waited = killed / "rows.jsonl", time.monotonic() + 300
         while not (rows.exists() and rows.read_bytes().count(b"\n") >= 3):
+            assert process.poll() is None
             assert time.monotonic() < waited
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
     assert rows.read_bytes().count(b"\n") < 12
     server.seconds = 0.0
-    resumed = json.loads(
-        subprocess.run(
-            command(tmp_path, killed), env=environment(server), capture_output=True, check=True
-        ).stdout
-    )
+    done = crag(*command(tmp_path, killed), environment=environment)
+    resumed = json.loads(done.stdout)
     assert resumed["rows"]["resumed"] >= 3
     assert resumed["rows"]["resumed"] + resumed["rows"]["written"] == 12
     assert resumed["variants"] == whole["variants"]
-    assert len(server.prompts) <= needed + 2  # Those under way at the kill were not heard.
+    assert len(server.prompts) <= needed + 2  # Those under way at the kill were not on_row.
 
 
 def test_rows_of_another_program_are_not_mixed_in(tmp_path: Path, server: ChatServer) -> None:
     ran(tmp_path, answerer(server.url))
-    changed = Answerer(replace(answerer(server.url).materials, program="changed"))
+    changed = Answerer(replace(answerer(server.url).resources, program="changed"))
     ended = ran(tmp_path, changed)
     assert (ended.resumed, ended.answered) == (0, 12)
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 24

@@ -204,7 +204,8 @@ def test_options_that_filter_documents(index: str, tmp_path: Path) -> None:
 
 
 def test_none_is_a_value_where_a_setting_has_it() -> None:
-    from crag.cli.choose import settings
+    from crag.cli.terminal import assigned
+    from crag.settings import settings_from_text
 
-    assert settings(["titles=none", "upper=none"]).titles == "none"
-    assert settings(["upper=none"]).upper is None
+    settings = settings_from_text(assigned(["titles=none", "upper=none"]))
+    assert (settings.titles, settings.upper) == ("none", None)

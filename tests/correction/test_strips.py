@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.correction.strips import choose, decompose, recompose
-from crag.settings import Settings
+from crag.correction.strips import choose, decompose, located, recompose
+from crag.settings import Decomposition, Settings
 from crag.state import Source, Strip
 from crag.text.sentences import sentences_of
 
@@ -93,9 +93,19 @@ def test_white_space_has_no_strips(mode: str) -> None:
     assert decompose(" \n\t ", mode) == []  # type: ignore[arg-type]
 
 
+@given(st.text(), st.sampled_from(["sentences", "selection", "fixed_num"]))
+def test_strips_can_be_located_in_their_text(text: str, mode: Decomposition) -> None:
+    strips = decompose(text, mode)
+    places = located(text, strips)
+    assert len(places) == len(strips)
+    for strip, (start, end) in zip(strips, places, strict=True):
+        assert "".join(text[start:end].split()) == "".join(strip.split())
+        assert text[start:end] == text[start:end].strip()
+
+
 @given(st.lists(st.floats(-1, 1), max_size=40), st.integers(1, 10))
 def test_filter_keeps_the_best_that_pass(scores: list[float], limit: int) -> None:
-    verdicts = choose(scores, Settings(strips_kept=limit))
+    verdicts = choose(scores, limit, -0.5)
     kept = [score for score, (keep, _) in zip(scores, verdicts, strict=True) if keep]
     dropped = [score for score, (keep, _) in zip(scores, verdicts, strict=True) if not keep]
     passing = [score for score in scores if score >= -0.5]
@@ -105,17 +115,17 @@ def test_filter_keeps_the_best_that_pass(scores: list[float], limit: int) -> Non
 
 
 def test_ties_go_to_the_earlier_strip_and_at_least_one_is_kept() -> None:
-    assert [keep for keep, _ in choose([0.3, 0.3, 0.3], Settings(strips_kept=2))] == [
+    assert [keep for keep, _ in choose([0.3, 0.3, 0.3], 2, -0.5)] == [
         True, True, False,
     ]  # fmt: skip
-    assert choose([-0.9, -0.8], Settings()) == [
+    assert choose([-0.9, -0.8], 5, -0.5) == [
         (False, "below the strip threshold -0.5"),
         (True, "best of those below the strip threshold"),
     ]
 
 
 def test_no_threshold_as_in_the_official_code() -> None:
-    verdicts = choose([-0.9, -0.8, 0.1], Settings(strip_threshold=None, strips_kept=2))
+    verdicts = choose([-0.9, -0.8, 0.1], 2)
     assert [keep for keep, _ in verdicts] == [False, True, True]
 
 

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from crag.errors import CragError
-from crag.factory import Choice, choose_parts, choose_reader, choose_searcher, examine, examine_web
+from crag.factory import (
+    PartStatus,
+    choose_parts,
+    choose_reader,
+    choose_searcher,
+    examine,
+    examine_web,
+)
 from crag.parts import PageReader
 from crag.runtime.environment import Environment
 
@@ -104,7 +111,7 @@ def test_what_is_configured_wrongly_is_refused_with_the_fix(
     assert choice(found, "pages").state == "missing"
 
 
-def choice(found: Environment, part: str) -> Choice:
+def choice(found: Environment, part: str) -> PartStatus:
     return next(choice for choice in examine_web(found) if choice.part == part)
 
 

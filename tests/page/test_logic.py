@@ -13,6 +13,7 @@ import crag.page
 from crag.events import EventKind
 from crag.graph import build_crag, build_rag
 from crag.settings import Settings
+from crag.state import ACTIONS
 
 STATIC = Path(crag.page.__file__).parent / "static"
 
@@ -52,3 +53,12 @@ def test_the_logic_of_the_page_passes_its_own_tests(make_parts: Any) -> None:
 def test_every_event_is_put_into_words(kind: str) -> None:
     words = (STATIC / "words.js").read_text("utf-8")
     assert re.search(rf'^  {kind}: "[A-Z]', words, re.MULTILINE), f"add {kind} to words.js"
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_action_is_put_into_words_and_has_its_colours(action: str) -> None:
+    words = (STATIC / "words.js").read_text("utf-8").partition("ACTIONS = {")[2].partition("};")[0]
+    assert f"  {action}: " in words, f"add {action} to ACTIONS in words.js"
+    styles = (STATIC / "documents.css").read_text("utf-8")
+    for attribute in "action", "zone":
+        assert f'[data-{attribute}="{action}"]' in styles, f"add {action} to documents.css"

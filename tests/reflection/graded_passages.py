@@ -5,14 +5,14 @@ from typing import Any
 
 from crag.parts import Candidate, Passage
 from crag.reflection.driver import Asked, ReflectionOutcome, run
-from crag.reflection.graded_loop import Grade, graded_loop
+from crag.reflection.graded_loop import GradeLevel, graded_loop
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import FULLY, NO_RETRIEVAL, NO_SUPPORT, PARTIALLY
 
 PASSAGES = (Passage("One", "first"), Passage("Two", "second"), Passage("Three", "third"))
 ASKED = Asked("Who?", "Who?", passages=PASSAGES)
-ALL_HIGH: list[Grade] = ["high", "high", "high"]
+ALL_HIGH: list[GradeLevel] = ["high", "high", "high"]
 ALWAYS = ReflectionSettings(retrieval_mode="always")
 DRAFT = "I guess.[Utility:4]"
 MIXED = NO_RETRIEVAL + DRAFT
@@ -49,7 +49,7 @@ def so_so(text: str, relevance: float = 0.9) -> Candidate:
 
 def answer(
     backend: FakeReflection,
-    grades: Sequence[Grade],
+    grades: Sequence[GradeLevel],
     options: ReflectionSettings = ALWAYS,
     asked: Asked = ASKED,
     **more: Any,

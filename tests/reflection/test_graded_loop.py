@@ -4,7 +4,7 @@ import pytest
 
 from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.driver import Asked
-from crag.reflection.graded_loop import Grade
+from crag.reflection.graded_loop import GradeLevel
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import NO_RETRIEVAL
@@ -99,7 +99,7 @@ def test_a_low_grade_is_skipped_without_asking() -> None:
     ],
 )
 def test_what_the_model_does_not_stand_by_is_skipped(
-    grade: Grade, candidate: Candidate, why: str
+    grade: GradeLevel, candidate: Candidate, why: str
 ) -> None:
     backend = backend_of(candidate, so_so("B."), mixed=[candidate])
     found = answer(backend, [grade, "high"])
@@ -185,7 +185,7 @@ def test_medium_needs_no_support_unless_constraints_are_hard() -> None:
 
 
 @pytest.mark.parametrize(("grade", "requests"), [("high", 1), ("medium", 2), ("low", 0)])
-def test_own_knowledge_alone_answers_only_if_it_may(grade: Grade, requests: int) -> None:
+def test_own_knowledge_alone_answers_only_if_it_may(grade: GradeLevel, requests: int) -> None:
     """Also where the draft is there already, so that the grade decides nothing."""
     skipped = fake_candidate("A.", relevance=0.1)
     backend = backend_of(skipped, mixed=[skipped])

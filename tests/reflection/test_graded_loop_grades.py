@@ -5,8 +5,8 @@ import pytest
 from crag.parts import Candidate, Passage
 from crag.reflection.driver import Offered
 from crag.reflection.graded_loop import (
-    Grade,
     GradedAnswer,
+    GradeLevel,
     best_of,
     check_grades,
     grades_by_place,
@@ -46,7 +46,7 @@ def answer_of(candidate: Candidate) -> GradedAnswer:
 def test_high_wants_relevance_and_support_and_medium_relevance(
     candidate: Candidate, high: str, medium: str
 ) -> None:
-    grades: list[tuple[Grade, str]] = [("high", high), ("medium", medium)]
+    grades: list[tuple[GradeLevel, str]] = [("high", high), ("medium", medium)]
     for grade, expected in grades:
         why = refusal(candidate, grade, ReflectionSettings())
         assert expected in why

@@ -9,7 +9,7 @@ import pytest
 from crag.errors import ModelError
 from crag.parts import Prefix
 from crag.reflection.driver import Asked, Judged, arun, run
-from crag.reflection.graded_loop import Grade, graded_loop
+from crag.reflection.graded_loop import GradeLevel, graded_loop
 from crag.reflection.short_form import short_form
 from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
 from crag.reflection_settings import ReflectionSettings
@@ -140,7 +140,7 @@ def test_a_failure_after_a_passage_of_use_ends_it_with_the_best_so_far() -> None
 
 
 @pytest.mark.parametrize("grades", [["high", "high"], ["medium"], ["high", "medium"]])
-def test_a_failure_before_that_is_raised(grades: list[Grade]) -> None:
+def test_a_failure_before_that_is_raised(grades: list[GradeLevel]) -> None:
     useless = fake_candidate("A.", relevance=0.1)
     with pytest.raises(ModelError, match="set to fail"):
         answer(backend_of(useless, fails_after=1), grades)
@@ -169,7 +169,7 @@ def test_each_passage_is_announced_when_it_is_judged() -> None:
         told.append(judged)
         seen.append(len(backend.generated))
 
-    grades: list[Grade] = ["high", "medium", "low"]
+    grades: list[GradeLevel] = ["high", "medium", "low"]
     found = run(graded_loop(ASKED, grades, ReflectionSettings()), backend, no_search, watch)
     assert seen == [0, 1, 2, 3, 3]
     assert [judged.choices for judged in told] == [tuple(found["choices"]), (), (), (), ()]
@@ -193,7 +193,7 @@ def test_each_passage_is_announced_when_it_is_judged() -> None:
         (ALL_HIGH, ReflectionSettings(retrieval_mode="always", max_reflection_tokens=1)),
     ],
 )
-async def test_async_does_the_same(grades: list[Grade], options: ReflectionSettings) -> None:
+async def test_async_does_the_same(grades: list[GradeLevel], options: ReflectionSettings) -> None:
     def backend() -> FakeReflection:
         return backend_of(so_so("A."), so_so("B."), mixed=[so_so("C."), fake_candidate("D.")])
 

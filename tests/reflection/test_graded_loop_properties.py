@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from crag.parts import Candidate, Decision, Passage, Prefix
 from crag.reflection.cleaning import cleaned, short_answer
 from crag.reflection.driver import Asked
-from crag.reflection.graded_loop import Grade
+from crag.reflection.graded_loop import GradeLevel
 from crag.reflection.testing import FakeReflection
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import FULLY, TOKENS
@@ -34,7 +34,7 @@ CANDIDATES = st.builds(
 DECISIONS = st.builds(
     Decision, PROBABILITIES.map(lambda found: found or {}), st.sampled_from([*TOKENS, "The"])
 )
-GRADED = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(get_args(Grade))), max_size=6)
+GRADED = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(get_args(GradeLevel))), max_size=6)
 CASES = st.builds(
     ReflectionSettings,
     retrieval_mode=st.sampled_from(["always", "always", "adaptive", "hard", "never"]),
@@ -45,7 +45,7 @@ CASES = st.builds(
 
 @given(GRADED, st.lists(CANDIDATES, min_size=11, max_size=11), DECISIONS, CASES, st.booleans())
 def test_it_is_bounded_and_never_raises(
-    drawn: list[tuple[int, Grade]],
+    drawn: list[tuple[int, GradeLevel]],
     candidates: list[Candidate],
     decision: Decision,
     options: ReflectionSettings,
@@ -57,7 +57,7 @@ def test_it_is_bounded_and_never_raises(
         return candidates[int(passage.text) + (5 if prefix.answered else 0)]
 
     passages = tuple(Passage("T", str(number)) for number, _ in drawn)
-    grades: list[Grade] = [grade for _, grade in drawn]
+    grades: list[GradeLevel] = [grade for _, grade in drawn]
     backend = FakeReflection(candidate, otherwise=decision)
     asked = Asked("Who?", "Who?", passages=passages)
     found = answer(backend, grades, options, asked, own_knowledge=own_knowledge)
@@ -66,7 +66,7 @@ def test_it_is_bounded_and_never_raises(
     assert requests.count(("", None)) <= 1
     texts = [text for _, text in requests]
     assert len(set(texts)) == len(texts)
-    first: dict[str, Grade] = {}
+    first: dict[str, GradeLevel] = {}
     for passage, grade in zip(passages, grades, strict=True):
         first.setdefault(passage.text, grade)
     assert all(text is None or first[text] != "low" for text in texts)

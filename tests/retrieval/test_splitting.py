@@ -1,32 +1,44 @@
 """Chunks: nothing lost, headings with their text, places that can be cited."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from crag.models.minilm import packaged_model
+from crag.retrieval.blocks import Markup, blocks_of, section_paths
 from crag.retrieval.documents import SourceText, Unit
-from crag.retrieval.markdown import headings, section_paths
 from crag.retrieval.splitting import CHUNK_SIZE, split, text_to_embed
+from crag.text.encodings import storable
 
 PIECES = ["word ", "A sentence. ", "\n", "\n\n", "\n# Title\n", "\n## Sub\n\n", "句子。", "x" * 300]
+
+
+def words(text: str) -> str:
+    return "".join(text.split())
 
 
 def document(text: str, **fields: Any) -> SourceText:
     return SourceText(**{"source": "/a", "title": "T", "unit": "line", "text": text} | fields)
 
 
-@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=50)).map("".join), st.booleans())
-def test_splitting_loses_no_text(text: str, markdown: bool) -> None:
-    chunks = split(document(text, markdown=markdown), "/")
-    assert "".join("".join(chunk.page_content for chunk in chunks).split()) == "".join(text.split())
-    for chunk in chunks:
-        start = chunk.metadata["start"]
-        assert text[start : start + len(chunk.page_content)] == chunk.page_content
+@settings(deadline=None)  # The first example imports the parsers.
+@given(
+    st.lists(st.sampled_from(PIECES) | st.text(max_size=50)).map("".join),
+    st.sampled_from(["", "markdown", "rst", "code"]),
+)
+def test_splitting_loses_no_text(text: str, markup: Markup) -> None:
+    text = storable(text)
+    chunks = split(document(text, markup=markup), "/")
+    starts = [*(chunk.metadata["start"] for chunk in chunks), len(text)]
+    assert starts == sorted(starts)
+    for chunk, (start, end) in zip(chunks, pairwise(starts), strict=True):
+        assert words(chunk.page_content).endswith(words(text[start:end]))
+    assert words(text[: starts[0]]) == ""
     assert [chunk.metadata["chunk"] for chunk in chunks] == list(range(len(chunks)))
     assert all(chunk.metadata["chunks"] == len(chunks) for chunk in chunks)
 
@@ -51,25 +63,28 @@ def test_a_chunk_fits_the_encoder() -> None:
 
 def test_a_heading_stays_with_the_text_below_it() -> None:
     text = "# T\n\n" + "Some text. " * 80 + "\n\n## Use\n\n### Install\n\n" + "More text. " * 120
-    first, second, *_ = split(document(text, markdown=True), "/")
+    first, second, *_ = split(document(text, markup="markdown"), "/")
     assert first.page_content.endswith("Some text.")
     assert second.page_content.startswith("## Use\n\n### Install\n\nMore text.")
-    assert second.metadata["section"] == "Use"
+    assert second.metadata["section"] == "Use > Install"
 
 
 def test_metadata_of_a_chunk() -> None:
     text = "Intro.\n\n## Use\n\n" + " ".join(f"Sentence {n}." for n in range(120))
-    chunk = split(document(text, markdown=True, url="https://example.org"), "/root")[-1]
+    _, *_, chunk = split(document(text, markup="markdown", url="https://example.org"), "/root")
+    repeated = text.index(chunk.page_content)
     assert chunk.metadata | {"content_hash": ""} == {
         "source": "/a",
         "title": "T",
         "url": "https://example.org",
         "position": "line 5",
+        "lines": "5",
+        "kind": "prose",
         "section": "Use",
-        "start": text.index(chunk.page_content),
+        "start": text.index(". ", repeated) + 2,
         "content_hash": "",
-        "chunk": 2,
-        "chunks": 3,
+        "chunk": 3,
+        "chunks": 4,
         "root": "/root",
     }
     assert chunk.id is not None
@@ -103,12 +118,12 @@ def test_ids_name_the_version_of_the_document() -> None:
 
 
 def test_sections_are_paths() -> None:
-    text = "# T\n# Other\n## Use\n#### Deep ##\n## Next\n~~~\n# code\n~~~\n"
-    found = headings(text)
+    text = "# T\n# Other\n## Use\n#### Deep ##\nNext\n----\n~~~\n# code\n~~~\n"
+    found = [block for block in blocks_of(text, "markdown") if block.level]
     assert section_paths(found, "T") == [
-        "", "Other", "Other > Use", "Other > Use > Deep", "Other > Next",
+        (), ("Other",), ("Other", "Use"), ("Other", "Use", "Deep"), ("Other", "Next"),
     ]  # fmt: skip
-    assert all(text[heading.start] == "#" for heading in found)
+    assert [text[block.start : block.end] for block in found][-2:] == ["#### Deep ##", "Next\n----"]
 
 
 def test_the_title_is_embedded_with_the_text() -> None:

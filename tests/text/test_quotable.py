@@ -75,8 +75,8 @@ def test_sentences_items_rows_and_code_are_parts() -> None:
         ("a file", "These:\n\n- memory, which is lost\n- `redis`,\n  which is kept\n- a file"),
         ("14 days", "| Name | Default |\n| age  | 14 days |"),
         ("Name", "| Name | Default |"),
-        ("Run this", "Run this:\n\n```shell\n$ serve --sessions"),
-        ("$ serve", "Run this:\n\n```shell\n$ serve --sessions"),
+        ("Run this", "Run this:\n\n```shell\n$ serve --sessions\n```"),
+        ("$ serve", "Run this:\n\n```shell\n$ serve --sessions\n```"),
         ("import", "Literal text::\n\n    import sessions"),
     ],
 )

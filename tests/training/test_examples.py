@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from crag.training.examples import Examples, Visit, in_order, visits
+from crag.training.examples import Examples, ScheduledPair, in_order, visits
 from crag.training.pairs import Pair
 from crag.training.recipe import Recipe
 from tests.trained import TINY_T5, some_pairs
@@ -80,7 +80,7 @@ def test_labels_as_the_loss_expects(loss: str, labels: list[float]) -> None:
 def test_a_t5_reads_one_text() -> None:
     tokenizer = AutoTokenizer.from_pretrained(TINY_T5)
     pairs = [Pair("Who was she?", "Ada", "Ada did.", 1.0)]
-    order = [Visit(0, titled=True), Visit(0, titled=False)]
+    order = [ScheduledPair(0, titled=True), ScheduledPair(0, titled=False)]
     titled, bare = Examples(pairs, order, recipe(max_length=64), tokenizer, paired=False)
     assert titled["input_ids"] == tokenizer("Who was she? [SEP] Ada // Ada did.")["input_ids"]
     assert bare["input_ids"] == tokenizer("Who was she? [SEP] Ada did.")["input_ids"]
@@ -89,4 +89,4 @@ def test_a_t5_reads_one_text() -> None:
 
 
 def test_a_development_set_is_seen_in_order_with_titles() -> None:
-    assert in_order(PAIRS[:2]) == [Visit(0, titled=True), Visit(1, titled=True)]
+    assert in_order(PAIRS[:2]) == [ScheduledPair(0, titled=True), ScheduledPair(1, titled=True)]

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from crag.errors import PageError
-from crag.web.bodies import READABLE, Allowance, Share, read_body, readable, sniffed
+from crag.web.bodies import READABLE, Allowance, PageAllowance, read_body, readable, sniffed
 
 TEXT = b"The tide mill ground barley. " * 200
 URL = "http://example.org/"
@@ -34,7 +34,7 @@ async def read(
 ) -> bytes:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     response = httpx.Response(200, headers=named, stream=Parts(parts))
-    return await read_body(response, URL, most, Share(Allowance(left)))
+    return await read_body(response, URL, most, PageAllowance(Allowance(left)))
 
 
 async def problem(parts: Sequence[bytes], **options: object) -> str:
@@ -84,7 +84,7 @@ async def test_a_declared_length_ends_it_before_the_body() -> None:
     stream = Parts([b"x"])
     response = httpx.Response(200, headers={"content-length": "101"}, stream=stream)
     with pytest.raises(PageError, match="larger than 100 bytes"):
-        await read_body(response, URL, 100, Share(Allowance(1000)))
+        await read_body(response, URL, 100, PageAllowance(Allowance(1000)))
     assert stream.taken == 0
 
 
@@ -92,14 +92,14 @@ async def test_a_declared_length_ends_it_before_the_body() -> None:
 async def test_a_length_that_is_none_is_not_believed(length: str) -> None:
     headers = [(b"content-length", length.encode())]
     response = httpx.Response(200, headers=headers, stream=Parts([b"text"]))
-    assert await read_body(response, URL, 100, Share(Allowance(1000))) == b"text"
+    assert await read_body(response, URL, 100, PageAllowance(Allowance(1000))) == b"text"
 
 
 @pytest.mark.parametrize("wrap", [gzip.compress, zlib.compress, raw_deflate])
 async def test_a_bomb_is_never_inflated_beyond_the_limit(wrap: object) -> None:
     bomb = wrap(bytes(10_000_000))  # type: ignore[operator]
     encoding = "gzip" if wrap is gzip.compress else "deflate"
-    share = Share(Allowance(10**9))
+    share = PageAllowance(Allowance(10**9))
     response = httpx.Response(200, headers={"content-encoding": encoding}, stream=Parts([bomb]))
     with pytest.raises(PageError, match="larger than"):
         await read_body(response, URL, 10_000, share)
@@ -113,7 +113,7 @@ async def test_compressed_bytes_without_content_end_too() -> None:
 
 async def test_pages_share_an_allowance() -> None:
     allowance = Allowance(150)
-    first, second = Share(allowance), Share(allowance)
+    first, second = PageAllowance(allowance), PageAllowance(allowance)
     await read_body(httpx.Response(200, stream=Parts([b"x" * 100])), URL, 1000, first)
     with pytest.raises(PageError) as caught:
         await read_body(

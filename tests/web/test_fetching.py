@@ -15,7 +15,7 @@ import pytest
 
 from crag.errors import PageError
 from crag.web.addresses import Target
-from crag.web.bodies import Allowance, Share
+from crag.web.bodies import Allowance, PageAllowance
 from crag.web.fetching import USER_AGENT, Fetched, Fetcher, FetchError, Terms
 from crag.web.transport import GuardedTransport
 from tests.web.hostile import PUBLIC, Names, Recorder, redirect
@@ -30,7 +30,7 @@ def site() -> Iterator[Website]:
 
 async def fetch(url: str, seconds: float = 3, most: int = 1_000_000, **terms: Any) -> Fetched:
     until = asyncio.get_running_loop().time() + seconds
-    asked = Terms(until, most, terms.pop("share", Share(Allowance(10**8))), **terms)
+    asked = Terms(until, most, terms.pop("share", PageAllowance(Allowance(10**8))), **terms)
     async with GuardedTransport(allow_loopback=True) as transport:
         return await Fetcher(transport, longest_wait=0.01).fetch(url, asked)
 
@@ -74,7 +74,7 @@ async def test_the_host_header_keeps_the_name(site: Website) -> None:
     until = asyncio.get_running_loop().time() + 3
     async with GuardedTransport(resolver=Names(), connector=recorder) as transport:
         url = f"http://public.example:{site.server_port}/text"
-        await Fetcher(transport).fetch(url, Terms(until, 10_000, Share(Allowance(10_000))))
+        await Fetcher(transport).fetch(url, Terms(until, 10_000, PageAllowance(Allowance(10_000))))
     assert recorder.addresses == [PUBLIC]
     assert site.requests[0].headers["host"] == f"public.example:{site.server_port}"
 
@@ -103,7 +103,10 @@ def listening(answers: list[bytes]) -> Iterator[tuple[int, list[bytes]]]:
 async def test_tls_names_the_host_and_not_the_address() -> None:
     with listening([b"no TLS"]) as (port, received):
         until = asyncio.get_running_loop().time() + 3
-        terms, url = Terms(until, 10, Share(Allowance(10))), f"https://public.example:{port}/"
+        terms, url = (
+            Terms(until, 10, PageAllowance(Allowance(10))),
+            f"https://public.example:{port}/",
+        )
         async with GuardedTransport(resolver=Names(), connector=Recorder()) as transport:
             with pytest.raises(PageError) as caught:
                 await Fetcher(transport).fetch(url, terms)
@@ -256,7 +259,7 @@ GOOD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\
 )
 async def test_a_broken_connection_is_tried_again(broken: bytes) -> None:
     with listening([broken, GOOD]) as (port, received):
-        share = Share(Allowance(100))
+        share = PageAllowance(Allowance(100))
         fetched = await fetch(f"http://127.0.0.1:{port}/", share=share)
     assert fetched.body == b"words"
     assert len(received) == 2

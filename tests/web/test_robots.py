@@ -12,7 +12,7 @@ from crag.parts import Page
 from crag.web.addresses import target_of
 from crag.web.cache import PageCache
 from crag.web.reader import HttpPageReader
-from crag.web.robots import MOST_SITES, Manners, Robots
+from crag.web.robots import MOST_SITES, Robots, SitePolicy
 from tests.web.hostile import LIMITS, redirect, transcribed
 from tests.web.site import Answer, Website, website
 
@@ -165,7 +165,7 @@ async def test_memory_is_bounded() -> None:
 
 
 async def most_at_once(at_once: int, urls: list[str]) -> int:
-    manners = Manners(None, never, hours=0, at_once=at_once)
+    manners = SitePolicy(None, never, hours=0, at_once=at_once)
     inside = most = 0
 
     async def enter(url: str) -> None:
@@ -191,7 +191,7 @@ async def test_few_at_once_of_one_site_and_all_of_different_ones() -> None:
 
 
 async def test_a_failure_frees_its_place() -> None:
-    manners = Manners(None, never, hours=0, at_once=1)
+    manners = SitePolicy(None, never, hours=0, at_once=1)
     for _ in range(3):
         with pytest.raises(PageError):
             async with manners.enter(TARGET):

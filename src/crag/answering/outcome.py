@@ -8,9 +8,10 @@ from typing_extensions import TypedDict
 from crag.answering.citations import validate
 from crag.answering.context import numbered
 from crag.answering.model_calls import Reply
+from crag.correction.provenance import source_within
 from crag.events import Event, event
 from crag.parts import Quotation
-from crag.state import Citation, State, Strip, Usage
+from crag.state import Citation, Quote, State, Strip, Usage
 
 NOT_FOUND = "I could not find this in the documents."
 """The answer of a run that abstains; the prompt asks the model for the same words."""
@@ -59,9 +60,38 @@ def from_quotations(
     """Quote the strips, each quotation followed by its citation."""
     available = numbered(strips)
     used = sorted({quotation.strip for quotation in quotations})
-    answer = " ".join(f"“{quoted.text}” [{quoted.strip + 1}]" for quoted in quotations)
+    for index in used:
+        _show_quotes(available[index], [one for one in quotations if one.strip == index])
+    answer = _quoted(quotations)
     knowledge = "\n".join(f"[{entry['number']}] {entry['text']}" for entry in available)
     return _update(state, answer, knowledge, [available[index] for index in used], events, None)
+
+
+def _quoted(quotations: Sequence[Quotation]) -> str:
+    """Write short quotations in a row, and one of several lines as a block of its own."""
+    pieces = [f"“{quoted.text}” [{quoted.strip + 1}]" for quoted in quotations]
+    has_lines = any("\n" in quoted.text for quoted in quotations)
+    return ("\n\n" if has_lines else " ").join(pieces)
+
+
+def _show_quotes(citation: Citation, quotations: Sequence[Quotation]) -> None:
+    """Add to a citation what is quoted of it, and make its source point at the quotations."""
+    source, text = citation["source"], citation["text"]
+    places = [one.place for one in quotations if one.place is not None]
+    if not places:
+        return
+    citation["quotes"] = [
+        Quote(
+            start=start,
+            end=end,
+            position=source_within(source, text, start, end)["position"],
+            span=one.span,
+        )
+        for one, (start, end) in zip(quotations, places, strict=False)
+    ]
+    start, end = min(places)[0], max(end for _, end in places)
+    position = source_within(source, text, start, end)["position"]
+    citation["source"] = {**source, "position": position}
 
 
 def abstained(

@@ -10,7 +10,6 @@ from crag.answering.context import kept_strips
 from crag.bench.budget import BudgetSpentError, Meter, Tally, tallying
 from crag.bench.current_example import ExampleRetriever, answering
 from crag.bench.examples import Example
-from crag.bench.experiments import settings_of
 from crag.bench.methods import METHODS, Graph
 from crag.bench.rows import CitedText, Row, Status
 from crag.bench.units import Unit
@@ -20,7 +19,7 @@ from crag.events import redact
 from crag.generation import ExtractiveAnswerer
 from crag.parts import Evaluator, Parts
 from crag.runtime.attempt import Attempt
-from crag.settings import Settings
+from crag.settings import Settings, settings_from_text
 from crag.tasks import written
 
 _FAILURES = {"model_failed", "evaluator_failed", "retrieval_failed"}
@@ -28,8 +27,8 @@ _FAILURES = {"model_failed", "evaluator_failed", "retrieval_failed"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Materials:
-    """The materials that all methods share."""
+class Resources:
+    """The resources that all methods share."""
 
     parts: Parts
     """The retriever is replaced by the documents of each example."""
@@ -56,13 +55,13 @@ class Materials:
 class Answerer:
     """Answers units concurrently; each method's graph is compiled once."""
 
-    def __init__(self, materials: Materials) -> None:
-        self.materials = materials
+    def __init__(self, resources: Resources) -> None:
+        self.resources = resources
         self._graphs: dict[tuple[str, str], Graph] = {}
 
     def missing(self, unit: Unit) -> str:
         """Return what a unit needs and lacks; empty if nothing."""
-        return METHODS[unit.variant.method].missing(self.materials.parts, unit.example)
+        return METHODS[unit.variant.method].missing(self.resources.parts, unit.example)
 
     async def answer(self, unit: Unit) -> Row:
         """Return the row of a unit; a failure of a part gives a failed row.
@@ -72,7 +71,7 @@ class Answerer:
         """
         method = METHODS[unit.variant.method]
         state: dict[str, Any] = {}
-        settings = settings_of({**method.settings, **unit.variant.settings})
+        settings = settings_from_text({**method.settings, **unit.variant.settings})
         graph = self._graph(unit)
         start = time.perf_counter()
         with answering(unit.example), tallying() as tally:
@@ -93,12 +92,12 @@ class Answerer:
         return self._graphs[name]
 
     def _parts(self, evaluator: str) -> Parts:
-        parts = replace(self.materials.parts, retriever=ExampleRetriever())
-        if not evaluator or evaluator == self.materials.evaluator:
+        parts = replace(self.resources.parts, retriever=ExampleRetriever())
+        if not evaluator or evaluator == self.resources.evaluator:
             return parts
-        if self.materials.other is None:
+        if self.resources.other is None:
             raise EvaluatorError(f"the evaluator {evaluator!r} cannot be loaded here")
-        judge = self.materials.other(evaluator)
+        judge = self.resources.other(evaluator)
         quoter = ExtractiveAnswerer(judge) if parts.quoter is not None else None
         return replace(parts, evaluator=judge, quoter=quoter)
 
@@ -112,11 +111,11 @@ class Answerer:
         error: str,
         seconds: float,
     ) -> Row:
-        variant, example, materials = unit.variant, unit.example, self.materials
+        variant, example, resources = unit.variant, unit.example, self.resources
         knowledge, usage = _knowledge(state, settings), {**state.get("usage", {}), **tally.asked}
         documents = [one.page_content for one in state.get("documents") or []]
         return Row(
-            key=unit.key(materials.named(unit)),
+            key=unit.key(resources.named(unit)),
             variant=variant.name,
             condition=unit.condition,
             id=example.id,
@@ -124,8 +123,8 @@ class Answerer:
             method=variant.method,
             settings=variant.settings,
             seed=unit.seed,
-            model=materials.model,
-            evaluator=variant.evaluator or materials.evaluator,
+            model=resources.model,
+            evaluator=variant.evaluator or resources.evaluator,
             status=_status(state, error),
             error=error,
             answer="" if error else str(state.get("answer", "")),
@@ -141,7 +140,7 @@ class Answerer:
             usage=usage,
             cached=tally.cached,
             seconds=round(seconds, 3),
-            cost=materials.meter.budget.priced(usage),
+            cost=resources.meter.budget.priced(usage),
             reflection=_reflection(state),
         )
 

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from crag.bench.answering import Answerer, Materials
+from crag.bench.answering import Answerer, Resources
 from crag.bench.budget import Budget
 from crag.bench.examples import Loaded
 from crag.bench.experiments import Experiment, read_experiment
@@ -19,11 +19,18 @@ from crag.bench.metrics.fact_judge import Pages
 from crag.bench.pictures import draw
 from crag.bench.ray_workers import RayWorkers
 from crag.bench.report import Setup, render
-from crag.bench.resources import Equipment, gather
-from crag.bench.rows import Row, RowFile
-from crag.bench.runner import DEFAULT_CONCURRENCY, Ended, Progress, left, locally, run
+from crag.bench.resources import RunConfig, load_resources
+from crag.bench.rows import RowFile
+from crag.bench.runner import (
+    DEFAULT_CONCURRENCY,
+    ProgressCallback,
+    RunResult,
+    in_process,
+    remaining_units,
+    run,
+)
 from crag.bench.summary import Line, metrics_of, summarise
-from crag.bench.units import Unit, plan, retrieval_accuracy
+from crag.bench.units import plan, retrieval_accuracy
 from crag.charts import require_matplotlib
 from crag.errors import DataError
 from crag.runtime.environment import Environment
@@ -32,7 +39,7 @@ ROWS, CACHE, REPORT = "rows.jsonl", "cache.sqlite", "report.md"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class BenchOptions:
     """The user's options for one run."""
 
     experiment: Path
@@ -66,13 +73,13 @@ class Outcome:
     experiment: Experiment
     loaded: Loaded
     lines: Sequence[Line]
-    ended: Ended
+    ended: RunResult
     rows: Path
     report: Path
     pictures: Sequence[Path]
 
 
-def benchmark(options: Options, progress: Progress | None = None) -> Outcome:
+def benchmark(options: BenchOptions, progress: ProgressCallback | None = None) -> Outcome:
     """Run the unfinished units, and write the report of all rows.
 
     Raises:
@@ -82,53 +89,33 @@ def benchmark(options: Options, progress: Progress | None = None) -> Outcome:
     experiment = read_experiment(options.experiment, options.settings)
     metrics_of(experiment)
     loaded = _loaded(options, experiment)
-    equipment = _equipment(options, experiment)
+    config = RunConfig(
+        cache=options.cache or options.output / CACHE,
+        scores=not experiment.timed,
+        corpus=options.web,
+        budget=options.budget,
+    )
     pages = Pages(options.judges.pages, topics_of(loaded.examples))
-    judged = load_judges(options.judges, pages, Environment(), equipment.cache)
+    judged = load_judges(options.judges, pages, Environment(), config.cache)
     loaded = _without_pages(loaded, pages) if options.judges.pages else loaded
-    answerer = Answerer(gather(Environment(), equipment))
+    answerer = Answerer(load_resources(Environment(), config))
     units = list(plan(experiment, loaded.examples))
-    rows, ended = _run(options, units, answerer, equipment, progress, alone=experiment.timed)
-    lines = summarise(experiment, loaded.examples, rows, options.seed, judged)
-    setup = _setup(options, loaded, answerer.materials, metrics_of(experiment, judged))
-    return _report(options, experiment, loaded, setup, lines, ended)
-
-
-def _run(  # noqa: PLR0913 - what one run takes
-    options: Options,
-    units: Sequence[Unit],
-    answerer: Answerer,
-    equipment: Equipment,
-    progress: Progress | None,
-    *,
-    alone: bool,
-) -> tuple[Mapping[str, Row], Ended]:
-    """Answer the remaining units, and return all finished rows of the plan by key."""
-    with RowFile(options.output / ROWS) as rows:
-        todo = left(units, rows, answerer, again=options.again)
-        concurrency = 1 if alone else options.concurrency
+    concurrency = 1 if experiment.timed else options.concurrency
+    with RowFile(options.output / ROWS) as file:
+        todo = remaining_units(units, file, answerer, again=options.again)
         answers = (
-            RayWorkers(equipment, concurrency) if options.ray else locally(answerer, concurrency)
+            RayWorkers(config, concurrency) if options.ray else in_process(answerer, concurrency)
         )
-        ended = asyncio.run(run(todo, rows, answers, progress))
-        keys = {unit.key(answerer.materials.named(unit)) for unit in units}
-        return {key: row for key, row in rows.rows.items() if key in keys}, ended
-
-
-def _report(  # noqa: PLR0913, PLR0917 - what one report tells
-    options: Options,
-    experiment: Experiment,
-    loaded: Loaded,
-    setup: Setup,
-    lines: Sequence[Line],
-    ended: Ended,
-) -> Outcome:
-    """Write the report and its picture."""
+        ended = asyncio.run(run(todo, file, answers, progress))
+        keys = {unit.key(answerer.resources.named(unit)) for unit in units}
+        rows = {key: row for key, row in file.rows.items() if key in keys}
+    lines = summarise(experiment, loaded.examples, rows, options.seed, judged)
     path = options.report or options.output / REPORT
     path.parent.mkdir(parents=True, exist_ok=True)
     accuracy = retrieval_accuracy(loaded.examples)
     picture = draw(experiment, lines, path.with_suffix(".png"), accuracy)
     drawn = [picture] if picture is not None else []
+    setup = _setup(options, loaded, answerer.resources, metrics_of(experiment, judged))
     text = render(experiment, setup, lines, ended, [one.name for one in drawn])
     path.write_text(text, encoding="utf-8")
     return Outcome(
@@ -137,7 +124,7 @@ def _report(  # noqa: PLR0913, PLR0917 - what one report tells
     )  # fmt: skip
 
 
-def _loaded(options: Options, experiment: Experiment) -> Loaded:
+def _loaded(options: BenchOptions, experiment: Experiment) -> Loaded:
     loaded = load_examples(
         options.data, experiment.task, format=options.format,  # type: ignore[arg-type]
     )  # fmt: skip
@@ -155,16 +142,9 @@ def _without_pages(loaded: Loaded, pages: Pages) -> Loaded:
     return loaded._replace(notes=[*loaded.notes, note]) if lacking else loaded
 
 
-def _equipment(options: Options, experiment: Experiment) -> Equipment:
-    return Equipment(
-        cache=options.cache or options.output / CACHE,
-        scores=not experiment.timed,
-        corpus=options.web,
-        budget=options.budget,
-    )
-
-
-def _setup(options: Options, loaded: Loaded, materials: Materials, metrics: Sequence[Any]) -> Setup:
+def _setup(
+    options: BenchOptions, loaded: Loaded, resources: Resources, metrics: Sequence[Any]
+) -> Setup:
     packages = sorted({one.package for one in metrics if one.package})
     return Setup(
         data=f"{options.data.name}{_digest(options.data)}",
@@ -172,15 +152,15 @@ def _setup(options: Options, loaded: Loaded, materials: Materials, metrics: Sequ
         refused=loaded.refused,
         notes=loaded.notes,
         parts={
-            "answers": materials.model,
-            "evaluator": materials.evaluator,
-            "web": materials.web or "none",
-            "reflection": materials.reflection,
+            "answers": resources.model,
+            "evaluator": resources.evaluator,
+            "web": resources.web or "none",
+            "reflection": resources.reflection,
             "citations judged by": options.judges.entailment,
             "MAUVE by": options.judges.mauve,
             "facts judged by": options.judges.facts,
             "facts checked against": " and ".join(path.name for path in options.judges.pages),
-            "program": f"crag {version('corrective-rag')}, source {materials.program}",
+            "program": f"crag {version('corrective-rag')}, source {resources.program}",
             "optional packages": ", ".join(packages),
         },
         date=options.date,

@@ -5,20 +5,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from crag.errors import DataError
 from crag.extras import require
-from crag.parts import Hit
+from crag.parts import Hit, Passage
 
 _WORDS = re.compile(r"\w+")
-
-
-class Text(NamedTuple):
-    """A searchable text."""
-
-    title: str
-    text: str
 
 
 class CorpusSearcher:
@@ -60,13 +53,13 @@ class CorpusSearcher:
         return self.search(query, limit)
 
     @cached_property
-    def _indexed(self) -> tuple[list[Text], Any]:
+    def _indexed(self) -> tuple[list[Passage], Any]:
         require("bench", "searching files", "bm25s")
         import bm25s
 
         texts = list(dict.fromkeys(text for path in self._paths for text in read_texts(path)))
         index = bm25s.BM25()
-        index.index([_words(f"{title} {text}") for title, text in texts], show_progress=False)
+        index.index([_words(f"{one.title} {one.text}") for one in texts], show_progress=False)
         return texts, index
 
 
@@ -74,11 +67,11 @@ def _words(text: str) -> list[str]:
     return _WORDS.findall(text.lower())
 
 
-def _hit(text: Text, place: int) -> Hit:
+def _hit(text: Passage, place: int) -> Hit:
     return Hit(text.title, f"https://corpus.invalid/{place}", text.text[:200], text.text)
 
 
-def read_texts(path: Path) -> Iterator[Text]:
+def read_texts(path: Path) -> Iterator[Passage]:
     """Yield the texts of a JSONL file: `title` and `text`, or questions with their `documents`.
 
     Raises:
@@ -92,10 +85,10 @@ def read_texts(path: Path) -> Iterator[Text]:
         raise DataError(path, "cannot be read; give a JSONL file of texts") from error
 
 
-def _texts(path: Path, number: int, line: str) -> list[Text]:
+def _texts(path: Path, number: int, line: str) -> list[Passage]:
     try:
         entry: Any = json.loads(line) if line.strip() else {}
         listed: Sequence[Mapping[str, Any]] = entry.get("documents") or ([entry] if entry else [])
-        return [Text(str(one.get("title", "")), str(one["text"])) for one in listed]
+        return [Passage(str(one.get("title", "")), str(one["text"])) for one in listed]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(path, f"has no text ({error})", number) from None

@@ -28,15 +28,13 @@
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from crag.bench.examples import TaskName
 from crag.errors import DataError, SettingsError
-from crag.settings import Settings, settings_from
-
-_OPEN = {"", "none", "null"}
+from crag.settings import settings_from_text
 
 
 class Variant(BaseModel):
@@ -133,23 +131,6 @@ def read_experiment(path: Path, changes: Mapping[str, object] | None = None) -> 
     return changed
 
 
-def settings_of(values: Mapping[str, Any]) -> Settings:
-    """Return the settings; the text "none" unsets an optional one.
-
-    Raises:
-        SettingsError: one is unknown or out of range.
-    """
-    return settings_from({name: _opened(name, value) for name, value in values.items()})
-
-
-def _opened(name: str, value: object) -> object:
-    """Return None for the text "none", unless the setting has a choice of that name."""
-    if value is not None and str(value).strip().lower() not in _OPEN:
-        return value
-    field = Settings.model_fields.get(name)
-    return "none" if field is not None and "none" in get_args(field.annotation) else None
-
-
 def _check(path: Path, variant: Variant) -> None:
     from crag.bench.methods import METHODS
 
@@ -157,7 +138,7 @@ def _check(path: Path, variant: Variant) -> None:
         message = f"variant {variant.name!r}: method {variant.method!r} is none of "
         raise DataError(path, message + ", ".join(METHODS))
     try:
-        settings_of(variant.settings)
+        settings_from_text(variant.settings)
     except SettingsError as error:
         raise DataError(path, f"variant {variant.name!r}: {error}") from None
 

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import crag
 
-_ANSWERING = (
-    ".", "graph", "nodes", "prompts", "evaluators", "generation", "reflection",
-    "reflection/backends", "web",
-)  # fmt: skip
-_OF_BENCH = ("answering.py", "methods.py", "peers.py")
+_OTHERS = {"bench", "cli", "page", "training", "views"}
+"""Folders that take no part in answers, apart from these files:"""
+_OF_BENCH = ("answering.py", "baselines.py", "methods.py", "published.py")
 _SUFFIXES = {".py", ".md", ".json"}
 
 
@@ -21,11 +19,10 @@ def fingerprint() -> str:
     Weights are not included; an evaluator is identified by its name or folder.
     """
     package = Path(crag.__file__).parent
-    files = [path for folder in _ANSWERING for path in sorted((package / folder).iterdir())]
-    files += [package / "bench" / name for name in _OF_BENCH]
+    files = (path for path in package.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
+    names = {path.relative_to(package) for path in files}
+    names = {name for name in names if name.parts[0] not in _OTHERS}
     digest = hashlib.sha256()
-    for path in files:
-        if path.is_file() and path.suffix in _SUFFIXES:
-            digest.update(path.relative_to(package).as_posix().encode() + b"\0")
-            digest.update(path.read_bytes())
+    for name in sorted(names | {Path("bench", name) for name in _OF_BENCH}):
+        digest.update(name.as_posix().encode() + b"\0" + (package / name).read_bytes())
     return digest.hexdigest()[:12]

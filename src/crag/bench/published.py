@@ -18,7 +18,7 @@ from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
-from crag.state import InputState, Source, State, Strip
+from crag.state import InputState, Source, State, Strip, known_action
 
 Graph = CompiledStateGraph[State, Settings, InputState, State]
 
@@ -44,18 +44,16 @@ class LookUp:
     def run(self, state: State, settings: Settings) -> dict[str, Any]:  # noqa: ARG002 - a node's form
         """Write one kept strip per text; Ambiguous uses the combined text, or the other two."""
         known = current_example().knowledge
-        match state["action"]:
+        internal = {"internal": _strips(known.get("internal", ""))}
+        external = {"external": _strips(known.get("external", ""))}
+        match known_action(state["action"]):
             case "correct":
-                return {"internal": _strips(known.get("internal", ""))}
+                return internal
             case "incorrect":
-                return {"external": _strips(known.get("external", ""))}
-        both = known.get("combined", "")
-        if both:
-            return {"internal": _strips(both)}
-        return {
-            "internal": _strips(known.get("internal", "")),
-            "external": _strips(known.get("external", "")),
-        }
+                return external
+            case "ambiguous":
+                both = _strips(known.get("combined", ""))
+                return {"internal": both} if both else {**internal, **external}
 
 
 def _strips(text: str) -> list[Strip]:

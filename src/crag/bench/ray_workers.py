@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from crag.bench.answering import Answerer
 from crag.bench.budget import Budget, Meter
-from crag.bench.resources import Equipment, gather
+from crag.bench.resources import RunConfig, load_resources
 from crag.bench.rows import Row
 from crag.bench.units import Unit
 from crag.errors import CragError
@@ -28,7 +28,7 @@ _AHEAD = 2
 """Units submitted per worker, so that no worker waits for the next one."""
 
 
-class Heard(NamedTuple):
+class WorkerReply(NamedTuple):
     """The result of a worker."""
 
     row: Row
@@ -44,20 +44,20 @@ class RayWorkers:
     """
 
     def __init__(
-        self, equipment: Equipment, workers: int, *, told: Callable[[int], None] | None = None
+        self, config: RunConfig, workers: int, *, on_process: Callable[[int], None] | None = None
     ) -> None:
         self._ray = _ray()
-        self._budget = Meter(equipment.budget)
-        prices = Budget(prices=equipment.budget.prices)
-        self._equipment = replace(equipment, budget=prices)
-        self._workers, self._told = workers, told
+        self._budget = Meter(config.budget)
+        prices = Budget(prices=config.budget.prices)
+        self._config = replace(config, budget=prices)
+        self._workers, self._on_process = workers, on_process
 
-    async def __call__(self, units: Sequence[Unit], heard: Callable[[Row], None]) -> str:
+    async def __call__(self, units: Sequence[Unit], on_row: Callable[[Row], None]) -> str:
         """Pass on each row when it is ready; return the limit that stopped the run, if any."""
         with _cluster(self._ray, self._workers):
-            return await self._answers(iter(units), heard)
+            return await self._answers(iter(units), on_row)
 
-    async def _answers(self, units: Iterator[Unit], heard: Callable[[Row], None]) -> str:
+    async def _answers(self, units: Iterator[Unit], on_row: Callable[[Row], None]) -> str:
         answer = self._ray.remote(max_retries=RETRIES)(answer_unit)
         pending: dict[Any, Unit] = {}
         reached = ""
@@ -67,15 +67,15 @@ class RayWorkers:
                 unit = next(units, None)
                 if unit is None:
                     break
-                pending[answer.remote(self._equipment, unit)] = unit
+                pending[answer.remote(self._config, unit)] = unit
             if not pending:
                 return reached
             done, _ = await asyncio.to_thread(self._ray.wait, list(pending), num_returns=1)
-            self._take(done[0], pending.pop(done[0]), heard)
+            self._take(done[0], pending.pop(done[0]), on_row)
 
-    def _take(self, reference: Any, unit: Unit, heard: Callable[[Row], None]) -> None:
+    def _take(self, reference: Any, unit: Unit, on_row: Callable[[Row], None]) -> None:
         try:
-            came: Heard = self._ray.get(reference)
+            reply: WorkerReply = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
             message = (
                 f"question {unit.example.id} of {unit.variant.name!r} ended {RETRIES + 1} Ray "
@@ -83,25 +83,25 @@ class RayWorkers:
                 "again, or without --ray to see more"
             )
             raise CragError(message) from error
-        row = came.row
+        row = reply.row
         spent = {name: count - row["cached"].get(name, 0) for name, count in row["usage"].items()}
         self._budget.calls += spent.get("llm_calls", 0)
         self._budget.spend(spent)
-        heard(row)
-        if self._told is not None:
-            self._told(came.process)
+        on_row(row)
+        if self._on_process is not None:
+            self._on_process(reply.process)
 
 
-def answer_unit(equipment: Equipment, unit: Unit) -> Heard:
+def answer_unit(config: RunConfig, unit: Unit) -> WorkerReply:
     """Answer one unit in a worker."""
-    answerer, loop = _kept(equipment)
-    return Heard(loop.run(answerer.answer(unit)), os.getpid())
+    answerer, loop = _kept(config)
+    return WorkerReply(loop.run(answerer.answer(unit)), os.getpid())
 
 
 @cache
-def _kept(equipment: Equipment) -> tuple[Answerer, "asyncio.Runner"]:
+def _kept(config: RunConfig) -> tuple[Answerer, "asyncio.Runner"]:
     """Keep models, and the event loop that their clients belong to, between units."""
-    return Answerer(gather(Environment(), equipment)), asyncio.Runner()
+    return Answerer(load_resources(Environment(), config)), asyncio.Runner()
 
 
 def _ray() -> Any:

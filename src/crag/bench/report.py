@@ -9,8 +9,9 @@ from crag.bench.examples import Refused
 from crag.bench.experiments import Experiment
 from crag.bench.intervals import Difference
 from crag.bench.metrics import METRICS
-from crag.bench.runner import Ended
-from crag.bench.summary import ACTIONS, Line, metrics_of
+from crag.bench.runner import RunResult
+from crag.bench.summary import Line, metrics_of
+from crag.state import ACTIONS
 
 _MOST_LISTED = 20
 _MINUS = "−"
@@ -35,7 +36,7 @@ def render(
     experiment: Experiment,
     setup: Setup,
     lines: Sequence[Line],
-    ended: Ended,
+    ended: RunResult,
     pictures: Sequence[str] = (),
 ) -> str:
     """Return the report; `pictures` are names of files in the same folder."""
@@ -55,7 +56,7 @@ def render(
 
 def results(experiment: Experiment, lines: Sequence[Line]) -> str:
     """Return the table of all metrics, with the paper's numbers in separate columns."""
-    told = _told(experiment, lines)
+    told = _reported_metrics(experiment, lines)
     models = list(dict.fromkeys(model for line in lines for model in line.variant.paper))
     heads = [_title(line) for line in lines]
     columns = [[_cell(name, line) for line in lines] for name in told]
@@ -102,7 +103,7 @@ def shown(metric: str, value: float) -> str:
             return f"{value:.2f}"
 
 
-def _head(setup: Setup, ended: Ended) -> str:
+def _head(setup: Setup, ended: RunResult) -> str:
     rows = [["data", setup.data], ["questions", str(setup.examples)]]
     rows += [["refused rows of the data", str(len(setup.refused))]] if setup.refused else []
     rows += [[name, value] for name, value in setup.parts.items() if value]
@@ -113,7 +114,7 @@ def _head(setup: Setup, ended: Ended) -> str:
     return table(["", ""], rows)
 
 
-def _stopped(ended: Ended) -> str:
+def _stopped(ended: RunResult) -> str:
     if not ended.stopped:
         return ""
     left = ended.units - ended.resumed - ended.answered
@@ -123,7 +124,7 @@ def _stopped(ended: Ended) -> str:
     )
 
 
-def _told(experiment: Experiment, lines: Sequence[Line]) -> list[str]:
+def _reported_metrics(experiment: Experiment, lines: Sequence[Line]) -> list[str]:
     """Return the metrics with a non-zero value somewhere, and the first one with any value."""
     named = _names(experiment, lines)
     first = [name for name in named if any(_value(line, name) is not None for line in lines)][:1]
@@ -146,7 +147,7 @@ def _value(line: Line, metric: str) -> float | None:
 
 def _caption(experiment: Experiment, lines: Sequence[Line]) -> str:
     text = "Ours with 95 % bootstrap intervals over questions."
-    told = _told(experiment, lines)
+    told = _reported_metrics(experiment, lines)
     rest = [name for name in _names(experiment, lines) if name not in told]
     zero = [name for name in rest if any(_value(line, name) is not None for line in lines)]
     if zero:
@@ -167,7 +168,9 @@ def _differences(experiment: Experiment, lines: Sequence[Line]) -> str:
     if not compared:
         return ""
     told = [
-        name for name in _told(experiment, lines) if any(name in line.gaps for line in compared)
+        name
+        for name in _reported_metrics(experiment, lines)
+        if any(name in line.gaps for line in compared)
     ]
     rows = [
         [_title(line), *(_gap(name, line.gaps.get(name), line) for name in told)]
@@ -181,7 +184,7 @@ def _differences(experiment: Experiment, lines: Sequence[Line]) -> str:
     return f"## Differences\n\n{caption}\n\n{table(names, rows)}"
 
 
-def _problems(setup: Setup, lines: Sequence[Line], ended: Ended) -> str:
+def _problems(setup: Setup, lines: Sequence[Line], ended: RunResult) -> str:
     errors: Counter[str] = sum((line.errors for line in lines), Counter())
     groups = [
         ("Not run", [f"`{name}`: {why}" for name, why in ended.not_run.items()]),

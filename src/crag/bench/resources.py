@@ -6,7 +6,7 @@ from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 
-from crag.bench.answering import Materials
+from crag.bench.answering import Resources
 from crag.bench.budget import Budget, Meter
 from crag.bench.cache import Cache, CachedEvaluator, CachedReplies, CachedSearcher
 from crag.bench.corpus import CorpusSearcher
@@ -24,7 +24,7 @@ QUOTATION = "quotation (no chat model)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Equipment:
+class RunConfig:
     """Options that differ between runs and do not affect methods; plain values only."""
 
     cache: Path | None = None
@@ -36,19 +36,19 @@ class Equipment:
     budget: Budget = field(default_factory=Budget)
 
 
-def gather(environment: Environment, equipment: Equipment) -> Materials:
-    """Return the materials; models load at their first use.
+def load_resources(environment: Environment, config: RunConfig) -> Resources:
+    """Return the resources; models load at their first use.
 
     With a chat model there is no fallback to quotations: if the model fails, the row has failed.
 
     Raises:
         CragError: a named part cannot be used.
     """
-    cache = Cache(equipment.cache) if equipment.cache is not None else None
-    meter = Meter(equipment.budget)
+    cache = Cache(config.cache) if config.cache is not None else None
+    meter = Meter(config.budget)
     chosen = choose_model(environment)
     model = None if chosen is None else metered(chosen, cache, meter)
-    remembered = cache if equipment.scores else None
+    remembered = cache if config.scores else None
 
     def load(name: str) -> Evaluator:
         loaded = load_evaluator(name, model=model)
@@ -58,7 +58,7 @@ def gather(environment: Environment, equipment: Equipment) -> Materials:
 
     evaluator = load(environment.evaluator)
     quoter = ExtractiveAnswerer(evaluator)
-    searcher, web = _searcher(environment, equipment.corpus, cache)
+    searcher, web = _searcher(environment, config.corpus, cache)
     reflection = choose_reflection(environment, evaluator, quoter, model)
     parts = Parts(
         retriever=ExampleRetriever(),
@@ -66,10 +66,10 @@ def gather(environment: Environment, equipment: Equipment) -> Materials:
         model=model,
         quoter=None if model is not None else quoter,
         searcher=searcher,
-        reader=choose_reader(environment) if searcher and not equipment.corpus else None,
+        reader=choose_reader(environment) if searcher and not config.corpus else None,
         reflection=reflection,
     )
-    return Materials(
+    return Resources(
         parts=parts,
         model=(environment.model or DEFAULT_MODEL) if model is not None else QUOTATION,
         evaluator=environment.evaluator,

@@ -1,7 +1,6 @@
 """Run all units of an experiment concurrently, resumably and within a budget."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -12,12 +11,12 @@ from crag.bench.rows import Row, RowFile
 from crag.bench.units import Unit
 
 DEFAULT_CONCURRENCY = 4
-Progress = Callable[[int, int, str], None]
+ProgressCallback = Callable[[int, int, str], None]
 """Called with the number of finished units, their total, and the name of the last variant."""
 
 
 @dataclass
-class Ended:
+class RunResult:
     """How a run ended."""
 
     units: int
@@ -33,70 +32,72 @@ class Ended:
     """The limit of the budget that ended it early; empty if it finished."""
 
 
-class Todo(NamedTuple):
+class Remaining(NamedTuple):
     """The remaining units of a plan."""
 
     units: list[Unit]
-    ended: Ended
+    ended: RunResult
 
 
 class Answers(Protocol):
     """Answers units, in this process or in others."""
 
-    def __call__(self, units: Sequence[Unit], heard: Callable[[Row], None]) -> Awaitable[str]:
+    def __call__(self, units: Sequence[Unit], on_row: Callable[[Row], None]) -> Awaitable[str]:
         """Pass on each row when it is ready; return the limit that stopped the run, if any."""
         ...
 
 
-def left(units: Iterable[Unit], rows: RowFile, answerer: Answerer, *, again: bool = False) -> Todo:
+def remaining_units(
+    units: Iterable[Unit], rows: RowFile, answerer: Answerer, *, again: bool = False
+) -> Remaining:
     """Skip finished and impossible units; `again` retries failed rows once."""
-    todo, ended = [], Ended(units=0)
+    todo, ended = [], RunResult(units=0)
     for unit in units:
         ended.units += 1
         missing = answerer.missing(unit)
-        done = rows.rows.get(unit.key(answerer.materials.named(unit)))
+        done = rows.rows.get(unit.key(answerer.resources.named(unit)))
         if missing:
             ended.not_run[unit.variant.name] = missing
         elif done is not None and not (again and done["status"] == "failed"):
             ended.resumed += 1
         else:
             todo.append(unit)
-    return Todo(todo, ended)
+    return Remaining(todo, ended)
 
 
 async def run(
-    todo: Todo, rows: RowFile, answers: Answers, progress: Progress | None = None
-) -> Ended:
+    todo: Remaining, rows: RowFile, answers: Answers, progress: ProgressCallback | None = None
+) -> RunResult:
     """Answer the remaining units; each row is written to disk before it counts as done."""
     ended = todo.ended
     not_run = ended.units - ended.resumed - len(todo.units)
 
-    def heard(row: Row) -> None:
+    def on_row(row: Row) -> None:
         rows.append(row)
         ended.answered += 1
         ended.failed += row["status"] == "failed"
         if progress is not None:
             progress(ended.resumed + ended.answered, ended.units - not_run, row["variant"])
 
-    ended.stopped = await answers(todo.units, heard)
+    ended.stopped = await answers(todo.units, on_row)
     return ended
 
 
-def locally(answerer: Answerer, concurrency: int = DEFAULT_CONCURRENCY) -> Answers:
+def in_process(answerer: Answerer, concurrency: int = DEFAULT_CONCURRENCY) -> Answers:
     """Answer in this process, at most `concurrency` units at the same time."""
 
-    async def answers(units: Sequence[Unit], heard: Callable[[Row], None]) -> str:
+    async def answers(units: Sequence[Unit], on_row: Callable[[Row], None]) -> str:
         left_over = iter(units)
         stopped: list[str] = []
 
         async def work() -> None:
             for unit in left_over:
-                reached = answerer.materials.meter.reached()
+                reached = answerer.resources.meter.reached()
                 if stopped or reached:
                     stopped.append(reached)
                     return
                 try:
-                    heard(await answerer.answer(unit))
+                    on_row(await answerer.answer(unit))
                 except BudgetSpentError as error:
                     stopped.append(str(error))
 
@@ -106,8 +107,3 @@ def locally(answerer: Answerer, concurrency: int = DEFAULT_CONCURRENCY) -> Answe
         return next((reason for reason in stopped if reason), "")
 
     return answers
-
-
-def counted(rows: Iterable[Row]) -> Counter[str]:
-    """Count rows by their status."""
-    return Counter(row["status"] for row in rows)

@@ -10,18 +10,16 @@ from crag.bench.examples import Example
 from crag.bench.experiments import Experiment, Variant
 from crag.bench.intervals import Difference, bootstrap, paired_difference
 from crag.bench.metrics import METRICS, installed
-from crag.bench.metrics.metric import Metric
+from crag.bench.metrics.metric import Metric, Pairs
 from crag.bench.rows import Row
 from crag.bench.units import ACCURACY, without_relevant
 from crag.errors import SettingsError
 
 _NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
-Values = dict[str, float]
-"""Values by question id, averaged over seeds."""
-ACTIONS = ("correct", "ambiguous", "incorrect")
-Place = tuple[str, tuple[tuple[str, Any], ...]]
-"""A variant and a condition."""
-Pair = tuple[Example, Row]
+ValuesByQuestion = dict[str, float]
+"""By question id, averaged over seeds."""
+Group = tuple[str, tuple[tuple[str, Any], ...]]
+"""A variant's name and its condition."""
 
 
 class Cell(NamedTuple):
@@ -121,10 +119,10 @@ def summarise(
 
 def _grouped(
     experiment: Experiment, rows: Mapping[str, Row], examples: Sequence[Example]
-) -> dict[Place, list[Pair]]:
+) -> dict[Group, list[tuple[Example, Row]]]:
     """Return each row with its example, which has the documents of that row."""
-    seen = _Seen(examples)
-    found: dict[Place, list[Pair]] = {}
+    seen = _ExamplesByCondition(examples)
+    found: dict[Group, list[tuple[Example, Row]]] = {}
     for row in rows.values():
         example = seen.by(row)
         if example is not None:
@@ -138,7 +136,7 @@ def _grouped(
     return {place: sorted(found[place], key=_by_seed) for place in places}
 
 
-class _Seen:
+class _ExamplesByCondition:
     """The examples under each condition and seed."""
 
     def __init__(self, examples: Sequence[Example]) -> None:
@@ -156,11 +154,11 @@ class _Seen:
         return self._known[place].get(row["id"])
 
 
-def _by_seed(pair: Pair) -> tuple[int, str]:
+def _by_seed(pair: tuple[Example, Row]) -> tuple[int, str]:
     return pair[1]["seed"], pair[1]["id"]
 
 
-def _values(metric: Metric, pairs: Sequence[Pair]) -> Values:
+def _values(metric: Metric, pairs: Pairs) -> ValuesByQuestion:
     scored: dict[str, list[float]] = {}
     for example, row in pairs:
         value = metric.score(example, row)
@@ -169,7 +167,7 @@ def _values(metric: Metric, pairs: Sequence[Pair]) -> Values:
     return {name: sum(values) / len(values) for name, values in scored.items()}
 
 
-def _cell(metric: Metric, values: Values, pairs: Sequence[Pair], seed: int) -> Cell | None:
+def _cell(metric: Metric, values: ValuesByQuestion, pairs: Pairs, seed: int) -> Cell | None:
     if values:
         numbers = list(values.values())
         low, high = bootstrap(numbers, seed)
@@ -179,13 +177,13 @@ def _cell(metric: Metric, values: Values, pairs: Sequence[Pair], seed: int) -> C
 
 
 def _paired(
-    own: Mapping[str, Values], base: Mapping[str, Values]
+    own: Mapping[str, ValuesByQuestion], base: Mapping[str, ValuesByQuestion]
 ) -> dict[str, tuple[list[float], list[float]]]:
     return dict(_sides(own, base))
 
 
 def _sides(
-    own: Mapping[str, Values], base: Mapping[str, Values]
+    own: Mapping[str, ValuesByQuestion], base: Mapping[str, ValuesByQuestion]
 ) -> Iterator[tuple[str, tuple[list[float], list[float]]]]:
     for name, values in own.items():
         common = [one for one in values if one in base.get(name, {})]

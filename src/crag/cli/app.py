@@ -1,8 +1,7 @@
 """The commands and their options; each implementation is imported when it runs."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -27,43 +26,11 @@ IndexOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
-class Method(StrEnum):
-    """The graphs that `crag ask` runs."""
-
-    crag = "crag"
-    rag = "rag"
-    self_rag = "self-rag"
-    self_crag = "self-crag"
-
-
-class Labels(StrEnum):
-    """The rules of labelling: see `crag.training.pairs.label_of`."""
-
-    AUTO = "auto"
-    TITLE = "title"
-    ANSWER = "answer"
-    GRADED = "graded"
-
-
-class Compat(StrEnum):
-    """Published ways of computing scores."""
-
-    official = "official"
-
-
-class Leaks(StrEnum):
-    """How to handle questions and titles on both sides of a split."""
-
-    refuse = "refuse"
-    drop = "drop"
-    allow = "allow"
-
-
-class RecipePreset(StrEnum):
-    """The presets of a training run."""
-
-    default = "default"
-    paper = "paper"
+GraphName = Literal["crag", "rag", "self-rag", "self-crag"]
+LabelsOption = Annotated[
+    Literal["auto", "title", "answer", "graded"],
+    typer.Option(help="What makes a document of a QA set relevant."),
+]
 
 
 @app.command()
@@ -89,12 +56,12 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     question: Annotated[str, typer.Argument(help="Your question.")],
     location: IndexOption = None,
     method: Annotated[
-        Method,
+        GraphName,
         typer.Option(
             help="crag corrects what was retrieved, rag does not; self-rag critiques what it reads "
             "and writes, self-crag does both."
         ),
-    ] = Method.crag,
+    ] = "crag",
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -119,10 +86,10 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
 ) -> None:
     """Ask a question; see the decision, the strips, the answer and its sources."""
     from crag.cli.ask import run
-    from crag.cli.choose import filters
+    from crag.cli.terminal import filters
 
     chosen = [*(settings or []), *filters(folder, kind, since, until)]
-    run(question, location, method.value, chosen, verbose=verbose, as_json=as_json)
+    run(question, location, method, chosen, verbose=verbose, as_json=as_json)
 
 
 @app.command()
@@ -173,9 +140,7 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     evaluator: Annotated[
         str, typer.Option(help="Name of an evaluator, or the folder of one.")
     ] = "default",
-    labels: Annotated[
-        Labels, typer.Option(help="What makes a document of a QA set relevant.")
-    ] = Labels.AUTO,
+    labels: LabelsOption = "auto",
     precision: Annotated[
         float | None,
         typer.Option(help="Share of the questions judged Correct that are right. Default: 0.92."),
@@ -194,7 +159,7 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 0,
     compat: Annotated[
-        Compat | None,
+        Literal["official"] | None,
         typer.Option(help="Score a T5 as the official code does: one by one, padded to 512."),
     ] = None,
     write: Annotated[
@@ -210,9 +175,8 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     aim = aim_of(precision, discarded, costs)
     run(
-        data, evaluator, labels.value, aim,
-        seed=seed, compat=compat.value if compat else None, write=write, pictures=pictures,
-        as_json=as_json,
+        data, evaluator, labels, aim,
+        seed=seed, compat=compat, write=write, pictures=pictures, as_json=as_json,
     )  # fmt: skip
 
 
@@ -235,42 +199,42 @@ def train(  # noqa: PLR0913, PLR0917 - one parameter for each option
         ),
     ] = 0.1,
     preset: Annotated[
-        RecipePreset, typer.Option(help="default: as the shipped one; paper: T5-large, as CRAG.")
-    ] = RecipePreset.default,
+        Literal["default", "paper"],
+        typer.Option(help="default: as the shipped one; paper: T5-large, as CRAG."),
+    ] = "default",
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set", metavar="NAME=VALUE", help="A number of the recipe, such as epochs=3."
         ),
     ] = None,
-    labels: Annotated[
-        Labels, typer.Option(help="What makes a document of a QA set relevant.")
-    ] = Labels.AUTO,
+    labels: LabelsOption = "auto",
     licence: Annotated[
         str | None, typer.Option(help="Licence of the data, for the card.", show_default=False)
     ] = None,
     leaks: Annotated[
-        Leaks, typer.Option(help="Questions and titles in both training and development data.")
-    ] = Leaks.refuse,
+        Literal["refuse", "drop", "allow"],
+        typer.Option(help="Questions and titles in both training and development data."),
+    ] = "refuse",
     pictures: Annotated[
         Path | None, typer.Option(help="Folder for curves.", show_default=False)
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train an evaluator on your labelled data; run it again to resume."""
-    from crag.cli.choose import assigned
-    from crag.cli.train import Options, run
+    from crag.cli.terminal import assigned
+    from crag.cli.train import TrainOptions, run
     from crag.training.recipe import recipe_from
 
-    options = Options(
+    options = TrainOptions(
         data=data,
         development=development or [],
         output=output,
-        recipe=recipe_from(preset.value, assigned(settings or [])),
-        labels=labels.value,
+        recipe=recipe_from(preset, assigned(settings or [])),
+        labels=labels,
         held_out=share,
         licence=licence,
-        leaks=leaks.value,
+        leaks=leaks,
         pictures=pictures,
     )
     run(options, as_json=as_json)

@@ -1,6 +1,5 @@
 """`crag ask`: run a graph on a question and show its decisions."""
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,12 +9,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from rich.console import Console
 
-from crag.cli.choose import environment, settings
-from crag.cli.confirm import decide
 from crag.cli.show import Trace
+from crag.cli.terminal import assigned, environment, print_json, safe
 from crag.factory import choose_parts
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
-from crag.settings import Settings
+from crag.settings import Settings, settings_from_text
 
 _BUILDERS = {
     "crag": build_crag,
@@ -25,6 +23,7 @@ _BUILDERS = {
 }
 _THREAD = RunnableConfig(configurable={"thread_id": "ask"})
 INTERRUPT = "__interrupt__"
+_ANSWERS = {"": "approve", "y": "approve", "yes": "approve", "n": "refuse", "no": "refuse"}
 _REPORTED = (
     "question",
     "action",
@@ -55,15 +54,14 @@ def run(  # noqa: PLR0913 - the options of the command
     as_json: bool,
 ) -> None:
     """Answer `question`; problems found before the run raise a `CragError`."""
-    chosen = settings(assignments)
+    chosen = settings_from_text(assigned(assignments))
     parts = choose_parts(environment(location), index_must_exist=True)
     checkpointer = InMemorySaver() if chosen.confirm_web else None
     graph = _BUILDERS[method](parts, checkpointer=checkpointer)
     if as_json:
         state = _invoke(graph, question, chosen)
         names = _REPORTED + (_REFLECTED if method.startswith("self") else ())
-        report = {"method": method} | {name: state.get(name) for name in names}
-        sys.stdout.write(json.dumps(report, ensure_ascii=False) + "\n")
+        print_json({"method": method} | {name: state.get(name) for name in names})
     else:
         _stream(graph, question, chosen, Trace(Console(highlight=False), verbose=verbose))
 
@@ -72,7 +70,7 @@ def _invoke(graph: Runnable[Any, Any], question: str, chosen: Settings) -> Mappi
     """Run to the end, asking a human whenever the graph interrupts."""
     state = graph.invoke({"question": question}, _THREAD, context=chosen)
     while INTERRUPT in state:
-        answer = decide(state[INTERRUPT][0].value)
+        answer = _confirmed(state[INTERRUPT][0].value)
         state = graph.invoke(Command(resume=answer), _THREAD, context=chosen)
     return dict(state)
 
@@ -87,7 +85,7 @@ def _stream(graph: Runnable[Any, Any], question: str, chosen: Settings, trace: T
             if mode == "updates" and INTERRUPT in chunk:
                 asked = chunk[INTERRUPT][0]
             _show(trace, mode, chunk)
-        given = None if asked is None else Command(resume=decide(asked.value))
+        given = None if asked is None else Command(resume=_confirmed(asked.value))
 
 
 def _show(trace: Trace, mode: str, chunk: Any) -> None:
@@ -99,3 +97,21 @@ def _show(trace: Trace, mode: str, chunk: Any) -> None:
     for node, update in chunk.items():
         if node != INTERRUPT:
             trace.update(node, update)
+
+
+def _confirmed(request: Mapping[str, Any]) -> str | dict[str, str]:
+    """Show the query and the reason on standard error, and read the decision.
+
+    An empty line or "y" approves, "n" refuses, anything else is the new query. The end of the input
+    refuses.
+    """
+    console = Console(stderr=True, highlight=False)
+    console.print(f"[bold]confirm[/]   {safe(request['reason'])}", soft_wrap=True)
+    console.print(f"  The web would be searched for: [bold]{safe(request['query'])}[/]")
+    console.print(r"  Search? \[Y]es, \[n]o, or another query: ", end="")
+    line = sys.stdin.readline()
+    if not line:
+        console.print()
+        return "refuse"
+    answer = line.strip()
+    return _ANSWERS.get(answer.lower()) or {"query": answer}

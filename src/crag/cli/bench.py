@@ -1,6 +1,5 @@
 """`crag bench`: run an experiment, or resume it, and write its report."""
 
-import json
 import shlex
 import sys
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from crag.bench.command import Options, Outcome
+    from crag.bench.command import BenchOptions, Outcome
 
 _PRICES = 2
 
@@ -88,15 +87,15 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
 ) -> None:
     """Run an experiment on data; run the same command again to resume it."""
     from crag.bench.budget import Budget
-    from crag.bench.command import Options
+    from crag.bench.command import BenchOptions
     from crag.bench.judges import Judges
-    from crag.cli.choose import assigned
+    from crag.cli.terminal import assigned
 
     budget = Budget(
         calls=max_calls, tokens=max_tokens, cost=max_cost, seconds=max_seconds,
         prices=priced(prices),
     )  # fmt: skip
-    options = Options(
+    options = BenchOptions(
         experiment=experiment, data=data, output=output, format=form, limit=limit, seed=seed,
         settings=assigned(settings or []), web=tuple(web or ()), cache=cache, report=report,
         concurrency=concurrency, ray=ray, again=again, budget=budget,
@@ -110,16 +109,20 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     run(options, as_json=as_json)
 
 
-def run(options: "Options", *, as_json: bool) -> None:
+def run(options: "BenchOptions", *, as_json: bool) -> None:
     """Run with a progress bar on standard error, and print where the report is."""
-    outcome = _watched(options, quiet=as_json)
-    if as_json:
-        sys.stdout.write(json.dumps(plain(outcome), ensure_ascii=False) + "\n")
-        return
     from rich.console import Console
     from rich.markup import escape
 
+    from crag.bench.command import benchmark
     from crag.bench.report import results
+    from crag.cli.terminal import print_json, progress_bar
+
+    with progress_bar("reading", quiet=as_json) as advance:
+        outcome = benchmark(options, advance)
+    if as_json:
+        print_json(plain(outcome))
+        return
 
     console = Console(highlight=False)
     console.print(escape(results(outcome.experiment, outcome.lines)), soft_wrap=True)
@@ -179,24 +182,6 @@ def priced(text: str | None) -> tuple[float, float] | None:
     if len(numbers) != _PRICES or not all(number >= 0 for number in numbers):
         raise SettingsError("prices", text, "give two numbers of at least 0, such as 0.15,0.60")
     return numbers[0], numbers[1]
-
-
-def _watched(options: "Options", *, quiet: bool) -> "Outcome":
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
-    from crag.bench.command import benchmark
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
-    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as progress:
-        bar = progress.add_task("reading", total=None)
-
-        def advance(done: int, total: int, variant: str) -> None:
-            progress.update(bar, completed=done, total=total, description=escape(variant[:40]))
-
-        return benchmark(options, advance)
 
 
 def _command() -> str:

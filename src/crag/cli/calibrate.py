@@ -1,7 +1,5 @@
 """`crag calibrate`: fit thresholds to labelled data and show their effect."""
 
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -9,18 +7,17 @@ from typing import Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from crag.charts import require_matplotlib
+from crag.cli.terminal import plain_table, print_json, progress_bar
 from crag.errors import TrainingError
 from crag.evaluators import load_evaluator
 from crag.factory import choose_model
 from crag.models.model_card import CARD, read_card, write_card
-from crag.parts import Evaluator
 from crag.runtime.environment import Environment
-from crag.training.calibrate import Report, Share, calibrate
-from crag.training.metrics import ACTIONS
+from crag.state import ACTIONS
+from crag.training.calibrate import Proportion, Report, calibrate
 from crag.training.pairs import LabelRule
 from crag.training.pictures import draw_report
 from crag.training.thresholds import Aim, Costs
@@ -46,12 +43,13 @@ def run(  # noqa: PLR0913 - the options of the command
     if write:
         _require_card(evaluator)
     judge = load_evaluator(evaluator, model=choose_model(Environment()), compat=compat)
-    report = _calibrated(files, judge, labels, aim, seed=seed, quiet=as_json)
+    with progress_bar("scoring", quiet=as_json) as advance:
+        report = calibrate(judge, files, aim=aim, labels=labels, seed=seed, progress=advance)
     written = write_thresholds(evaluator, report) if write else None
     drawn = draw_report(report, pictures) if pictures is not None else []
     if as_json:
         places = {"card": written, "pictures": [str(path) for path in drawn]}
-        sys.stdout.write(json.dumps(_plain(report) | places, ensure_ascii=False) + "\n")
+        print_json(_plain(report) | places)
         return
     console = Console(highlight=False)
     _show(report, console)
@@ -77,26 +75,6 @@ def aim_of(precision: float | None, discarded: float | None, costs: str | None) 
         message = f"--costs {costs!r} is not {_COSTS} numbers: write WRONG,NEEDLESS,DISCARDED"
         raise TrainingError(message) from error
     return Aim(costs=Costs(wrong=wrong, needless=needless, discarded=lost))
-
-
-def _calibrated(  # noqa: PLR0913 - the options that matter here
-    files: Sequence[Path],
-    evaluator: Evaluator,
-    labels: LabelRule,
-    aim: Aim,
-    *,
-    seed: int,
-    quiet: bool,
-) -> Report:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True, quiet=quiet)
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-        bar = progress.add_task("scoring", total=None)
-
-        def advance(done: int, total: int, question: str) -> None:
-            progress.update(bar, completed=done, total=total, description=escape(question[:40]))
-
-        return calibrate(evaluator, files, aim=aim, labels=labels, seed=seed, progress=advance)
 
 
 def _require_card(evaluator: str) -> None:
@@ -142,8 +120,7 @@ def _show(report: Report, console: Console) -> None:
 
 
 def _table(title: str, *columns: str) -> Table:
-    style = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0), "title_justify": "left"}
-    table = Table(title=title, title_style="bold", **style)  # type: ignore[arg-type]
+    table: Table = plain_table(title=title, title_style="bold", title_justify="left")
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left")
     return table
@@ -161,7 +138,7 @@ def _thresholds(report: Report) -> Table:
     return table
 
 
-def _percent(share: Share) -> str:
+def _percent(share: Proportion) -> str:
     return f"{share.value:.1%} ({share.low:.0%} to {share.high:.0%})"
 
 

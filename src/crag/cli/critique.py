@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from crag.cli.terminal import safe, shortened
 from crag.reflection.cleaning import cleaned
 from crag.state import Choice, Critique, OfferedPassage
-from crag.text.untrusted import without_controls
 
 _COLUMNS = ("IsRel", "IsSup", "IsUse", "seq", "score")
 _TEXT = 56
@@ -42,7 +42,7 @@ class CritiqueTrace:
             grade = f" [dim]({passage['grade']})[/]" if passage["grade"] else ""
             words = f"[dim]{len(passage['text'].split())} words[/]"
             self._console.print(
-                f"  {passage['label']:<9} {_safe(passage['title'])} {words}{grade}", soft_wrap=True
+                f"  {passage['label']:<9} {safe(passage['title'])} {words}{grade}", soft_wrap=True
             )
 
     def judged(self, node: str, update: Mapping[str, Any]) -> None:
@@ -66,7 +66,7 @@ class CritiqueTrace:
         for choice in choices[self._decided :]:
             action = choice["action"].replace("_", " ")
             place = f"segment {choice['segment'] + 1}: " if choice["segment"] else ""
-            self._line("decide", f"{place}[bold]{action}[/]   {_safe(choice['why'])}")
+            self._line("decide", f"{place}[bold]{action}[/]   {safe(choice['why'])}")
         self._decided = len(choices)
 
     def _line(self, label: str, text: str) -> None:
@@ -99,16 +99,7 @@ def _row(critique: Critique) -> list[str]:
     return [
         f"[{colour}]{mark}[/]",
         *("" if number is None else f"{number:.2f}" for number in numbers),
-        passage + _safe(_shortened(critique["title"], 24)),
-        _safe(_shortened(cleaned(critique["text"]), _TEXT)),
+        passage + safe(shortened(critique["title"], 24)),
+        safe(shortened(cleaned(critique["text"]), _TEXT)),
         escape(critique["why"]),
     ]
-
-
-def _safe(text: str) -> str:
-    return escape(without_controls(text))
-
-
-def _shortened(text: str, most: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most - 1]}…"

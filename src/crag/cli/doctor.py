@@ -1,14 +1,11 @@
 """`crag doctor`: which parts are in use, what is missing, and how to fix it."""
 
-import json
-import sys
-
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from crag.cli.choose import environment
-from crag.factory import Choice, examine
+from crag.cli.terminal import environment, plain_table, print_json
+from crag.factory import PartStatus, examine
 
 _MARKS = {"ready": "[green]ready[/]", "missing": "[yellow]missing[/]", "broken": "[red]broken[/]"}
 _NEEDED = {"embeddings", "index", "evaluator", "answers"}
@@ -18,15 +15,15 @@ def run(location: str | None, *, as_json: bool) -> int:
     """Show every part; return 0 if `crag ask` would work, else 1."""
     choices = examine(environment(location))
     if as_json:
-        sys.stdout.write(json.dumps([c._asdict() for c in choices], ensure_ascii=False) + "\n")
+        print_json([choice._asdict() for choice in choices])
     else:
         Console().print(_table(choices))
     works = all(c.state == "ready" for c in choices if c.part in _NEEDED)
     return 0 if works else 1
 
 
-def _table(choices: list[Choice]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+def _table(choices: list[PartStatus]) -> Table:
+    table: Table = plain_table(show_header=False)
     for choice in choices:
         why = f"{choice.in_use} ({choice.why})" if choice.why else choice.in_use
         table.add_row(choice.part, _MARKS[choice.state], escape(why))

@@ -1,17 +1,14 @@
 """`crag index`: index documents, with a progress bar and a report."""
 
-import json
 import logging
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from crag.cli.choose import environment
+from crag.cli.terminal import environment, print_json, progress_bar
 from crag.factory import choose_encoder
 from crag.retrieval import DocumentIndex, IndexReport, index_paths
 
@@ -23,27 +20,16 @@ def run(paths: Sequence[Path], location: str | None, *, remove: bool, as_json: b
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # The report has everything that matters.
     chosen = environment(location)
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
-    console = Console(stderr=True, quiet=as_json)
-    with _progress(console) as progress:
-        bar = progress.add_task("indexing", total=None)
+    with progress_bar("indexing", quiet=as_json) as advance:
 
-        def advance(done: int, total: int | None, source: str) -> None:
-            progress.update(bar, completed=done, total=total, description=_short(source))
+        def shown(done: int, total: int | None, source: str) -> None:
+            advance(done, total, Path(source).name)
 
-        report = index_paths(paths, target, progress=advance, remove=remove)
+        report = index_paths(paths, target, progress=shown, remove=remove)
     if as_json:
-        sys.stdout.write(json.dumps(asdict(report), ensure_ascii=False) + "\n")
+        print_json(asdict(report))
     else:
         _show(report, target.location, Console())
-
-
-def _progress(console: Console) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    return Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
-
-
-def _short(source: str) -> str:
-    return escape(Path(source).name[:40])
 
 
 def _show(report: IndexReport, location: str, console: Console) -> None:

@@ -11,10 +11,12 @@ from rich.markup import escape
 from rich.text import Text
 
 from crag.cli.critique import CritiqueTrace
-from crag.state import Citation, Source, Strip, Thresholds
+from crag.cli.terminal import safe, shortened
+from crag.correction.action import decide
+from crag.state import Action, ByAction, Citation, Source, Strip, Thresholds
 from crag.text.untrusted import without_controls
 
-_COLOURS = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
+_COLOURS: ByAction[str] = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
 _BAR = 20
 _TEXT = 100
 
@@ -64,7 +66,7 @@ class Trace:
         self._nodes[node](update)
         for entry in update.get("events", []):
             fallback = f" → {entry['fallback']}" if entry["fallback"] else ""
-            self._line("event", f"[yellow]{entry['kind']}[/]: {_safe(entry['detail'] + fallback)}")
+            self._line("event", f"[yellow]{entry['kind']}[/]: {safe(entry['detail'] + fallback)}")
 
     def _line(self, label: str, text: str) -> None:
         self._console.print(f"[bold]{label:<9}[/] {text}", soft_wrap=True)
@@ -74,31 +76,32 @@ class Trace:
         self._line("retrieve", f"{len(self._documents)} documents")
 
     def _grade(self, update: Mapping[str, Any]) -> None:
-        action, limits = update["action"], update["thresholds"]
+        action: Action = update["action"]
+        limits: Thresholds = update["thresholds"]
         words = f"upper {limits['upper']:.2f}, lower {limits['lower']:.2f}"
         self._line("grade", f"[bold {_COLOURS[action]}]{action}[/]   {words}")
         for document, score in zip(self._documents, update["scores"], strict=True):
             place = _place_of(document.metadata)
-            bar = f"[{_colour(score, limits)}]{_bar(score)}[/]"
-            self._console.print(f"  {score:+.2f} {bar} {_safe(place)}", soft_wrap=True)
+            bar = f"[{_COLOURS[decide([score], **limits)]}]{_bar(score)}[/]"
+            self._console.print(f"  {score:+.2f} {bar} {safe(place)}", soft_wrap=True)
 
     def _refine(self, update: Mapping[str, Any]) -> None:
         self._strips("refine", update["internal"])
 
     def _rewrite(self, update: Mapping[str, Any]) -> None:
         self._query = update["query"]
-        self._line("rewrite", _safe(self._query))
+        self._line("rewrite", safe(self._query))
 
     def _confirm(self, update: Mapping[str, Any]) -> None:
         if update["query"] != self._query:  # A human changed the query.
-            self._line("confirm_search", _safe(update["query"]))
+            self._line("confirm_search", safe(update["query"]))
 
     def _search(self, update: Mapping[str, Any]) -> None:
         if update["hits"]:
             self._line("search", f"{len(update['hits'])} hits")
         for hit in update["hits"]:
-            title = _safe(_shortened(hit["title"]))
-            self._console.print(f"  {title} [dim]{_safe(hit['url'])}[/]", soft_wrap=True)
+            title = safe(shortened(hit["title"], _TEXT))
+            self._console.print(f"  {title} [dim]{safe(hit['url'])}[/]", soft_wrap=True)
 
     def _read(self, update: Mapping[str, Any]) -> None:
         pages = update["pages"]
@@ -108,9 +111,9 @@ class Trace:
         self._line("read_pages", f"{len(pages)} pages, {found} paragraphs")
         for page in pages:
             colour = "red" if page["status"] == "failed" else "green"
-            told = _safe(page["detail"]) or f"{page['paragraphs']} paragraphs"
+            told = safe(page["detail"]) or f"{page['paragraphs']} paragraphs"
             status = f"[{colour}]{page['status']:<6}[/]"
-            self._console.print(f"  {status} {_safe(page['url'])} [dim]({told})[/]", soft_wrap=True)
+            self._console.print(f"  {status} {safe(page['url'])} [dim]({told})[/]", soft_wrap=True)
 
     def _select(self, update: Mapping[str, Any]) -> None:
         if update["external"]:
@@ -123,7 +126,7 @@ class Trace:
             mark = "[green]+[/]" if strip["kept"] else "[dim]-[/]"
             score = "     " if strip["score"] is None else f"{strip['score']:+.2f}"
             reason = "" if strip["kept"] else f" [dim]({escape(strip['reason'])})[/]"
-            text = _safe(_shortened(strip["text"]))
+            text = safe(shortened(strip["text"], _TEXT))
             self._console.print(f"  {mark} {score} {text}{reason}", soft_wrap=True)
         dropped = Counter(strip["reason"] for strip in strips if not strip["kept"])
         for reason, count in dropped.items():
@@ -171,19 +174,3 @@ def _from_here(path: str) -> str:
 def _bar(score: float) -> str:
     filled = round((min(max(score, -1.0), 1.0) + 1) / 2 * _BAR)
     return "█" * filled + "░" * (_BAR - filled)
-
-
-def _colour(score: float, limits: Thresholds) -> str:
-    if score >= limits["upper"]:
-        return _COLOURS["correct"]
-    return _COLOURS["ambiguous" if score >= limits["lower"] else "incorrect"]
-
-
-def _safe(text: str) -> str:
-    """Escape text so that it cannot style or control the terminal."""
-    return escape(without_controls(text))
-
-
-def _shortened(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _TEXT else f"{text[: _TEXT - 1]}…"

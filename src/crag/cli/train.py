@@ -1,7 +1,5 @@
 """`crag train`: train an evaluator with its card from labelled pairs."""
 
-import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from crag.charts import require_matplotlib
+from crag.cli.terminal import print_json
 from crag.correction.scoring import scores_of
 from crag.evaluators import load_evaluator
 from crag.models.minilm import WEIGHTS_SHA256
@@ -41,7 +40,7 @@ LIMITS = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class TrainOptions:
     """The options of the command."""
 
     data: Sequence[Path]
@@ -55,7 +54,7 @@ class Options:
     pictures: Path | None
 
 
-def run(options: Options, *, as_json: bool) -> None:
+def run(options: TrainOptions, *, as_json: bool) -> None:
     """Train, save, measure the saved evaluator on every development file, and show the card."""
     console = Console(stderr=True, quiet=as_json)
     if options.pictures:
@@ -88,13 +87,13 @@ def run(options: Options, *, as_json: bool) -> None:
     _show(measured, options.output, as_json=as_json)
 
 
-def _name(path: Path, options: Options) -> str:
+def _name(path: Path, options: TrainOptions) -> str:
     """Return the card's name of a development file: its path if two have the same name."""
     alike = [other for other in options.development if other.stem == path.stem]
     return path.stem if len(alike) == 1 else path.as_posix()
 
 
-def _check(pairs: Sequence[Pair], development: Sequence[Pair], options: Options) -> None:
+def _check(pairs: Sequence[Pair], development: Sequence[Pair], options: TrainOptions) -> None:
     check_classes(pairs, "the training data")
     check_large_enough(development, options.recipe.early_stopping)
     if options.leaks == "refuse":
@@ -137,8 +136,7 @@ def _measured(folder: Path, sets: Mapping[str, Sequence[Pair]]) -> dict[str, dic
 
 def _show(card: EvaluatorCard, output: Path, *, as_json: bool) -> None:
     if as_json:
-        text = json.dumps({"output": str(output), "card": card.model_dump(mode="json")})
-        sys.stdout.write(text + "\n")
+        print_json({"output": str(output), "card": card.model_dump(mode="json")})
         return
     console = Console()
     table = Table("development set", "AUC", "accuracy at 0", "top-1", box=None)

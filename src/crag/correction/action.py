@@ -1,9 +1,12 @@
 """From one score per document to one action for the whole set (CRAG, Sec. 4.3)."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from crag.settings import Settings
 from crag.state import Action
+
+Branch = Literal["refine", "web"]
 
 
 def decide(scores: Sequence[float], upper: float, lower: float) -> Action:
@@ -17,6 +20,17 @@ def decide(scores: Sequence[float], upper: float, lower: float) -> Action:
     if best >= upper:
         return "correct"
     return "ambiguous" if best >= lower else "incorrect"
+
+
+def branches(action: Action) -> list[Branch]:
+    """Return the sources of knowledge for `action`; two run in parallel (CRAG, Alg. 1)."""
+    match action:
+        case "correct":
+            return ["refine"]
+        case "incorrect":
+            return ["web"]
+        case "ambiguous":
+            return ["refine", "web"]
 
 
 def replaced(action: Action, settings: Settings) -> Action:

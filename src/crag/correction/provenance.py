@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from langchain_core.documents import Document
 
-from crag.parts import Page
+from crag.parts import Page, Passage
 from crag.state import FoundHit, OfferedPassage, Source, Strip
+from crag.text.places import lines_between, lines_of_part
 
 
 def source_of(document: Document, index: int) -> Source:
@@ -15,12 +16,41 @@ def source_of(document: Document, index: int) -> Source:
     """
     metadata = document.metadata
     url = str(metadata.get("url") or metadata.get("source") or "")
-    return Source(
+    source = Source(
         id=str(document.id or metadata.get("id") or f"document-{index + 1}"),
         title=title_of(document),
         url=url,
         position=str(metadata.get("position") or ""),
     )
+    if metadata.get("lines"):
+        source["lines"] = str(metadata["lines"])
+    return source
+
+
+def source_within(source: Source, text: str, start: int, end: int) -> Source:
+    """Return the source of the characters from `start` to `end` of the `text` that it has.
+
+    Its position becomes the lines of the part where the source knows them; otherwise it stays that
+    of the whole text.
+    """
+    lines = source.get("lines")
+    if not lines:
+        return source
+    try:
+        first, last = lines_between(text, lines, start, end)
+        inner = lines_of_part(text, lines, start, end)
+    except (ValueError, IndexError):  # Documents of others may say something else by this name.
+        return source
+    position = f"line {first}" if first == last else f"lines {first}-{last}"
+    return {**source, "position": position, "lines": inner}
+
+
+def passage_of(document: Document, titles: str) -> Passage:
+    """Return a document as the evaluator gets it; without title if `titles` is ``none``."""
+    if titles == "none":
+        return Passage("", document.page_content)
+    section = str(document.metadata.get("section") or "")
+    return Passage(title_of(document), document.page_content, section)
 
 
 def title_of(document: Document) -> str:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-from crag.correction.strips import FEWEST_WORDS, choose
+from crag.correction.strips import FEWEST_WORDS, STRIPS_KEPT, choose
 from crag.errors import EvaluatorError
 from crag.events import Event, event
 from crag.parts import Evaluator, Passage, PassageEvaluator
@@ -121,7 +121,7 @@ def filter_strips(
     """Score all `strips` in one call and keep the best (CRAG, Sec. 4.4)."""
     passages = [_passage_of(strip, settings) for strip in strips]
     scores, events, usage = score_passages(evaluator, question, passages, node=node)
-    verdicts = choose(scores, settings)
+    verdicts = choose(scores, settings.strips_kept or STRIPS_KEPT, settings.strip_threshold)
     judged: list[Strip] = [
         {**strip, "score": score, "kept": kept, "reason": reason}
         for strip, score, (kept, reason) in zip(strips, scores, verdicts, strict=True)

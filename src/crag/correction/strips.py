@@ -13,6 +13,8 @@ LONGEST_SENTENCE = 120
 evaluator's input."""
 FIXED_WORDS, SHORTEST_REMAINDER = 50, 10
 EXCERPT_MINIMUM_WORDS = 5
+STRIPS_KEPT = 5
+"""The paper's top-k of strips that are scored alone (CRAG, App. B.2; official code)."""
 FEWEST_WORDS = 4
 """Strips with fewer words score -1.0 without the evaluator (official code)."""
 
@@ -35,18 +37,34 @@ def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
             return _fixed_windows(text)
 
 
-def choose(scores: Sequence[float], settings: Settings) -> list[tuple[bool, str]]:
+def located(text: str, strips: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where each strip starts and ends in the text it was cut from.
+
+    The strips must hold all of the text except white space, in order: see `decompose`.
+    """
+    solid = [place for place, character in enumerate(text) if not character.isspace()]
+    places: list[tuple[int, int]] = []
+    used = 0
+    for strip in strips:
+        size = sum(not character.isspace() for character in strip)
+        places.append((solid[used], solid[used + size - 1] + 1))
+        used += size
+    return places
+
+
+def choose(
+    scores: Sequence[float], count: int, threshold: float | None = None
+) -> list[tuple[bool, str]]:
     """Decide for each score whether its strip is kept, with the reason.
 
-    Of the strips at or above the threshold the best `strips_kept` are kept. If none reaches it, the
+    Of the strips at or above the threshold the best `count` are kept. If none reaches it, the
     single best one is kept, so knowledge is never empty. Ties go to the earlier strip.
     """
-    threshold = settings.strip_threshold
     ranking = sorted(range(len(scores)), key=lambda index: -scores[index])
     passing = [i for i in ranking if threshold is None or scores[i] >= threshold]
-    kept = set(passing[: settings.strips_kept] or ranking[:1])
+    kept = set(passing[:count] or ranking[:1])
     return [
-        (index in kept, _reason(index in kept, score, threshold, settings.strips_kept))
+        (index in kept, _reason(index in kept, score, threshold, count))
         for index, score in enumerate(scores)
     ]
 

@@ -13,7 +13,7 @@ from crag.parts import ChatModel
 from crag.prompts import render
 from crag.state import Thresholds
 
-Style = Literal["direct", "chain_of_thought", "few_shot"]
+PromptStyle = Literal["direct", "chain_of_thought", "few_shot"]
 YES, NO = 1.0, -1.0
 DEFAULT_CONCURRENCY = 8
 
@@ -27,7 +27,7 @@ _WORD = re.compile(r"\b(?:yes|no(?!-\w|[ \t]+\w|\.?[ \t]*\d))\b", re.IGNORECASE)
 
 
 class ChatEvaluator(PromptedEvaluator):
-    """Ask a chat model about each text in a call of its own whether it answers the question.
+    """Ask a chat model, with one call for each text, whether the text answers the question.
 
     Yes is +1, no is -1. The paper's baselines (Table 4) do the same with GPT-3.5 Turbo: `direct`
     asks for the verdict alone, `chain_of_thought` for steps that end in it, `few_shot` after four
@@ -46,19 +46,19 @@ class ChatEvaluator(PromptedEvaluator):
         self,
         model: ChatModel,
         *,
-        style: Style = "direct",
+        style: PromptStyle = "direct",
         concurrency: int = DEFAULT_CONCURRENCY,
         thresholds: Thresholds | None = None,
     ) -> None:
         super().__init__(thresholds or Thresholds(upper=0.0, lower=0.0), concurrency)
-        if style not in get_args(Style):
-            raise SettingsError("style", style, f"one of {', '.join(get_args(Style))}")
+        if style not in get_args(PromptStyle):
+            raise SettingsError("style", style, f"one of {', '.join(get_args(PromptStyle))}")
         # Verdicts must not show up among the tokens of the answer that a graph streams.
         self._model: ChatModel = model.with_config(tags=[TAG_NOSTREAM])
-        self._style: Style = style
+        self._style: PromptStyle = style
 
     def groups(self, texts: Sequence[str]) -> list[list[str]]:
-        """Give each text a call of its own."""
+        """Put each text into its own call."""
         return [[text] for text in texts]
 
     def judge(self, question: str, texts: Sequence[str]) -> list[float]:
@@ -72,11 +72,11 @@ class ChatEvaluator(PromptedEvaluator):
         return [YES if verdict(reply.text, self._style) else NO]
 
 
-def verdict(reply: str, style: Style = "direct") -> bool:
+def verdict(reply: str, style: PromptStyle = "direct") -> bool:
     """Read the verdict of a reply, whatever its case, punctuation and markup.
 
-    With a chain of thought it is the last yes or no. Otherwise it is the one that the reply begins
-    with, or the only one it holds. What stands between ``<think>`` tags is passed over.
+    With a chain of thought it is the last yes or no. Otherwise it is the first word
+    of the reply, or the only one in it. Text between ``<think>`` tags is ignored.
 
     Raises:
         EvaluatorError: the reply holds neither, or both without beginning with one of them.

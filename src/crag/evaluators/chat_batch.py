@@ -25,7 +25,7 @@ WORST, BEST = 0, 10
 _NO_FORM = "it is not JSON of the form asked for"
 
 
-class Grade(BaseModel):
+class PassageGrade(BaseModel):
     """The grade of one passage."""
 
     # Bounds are checked apart: not every provider takes them in a schema.
@@ -36,7 +36,7 @@ class Grade(BaseModel):
 class Grades(BaseModel):
     """One grade for each passage."""
 
-    grades: list[Grade]
+    grades: list[PassageGrade]
 
 
 class _GradesError(EvaluatorError):

@@ -57,7 +57,7 @@ class CrossEncoderEvaluator:
     @classmethod
     def packaged(cls) -> Self:
         """Return the evaluator that ships with this package; its weights load on first use."""
-        with as_file(files("crag.evaluators").joinpath("default")) as folder:
+        with as_file(files("crag.evaluators").joinpath("cross_encoder")) as folder:
             return cls.changed(folder)
 
     @classmethod
@@ -108,7 +108,7 @@ class CrossEncoderEvaluator:
         return scores
 
 
-class _Loaded(NamedTuple):
+class _LoadedModel(NamedTuple):
     model: MiniLM
     weights: Weights
     blend: Blend | None
@@ -125,7 +125,7 @@ class ChangedMiniLM:
         self._folder = folder.resolve()
         self._max_length = max_length
         self._lock = threading.Lock()
-        self._loaded: _Loaded | None = None
+        self._loaded: _LoadedModel | None = None
 
     def logits(self, pairs: Sequence[tuple[str, Passage]], batch_size: int) -> NDArray[np.float64]:
         """Return the output for each pair."""
@@ -143,12 +143,12 @@ class ChangedMiniLM:
             logits[batch] = outputs
         return logits
 
-    def _load(self) -> _Loaded:
+    def _load(self) -> _LoadedModel:
         changes = read_tensors(self._folder / DELTA)
         weights = restored(official_weights(), changes)
         blended = (self._folder / LEXICAL).is_file()
         blend = Blend.read(self._folder / LEXICAL) if blended else None
-        return _Loaded(MiniLM(weights, max_length=self._max_length), weights, blend)
+        return _LoadedModel(MiniLM(weights, max_length=self._max_length), weights, blend)
 
 
 def _head(first: NDArray[np.float32], weights: Weights) -> NDArray[np.float32]:

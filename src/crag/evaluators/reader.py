@@ -38,6 +38,8 @@ class ReaderEvaluator:
         calibration = card.calibration if card else None
         fitted = calibration.thresholds if calibration else _UNCALIBRATED
         self._thresholds = thresholds or fitted
+        quote = calibration.quote if calibration else None
+        self._quote_threshold = self._thresholds["upper"] if quote is None else quote
 
     @classmethod
     def packaged(cls) -> Self:
@@ -74,6 +76,11 @@ class ReaderEvaluator:
     def thresholds(self) -> Thresholds:
         """The thresholds on the card; 0.5 and -0.5 as long as it has none."""
         return self._thresholds
+
+    @property
+    def quote_threshold(self) -> float:
+        """The quoting threshold on the card; the upper threshold as long as it has none."""
+        return self._quote_threshold
 
     def verify(self) -> None:
         """Load the model now rather than on first use.

@@ -37,7 +37,7 @@ class T5Evaluator:
 
     `checkpoint` is a folder as transformers saves it (safetensors, or a .bin with nothing but
     tensors) or an id on the Hugging Face hub, of which `revision` says the version. The score is
-    the raw output: trained towards -1 and 1, but not held to them. Question and text are cut
+    the raw output: trained towards -1 and 1, but not limited to them. Question and text are cut
     together at 512 tokens, or at what the folder's card says; the official scoring of documents
     (unlike that of strips) lets longer ones through. A special token that a text spells out, such
     as ``</s>``, counts as an unknown word: T5 reads its answer where the text ends.
@@ -45,8 +45,8 @@ class T5Evaluator:
     `device` is a name such as "cuda:0"; without it CUDA is used where there is one. `dtype` "auto"
     is the type the weights were saved in; T5 may overflow in float16, which gives NaN.
     `compat` "official" scores as the published loop does, one pair at a time padded to the full
-    length: the same scores, slower. `thresholds` go before those of the card, and these
-    before the paper's for PopQA. Weights load on first use, which several threads may share.
+    length: the same scores, slower. `thresholds` override those of the card, which
+    override the paper's for PopQA. Weights load on first use, which several threads may share.
 
     Raises:
         EvaluatorError: the thresholds or the batch size make no sense; on first use, if the
@@ -74,7 +74,7 @@ class T5Evaluator:
         self._batch_size = 1 if compat == "official" else batch_size
         self._padded = compat == "official"
         self._given = thresholds
-        self._loaded: _Loaded | None = None
+        self._loaded: _LoadedT5 | None = None
         self._lock = threading.Lock()
         if batch_size < 1:
             raise refusal(self._place, f"batch_size cannot be {batch_size}: at least 1")
@@ -131,7 +131,7 @@ class T5Evaluator:
             scores[index] = score
         return scores
 
-    def _forward(self, loaded: "_Loaded", question: str, texts: Sequence[str]) -> list[float]:
+    def _forward(self, loaded: "_LoadedT5", question: str, texts: Sequence[str]) -> list[float]:
         import torch
 
         rows = [loaded.encode(joined(question, text), self._max_length) for text in texts]
@@ -147,14 +147,14 @@ class T5Evaluator:
         scores: list[float] = output.logits[:, 0].float().tolist()
         return scores
 
-    def _load(self) -> "_Loaded":
+    def _load(self) -> "_LoadedT5":
         device = find_device(self._device, partial(refusal, self._place))
         files = check(self._folder)
         tokenizer = load_tokenizer(self._folder)
         size = sum(path.stat().st_size for path in files) / 1e9
         _log.info("loading the evaluator %s onto %s (%.2f GB)", self._place, device, size)
         model = load_model(self._folder, self._dtype, device)
-        return _Loaded(model, tokenizer, device, tokenizer.pad_token_id)
+        return _LoadedT5(model, tokenizer, device, tokenizer.pad_token_id)
 
     @cached_property
     def _folder(self) -> Path:
@@ -174,7 +174,7 @@ class T5Evaluator:
         return self.card.max_length if self.card else MAX_LENGTH
 
 
-class _Loaded(NamedTuple):
+class _LoadedT5(NamedTuple):
     model: Any
     tokenizer: Any
     device: "torch.device"

@@ -1,13 +1,13 @@
 """Choose the parts from the environment, and report which were chosen and why."""
 
-from crag.factory.choice import Choice
-from crag.factory.choosing import choose_encoder, choose_model, choose_parts
-from crag.factory.examining import examine
+from crag.factory.doctor import examine
+from crag.factory.parts import choose_encoder, choose_model, choose_parts
 from crag.factory.reflection import choose_reflection
+from crag.factory.status import PartStatus
 from crag.factory.web import choose_reader, choose_searcher, examine_web
 
 __all__ = [
-    "Choice",
+    "PartStatus",
     "choose_encoder",
     "choose_model",
     "choose_parts",

@@ -3,7 +3,7 @@
 from typing import cast, get_args
 
 from crag.errors import CragError, SettingsError
-from crag.factory.choice import Choice
+from crag.factory.status import PartStatus
 from crag.parts import ChatModel, Evaluator, Quoter, ReflectionBackend
 from crag.runtime.environment import Environment
 
@@ -43,19 +43,19 @@ def choose_reflection(
             return _in_process(environment, place)
 
 
-def examine_reflection(environment: Environment, *, has_model: bool) -> Choice:
+def examine_reflection(environment: Environment, *, has_model: bool) -> PartStatus:
     """Describe the reflection back end; nothing is loaded or sent."""
     part, name = "reflection", _name(environment, has_model=has_model)
     why = "CRAG_REFLECTION" if environment.reflection else "for --method self-rag and self-crag"
     if name == "prompted" and not has_model:
-        return Choice(part, "broken", name, why, _NO_MODEL)
+        return PartStatus(part, "broken", name, why, _NO_MODEL)
     if name in _STAND_INS:
-        return Choice(part, "ready", name, why, _ADVICE)
+        return PartStatus(part, "ready", name, why, _ADVICE)
     try:
         backend = _server(environment) if name == "server" else _in_process(environment, name)
     except CragError as error:
-        return Choice(part, "broken", name, why, str(error))
-    return Choice(part, "ready", repr(backend), why, "")
+        return PartStatus(part, "broken", name, why, str(error))
+    return PartStatus(part, "ready", repr(backend), why, "")
 
 
 def _name(environment: Environment, *, has_model: bool) -> str:

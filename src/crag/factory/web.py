@@ -3,7 +3,7 @@
 from typing import Literal, get_args
 
 from crag.errors import CragError, SearchError, SettingsError
-from crag.factory.choice import Choice
+from crag.factory.status import PartStatus
 from crag.parts import PageReader, WebSearcher
 from crag.runtime.environment import DEFAULT_PAGE_CACHE, Environment
 from crag.web import SearxngSearcher, TavilySearcher, WikipediaSearcher
@@ -44,7 +44,7 @@ def choose_reader(environment: Environment) -> PageReader:
     return HttpPageReader(allow_loopback=environment.allow_loopback, cache=environment.page_cache)
 
 
-def examine_web(environment: Environment) -> list[Choice]:
+def examine_web(environment: Environment) -> list[PartStatus]:
     """Describe the web search and the page reader; nothing is loaded or sent."""
     return [_searcher(environment), _reader(environment)]
 
@@ -83,29 +83,29 @@ def _searxng(environment: Environment) -> SearxngSearcher:
     return SearxngSearcher(environment.searxng_url)
 
 
-def _searcher(environment: Environment) -> Choice:
+def _searcher(environment: Environment) -> PartStatus:
     part, name, why = "web search", environment.search or "", "CRAG_SEARCH"
     try:
         name, why = _search_name(environment)
         searcher = choose_searcher(environment)
     except CragError as error:
-        return Choice(part, "broken", name, why, str(error))
+        return PartStatus(part, "broken", name, why, str(error))
     if searcher is not None:
-        return Choice(part, "ready", repr(searcher), why, "")
+        return PartStatus(part, "ready", repr(searcher), why, "")
     if why:
-        return Choice(part, "missing", "none", f"{why}=none", "")
+        return PartStatus(part, "missing", "none", f"{why}=none", "")
     todo = f"{SEARCHER_HINT}, for a second source"
-    return Choice(part, "missing", "none", "nothing is configured", todo)
+    return PartStatus(part, "missing", "none", "nothing is configured", todo)
 
 
-def _reader(environment: Environment) -> Choice:
+def _reader(environment: Environment) -> PartStatus:
     part, cache = "pages", environment.page_cache
     try:
         searcher = choose_searcher(environment)
     except CragError:
         searcher = None
     if searcher is None:
-        return Choice(part, "missing", "none", "read only what a web search finds", "")
+        return PartStatus(part, "missing", "none", "read only what a web search finds", "")
     own = "; pages of this machine too: CRAG_ALLOW_LOOPBACK" if environment.allow_loopback else ""
     chosen = "default" if cache == DEFAULT_PAGE_CACHE else "CRAG_PAGE_CACHE"
-    return Choice(part, "ready", f"cache in {cache}", f"{chosen}{own}", "")
+    return PartStatus(part, "ready", f"cache in {cache}", f"{chosen}{own}", "")

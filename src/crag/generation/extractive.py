@@ -1,54 +1,84 @@
-"""Answer without a language model: quote the sentences that the evaluator supports best."""
+"""Answer without a language model: quote what the evaluator supports best."""
 
 from collections.abc import Iterator, Sequence
 
 from crag.correction.scoring import scores_of
 from crag.correction.strips import FEWEST_WORDS
-from crag.parts import Evaluator, Passage, Quotation
+from crag.generation.reading import quotations_in
+from crag.parts import Evaluator, Passage, Quotation, ReadingEvaluator
 from crag.state import Strip
 from crag.text.sentences import sentences_of
 
 _MARKUP = ("#", "|", "```", "![")
 """What a line begins with that is no prose: headings, table rows, code fences, pictures."""
+_MOST_SENTENCES, _MOST_PARTS = 3, 5
 
 
 class ExtractiveAnswerer:
-    """Quote at most `most` sentences that score at least `threshold`, in the strips' order.
+    """Quote at most `most` parts of the strips that score at least `threshold`, in their order.
 
-    `threshold` is on the evaluator's scale; unset, it is the evaluator's own upper threshold. Where
-    a strip reaches it as a whole but none of its sentences does, its best sentence stands for it.
-    Headings, table rows and fragments of under four words are not quoted, nor is the same sentence
-    twice.
+    An evaluator that reads has read the strips in their documents; their sentences, list items,
+    table rows and code are quoted by that reading, five at most unless `most` says otherwise, and
+    nothing is evaluated again. See `crag.generation.reading`.
+
+    With any other evaluator, sentences are scored alone, in one call, and three quoted. Where a
+    strip reaches the threshold as a whole but none of its sentences does, its best sentence stands
+    for it. Headings, table rows and fragments of under four words are not quoted, nor is the same
+    sentence twice.
+
+    `threshold` is on the evaluator's scale; unset, it is the evaluator's own for quotations, or its
+    upper threshold if it has none.
     """
 
     def __init__(
-        self, evaluator: Evaluator, *, most: int = 3, threshold: float | None = None
+        self, evaluator: Evaluator, *, most: int | None = None, threshold: float | None = None
     ) -> None:
         self._evaluator = evaluator
         self._most = most
-        self._threshold = evaluator.thresholds["upper"] if threshold is None else threshold
+        self._threshold = threshold
 
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
-        """Score all sentences of `strips` in one evaluator call and return the best."""
+        """Return the best quotations, in the order of the strips."""
+        evaluator = self._evaluator
+        if isinstance(evaluator, ReadingEvaluator):
+            threshold = evaluator.quote_threshold if self._threshold is None else self._threshold
+            most = self._most or _MOST_PARTS
+            return quotations_in(_read(evaluator, question, strips), most=most, threshold=threshold)
         sentences = list(_quotable(strips))
         passages = [Passage(strips[i]["source"]["title"], text) for i, text in sentences]
-        scores = scores_of(self._evaluator, question, passages) if passages else []
+        scores = scores_of(evaluator, question, passages) if passages else []
         quotations = [
             Quotation(text, index, score)
             for (index, text), score in zip(sentences, scores, strict=True)
         ]
         serving = [quoted for quoted in quotations if self._serves(quoted, quotations, strips)]
-        best = sorted(serving, key=lambda quotation: -quotation.score)[: self._most]
-        return [quotation for quotation in serving if quotation in best]
+        best = sorted(serving, key=lambda quotation: -quotation.score)
+        chosen = best[: self._most or _MOST_SENTENCES]
+        return [quotation for quotation in serving if quotation in chosen]
 
     def _serves(
         self, quoted: Quotation, quotations: Sequence[Quotation], strips: Sequence[Strip]
     ) -> bool:
-        if quoted.score >= self._threshold:
+        upper = self._evaluator.thresholds["upper"]
+        threshold = upper if self._threshold is None else self._threshold
+        if quoted.score >= threshold:
             return True
         whole = strips[quoted.strip]["score"]
         rivals = (other.score for other in quotations if other.strip == quoted.strip)
-        return whole is not None and whole >= self._threshold and quoted.score == max(rivals)
+        return whole is not None and whole >= threshold and quoted.score == max(rivals)
+
+
+def _read(evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]) -> list[Strip]:
+    """Return the strips, those that no node has read with a reading of their own."""
+    unread = [index for index, strip in enumerate(strips) if "reading" not in strip]
+    passages = [Passage(strips[i]["source"]["title"], strips[i]["text"]) for i in unread]
+    readings = dict(
+        zip(unread, evaluator.read(question, passages) if passages else [], strict=True)
+    )
+    return [
+        {**strip, "reading": readings[index]} if index in readings else strip
+        for index, strip in enumerate(strips)
+    ]
 
 
 def _quotable(strips: Sequence[Strip]) -> Iterator[tuple[int, str]]:

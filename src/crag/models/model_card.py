@@ -19,7 +19,7 @@ from crag.errors import EvaluatorError
 from crag.state import Thresholds
 
 CARD = "card.json"
-Kind = Literal["cross_encoder", "reader", "t5"]
+EvaluatorKind = Literal["cross_encoder", "reader", "t5"]
 
 
 class _Part(BaseModel):
@@ -42,6 +42,8 @@ class Calibration(_Part):
 
     upper: FiniteFloat
     lower: FiniteFloat
+    quote: FiniteFloat | None = None
+    """For a reader: the score from which on a part of a strip is quoted."""
     aim: str
     """The aim of the thresholds, in one sentence."""
     questions: int = Field(ge=1)
@@ -66,7 +68,7 @@ class Calibration(_Part):
 class EvaluatorCard(_Part):
     """The file ``card.json`` next to the weights of an evaluator."""
 
-    kind: Kind
+    kind: EvaluatorKind
     base: str
     """The model that was fine-tuned: a path or an id on the Hugging Face hub."""
     base_sha256: str | None = None

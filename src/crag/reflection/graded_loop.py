@@ -45,7 +45,7 @@ from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import FULLY, NO_RETRIEVAL, OPEN, PARTIALLY, RELEVANT, UTILITY
 from crag.state import Critique, Flag
 
-Grade = Literal["high", "medium", "low"]
+GradeLevel = Literal["high", "medium", "low"]
 """How well a passage serves, judged before the model reads it."""
 
 _NOTHING = Candidate("", None, None, None, 0.0, 0, "end")
@@ -74,7 +74,7 @@ class GradedAnswer(NamedTuple):
 
 def graded_loop(
     asked: Asked,
-    grades: Sequence[Grade],
+    grades: Sequence[GradeLevel],
     settings: ReflectionSettings,
     clock: Clock = time.monotonic,
     *,
@@ -94,27 +94,20 @@ def graded_loop(
         ValueError: there are no passages (None), not as many grades, or an unknown one.
     """
     check_grades(asked.passages, grades)
-    return _answered(asked, grades, settings, clock, own_knowledge=own_knowledge)
 
+    def steps() -> Steps[ReflectionOutcome]:
+        loop = _Loop(asked, settings, clock)
+        verdict = yield from opening_verdict(asked, settings, short=True)
+        yield [Judged((verdict.choice(0, 0),), ())]
+        if verdict.action == "no_retrieve":
+            yield from loop.answer_alone(verdict.why)
+        else:
+            yield from loop.read(asked.passages or (), grades)
+            if own_knowledge and not loop.answers:
+                yield from loop.answer_alone("no passage was of use")
+        return loop.outcome(verdict)
 
-def _answered(
-    asked: Asked,
-    grades: Sequence[Grade],
-    settings: ReflectionSettings,
-    clock: Clock,
-    *,
-    own_knowledge: bool,
-) -> Steps[ReflectionOutcome]:
-    loop = _Loop(asked, settings, clock)
-    verdict = yield from opening_verdict(asked, settings, short=True)
-    yield [Judged((verdict.choice(0, 0),), ())]
-    if verdict.action == "no_retrieve":
-        yield from loop.answer_alone(verdict.why)
-    else:
-        yield from loop.read(asked.passages or (), grades)
-        if own_knowledge and not loop.answers:
-            yield from loop.answer_alone("no passage was of use")
-    return loop.outcome(verdict)
+    return steps()
 
 
 class _Loop:
@@ -134,7 +127,7 @@ class _Loop:
         self.answers: list[GradedAnswer] = []
         """From the passages that were of use."""
 
-    def read(self, passages: Sequence[Passage], grades: Sequence[Grade]) -> Steps[None]:
+    def read(self, passages: Sequence[Passage], grades: Sequence[GradeLevel]) -> Steps[None]:
         """Go through the passages, and choose among the answers."""
         places = grades_by_place(passages, grades, self._offered)
         if len(places) < len(passages):
@@ -174,7 +167,7 @@ class _Loop:
             tokens=self._tokens,
         )
 
-    def _fate(self, place: int, grade: Grade) -> Steps[Critique]:
+    def _fate(self, place: int, grade: GradeLevel) -> Steps[Critique]:
         made: Critique | None = None
         if grade != "low" and not self._ended:
             try:
@@ -186,7 +179,7 @@ class _Loop:
         why = "its grade is low" if grade == "low" else self._ended
         return made or unread(self._offered.numbered(place), why)
 
-    def _with_passage(self, place: int, grade: Grade) -> Steps[Critique | None]:
+    def _with_passage(self, place: int, grade: GradeLevel) -> Steps[Critique | None]:
         """Generate with a passage and judge the candidate; None: a limit was reached before."""
         draft = (yield from self._drafted()) if grade == "medium" else None
         before = NO_RETRIEVAL + draft["text"] if draft else ""
@@ -268,13 +261,13 @@ class _Loop:
         return [Judged((), (critique.copy(),))]
 
 
-def check_grades(passages: Sequence[Passage] | None, grades: Sequence[Grade]) -> None:
+def check_grades(passages: Sequence[Passage] | None, grades: Sequence[GradeLevel]) -> None:
     """Check that there is a known grade for each passage.
 
     Raises:
         ValueError: there are no passages (None), not as many grades, or an unknown one.
     """
-    known = get_args(Grade)
+    known = get_args(GradeLevel)
     if passages is None:
         raise ValueError("passages: None; give those that were graded")
     if len(grades) != len(passages):
@@ -285,13 +278,13 @@ def check_grades(passages: Sequence[Passage] | None, grades: Sequence[Grade]) ->
 
 
 def grades_by_place(
-    passages: Sequence[Passage], grades: Sequence[Grade], offered: Offered
-) -> Mapping[int, Grade]:
+    passages: Sequence[Passage], grades: Sequence[GradeLevel], offered: Offered
+) -> Mapping[int, GradeLevel]:
     """Offer the passages, and return the grade of each by its index.
 
     A repeated passage has the grade it had first.
     """
-    found: dict[int, Grade] = {}
+    found: dict[int, GradeLevel] = {}
     for passage, grade in zip(passages, grades, strict=True):
         found.setdefault(offered.add([passage])[0], grade)
     return found
@@ -304,7 +297,7 @@ def unread(passage: tuple[int, Passage] | None, why: str) -> Critique:
     return critique
 
 
-def refusal(candidate: Candidate, grade: Grade, settings: ReflectionSettings) -> str:
+def refusal(candidate: Candidate, grade: GradeLevel, settings: ReflectionSettings) -> str:
     """Return why an answer is of no use, in a few words; empty if it is of use."""
     if argmax("relevance", candidate.relevance) != RELEVANT:
         return f"it does not say {RELEVANT}"
@@ -316,7 +309,7 @@ def refusal(candidate: Candidate, grade: Grade, settings: ReflectionSettings) ->
     return f"it says {', '.join(undesired)}" if undesired else ""
 
 
-def use(grade: Grade, *, mixed: bool) -> str:
+def use(grade: GradeLevel, *, mixed: bool) -> str:
     """Return how an answer is used, in a few words."""
     if grade == "high":
         return "its grade is high: of full use"

@@ -7,9 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-Unit = Literal["line", "paragraph", "page", "row", "record"]
+from crag.retrieval.blocks import Markup
 
-_FORMAT = "crag-1"
+Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "row", "record"]
+
+_FORMAT = "crag-2"
 _SEPARATOR = "\0"
 
 
@@ -28,14 +30,14 @@ class SourceText:
     number: int = 0
     """The position of a row or record in the file."""
     pages: Sequence[int] = ()
-    """Where each page starts, as offsets into `text`, ascending; for the unit `page`."""
-    markdown: bool = False
-    """Whether lines that start with ``#`` are headings."""
+    """Where each page, slide, sheet or cell starts, as offsets into `text`, ascending."""
+    markup: Markup = ""
+    """How the text is written."""
 
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that is stored of the document, except its position."""
-        shape = (_FORMAT, self.unit, str(self.markdown), *map(str, self.pages))
+        shape = (_FORMAT, self.unit, self.markup, *map(str, self.pages))
         return digest(*shape, self.url, self.title, self.text)
 
     @cached_property

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crag.errors import ContentError, DocumentIndexError, SourceError
 from crag.retrieval.documents import Loaded, Loader, Skipped, Unusable
-from crag.retrieval.pages import load_docx, load_html, load_markdown, load_pdf, load_text
+from crag.retrieval.pages import load_docx, load_html, load_markdown, load_pdf, load_rst, load_text
 from crag.retrieval.records import count_lines, load_csv, load_jsonl
 from crag.retrieval.texts import reason_of
 from crag.text.encodings import storable
@@ -16,6 +16,7 @@ LOADERS: Mapping[str, Loader] = {
     ".txt": load_text,
     ".md": load_markdown,
     ".markdown": load_markdown,
+    ".rst": load_rst,
     ".html": load_html,
     ".htm": load_html,
     ".pdf": load_pdf,

@@ -1,52 +1,138 @@
-"""Headings of a Markdown text."""
+"""Markdown: its blocks, and a text without what readers of the page do not see."""
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING
 
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
-_FENCE = re.compile(r" {0,3}(```+|~~~+)")
-_DEEPEST = 6
+from crag.retrieval.blocks import Block, Kind, line_offsets, trimmed, with_line_feeds_only
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+_KINDS: dict[str, Kind] = {
+    "bullet_list_open": "list",
+    "ordered_list_open": "list",
+    "table_open": "table",
+    "fence": "code",
+    "code_block": "code",
+}
+_TABLE_HEAD = 2
+"""Lines: the header and the rule below it."""
+_FRONT_MATTER = re.compile(
+    r"\A---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|\Z)|\A\+\+\+\n(?:.*\n)*?\+\+\+\s*?(?:\n|\Z)"
+)
+_TITLE = re.compile(r"^title[ \t]*[:=][ \t]*(.+?)[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_NOT_TEXT = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}|~{3,})\{(?:toctree|contents|currentmodule|include|literalinclude|image"
+    r"|index|tableofcontents)\}(?:.*\n)*?[ \t]*(?P=fence)[ \t]*$"
+    r"|^\([\w .:-]+\)=[ \t]*$"  # MyST: targets, roles
+    r"|\{[a-z][\w:-]*\}(?=`)"
+    r"|^[ \t]*\{\*.*\*\}[ \t]*$"  # FastAPI's includes
+    r"|^[ \t]*[-;]{1,2}8<[-]{2,}.*$"  # pymdownx snippets
+    r"|^[ \t]*\.\. (?:include|literalinclude)::.*$"
+    r"|^[ \t]*::: [\w.]+[ \t]*$"  # mkdocstrings
+    r"|^[ \t]*!\[[^\]\n]*\]\([^)\n]*\)[ \t]*$"  # a picture alone on its line
+    r"|\{%-? *(?:include|import|from|extends|raw|endraw|image|end\w+|block|assign|set)\b[^%]*%\}"
+    r"|[ \t]*\{: *[^}\n]*\}[ \t]*$",  # attributes of kramdown
+    re.MULTILINE,
+)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_TAGS = re.compile(
+    r"</?(?:a|abbr|article|aside|b|big|blockquote|br|button|caption|center|code|colgroup|col|dd|del|"
+    r"details|div|dl|dt|em|figcaption|figure|font|footer|h[1-6]|header|hr|i|iframe|img|ins|kbd|li|"
+    r"main|mark|nav|ol|p|picture|pre|s|samp|script|section|small|source|span|strike|strong|style|sub|"
+    r"summary|sup|svg|table|tbody|td|tfoot|th|thead|tr|tt|u|ul|video)(?:[ \t\n/][^<>]{0,500})?>",
+    re.IGNORECASE,
+)
+_CODE = re.compile(
+    r"^(?P<fence>[ \t>]*(?:`{3,}|~{3,})).*\n(?:.*\n)*?(?P=fence)[ \t]*$"
+    r"|(?<!`)(?P<ticks>`+)(?!`)(?:[^`]|(?!(?P=ticks)(?!`))`)*?(?P=ticks)(?!`)",
+    re.MULTILINE,
+)
+_HEADING_TAIL = re.compile(r"[ \t]+\{#[^}]*\}$")
 
 
-class Heading(NamedTuple):
-    """One heading."""
-
-    start: int
-    """Offset of its first ``#`` into the text."""
-    level: int
-    """From 1 to 6."""
-    title: str
-
-
-def headings(text: str) -> list[Heading]:
-    """List the ATX headings in order, except inside fenced code."""
-    return list(_headings(text))
-
-
-def title_of(found: Sequence[Heading]) -> str:
-    """Return the first heading of level 1, or an empty text."""
-    return next((heading.title for heading in found if heading.level == 1), "")
-
-
-def section_paths(found: Sequence[Heading], title: str) -> list[str]:
-    """Return for each heading the path to it (``Use > Install``), without the document's title."""
-    paths, open_titles = [], [""] * _DEEPEST
-    for heading in found:
-        open_titles[heading.level - 1 :] = [heading.title] + [""] * (_DEEPEST - heading.level)
-        path = [name for name in open_titles if name]
-        paths.append(" > ".join(path[1:] if path[:1] == [title] else path))
-    return paths
+def markdown_blocks(text: str) -> list[Block]:
+    """List the headings and blocks of a Markdown text, as CommonMark with tables has them."""
+    lines = line_offsets(text)
+    tokens = _parser().parse(with_line_feeds_only(text))
+    found = []
+    for number, token in enumerate(tokens):
+        if token.level or token.map is None or token.type.endswith("_close"):
+            continue
+        first, last = token.map
+        start, end = trimmed(text, lines[first], lines[min(last, len(lines) - 1)])
+        if start >= end:
+            continue
+        if token.type == "heading_open":
+            title = _HEADING_TAIL.sub("", tokens[number + 1].content)
+            found.append(Block("heading", start, end, int(token.tag[1]), " ".join(title.split())))
+        else:
+            found.append(_block(token, text, start, end))
+    return list(_with_gaps(text, found))
 
 
-def _headings(text: str) -> Iterator[Heading]:
-    fence, start = "", 0
-    for line in text.splitlines(keepends=True):
-        mark = _FENCE.match(line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and mark[1].startswith(fence):
-            fence = ""
-        elif not fence and (match := _HEADING.match(line.rstrip("\r\n"))) and match[2]:
-            yield Heading(start, len(match[1]), match[2])
-        start += len(line)
+def readable_markdown(text: str) -> tuple[str, str]:
+    """Return the title in the front matter, and the text with blanks for what is no text of it.
+
+    Front matter, comments, directives that include other files, and HTML tags outside code go;
+    every line keeps its number.
+    """
+    title = ""
+    if match := _FRONT_MATTER.match(text):
+        named = _TITLE.search(match[0])
+        title = named[1].strip("\"'") if named else ""
+        text = _blank(match) + text[match.end() :]
+    text = _outside_code(text, _COMMENT)
+    text = _NOT_TEXT.sub(_blank, text)
+    return title, _outside_code(text, _TAGS)
+
+
+def _block(token: "Token", text: str, start: int, end: int) -> Block:
+    kind = _KINDS.get(token.type, "prose")
+    lines = line_offsets(text[start:end])
+    if kind == "table":
+        return Block(kind, start, end, head=start + lines[min(_TABLE_HEAD, len(lines) - 1)])
+    if token.type == "fence":
+        if token.info.startswith("{") and not re.match(r"\{(?:eval-rst|code)", token.info):
+            kind = "prose"  # MyST: a note, a warning.
+        closing = start + lines[-2]
+        closed = len(lines) > _TABLE_HEAD and text[closing:end].lstrip().startswith(token.markup)
+        return Block(kind, start, end, head=start + lines[1], tail=closing if closed else 0)
+    return Block(kind, start, end)
+
+
+def _with_gaps(text: str, blocks: list[Block]) -> "list[Block]":
+    """Add what the parser keeps to itself, such as definitions of links, as prose."""
+    found, at = [], 0
+    for block in [*blocks, Block("prose", len(text), len(text))]:
+        start, end = trimmed(text, at, block.start)
+        if text[start:end].strip():
+            found.append(Block("prose", start, end))
+        if block.end > block.start:
+            found.append(block)
+        at = block.end
+    return found
+
+
+def _outside_code(text: str, pattern: re.Pattern[str]) -> str:
+    """Blank what matches, except where it begins within code."""
+    code = [match.span() for match in _CODE.finditer(text)]
+
+    def blank(match: re.Match[str]) -> str:
+        within = any(start <= match.start() < end for start, end in code)
+        return match[0] if within else _blank(match)
+
+    return pattern.sub(blank, text)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return "\n" * match[0].count("\n")
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").enable("table")

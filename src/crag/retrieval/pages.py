@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crag.errors import SourceError
+from crag.retrieval.blocks import blocks_of, title_of
 from crag.retrieval.documents import SourceText
-from crag.retrieval.markdown import headings, title_of
+from crag.retrieval.markdown import readable_markdown
+from crag.retrieval.restructured import readable_rst
 from crag.retrieval.texts import read_bytes, read_text, reading
 from crag.text.encodings import decoded
 from crag.text.html import read_whole_html
@@ -28,10 +30,17 @@ def load_text(path: Path) -> Iterator[SourceText]:
 
 
 def load_markdown(path: Path) -> Iterator[SourceText]:
-    """Load Markdown as it is written; its title is the first ``# `` heading."""
-    text = read_text(path)
-    title = title_of(headings(text)) or path.stem
-    yield SourceText(source=str(path), title=title, text=text, unit="line", markdown=True)
+    """Load Markdown; its title is that of the front matter, else the first ``# `` heading."""
+    named, text = readable_markdown(read_text(path))
+    title = named or title_of(blocks_of(text, "markdown")) or path.stem
+    yield SourceText(source=str(path), title=title, text=text, unit="line", markup="markdown")
+
+
+def load_rst(path: Path) -> Iterator[SourceText]:
+    """Load reStructuredText, with Sphinx's directives and roles; its title is the first heading."""
+    text = readable_rst(read_text(path))
+    title = title_of(blocks_of(text, "rst")) or path.stem
+    yield SourceText(source=str(path), title=title, text=text, unit="line", markup="rst")
 
 
 def load_html(path: Path) -> Iterator[SourceText]:
@@ -46,7 +55,7 @@ def load_html(path: Path) -> Iterator[SourceText]:
         text=page.text,
         url=page.url,
         unit="paragraph",
-        markdown=True,
+        markup="markdown",
     )
 
 

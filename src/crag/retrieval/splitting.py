@@ -1,55 +1,117 @@
-"""Split documents into chunks that fit the encoder, each with its position."""
+"""Split documents into chunks that follow their structure, each with its exact position.
+
+A chunk holds whole blocks of one section where they fit; small sections under one heading share a
+chunk. Of a block that does not fit, a list is cut between items, a table between rows, code between
+lines and prose between sentences. A part of a list or of code repeats the sentence that announces
+it, a part of a table its header, and prose the sentence before it; nothing else overlaps.
+"""
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from functools import cache
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.documents import Document
 
+from crag.retrieval.blocks import Block, Kind, blocks_of, is_item, line_offsets, section_paths
 from crag.retrieval.documents import SourceText, digest
-from crag.retrieval.markdown import Heading, headings, section_paths
-
-if TYPE_CHECKING:
-    from langchain_text_splitters import TextSplitter
+from crag.text.markup import without_markup
+from crag.text.places import lines_written
+from crag.text.sentences import split_sentences
 
 CHUNK_SIZE = 1000
 """Most characters in a chunk; four are about one token of English."""
+SMALL = 500
+"""Characters up to which a section is joined with the next one under the same heading."""
+OVERLAP = 200
+"""Most characters of the sentence that is repeated where prose is cut."""
+LONGEST_CONTEXT = 300
+"""Most characters of a lead-in, a header or a caption that is repeated."""
 
 _TOKEN = re.compile(r"[A-Za-z]{1,7}|\d{1,3}|[^\sA-Za-z\d]")
 _CHARACTERS_PER_TOKEN = 4
-_HEADING = r"\n(?=#{1,6} )"
-_SEPARATORS = ["\n\n", "\n", "(?<=[.!?…]) ", "(?<=[。！？])", " ", ""]
+_LINE = re.compile(r".*\n|.+")
+_STANZA = re.compile(r"(?:[ \t]*\S.*(?:\n|\Z))+(?:[ \t]*\n)*|(?:[ \t]*\n)+")
+_LONGEST_PARAGRAPH = 20_000
+"""Characters; a longer paragraph is a log or data, which is cut between lines."""
+_CLOSING = "*_`\"')] \t"
+_SEPARATOR = " > "
+_HEADING_WITHIN = 200
 
 Span = tuple[int, int]
-"""Start and end of a chunk, as offsets into the document's text."""
+"""Start and end, as offsets into the document's text."""
+
+
+class _Piece(NamedTuple):
+    """A span, and what is put between it and the one before it."""
+
+    span: Span
+    glue: Literal["\n", "\n\n"] = "\n\n"
+
+
+class _Atom(NamedTuple):
+    """What is not cut any further."""
+
+    kind: Kind
+    span: Span
+    length: int
+    heading: bool = False
+    context: tuple[_Piece, ...] = ()
+    """What is repeated before it where it begins a chunk."""
+    glue: Literal["\n", "\n\n"] = "\n\n"
+    """What is put between its context and it."""
+    tail: Span | None = None
+    """What is repeated after it where it ends a chunk."""
+    announces: bool = False
+    """Whether it stays with the atom after it."""
+
+
+@dataclass
+class _Section:
+    """A heading and what stands below it, up to the next one."""
+
+    path: tuple[str, ...]
+    atoms: list[_Atom] = field(default_factory=list)
+
+    @cached_property
+    def length(self) -> int:
+        return sum(atom.length for atom in self.atoms)
+
+
+class _Chunk(NamedTuple):
+    path: tuple[str, ...]
+    pieces: list[_Piece]
+    start: int
+    """Where its own text begins, behind what it repeats."""
+    kind: Kind
 
 
 def split(document: SourceText, root: str) -> list[Document]:
-    """Split a document into chunks that do not overlap and together contain all of its text.
+    """Split a document into chunks that together contain all of its text.
 
-    Markdown is split at headings first, and a heading stays with the text below it. Each chunk
-    has an id and the metadata that a citation needs; `root` is the path it was indexed under.
+    Each chunk has an id and the metadata that a citation needs; `root` is the path that the
+    document was indexed under.
     """
-    found = headings(document.text) if document.markdown else []
-    spans = _spans(document, found)
-    place = _Places(document, found)
+    chunks = _chunks(document)
+    place = _Places(document)
     common = {
         "source": document.source,
         "title": document.title,
         "content_hash": document.content_hash,
-        "chunks": len(spans),
+        "chunks": len(chunks),
         "root": root,
     }
     return [
         Document(
             id=chunk_id(document.source, document.content_hash, number),
-            page_content=document.text[start:end],
-            metadata={**common, **place.of(start), "chunk": number, "start": start},
+            page_content=_joined(document.text, chunk.pieces),
+            metadata={**common, **place.of(chunk), "chunk": number, "start": chunk.start},
         )
-        for number, (start, end) in enumerate(spans)
+        for number, chunk in enumerate(chunks)
     ]
 
 
@@ -59,91 +121,273 @@ def chunk_id(source: str, content_hash: str, number: int) -> str:
 
 
 def text_to_embed(chunk: Document) -> str:
-    """Return the text to embed: the chunk with its title before it."""
-    title = chunk.metadata["title"]
-    return f"{title} // {chunk.page_content}" if title else chunk.page_content
+    """Return the text to embed: the chunk without markup, its title and headings before it.
+
+    Headings that the chunk begins with are not repeated.
+    """
+    text = without_markup(chunk.page_content)
+    section = str(chunk.metadata.get("section") or "")
+    if without_markup(section.rpartition(_SEPARATOR)[2]) in text[:_HEADING_WITHIN]:
+        section = ""
+    return " // ".join(filter(None, (str(chunk.metadata.get("title") or ""), section, text)))
 
 
 class _Places:
-    """Return the position of an offset in its document."""
+    """Say where a chunk stands in its document."""
 
-    def __init__(self, document: SourceText, found: Sequence[Heading]) -> None:
+    def __init__(self, document: SourceText) -> None:
         self._document = document
+        self._lines = line_offsets(document.text)[:-1]
         self._starts = _unit_starts(document)
-        self._headings = [heading.start for heading in found]
-        self._sections = section_paths(found, document.title)
 
-    def of(self, offset: int) -> dict[str, Any]:
-        place = {"position": self._position(offset)}
+    def of(self, chunk: _Chunk) -> dict[str, Any]:
+        number = self._document.number or bisect_right(self._starts, chunk.start)
+        place: dict[str, Any] = {
+            "position": f"{self._document.unit} {number}",
+            "kind": chunk.kind,
+        }
+        if self._document.unit == "line":
+            place["lines"] = lines_written(self._numbers(chunk.pieces))
         if self._document.url:
             place["url"] = self._document.url
-        heading = bisect_right(self._headings, offset) - 1
-        if heading >= 0 and self._sections[heading]:
-            place["section"] = self._sections[heading]
+        if chunk.path:
+            place["section"] = _SEPARATOR.join(chunk.path)
         return place
 
-    def _position(self, offset: int) -> str:
-        number = self._document.number or bisect_right(self._starts, offset)
-        return f"{self._document.unit} {number}"
+    def _numbers(self, pieces: Sequence[_Piece]) -> Iterator[int]:
+        """Yield the line of the file for each line of the chunk."""
+        for number, ((start, end), glue) in enumerate(pieces):
+            first = bisect_right(self._lines, start)
+            if number and glue == "\n\n":
+                yield max(first - 1, 1)
+            yield from range(first, bisect_right(self._lines, max(start, end - 1)) + 1)
 
 
 def _unit_starts(document: SourceText) -> Sequence[int]:
     match document.unit:
         case "line":
-            breaks = re.finditer("\n", document.text)
+            return line_offsets(document.text)[:-1]
         case "paragraph":
-            breaks = re.finditer("\n\n", document.text)
-        case "page":
-            return document.pages
+            return [0, *(match.end() for match in re.finditer("\n\n", document.text))]
         case "row" | "record":
             return ()
-    return list(chain([0], (match.end() for match in breaks)))
+        case _:
+            return document.pages
 
 
-def _spans(document: SourceText, found: Sequence[Heading]) -> list[Span]:
-    chunks = _splitter(document.markdown).create_documents([document.text])
-    starts = (chunk.metadata["start_index"] for chunk in chunks)
-    spans = [
-        (start, start + len(chunk.page_content))
-        for start, chunk in zip(starts, chunks, strict=True)
-    ]
-    return list(_with_headings(document.text, spans, {heading.start for heading in found}))
+def _joined(text: str, pieces: Sequence[_Piece]) -> str:
+    parts = [part for (start, end), glue in pieces for part in (glue, text[start:end])]
+    return "".join(parts[1:])
 
 
-def _with_headings(text: str, spans: Sequence[Span], found: set[int]) -> Iterator[Span]:
-    """Move headings at the end of a chunk to the one after it."""
-    begin = spans[0][0] if spans else 0
-    for (_, end), (next_start, _) in pairwise(spans):
-        tail = _headings_at_end(text, begin, end, found)
-        if tail > begin:
-            yield begin, begin + len(text[begin:tail].rstrip())
-        begin = tail if tail < end else next_start
-    if spans:
-        yield begin, spans[-1][1]
+def _chunks(document: SourceText) -> list[_Chunk]:
+    """Join small sections, cut large ones."""
+    text, chunks, waiting = document.text, list[_Chunk](), list[_Section]()
+    for section in _sections(document):
+        length = sum(one.length for one in waiting)
+        fits = length + section.length <= CHUNK_SIZE and min(length, section.length) <= SMALL
+        if waiting and not fits:
+            chunks += _filled(text, waiting)
+            waiting = []
+        waiting.append(section)
+    return chunks + _filled(text, waiting)
 
 
-def _headings_at_end(text: str, start: int, end: int, found: set[int]) -> int:
-    """Return the start of the headings at the end of a chunk, or its end."""
-    tail = end
-    for line in reversed(list(re.finditer(r"\S[^\n]*", text[start:end]))):
-        if start + line.start() not in found:
-            break
-        tail = start + line.start()
-    return tail
+def _sections(document: SourceText) -> Iterator[_Section]:
+    text = document.text
+    blocks = blocks_of(text, document.markup)
+    paths = iter(section_paths([one for one in blocks if one.level], document.title))
+    section = _Section(())
+    lead: Span | None = None
+    for number, block in enumerate(blocks):
+        if block.kind == "heading":
+            if section.atoms and not section.atoms[-1].heading:
+                yield section
+                section = _Section(())
+            # A heading without text of its own stays with the next one.
+            section, lead = _Section(next(paths), section.atoms), None
+            heading = _atom(text, "prose", (block.start, block.end))
+            section.atoms.append(heading._replace(heading=True, announces=True))
+            continue
+        follower = blocks[number + 1].kind if number + 1 < len(blocks) else "heading"
+        if block.kind == "prose":
+            *before, last = _prose(text, block)
+            announces = follower != "heading" and _announces(text, last.span)
+            section.atoms += [*before, last._replace(announces=announces)]
+            lead = last.span if announces else None
+        else:
+            section.atoms += _structured(text, block, lead)
+            lead = None
+    if section.atoms:
+        yield section
 
 
-@cache
-def _splitter(markdown: bool) -> "TextSplitter":
-    from langchain_text_splitters import RecursiveCharacterTextSplitter
+def _prose(text: str, block: Block) -> list[_Atom]:
+    """Return a paragraph as one atom, or its sentences; a last sentence that announces is one."""
+    span = block.start, block.end
+    if _length(text[block.start : block.end]) > CHUNK_SIZE or _announces(text, span):
+        spans = list(_cut(text, span, _WAYS["prose"], CHUNK_SIZE))
+    else:
+        spans = [span]
+    return [_atom(text, "prose", one) for one in spans]
 
-    return RecursiveCharacterTextSplitter(
-        separators=[_HEADING, *_SEPARATORS] if markdown else _SEPARATORS,
-        is_separator_regex=True,
-        chunk_size=CHUNK_SIZE,
-        chunk_overlap=0,
-        length_function=_length,
-        add_start_index=True,
-    )
+
+def _structured(text: str, block: Block, lead: Span | None) -> Iterator[_Atom]:
+    """Yield a list, a table or code whole if it fits, else cut, with what its parts repeat."""
+    kind: Kind = "prose" if block.kind == "heading" else block.kind
+    whole = _atom(text, kind, (block.start, block.end))
+    if whole.length <= CHUNK_SIZE:
+        yield whole
+        return
+    context: list[_Piece] = []
+    if lead is not None and lead[1] - lead[0] <= LONGEST_CONTEXT:
+        context.append(_Piece(lead))
+    glue: Literal["\n", "\n\n"] = "\n\n"
+    if block.head and block.head - block.start <= LONGEST_CONTEXT:
+        context.append(_Piece((block.start, len(text[: block.head].rstrip()))))
+        glue = "\n\n" if text.startswith("\n", block.head) else "\n"
+    room = CHUNK_SIZE - sum(_length(text[start:end]) for (start, end), _ in context)
+    *most, last = _cut(text, (block.start, block.end), _WAYS[kind], room)
+    tail = (block.tail, block.end) if block.tail else None
+    for number, span in enumerate(most):
+        repeated = tuple(context) if number else ()
+        yield _atom(text, kind, span)._replace(context=repeated, glue=glue, tail=tail)
+    yield _atom(text, kind, last)._replace(context=tuple(context), glue=glue)
+
+
+def _atom(text: str, kind: Kind, span: Span) -> _Atom:
+    start, end = span
+    after = text[end : end + 2]
+    return _Atom(kind, span, _length(text[start:end]) + len(after) - len(after.lstrip()))
+
+
+def _announces(text: str, span: Span) -> bool:
+    return text[span[0] : span[1]].rstrip(_CLOSING).endswith(":")
+
+
+def _filled(text: str, sections: Sequence[_Section]) -> list[_Chunk]:
+    """Put the atoms of sections into chunks of about equal size."""
+    atoms = [atom for section in sections for atom in section.atoms]
+    if not atoms:
+        return []
+    path = _common([one.path for one in sections])
+    total = sum(atom.length for atom in atoms)
+    number = ceil(total / CHUNK_SIZE)
+    chunks: list[_Chunk] = []
+    current: list[_Atom] = []
+    context: tuple[_Piece, ...] = ()
+    repeated = own = 0
+    for atom in atoms:
+        enough = own + atom.length / 2 > total / number and len(chunks) + 1 < number
+        full = enough or repeated + own + atom.length > CHUNK_SIZE
+        if full and not all(one.announces for one in current):
+            kept = len(current)
+            while current[kept - 1].announces:
+                kept -= 1
+            chunks.append(_chunk(text, path, context, current[:kept]))
+            previous, current = current[kept - 1], current[kept:]
+            context = _context(previous, (current or [atom])[0])
+            repeated = sum(_length(text[start:end]) for (start, end), _ in context)
+            own = sum(one.length for one in current)
+        current.append(atom)
+        own += atom.length
+    return [*chunks, _chunk(text, path, context, current)]
+
+
+def _context(before: _Atom, atom: _Atom) -> tuple[_Piece, ...]:
+    """Return what an atom that begins a chunk repeats: its own context, or the sentence before."""
+    if atom.context or atom.heading:
+        return atom.context
+    repeats = before.kind == atom.kind == "prose" and not before.heading
+    return (_Piece(before.span),) if repeats and before.length <= OVERLAP else ()
+
+
+def _chunk(
+    text: str, path: tuple[str, ...], context: Sequence[_Piece], atoms: Sequence[_Atom]
+) -> _Chunk:
+    pieces = list(context)
+    glue = atoms[0].glue
+    for atom in atoms:
+        start, end = atom.span
+        gap = text[pieces[-1].span[1] : start] if pieces else "."
+        if not gap.strip() and gap.count("\n") <= len(glue):
+            pieces[-1] = pieces[-1]._replace(span=(pieces[-1].span[0], end))
+        else:
+            pieces.append(_Piece(atom.span, glue))
+        glue = "\n\n"
+    if atoms[-1].tail is not None:
+        pieces.append(_Piece(atoms[-1].tail, "\n"))
+    kinds = Counter[Kind]()
+    for atom in atoms:
+        kinds[atom.kind] += 0 if atom.heading else atom.length
+    return _Chunk(path, pieces, atoms[0].span[0], max(kinds, key=lambda kind: kinds[kind]))
+
+
+def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the headings that all paths begin with."""
+    shortest = min(paths, key=len)
+    for depth, name in enumerate(shortest):
+        if any(path[depth] != name for path in paths):
+            return shortest[:depth]
+    return shortest
+
+
+def _cut(text: str, span: Span, ways: "Sequence[_Way]", room: int) -> Iterator[Span]:
+    """Cut a span that has no room, by the first way that applies, and its parts by the others."""
+    start, end = span
+    if not text[start:end].strip():
+        return
+    if not ways or _length(text[start:end]) <= room:
+        first = len(text[start:end]) - len(text[start:end].lstrip())
+        begin = max(start, text.rfind("\n", 0, start + first) + 1)
+        yield begin, start + len(text[start:end].rstrip())
+        return
+    for length in ways[0](text[start:end]):
+        yield from _cut(text, (start, start + length), ways[1:], room)
+        start += length
+
+
+def _by_sentence(text: str) -> Iterator[int]:
+    if len(text) > _LONGEST_PARAGRAPH:
+        return _by(_LINE)(text)
+    return map(len, split_sentences(text))
+
+
+def _by_item(text: str) -> Iterator[int]:
+    """Cut a list at the items that are indented as its first one."""
+    length, indent = 0, None
+    for line in text.splitlines(keepends=True):
+        depth = len(line) - len(line.lstrip())
+        if is_item(line) and (indent is None or depth <= indent):
+            if length:
+                yield length
+            length, indent = 0, depth
+        length += len(line)
+    yield length
+
+
+def _by(pattern: re.Pattern[str]) -> "_Way":
+    def cut(text: str) -> Iterator[int]:
+        at = 0
+        for match in pattern.finditer(text):
+            yield match.end() - at
+            at = match.end()
+        if at < len(text):
+            yield len(text) - at
+
+    return cut
+
+
+_Way = Callable[[str], Iterator[int]]
+"""Yields the lengths of the parts of a text, which together are the text."""
+_BY_WORD = (_by(re.compile(r"\s*\S+\s*")), _by(re.compile(r"[\s\S]{1,60}")))
+_BY_LINE = (_by(_LINE), *_BY_WORD)
+_WAYS: Mapping[Kind, Sequence[_Way]] = {
+    "prose": (_by_sentence, *_BY_WORD),
+    "list": (_by_item, _by(_STANZA), _by_sentence, *_BY_WORD),
+    "table": _BY_LINE,
+    "code": (_by(_STANZA), *_BY_LINE),
+}
 
 
 def _length(text: str) -> int:

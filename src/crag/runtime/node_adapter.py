@@ -12,7 +12,7 @@ State = Any
 Update = Any
 
 
-class Verb(Protocol):
+class Node(Protocol):
     """A node that computes; LangGraph runs it in a thread if the caller is async."""
 
     def run(self, state: State, settings: Settings) -> Update:
@@ -20,7 +20,7 @@ class Verb(Protocol):
         ...
 
 
-class WaitingVerb(Verb, Protocol):
+class AsyncNode(Node, Protocol):
     """A node that waits for something external, and can do so without blocking a thread."""
 
     async def arun(self, state: State, settings: Settings) -> Update:
@@ -28,14 +28,14 @@ class WaitingVerb(Verb, Protocol):
         ...
 
 
-def computing(verb: Verb) -> Runnable[State, Update]:
+def computing(node: Node) -> Runnable[State, Update]:
     """Turn a node that computes into a LangGraph node."""
-    return RunnableLambda(_sync(verb.run), name=type(verb).__name__)
+    return RunnableLambda(_sync(node.run), name=type(node).__name__)
 
 
-def waiting(verb: WaitingVerb) -> Runnable[State, Update]:
+def waiting(node: AsyncNode) -> Runnable[State, Update]:
     """Turn a node that waits into a LangGraph node."""
-    return RunnableLambda(_sync(verb.run), afunc=_async(verb.arun), name=type(verb).__name__)
+    return RunnableLambda(_sync(node.run), afunc=_async(node.arun), name=type(node).__name__)
 
 
 def current_settings() -> Settings:

@@ -11,10 +11,11 @@ from typing import Literal, NamedTuple
 
 from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
-Kind = Literal["sentence", "item", "row", "code", "heading"]
+Kind = Literal["sentence", "item", "header", "row", "code", "heading"]
 MOST_CHARACTERS = 900
 """A list or a block of code that is longer is not added to the sentence before it."""
 _FENCE = re.compile(r"\s*(```|~~~)")
+_CLOSING_FENCE = re.compile(r"\s*(```|~~~)[ \t]*")
 _ITEM = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+\S")
 _ROW = re.compile(r"\s*\|.*\|\s*$")
 _RULE = re.compile(r"[\s|:+=~^\"'#*.`_-]*$")
@@ -52,7 +53,7 @@ def parts_of(text: str) -> list[Part]:
             case "item":
                 found += _items(lines, number)
             case "row":
-                found += [Part("row", line.start, line.end, number) for line in lines]
+                found += _rows(text, lines, number)
             case "code":
                 found.append(Part("code", start, end, number))
             case _:
@@ -61,7 +62,7 @@ def parts_of(text: str) -> list[Part]:
 
 
 def completed(text: str, parts: Sequence[Part], chosen: int) -> tuple[int, int, str]:
-    """Return the range to quote for a part, and the words to quote.
+    """Return the range to quote for a part, and the words to quote; a sentence is put on one line.
 
     A sentence that ends in a colon brings the list or code after it; an item or code brings the
     sentence that announces it; a row brings the header of its table.
@@ -71,22 +72,33 @@ def completed(text: str, parts: Sequence[Part], chosen: int) -> tuple[int, int, 
     block = [other for other in parts if other.block == part.block]
     after = [other for other in parts[chosen + 1 :] if other.block != part.block]
     start, end = part.start, part.end
-    if part.kind == "sentence" and _announces(text, part) and part == block[-1] and after:
+    if part.kind == "sentence":
+        if not (_announces(text, part) and part == block[-1] and after):
+            return start, end, _plain(text, part)
         following = [other for other in after if other.block == after[0].block]
-        if following[0].kind != "sentence" and following[-1].end - start <= MOST_CHARACTERS:
-            end = following[-1].end
+        if following[0].kind == "sentence" or following[-1].end - start > MOST_CHARACTERS:
+            return start, end, _plain(text, part)
+        end = following[-1].end
     elif part.kind in {"item", "code"} and before and _announces(text, before[-1]):
         if block[-1].end - before[-1].start <= MOST_CHARACTERS:
             start, end = before[-1].start, block[-1].end
         else:
             return start, end, f"{_plain(text, before[-1])}\n{text[start:end].strip()}"
-    elif part.kind == "row" and part != block[0]:
+    elif part.kind == "row" and block[0].kind == "header":
         return start, end, f"{text[block[0].start : block[0].end]}\n{text[start:end]}"
+    end = _with_fence(text, start, end)
     return start, end, text[start:end].strip()
 
 
 def _announces(text: str, part: Part) -> bool:
     return part.kind == "sentence" and text[part.start : part.end].rstrip("*_` ").endswith(":")
+
+
+def _with_fence(text: str, start: int, end: int) -> int:
+    """Return the end behind the fence that closes a block of code, if the range opens one."""
+    opened = sum(_FENCE.match(line) is not None for line in text[start:end].splitlines()) % 2
+    closing = _CLOSING_FENCE.match(text, end) if opened else None
+    return closing.end() if closing else end
 
 
 def _plain(text: str, part: Part) -> str:
@@ -157,6 +169,14 @@ def _items(lines: Sequence[_Line], number: int) -> Iterator[Part]:
     starts = [i for i, line in enumerate(lines) if line.kind == "item"] + [len(lines)]
     for begin, end in pairwise(starts):
         yield Part("item", lines[begin].start, lines[end - 1].end, number)
+
+
+def _rows(text: str, lines: Sequence[_Line], number: int) -> Iterator[Part]:
+    """Yield the rows of a table; the first is its header if a rule stands below it."""
+    ends = [line.start for line in lines[1:]] + [lines[-1].end]
+    for place, (line, end) in enumerate(zip(lines, ends, strict=True)):
+        ruled = place == 0 and "-" in text[line.end : end]
+        yield Part("header" if ruled else "row", line.start, line.end, number)
 
 
 def _sentences(text: str, start: int, end: int, number: int) -> Iterator[Part]:

@@ -10,21 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crag.correction.action import decide
+from crag.correction.action import branches, decide
 from crag.extras import require
 from crag.models.model_card import Calibration, EvaluatorCard
 from crag.parts import Evaluator
-from crag.state import Action, Thresholds
+from crag.state import ACTIONS, Action, Thresholds
 from crag.training.evidence import (
     Evidence,
-    Progress,
+    ProgressCallback,
     read_questions,
     require_both_classes,
     require_information,
     score_questions,
 )
 from crag.training.metrics import (
-    ACTIONS,
     Discrimination,
     as_probability,
     calibration_error,
@@ -44,7 +43,7 @@ _SLACK = 0.01
 _QUANTILES = 21
 
 
-class Share(NamedTuple):
+class Proportion(NamedTuple):
     """A share, with its 95 % interval by Wilson's formula and its denominator."""
 
     value: float
@@ -61,9 +60,9 @@ class Report:
     upper_interval: Interval
     """95 % interval over resampled questions."""
     lower_interval: Interval
-    precision: Share
+    precision: Proportion
     """Questions with a relevant best text, of those judged Correct."""
-    discarded: Share
+    discarded: Proportion
     """Questions judged Incorrect, of those with a relevant text."""
     actions: dict[Action, float]
     """Share of each action."""
@@ -89,7 +88,7 @@ def calibrate(  # noqa: PLR0913 - what to calibrate, on what, for what
     labels: LabelRule = "auto",
     seed: int = 0,
     resamples: int = 1000,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Report:
     """Fit the thresholds of `evaluator` to labelled pairs or QA sets; nothing is written.
 
@@ -164,19 +163,18 @@ def _from_card(card: EvaluatorCard | None, scores: Sequence[float]) -> float | N
     return shift(known, scores) if known else None
 
 
-def _precision(sets: Sequence[JudgedSet], chosen: Sequence[Action]) -> Share:
+def _precision(sets: Sequence[JudgedSet], chosen: Sequence[Action]) -> Proportion:
     return _share([s.right for s, action in zip(sets, chosen, strict=True) if action == "correct"])
 
 
-def _discarded(sets: Sequence[JudgedSet], chosen: Sequence[Action]) -> Share:
-    return _share(
-        [action == "incorrect" for s, action in zip(sets, chosen, strict=True) if s.usable]
-    )
+def _discarded(sets: Sequence[JudgedSet], chosen: Sequence[Action]) -> Proportion:
+    actions = [action for s, action in zip(sets, chosen, strict=True) if s.usable]
+    return _share(["refine" not in branches(action) for action in actions])
 
 
-def _share(hits: Sequence[bool]) -> Share:
+def _share(hits: Sequence[bool]) -> Proportion:
     value = sum(hits) / len(hits) if hits else 0.0
-    return Share(value, *wilson(sum(hits), len(hits)), len(hits))
+    return Proportion(value, *wilson(sum(hits), len(hits)), len(hits))
 
 
 def _metrics(evidence: Evidence, telling: Discrimination) -> dict[str, float]:

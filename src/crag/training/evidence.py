@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from crag.correction.action import branches
 from crag.correction.scoring import scores_of
 from crag.errors import DataError, EvaluatorError, TrainingError
 from crag.models.model_card import DataFile
 from crag.parts import Evaluator, Passage
-from crag.state import Action
-from crag.training.metrics import ACTIONS, Discrimination, discrimination
+from crag.state import ACTIONS, Action
+from crag.training.metrics import Discrimination, discrimination
 from crag.training.pairs import LabelRule, Pair, by_question, describe, read_pairs
 from crag.training.thresholds import FEWEST, JudgedSet
 
 SURE = 0.001
 """Scores are not calibrated if chance gives an AUC as far from a half more often than this."""
 _HALF = 0.5
-Progress = Callable[[int, int, str], None]
+ProgressCallback = Callable[[int, int, str], None]
 """Called with the questions done, their total and the question."""
 
 
@@ -89,7 +90,7 @@ def require_both_classes(questions: Sequence[Question]) -> None:
 
 
 def score_questions(
-    evaluator: Evaluator, questions: Sequence[Question], progress: Progress | None = None
+    evaluator: Evaluator, questions: Sequence[Question], progress: ProgressCallback | None = None
 ) -> Evidence:
     """Score the texts of each question in one call of the evaluator.
 
@@ -141,7 +142,7 @@ def _judged(question: Question, scores: Sequence[float]) -> JudgedSet:
     """Judge by the action, else by the labels; texts tied for the best must all be relevant."""
     best = max(scores)
     if (action := question.action) is not None:
-        return JudgedSet(best, action == "correct", action != "incorrect", action)
+        return JudgedSet(best, action == "correct", "refine" in branches(action), action)
     tied = [p.positive for p, score in zip(question.pairs, scores, strict=True) if score == best]
     usable = any(pair.positive for pair in question.pairs)
     return JudgedSet(best, all(tied), usable, _ideal(question.pairs))

@@ -17,26 +17,26 @@ _WINDOW = 50
 the order random."""
 
 
-class Visit(NamedTuple):
+class ScheduledPair(NamedTuple):
     """One use of a pair in training."""
 
     pair: int
     titled: bool
 
 
-def visits(pairs: Sequence[Pair], recipe: Recipe) -> list[Visit]:
+def visits(pairs: Sequence[Pair], recipe: Recipe) -> list[ScheduledPair]:
     """Return all visits of a run, in batches of similar length; the same for the same seed.
 
     The order of all epochs is fixed in advance, so an interrupted run continues with exactly the
     batches of an uninterrupted one. Every pair is visited once per epoch; pairs left over when an
     epoch is cut into batches come at the end of the run.
     """
-    order: list[Visit] = []
-    left_over: list[Visit] = []
+    order: list[ScheduledPair] = []
+    left_over: list[ScheduledPair] = []
     size = recipe.batch_size
     for epoch in range(recipe.epochs):
         draw = random.Random(f"{recipe.seed}-{epoch}")  # noqa: S311 - an order, no secret
-        seen = [Visit(i, _keeps_title(pair, recipe, draw)) for i, pair in enumerate(pairs)]
+        seen = [ScheduledPair(i, _keeps_title(pair, recipe, draw)) for i, pair in enumerate(pairs)]
         draw.shuffle(seen)
         whole = len(seen) - len(seen) % size
         batches = list(_batches(seen[:whole], pairs, size))
@@ -46,7 +46,9 @@ def visits(pairs: Sequence[Pair], recipe: Recipe) -> list[Visit]:
     return order + left_over
 
 
-def _batches(seen: Sequence[Visit], pairs: Sequence[Pair], size: int) -> Iterator[Sequence[Visit]]:
+def _batches(
+    seen: Sequence[ScheduledPair], pairs: Sequence[Pair], size: int
+) -> Iterator[Sequence[ScheduledPair]]:
     for start in range(0, len(seen), size * _WINDOW):
         window = sorted(seen[start : start + size * _WINDOW], key=lambda v: len(pairs[v.pair].text))
         yield from (window[i : i + size] for i in range(0, len(window), size))
@@ -64,7 +66,7 @@ class Examples:
     """A map-style data set of tokenised pairs with the labels that the loss expects."""
 
     pairs: Sequence[Pair]
-    order: Sequence[Visit]
+    order: Sequence[ScheduledPair]
     recipe: Recipe
     tokenizer: "PreTrainedTokenizerBase"
     paired: bool
@@ -90,6 +92,6 @@ class Examples:
         return self.tokenizer(joined(question, text), truncation=True, max_length=length)
 
 
-def in_order(pairs: Sequence[Pair]) -> list[Visit]:
+def in_order(pairs: Sequence[Pair]) -> list[ScheduledPair]:
     """Return one visit of each pair with its title, to evaluate a development set."""
-    return [Visit(index, titled=True) for index in range(len(pairs))]
+    return [ScheduledPair(index, titled=True) for index in range(len(pairs))]

@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crag.state import Action
+from crag.state import ACTIONS, Action
 from crag.training.pairs import Pair
 
-ACTIONS: tuple[Action, ...] = ("correct", "ambiguous", "incorrect")
 _BINS = 10
 _Z95, _Z99 = 1.959964, 2.575829
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from crag.errors import TrainingError
 from crag.extras import require
 from crag.models.minilm import MODEL, packaged_model
-from crag.models.model_card import Kind
+from crag.models.model_card import EvaluatorKind
 from crag.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class Trainee(NamedTuple):
 
     model: "PreTrainedModel"
     tokenizer: "PreTrainedTokenizerBase"
-    kind: Kind
+    kind: EvaluatorKind
 
 
 def place_of(base: str) -> str:
@@ -61,7 +61,7 @@ def load_trainee(recipe: Recipe) -> Trainee:
             "config.json, *.safetensors and a tokenizer, or an id on the Hugging Face hub"
         )
         raise TrainingError(message) from error
-    kind: Kind = "t5" if config.model_type == "t5" else "cross_encoder"
+    kind: EvaluatorKind = "t5" if config.model_type == "t5" else "cross_encoder"
     if kind == "t5" and recipe.blend > 0:
         message = "a T5 evaluator is not blended with lexical features: set blend=0"
         raise TrainingError(message)

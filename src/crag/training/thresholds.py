@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.errors import TrainingError
-from crag.state import Action, Thresholds
-from crag.training.metrics import ACTIONS
+from crag.state import ACTIONS, Action, ByAction, Thresholds
 
 FEWEST = 10
 """Fewest questions judged Correct for their precision to count."""
@@ -50,10 +49,15 @@ class Costs:
             raise TrainingError(message)
 
     def matrix(self) -> Floats:
-        """Return the cost of each chosen action (row) for each ideal one (column)."""
+        """Return the cost of each chosen action (row) for each ideal one; both as in `ACTIONS`."""
         wrong, needless, discarded = self.wrong, self.needless, self.discarded
-        rows = [[0, wrong, wrong], [needless, 0, needless], [discarded, discarded, 0]]
-        return np.array(rows, dtype=np.float64)
+        rows: ByAction[ByAction[float]] = {
+            "correct": {"correct": 0, "ambiguous": wrong, "incorrect": wrong},
+            "ambiguous": {"correct": needless, "ambiguous": 0, "incorrect": needless},
+            "incorrect": {"correct": discarded, "ambiguous": discarded, "incorrect": 0},
+        }
+        table = [[rows[chosen][ideal] for ideal in ACTIONS] for chosen in ACTIONS]
+        return np.array(table, dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from crag.errors import CragError
 from crag.reflection.cleaning import cleaned
 from crag.state import Critique
-from crag.views.shown import Picture, shortened
+from crag.views.display import Picture, shortened
+from crag.views.runs import Walk
 from crag.views.theme import ACCENT, ACCENT_SOFT, DIM, INK, LINE, PAPER, SOFT, drawing
-from crag.views.walking import Walk
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from crag.correction.scoring import LOWEST
-from crag.state import Action, State, Thresholds
-from crag.views.shown import Picture, shortened
+from crag.state import Action, State, Thresholds, known_action
+from crag.views.display import Picture, shortened
 from crag.views.theme import (
     COLOURS,
     FAINT,
@@ -37,7 +37,7 @@ def draw_scores(state: State) -> Picture:
         shortened(str(document.metadata.get("title") or f"document {place}"), _TITLE)
         for place, document in enumerate(state["documents"], start=1)
     ]
-    action, thresholds = state["action"], state["thresholds"]
+    action, thresholds = known_action(state["action"]), state["thresholds"]
     with drawing(_FRAME + _ROW * len(scores)) as figure:
         axes = figure.add_subplot()
         left, right = min(_RANGE[0], *scores, 0), max(_RANGE[1], *scores, 0)

@@ -1,12 +1,12 @@
 """The style of pictures: the colours of the page on a light card, also in dark viewers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from crag.charts import require_matplotlib
+from crag.charts import chart
 from crag.correction.action import decide
-from crag.state import Action, Thresholds
+from crag.state import ACTIONS, Action, ByAction, Thresholds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,12 +16,12 @@ PAPER, INK, SOFT, DIM = "#FDFCFA", "#1E2226", "#585F68", "#85827A"
 LINE, FAINT = "#DCD9D0", "#A9A79F"
 ACCENT, SECOND = "#0F5F59", "#A24E00"
 ACCENT_SOFT = "#E0EFEC"
-COLOURS: Mapping[Action, str] = {
+COLOURS: ByAction[str] = {
     "correct": "#1B7A43",
     "ambiguous": "#B07908",
     "incorrect": "#B0322A",
 }
-SOFT_COLOURS: Mapping[Action, str] = {
+SOFT_COLOURS: ByAction[str] = {
     "correct": "#E2F3E8",
     "ambiguous": "#FAF0D7",
     "incorrect": "#FBE7E4",
@@ -65,12 +65,7 @@ def drawing(height: float, *, width: float = WIDTH) -> Iterator["Figure"]:
     Raises:
         MissingPackageError: matplotlib is not installed.
     """
-    require_matplotlib("train")
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context(_STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
+    with chart((width, height), extra="train", style=_STYLE) as figure:
         figure.set_layout_engine("constrained", w_pad=_MARGIN, h_pad=_MARGIN)
         yield figure
 
@@ -83,11 +78,15 @@ def action_of(score: float, thresholds: Thresholds) -> Action:
 def shade_actions(axes: "Axes", thresholds: Thresholds) -> None:
     """Shade the ranges of scores by action, within the limits of the axis."""
     left, right = axes.get_xlim()
-    edges = [left, thresholds["lower"], thresholds["upper"], right]
-    names: tuple[Action, ...] = ("incorrect", "ambiguous", "correct")
-    for action, start, end in zip(names, edges, edges[1:], strict=False):
-        axes.axvspan(start, end, color=SOFT_COLOURS[action], linewidth=0, zorder=0)
-    for value in thresholds["lower"], thresholds["upper"]:
+    lower, upper = thresholds["lower"], thresholds["upper"]
+    spans: ByAction[tuple[float, float]] = {
+        "correct": (upper, right),
+        "ambiguous": (lower, upper),
+        "incorrect": (left, lower),
+    }
+    for action in ACTIONS:
+        axes.axvspan(*spans[action], color=SOFT_COLOURS[action], linewidth=0, zorder=0)
+    for value in lower, upper:
         axes.axvline(value, color=SOFT, linewidth=1, linestyle=(0, (3, 2)), zorder=1)
     axes.set_xlim(left, right)
 
@@ -96,12 +95,13 @@ def name_actions(axes: "Axes", thresholds: Thresholds) -> None:
     """Label each shaded range with its action; outer labels are at the edges."""
     left, right = axes.get_xlim()
     middle = (thresholds["lower"] + thresholds["upper"]) / 2
-    places: tuple[tuple[Action, float, str], ...] = (
-        ("incorrect", left, "left"),
-        ("ambiguous", middle, "center"),
-        ("correct", right, "right"),
-    )
-    for action, place, side in places:
+    places: ByAction[tuple[float, str]] = {
+        "correct": (right, "right"),
+        "ambiguous": (middle, "center"),
+        "incorrect": (left, "left"),
+    }
+    for action in ACTIONS:
+        place, side = places[action]
         axes.annotate(
             action,
             (place, 1),

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.correction.action import decide
-from crag.state import Action, Thresholds
+from crag.state import ACTIONS, Action, Thresholds
 from crag.training.evidence import Evidence
-from crag.views.shown import Picture
+from crag.views.display import Picture
 from crag.views.theme import (
     ACCENT,
     COLOURS,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _BINS = 24
 _STEPS = 201
 _RANGE = (-1.0, 1.0)
-_ACTIONS: tuple[Action, ...] = ("incorrect", "ambiguous", "correct")
 Floats = NDArray[np.float64]
 
 
@@ -125,17 +124,18 @@ def draw_action_mix(evidence: Evidence, thresholds: Thresholds) -> Picture:
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=3)
     mix = action_mix(best, upper, lower)
-    said = ", ".join(f"{action} {mix[action]:.0%}" for action in reversed(_ACTIONS))
+    said = ", ".join(f"{action} {mix[action]:.0%}" for action in ACTIONS)
     return Picture(figure, f"Of {len(best)} questions with these thresholds: {said}")
 
 
 def action_mix(best: Sequence[float], upper: float, lower: float) -> dict[Action, float]:
     """Return the share of each action among questions with these best scores; they sum to 1."""
     counts = Counter(decide([score], upper, lower) for score in best)
-    return {action: counts[action] / len(best) for action in _ACTIONS}
+    return {action: counts[action] / len(best) for action in ACTIONS}
 
 
 def _stack(axes: "Axes", grid: Floats, mixes: Sequence[dict[Action, float]]) -> None:
-    rows = [[mix[action] for mix in mixes] for action in _ACTIONS]
-    colours = [COLOURS[action] for action in _ACTIONS]
-    axes.stackplot(grid, rows, labels=_ACTIONS, colors=colours, alpha=0.88, linewidth=0)
+    upwards = ACTIONS[::-1]
+    rows = [[mix[action] for mix in mixes] for action in upwards]
+    colours = [COLOURS[action] for action in upwards]
+    axes.stackplot(grid, rows, labels=upwards, colors=colours, alpha=0.88, linewidth=0)

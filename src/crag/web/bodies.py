@@ -35,7 +35,7 @@ class Allowance:
         self.left = most
 
 
-class Share:
+class PageAllowance:
     """The bytes that one page spends of an allowance."""
 
     def __init__(self, allowance: Allowance) -> None:
@@ -59,7 +59,7 @@ class Share:
         self.spent += number
 
 
-async def read_body(response: httpx.Response, url: str, most: int, share: Share) -> bytes:
+async def read_body(response: httpx.Response, url: str, most: int, share: PageAllowance) -> bytes:
     """Return the decompressed body.
 
     Raises:

@@ -17,7 +17,7 @@ from tenacity import (
 
 from crag.errors import PageError, PageProblem
 from crag.web.addresses import Target, redirected, target_of
-from crag.web.bodies import ENCODINGS, READABLE, Share, read_body, readable, sniffed
+from crag.web.bodies import ENCODINGS, READABLE, PageAllowance, read_body, readable, sniffed
 from crag.web.retries import retry_after
 
 MOST_REDIRECTS = 5
@@ -43,7 +43,7 @@ class Terms(NamedTuple):
     until: float
     """Deadline on the event loop's clock."""
     most_bytes: int
-    share: Share
+    share: PageAllowance
     """Its share of the bytes for all pages."""
     gate: Gate = lambda _: nullcontext()
     types: tuple[str, ...] = READABLE

@@ -88,7 +88,7 @@ class Robots:
             self._known[origin] = known
 
 
-class Manners:
+class SitePolicy:
     """The gate of one call: checks robots.txt, and limits concurrent requests to a site.
 
     Args:

@@ -23,8 +23,8 @@ _MOST_CHARACTERS = 1_000_000
 _MARKUP = re.compile(rb"<\s*(!doctype|html|head|body|p|div|h1|meta)\b", re.IGNORECASE)
 _HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
 
-Kind = Literal["html", "pdf", "text", "markdown"]
-_KINDS: dict[str, Kind] = {
+MediaKind = Literal["html", "pdf", "text", "markdown"]
+_KINDS: dict[str, MediaKind] = {
     "text/html": "html",
     "application/xhtml+xml": "html",
     "application/pdf": "pdf",
@@ -79,7 +79,7 @@ def _media_type(content_type: str) -> str:
     return content_type.split(";", maxsplit=1)[0].strip().lower()
 
 
-def _kind(body: bytes, content_type: str) -> Kind | None:
+def _kind(body: bytes, content_type: str) -> MediaKind | None:
     name = _media_type(content_type)
     if can_transcribe(content_type) and body.lstrip()[:5] == b"%PDF-":
         return "pdf"
@@ -88,7 +88,7 @@ def _kind(body: bytes, content_type: str) -> Kind | None:
     return _KINDS.get(name)
 
 
-def _read(kind: Kind, body: bytes, content_type: str, url: str) -> tuple[str, Iterable[str]]:
+def _read(kind: MediaKind, body: bytes, content_type: str, url: str) -> tuple[str, Iterable[str]]:
     if kind == "pdf":
         title, pages = read_pdf(body, most_pages=MOST_PDF_PAGES, most_characters=_MOST_CHARACTERS)
         return title, chain.from_iterable(map(paragraphs_of, pages))

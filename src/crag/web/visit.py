@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpcore
 
@@ -14,35 +14,24 @@ from crag.runtime.attempt import Attempt
 from crag.runtime.threads import in_thread
 from crag.text.urls import canonical
 from crag.web.addresses import refusal_of_host, target_of
-from crag.web.bodies import Allowance, Share
+from crag.web.bodies import Allowance, PageAllowance
 from crag.web.cache import PageCache
 from crag.web.fetching import Fetched, Fetcher, FetchError, Terms
 from crag.web.guard import Resolver
-from crag.web.robots import MOST_BYTES, Manners, Robots
+from crag.web.robots import MOST_BYTES, Robots, SitePolicy
 from crag.web.transport import GuardedTransport
+
+if TYPE_CHECKING:
+    from crag.web.transcribe import Transcript
 
 _CLIENT_ERRORS = range(400, 500)
 
 
-class Transcribed(Protocol):
-    """The transcript of a page."""
-
-    @property
-    def title(self) -> str:
-        """The title of the page; may be empty."""
-        ...
-
-    @property
-    def paragraphs(self) -> tuple[str, ...]:
-        """Plain text, in the order of the page."""
-        ...
-
-
-Transcribe = Callable[[bytes, str, str], Transcribed]
+Transcribe = Callable[[bytes, str, str], "Transcript"]
 """Turns a body, its content type and its URL into text; raises `PageError`."""
 
 
-class Tools(NamedTuple):
+class VisitParts(NamedTuple):
     """What all visits share; see `crag.web.reader.HttpPageReader`."""
 
     allow_loopback: bool
@@ -57,7 +46,7 @@ class Tools(NamedTuple):
 class Visit:
     """Read the pages of one question once, within one event loop."""
 
-    def __init__(self, tools: Tools, limits: ReadingLimits) -> None:
+    def __init__(self, tools: VisitParts, limits: ReadingLimits) -> None:
         self._tools, self._limits = tools, limits
         self._transport = GuardedTransport(
             allow_loopback=tools.allow_loopback,
@@ -65,14 +54,16 @@ class Visit:
             connector=tools.connector,
         )
         self._fetcher = Fetcher(self._transport, longest_wait=tools.longest_wait)
-        self._manners = Manners(
+        self._policy = SitePolicy(
             tools.robots if limits.robots else None,
             self._robots_text,
             hours=limits.cache_hours,
             at_once=limits.per_site,
         )
         allowance = Allowance(limits.bytes)
-        self._shares: defaultdict[str, Share] = defaultdict(lambda: Share(allowance))
+        self._shares: defaultdict[str, PageAllowance] = defaultdict(
+            lambda: PageAllowance(allowance)
+        )
 
     async def pages(self, urls: Sequence[str]) -> list[Page]:
         """Return one page for each of the distinct `urls`, in order; never raises."""
@@ -134,7 +125,7 @@ class Visit:
         share = self._shares[url]
         if share.left <= 0:
             raise PageError(url, "budget", "the bytes for all pages together are spent")
-        terms = Terms(until, self._limits.page_bytes, share, self._manners.enter)
+        terms = Terms(until, self._limits.page_bytes, share, self._policy.enter)
         return await self._fetcher.fetch(url, terms)
 
     async def _keep(self, url: str, value: Mapping[str, Any]) -> None:
@@ -145,7 +136,7 @@ class Visit:
     async def _robots_text(self, url: str) -> str | None:
         """Fetch a robots.txt, outside the budget for pages."""
         until = asyncio.get_running_loop().time() + self._tools.robots.seconds
-        terms = Terms(until, MOST_BYTES, Share(Allowance(MOST_BYTES)), types=(), attempts=1)
+        terms = Terms(until, MOST_BYTES, PageAllowance(Allowance(MOST_BYTES)), types=(), attempts=1)
         try:
             fetched = await self._fetcher.fetch(url, terms)
         except PageError as error:

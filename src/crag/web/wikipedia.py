@@ -6,12 +6,10 @@ from typing import Any
 
 from crag.errors import SearchError
 from crag.parts import Hit
-from crag.web.asking import TIMEOUT, address_of, query_of, shown, unreadable
-from crag.web.replies import objects, plain, text
-from crag.web.retries import LONGEST_WAIT, PassingSearchError, patiently
-from crag.web.service import JsonService
+from crag.web.retries import PassingSearchError
+from crag.web.search_replies import objects, plain, text
+from crag.web.searcher import JsonSearcher
 
-_PROVIDER = "Wikipedia"
 _LANGUAGE = re.compile(r"[a-z]{2,12}(-[a-z]{2,12}){0,3}")
 _REFUSED = (
     "the wiki refused the request (HTTP 403): Wikimedia's policy requires a contact; "
@@ -22,65 +20,37 @@ _INTRODUCTION = 1200
 _BUSY = re.compile(r"internal_api_error|maxlag|readonly|.*(backend-error|too-busy)")
 
 
-class WikipediaSearcher:
-    """Search one Wikipedia through its API, api.php.
+class WikipediaSearcher(JsonSearcher):
+    """Search one Wikipedia through its API, api.php; `options` are those of `JsonSearcher`.
 
     The snippet of a hit is the introduction of its article, up to 1,200 characters, or the snippet
     of the search. MediaWiki returns the whole text of only one page per request, so the page reader
     fetches the articles.
-
-    Raises:
-        SearchError: `search` or `asearch` failed; `problem` says why.
     """
 
+    provider = "Wikipedia"
+    refused = _REFUSED
     longest_query: int = 300
     """Characters; Wikipedia refuses longer queries, so they are cut."""
 
     def __init__(
-        self,
-        *,
-        language: str = "en",
-        base_url: str | None = None,
-        contact: str = "",
-        timeout: float = TIMEOUT,
-        longest_wait: float = LONGEST_WAIT,
+        self, *, language: str = "en", base_url: str | None = None, **options: Any
     ) -> None:
         if not _LANGUAGE.fullmatch(language):
             message = f"CRAG_WIKIPEDIA_LANGUAGE cannot be {language!r}: write a code such as en"
-            raise SearchError(_PROVIDER, "request", message)
-        chosen = base_url or f"https://{language}.wikipedia.org"
-        address = address_of(_PROVIDER, chosen, "CRAG_WIKIPEDIA_URL")
-        endpoint = address if address.endswith(".php") else f"{address}/w/api.php"
-        self._service = JsonService(
-            _PROVIDER, endpoint, timeout=timeout, refused=_REFUSED, contact=contact
-        )
-        again = patiently(longest_wait)
-        self._search, self._asearch = again(self._request), again(self._arequest)
+            raise SearchError(self.provider, "request", message)
+        address = base_url or f"https://{language}.wikipedia.org"
+        path = "" if address.strip().rstrip("/").endswith(".php") else "/w/api.php"
+        super().__init__(address, "CRAG_WIKIPEDIA_URL", path=path, **options)
 
-    def __repr__(self) -> str:
-        return f"WikipediaSearcher({shown(self._service.address)!r})"
-
-    def search(self, query: str, limit: int) -> list[Hit]:
-        """Return at most `limit` hits, best first."""
-        return self._search(self._parameters(query, limit))[:limit]
-
-    async def asearch(self, query: str, limit: int) -> list[Hit]:
-        """Do the same without blocking the event loop."""
-        return (await self._asearch(self._parameters(query, limit)))[:limit]
-
-    def _request(self, parameters: Mapping[str, str]) -> list[Hit]:
-        return _hits(self._service.get(parameters))
-
-    async def _arequest(self, parameters: Mapping[str, str]) -> list[Hit]:
-        return _hits(await self._service.aget(parameters))
-
-    def _parameters(self, query: str, limit: int) -> dict[str, str]:
-        return {
+    def request(self, query: str, limit: int) -> Mapping[str, Any]:
+        """Return the request for `query`."""
+        parameters = {
             "action": "query",
             "format": "json",
             "formatversion": "2",
             "generator": "search",
-            "gsrsearch": query_of(_PROVIDER, query, self.longest_query),
+            "gsrsearch": query,
             "gsrlimit": str(limit),
             "gsrnamespace": "0",
             "gsrprop": "snippet",
@@ -91,39 +61,34 @@ class WikipediaSearcher:
             "exchars": str(_INTRODUCTION),
             "exlimit": str(min(limit, _MOST_EXTRACTS)),
         }
+        return {"method": "GET", "params": parameters}
 
-
-def _hits(reply: Mapping[str, Any]) -> list[Hit]:
-    """Read the pages, which come in any order, sorted by rank."""
-    if reply.get("error"):
-        raise _failure(reply["error"])
-    try:
+    def hits(self, reply: Mapping[str, Any]) -> list[Hit]:
+        """Read the pages, which come in any order, sorted by rank."""
+        if reply.get("error"):
+            raise self._reported(reply["error"])
         found = reply.get("query") or {}
-        pages = objects(found["pages"]) if found else []
-    except (KeyError, TypeError) as error:
-        raise unreadable(_PROVIDER) from error
-    return [
-        Hit(
-            plain(page.get("title")),
-            text(page.get("fullurl")),
-            plain(page.get("extract")) or plain(page.get("snippet")),
-        )
-        for page in sorted(pages, key=_rank)
-    ]
+        return [
+            Hit(
+                plain(page.get("title")),
+                text(page.get("fullurl")),
+                plain(page.get("extract")) or plain(page.get("snippet")),
+            )
+            for page in sorted(objects(found["pages"]) if found else [], key=_rank)
+        ]
+
+    def _reported(self, error: object) -> SearchError:
+        """Return the error that MediaWiki reports with a success status."""
+        said = error if isinstance(error, Mapping) else {}
+        code, detail = text(said.get("code")), plain(said.get("info"))[:200]
+        message = f"{detail or 'the search failed'} ({code or 'no code'})"
+        if code == "ratelimited":
+            return PassingSearchError(self.provider, "quota", message)
+        if _BUSY.match(code):
+            return PassingSearchError(self.provider, "server", message)
+        return SearchError(self.provider, "request", message)
 
 
 def _rank(page: Mapping[str, Any]) -> float:
     index = page.get("index")
     return index if isinstance(index, int) else float("inf")
-
-
-def _failure(error: object) -> SearchError:
-    """Return the error that MediaWiki reports with a success status."""
-    said = error if isinstance(error, Mapping) else {}
-    code, detail = text(said.get("code")), plain(said.get("info"))[:200]
-    message = f"{detail or 'the search failed'} ({code or 'no code'})"
-    if code == "ratelimited":
-        return PassingSearchError(_PROVIDER, "quota", message)
-    if _BUSY.match(code):
-        return PassingSearchError(_PROVIDER, "server", message)
-    return SearchError(_PROVIDER, "request", message)

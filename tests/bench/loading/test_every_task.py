@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crag.bench.command import Options, Outcome, benchmark
+from crag.bench.command import BenchOptions, Outcome, benchmark
 from crag.bench.judges import Judges
 from tests.bench.chat_server import ChatServer, chatting
 from tests.bench.metrics.test_entailment import classifier
@@ -45,7 +45,7 @@ def run(tmp_path: Path) -> Callable[..., Outcome]:
         web = tmp_path / "web.jsonl"
         web.write_text(json.dumps({"title": "Colours", "text": "It is indeed red, colour of all."}))
         return benchmark(
-            Options(
+            BenchOptions(
                 experiment=EXPERIMENTS / f"{task}.toml", data=data, output=tmp_path / "out",
                 web=(web,), settings={"upper": "none", "lower": "none"}, **options,
             )

@@ -4,7 +4,7 @@ import pytest
 
 from crag.bench.loading.detect import load_examples
 from crag.bench.loading.files import read_lines
-from crag.bench.loading.reading import Reading
+from crag.bench.loading.read_log import ReadLog
 from crag.errors import DataError
 
 
@@ -36,10 +36,10 @@ def test_separators_of_lines_within_a_text_do_not_end_it(tmp_path: Path) -> None
 def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
     path = tmp_path / "sources"
     path.write_bytes("one\x0b1\n\ntwo\u2028\x0c2\r\n".encode())
-    assert read_lines(path, Reading(path)) == ["one\x0b1", "", "two\u2028\x0c2"]
+    assert read_lines(path, ReadLog(path)) == ["one\x0b1", "", "two\u2028\x0c2"]
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "none"
     with pytest.raises(DataError, match="No such file"):
-        read_lines(path, Reading(path))
+        read_lines(path, ReadLog(path))

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crag.bench.examples import Example, Loaded, TaskName
-from crag.bench.loading import self_rag
 from crag.bench.loading.crag_knowledge import Aligned, read_knowledge
 from crag.bench.loading.crag_lines import choices_of, passages_of, read_beside
 from crag.bench.loading.files import read_lines
-from crag.bench.loading.reading import Reading, UnusableRowError, finish
+from crag.bench.loading.published_json import read_self_rag
+from crag.bench.loading.read_log import ReadLog, UnusableRowError, finish
 from crag.errors import DataError
 
 SOURCES, CHOICES, PASSAGES = "sources", "choices", "retrieved_psgs"
@@ -30,7 +30,7 @@ def read(path: Path, task: TaskName) -> Loaded:
     """
     if not (path / SOURCES).is_file():
         raise DataError(path, f"it has no file {SOURCES!r}, with a question in each line")
-    reading = Reading(path)
+    reading = ReadLog(path)
     questions = [" ".join(line.split()) for line in read_lines(path / SOURCES, reading)]
     knowledge = read_knowledge(path, questions)
     gold = _gold(path, task)
@@ -49,7 +49,7 @@ def _examples(  # noqa: PLR0913, PLR0917 - the files of one folder
     knowledge: Sequence[Aligned],
     task: TaskName,
     gold: Loaded | None,
-    reading: Reading,
+    reading: ReadLog,
 ) -> list[Example]:
     passages = read_beside(path / PASSAGES, questions, reading)
     options = read_beside(path / CHOICES, questions, reading, overlapping=False)
@@ -108,4 +108,4 @@ def _gold(path: Path, task: TaskName) -> Loaded | None:
     if len(files) > 1:
         names = ", ".join(file.name for file in files)
         raise DataError(path, f"which file has the answers? It holds {names}; leave one")
-    return self_rag.read(files[0], task) if files else None
+    return read_self_rag(files[0], task) if files else None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from crag.bench.loading.alignment import Alignment, align, shifted
 from crag.bench.loading.files import read_lines
-from crag.bench.loading.reading import Reading
+from crag.bench.loading.read_log import ReadLog
 from crag.errors import DataError
 
 FILES = {"internal": "correct", "external": "incorrect", "combined": "ambiguous"}
@@ -49,7 +49,7 @@ def read_knowledge(folder: Path, questions: Sequence[str]) -> list[Aligned]:
 
 
 def _read(name: str, path: Path, questions: Sequence[str]) -> Aligned:
-    reading = Reading(path)
+    reading = ReadLog(path)
     lines = read_lines(path, reading)
     if name == "combined":
         _check_halves(path, questions, lines)
@@ -63,7 +63,7 @@ def _read(name: str, path: Path, questions: Sequence[str]) -> Aligned:
     return Aligned(name, texts, unmarked, reading.notes)
 
 
-def _shift(path: Path, questions: Sequence[str], lines: Sequence[str], reading: Reading) -> int:
+def _shift(path: Path, questions: Sequence[str], lines: Sequence[str], reading: ReadLog) -> int:
     """Return the shift of the file in lines, and note it; raise if no shift fits."""
     found = align(questions, lines)
     if found.shift is None:
@@ -105,7 +105,7 @@ def _check_halves(path: Path, questions: Sequence[str], lines: Sequence[str]) ->
         raise DataError(path, f"{problem}; join them again from 'correct' and 'incorrect'")
 
 
-def _mark_faults(lines: Sequence[str], reading: Reading) -> set[int]:
+def _mark_faults(lines: Sequence[str], reading: ReadLog) -> set[int]:
     """Return the indices, from 0, of lines with text and no mark; none if no line has a mark."""
     if not any(line.startswith(_MARK) for line in lines):
         reading.repair("no line has the mark '#'")

@@ -10,7 +10,7 @@ from crag.bench.examples import TaskName
 from crag.bench.loading.alignment import align, shifted
 from crag.bench.loading.fields import checked_choices, documents
 from crag.bench.loading.files import read_lines
-from crag.bench.loading.reading import Reading, UnusableRowError
+from crag.bench.loading.read_log import ReadLog, UnusableRowError
 from crag.errors import DataError
 
 _SEPARATOR, _TITLE_END = " [sep] ", " // "
@@ -19,7 +19,7 @@ _LABELS = ("ABCDE", "12345")
 
 
 def read_beside(
-    path: Path, questions: Sequence[str], reading: Reading, *, overlapping: bool = True
+    path: Path, questions: Sequence[str], reading: ReadLog, *, overlapping: bool = True
 ) -> list[str]:
     """Return the lines of a file aligned with the questions, or none if it is missing.
 
@@ -31,7 +31,7 @@ def read_beside(
     """
     if not path.is_file():
         return []
-    lines = read_lines(path, Reading(path))
+    lines = read_lines(path, ReadLog(path))
     found = align(questions, lines) if overlapping else None
     shift = (0 if len(lines) == len(questions) else None) if found is None else found.shift
     if shift is None:
@@ -42,7 +42,7 @@ def read_beside(
     return shifted(lines, shift, len(questions))
 
 
-def choices_of(line: str, number: int, reading: Reading) -> tuple[tuple[str, str], ...]:
+def choices_of(line: str, number: int, reading: ReadLog) -> tuple[tuple[str, str], ...]:
     """Read ``A: text; B: text; …`` or ``1: text; 2: text; …``."""
     labels = next((some for some in _LABELS if line.startswith(f"{some[0]}: ")), None)
     if labels is None:
@@ -59,7 +59,7 @@ def choices_of(line: str, number: int, reading: Reading) -> tuple[tuple[str, str
     return checked_choices(found, number, reading)
 
 
-def passages_of(line: str, number: int, task: TaskName, reading: Reading) -> tuple[Document, ...]:
+def passages_of(line: str, number: int, task: TaskName, reading: ReadLog) -> tuple[Document, ...]:
     """Read passages joined by ``[sep]``; PopQA's are text only, others ``title // text``.
 
     The published file of the biographies holds the three texts of Self-CRAG instead of passages;

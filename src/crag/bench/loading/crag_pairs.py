@@ -12,12 +12,12 @@ from typing import NamedTuple
 from crag.bench.examples import Example, Loaded, TaskName
 from crag.bench.loading.fields import documents
 from crag.bench.loading.files import read_lines
-from crag.bench.loading.reading import Reading, finish
+from crag.bench.loading.read_log import ReadLog, finish
 
 SEPARATOR = " [SEP] "
 
 
-class _Line(NamedTuple):
+class _PassageLine(NamedTuple):
     number: int
     question: str
     passage: str
@@ -30,7 +30,7 @@ def read(path: Path, task: TaskName) -> Loaded:
     Raises:
         DataError: the file cannot be read, or no line of it can be used.
     """
-    reading = Reading(path)
+    reading = ReadLog(path)
     lines = list(enumerate(read_lines(path, reading), start=1))
     labelled = any("\t" in line for _, line in lines)
     usable = [
@@ -42,7 +42,7 @@ def read(path: Path, task: TaskName) -> Loaded:
     return finish(reading, [_example(group, task, reading) for group in groups])
 
 
-def _parse(line: str, number: int, labelled: bool, reading: Reading) -> _Line | None:
+def _parse(line: str, number: int, labelled: bool, reading: ReadLog) -> _PassageLine | None:
     question, found, rest = line.partition(SEPARATOR)
     passage, tab, label = rest.rpartition("\t") if labelled else (rest, "", "")
     if not found or not question.strip():
@@ -50,11 +50,11 @@ def _parse(line: str, number: int, labelled: bool, reading: Reading) -> _Line | 
     elif labelled and (not tab or label.strip() not in {"0", "1"}):
         reading.refuse(number, f"it does not end with a tab and a label 0 or 1: {line[-20:]!r}")
     else:
-        return _Line(number, question.strip(), passage, int(label) if labelled else None)
+        return _PassageLine(number, question.strip(), passage, int(label) if labelled else None)
     return None
 
 
-def _example(group: list[_Line], task: TaskName, reading: Reading) -> Example:
+def _example(group: list[_PassageLine], task: TaskName, reading: ReadLog) -> Example:
     number, question = group[0].number, group[0].question
     entries = []
     for line in group:
@@ -68,7 +68,7 @@ def _example(group: list[_Line], task: TaskName, reading: Reading) -> Example:
     return Example(f"line-{number}", task, question, (), documents(entries, number, reading))
 
 
-def _note_sizes(groups: list[list[_Line]], reading: Reading) -> None:
+def _note_sizes(groups: list[list[_PassageLine]], reading: ReadLog) -> None:
     """Note questions with another number of passages than most have."""
     if not groups:
         return

@@ -8,18 +8,19 @@ from pathlib import Path
 from langchain_core.documents import Document
 
 from crag.bench.examples import FORMATS, TASKS, FormatName, Loaded, TaskName
-from crag.bench.loading import alce, crag, crag_pairs, ours, popqa, self_rag
+from crag.bench.loading import crag, crag_pairs, popqa
 from crag.bench.loading.alignment import align
 from crag.bench.loading.files import json_rows, read_lines
-from crag.bench.loading.reading import JsonRow, Reading
+from crag.bench.loading.published_json import read_alce, read_ours, read_self_rag
+from crag.bench.loading.read_log import JsonRow, ReadLog
 from crag.errors import DataError, SettingsError
 
 READERS: Mapping[FormatName, Callable[[Path, TaskName], Loaded]] = {
-    "self-rag": self_rag.read,
+    "self-rag": read_self_rag,
     "crag": crag_pairs.read,
     "popqa": popqa.read,
-    "alce": alce.read,
-    "ours": ours.read,
+    "alce": read_alce,
+    "ours": read_ours,
 }
 """The reader of each single-file format."""
 _LOOKED_AT, _PASSAGES = 20, 5
@@ -155,10 +156,10 @@ def formats_of(row: JsonRow) -> set[FormatName]:
 
 
 def _first_rows(path: Path) -> list[JsonRow]:
-    rows = json_rows(path, Reading(path))
+    rows = json_rows(path, ReadLog(path))
     return [row for _, row in islice(rows, _LOOKED_AT)]
 
 
 def _has_pairs(path: Path) -> bool:
-    lines = read_lines(path, Reading(path))[:_LOOKED_AT]
+    lines = read_lines(path, ReadLog(path))[:_LOOKED_AT]
     return bool(lines) and any(crag_pairs.SEPARATOR in line for line in lines)

@@ -5,7 +5,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from crag.bench.loading.reading import JsonRow, Reading, UnusableRowError
+from crag.bench.loading.read_log import JsonRow, ReadLog, UnusableRowError
 
 _LETTERS = "ABCDE"
 _FEWEST, _USUAL = 3, 4
@@ -67,7 +67,7 @@ def objects(row: JsonRow, *keys: str) -> list[Mapping[str, Any]] | None:
 
 
 def documents(
-    entries: Iterable[Mapping[str, Any]] | None, number: int, reading: Reading
+    entries: Iterable[Mapping[str, Any]] | None, number: int, reading: ReadLog
 ) -> tuple[Document, ...]:
     """Turn passages into documents, in order; skip and count empty ones."""
     made = []
@@ -98,7 +98,7 @@ def _metadata(entry: Mapping[str, Any], position: int) -> dict[str, Any]:
     return metadata
 
 
-def verdict(row: JsonRow, number: int, reading: Reading) -> str:
+def verdict(row: JsonRow, number: int, reading: ReadLog) -> str:
     """Return whether a claim is `true` or `false`, from `answers` or `label`."""
     if isinstance(row.get("label"), bool):
         return str(row["label"]).lower()
@@ -111,7 +111,7 @@ def verdict(row: JsonRow, number: int, reading: Reading) -> str:
     return _VERDICTS[given[0]]
 
 
-def choices(row: JsonRow, number: int, reading: Reading) -> tuple[tuple[str, str], ...]:
+def choices(row: JsonRow, number: int, reading: ReadLog) -> tuple[tuple[str, str], ...]:
     """Return label and text of each option as published, noting unusual ones."""
     given = row.get("choices")
     if not isinstance(given, Mapping):
@@ -134,7 +134,7 @@ def zip_equal(labels: list[Any], options: list[Any]) -> Iterable[tuple[str, str]
 
 
 def checked_choices(
-    pairs: Sequence[tuple[str, str]], number: int, reading: Reading
+    pairs: Sequence[tuple[str, str]], number: int, reading: ReadLog
 ) -> tuple[tuple[str, str], ...]:
     """Return the options; repeated labels are an error, unusual numbers and labels are noted."""
     labels = [label for label, _ in pairs]
@@ -147,7 +147,7 @@ def checked_choices(
 
 
 def answer_key(
-    row: JsonRow, options: Sequence[tuple[str, str]], number: int, reading: Reading
+    row: JsonRow, options: Sequence[tuple[str, str]], number: int, reading: ReadLog
 ) -> str:
     """Return the answer key as published; it must be the label of an option."""
     key = text(row, "answerKey")

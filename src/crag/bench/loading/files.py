@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from crag.bench.loading.reading import JsonRow, Reading
+from crag.bench.loading.read_log import JsonRow, ReadLog
 from crag.errors import DataError
 
 _MARK = "\ufeff"
 
 
-def read_text(path: Path, reading: Reading) -> str:
+def read_text(path: Path, reading: ReadLog) -> str:
     """Return the text with normalised line ends and no byte-order mark, noting both.
 
     Raises:
@@ -34,13 +34,13 @@ def read_text(path: Path, reading: Reading) -> str:
     return text
 
 
-def read_lines(path: Path, reading: Reading) -> list[str]:
+def read_lines(path: Path, reading: ReadLog) -> list[str]:
     """Return the lines, split at line feeds only; texts may contain other separators."""
     lines = read_text(path, reading).split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def json_lines(path: Path, reading: Reading) -> Iterator[tuple[int, JsonRow]]:
+def json_lines(path: Path, reading: ReadLog) -> Iterator[tuple[int, JsonRow]]:
     """Yield the number and object of each line; skip and record broken lines.
 
     A truncated last line usually means an interrupted download.
@@ -61,7 +61,7 @@ def json_lines(path: Path, reading: Reading) -> Iterator[tuple[int, JsonRow]]:
             reading.refuse(number, f"it is {type(row).__name__}, not one JSON object")
 
 
-def json_items(path: Path, reading: Reading) -> Iterator[tuple[int, JsonRow]]:
+def json_items(path: Path, reading: ReadLog) -> Iterator[tuple[int, JsonRow]]:
     """Yield the number and object of each item of a JSON list, alone or under ``data``.
 
     Raises:
@@ -75,7 +75,7 @@ def json_items(path: Path, reading: Reading) -> Iterator[tuple[int, JsonRow]]:
             reading.refuse(number, f"it is {type(row).__name__}, not a JSON object")
 
 
-def _items(path: Path, reading: Reading) -> list[Any]:
+def _items(path: Path, reading: ReadLog) -> list[Any]:
     try:
         content = json.loads(read_text(path, reading))
     except json.JSONDecodeError as error:
@@ -87,7 +87,7 @@ def _items(path: Path, reading: Reading) -> list[Any]:
     return items
 
 
-def table_rows(path: Path, reading: Reading) -> Iterator[tuple[int, JsonRow]]:
+def table_rows(path: Path, reading: ReadLog) -> Iterator[tuple[int, JsonRow]]:
     """Yield the line number and cells of each row of a tab-separated table with a header."""
     text = read_text(path, reading)
     table = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t")
@@ -98,6 +98,6 @@ def table_rows(path: Path, reading: Reading) -> Iterator[tuple[int, JsonRow]]:
             yield table.line_num, row
 
 
-def json_rows(path: Path, reading: Reading) -> Iterator[tuple[int, JsonRow]]:
+def json_rows(path: Path, reading: ReadLog) -> Iterator[tuple[int, JsonRow]]:
     """Yield rows of a ``.json`` file by item, of any other by line."""
     return (json_items if path.suffix.lower() == ".json" else json_lines)(path, reading)

@@ -11,7 +11,7 @@ from typing import Any
 
 from crag.bench.examples import Loaded, TaskName
 from crag.bench.loading.files import json_rows, table_rows
-from crag.bench.loading.reading import JsonRow, Reading, collect
+from crag.bench.loading.read_log import JsonRow, ReadLog, collect
 from crag.bench.loading.tasks import builder
 
 LONG_TAIL = 100
@@ -23,14 +23,14 @@ def read(path: Path, task: TaskName) -> Loaded:
     Raises:
         DataError: the file cannot be read, or no row of it can be used.
     """
-    reading = Reading(path)
+    reading = ReadLog(path)
     table = path.suffix.lower() in {".tsv", ".txt"}
     rows = table_rows(path, reading) if table else json_rows(path, reading)
     return collect(reading, _usable(rows, task, reading), builder(task))
 
 
 def _usable(
-    rows: Iterator[tuple[int, JsonRow]], task: TaskName, reading: Reading
+    rows: Iterator[tuple[int, JsonRow]], task: TaskName, reading: ReadLog
 ) -> Iterator[tuple[int, JsonRow]]:
     for number, row in rows:
         answers = _answers(row.get("possible_answers"))

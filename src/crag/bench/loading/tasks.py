@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from crag.bench.examples import JSON, Example, TaskName
 from crag.bench.loading import fields
-from crag.bench.loading.reading import JsonRow, Reading, UnusableRowError
+from crag.bench.loading.read_log import JsonRow, ReadLog, UnusableRowError
 
 _PASSAGES = ("ctxs", "top_contexts", "documents", "docs")
 _IDS = ("id", "sample_id", "q_id", "question_id", "qid", "claim_id")
@@ -13,10 +13,10 @@ _KEPT = ("action", "relation", "prop", "subj", "s_pop", "topic", "cat")
 """Fields that `Example.extra` keeps under their own names, where a row has them."""
 
 
-def builder(task: TaskName) -> Callable[[JsonRow, int, Reading], Example]:
+def builder(task: TaskName) -> Callable[[JsonRow, int, ReadLog], Example]:
     """Return what turns a row of `task` into an example; it raises `UnusableRowError`."""
 
-    def build(row: JsonRow, number: int, reading: Reading) -> Example:
+    def build(row: JsonRow, number: int, reading: ReadLog) -> Example:
         _check_task(row, task)
         match task:
             case "arc":
@@ -83,7 +83,7 @@ def _example(  # noqa: PLR0913, PLR0917 - the parts of one example
     row: JsonRow,
     task: TaskName,
     number: int,
-    reading: Reading,
+    reading: ReadLog,
     question: str,
     answers: tuple[tuple[str, ...], ...],
     choices: tuple[tuple[str, str], ...] = (),
@@ -124,14 +124,14 @@ def _labelled(row: JsonRow) -> bool:
     return "action" in row or any("label" in entry or "answer" in entry for entry in entries)
 
 
-def _arc(row: JsonRow, number: int, reading: Reading) -> Example:
+def _arc(row: JsonRow, number: int, reading: ReadLog) -> Example:
     options = fields.choices(row, number, reading)
     key = fields.answer_key(row, options, number, reading)
     question = fields.text(row, "question")
     return _example(row, "arc", number, reading, question, ((key,),), options)
 
 
-def _biography(row: JsonRow, number: int, reading: Reading) -> Example:
+def _biography(row: JsonRow, number: int, reading: ReadLog) -> Example:
     """Make an example from a record of FActScore; a judge checks answers, so there are none."""
     question = fields.text(row, "input", "question")
     topic = row.get("topic") or row.get("entity") or _person(question)
@@ -146,7 +146,7 @@ def _person(question: str) -> str:
     raise UnusableRowError("'topic' is missing: the name of the person")
 
 
-def _asqa(row: JsonRow, number: int, reading: Reading) -> Example:
+def _asqa(row: JsonRow, number: int, reading: ReadLog) -> Example:
     """Make an example from an item of ALCE: short answers by sub-question, and long references."""
     pairs = fields.objects(row, "qa_pairs")
     if not pairs:

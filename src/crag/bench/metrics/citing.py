@@ -7,6 +7,7 @@ numbers of different functions must not be compared. `crag.bench.metrics.entailm
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from crag.bench.examples import Example
@@ -89,27 +90,18 @@ def citation_metrics(
 
     The row's `citations` are the texts that the numbers of an answer refer to.
     """
-    remembered: dict[tuple[str, str], bool] = {}
+    once = None if entails is None else cache(entails)
 
-    def once(premise: str, hypothesis: str) -> bool:
-        key = premise, hypothesis
-        if key not in remembered and entails is not None:
-            remembered[key] = entails(premise, hypothesis)
-        return remembered[key]
+    def of(field: str) -> Callable[[Example, Row], float | None]:
+        def compute(_: Example, row: Row) -> float | None:
+            found = once and cited(str(row["answer"]), _passages(row), once, split)
+            return getattr(found, field) if found else None
 
-    def measured(example: Example, row: Row) -> Cited | None:
-        del example
-        return None if entails is None else cited(str(row["answer"]), _passages(row), once, split)
-
-    def recall(example: Example, row: Row) -> float | None:
-        return None if (found := measured(example, row)) is None else found.recall
-
-    def precision(example: Example, row: Row) -> float | None:
-        return None if (found := measured(example, row)) is None else found.precision
+        return compute
 
     return (
-        RowMetric(name="citation_recall", compute=recall, needs="--entailment"),
-        RowMetric(name="citation_precision", compute=precision, needs="--entailment"),
+        RowMetric(name="citation_recall", compute=of("recall"), needs="--entailment"),
+        RowMetric(name="citation_precision", compute=of("precision"), needs="--entailment"),
     )
 
 

@@ -54,9 +54,9 @@ class Pages:
     def _by_title(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for path in self._paths:
-            for title, text in read_texts(path):
-                if title.casefold() in self._topics:
-                    found.setdefault(title.casefold(), []).extend(_cut(text))
+            for page in read_texts(path):
+                if (title := page.title.casefold()) in self._topics:
+                    found.setdefault(title, []).extend(_cut(page.text))
         return found
 
 

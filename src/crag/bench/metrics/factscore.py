@@ -8,7 +8,8 @@ without the penalty for short answers.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from crag.bench.examples import Example, TaskName
@@ -17,7 +18,6 @@ from crag.bench.metrics.metric import Row, RowMetric
 GAMMA = 10
 """Facts below which the penalised score falls (version 0.1.6 and later)."""
 _TASKS: frozenset[TaskName] = frozenset({"biography"})
-_NEEDS = "--fact-judge"
 
 
 class FactJudge(Protocol):
@@ -71,24 +71,16 @@ def factscore_metrics(judge: FactJudge | None = None) -> tuple[RowMetric, RowMet
             judged[topic, answer] = factscore(topic, answer, judge)
         return judged[topic, answer]
 
-    def init_score(example: Example, row: Row) -> float | None:
-        return None if (found := scored(example, row)) is None else found.init_score
+    def of(field: str) -> Callable[[Example, Row], float | None]:
+        def compute(example: Example, row: Row) -> float | None:
+            found = scored(example, row)
+            return None if found is None else float(getattr(found, field))
 
-    def score(example: Example, row: Row) -> float | None:
-        return None if (found := scored(example, row)) is None else found.score
+        return compute
 
-    def facts(example: Example, row: Row) -> float | None:
-        return None if (found := scored(example, row)) is None else float(found.facts)
-
+    metric = partial(RowMetric, tasks=_TASKS, needs="--fact-judge")
     return (
-        RowMetric(name="init_score", compute=init_score, tasks=_TASKS, needs=_NEEDS),
-        RowMetric(name="factscore", compute=score, tasks=_TASKS, needs=_NEEDS),
-        RowMetric(
-            name="facts",
-            compute=facts,
-            tasks=_TASKS,
-            needs=_NEEDS,
-            direction="neither",
-            unit="count",
-        ),
+        metric(name="init_score", compute=of("init_score")),
+        metric(name="factscore", compute=of("score")),
+        metric(name="facts", compute=of("facts"), direction="neither", unit="count"),
     )

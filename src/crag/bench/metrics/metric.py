@@ -1,8 +1,9 @@
 """The interface of metrics, and its two kinds: of a row, and of a set of rows."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from crag.bench.examples import TASKS, Example, TaskName
 from crag.tasks import profile_of
@@ -12,7 +13,7 @@ Row = Mapping[str, Any]
 Pairs = Sequence[tuple[Example, Row]]
 Direction = Literal["higher", "lower", "neither"]
 """Whether higher or lower is better; `neither` if it depends on the purpose."""
-Unit = Literal["share", "count", "words", "tokens", "seconds", "dollars"]
+MetricUnit = Literal["share", "count", "words", "tokens", "seconds", "dollars"]
 """The unit of a value: shares are in [0, 1]; the papers print them as percentages."""
 ALL: frozenset[TaskName] = frozenset(TASKS)
 LABELLED = frozenset(task for task in TASKS if profile_of(task).closed)
@@ -21,60 +22,36 @@ LONG = frozenset(task for task in TASKS if profile_of(task).answer == "long")
 """Tasks whose answer is a long text."""
 
 
-class Metric(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Metric(ABC):
     """Measures rows. Pure and without network; a model it needs is passed to its constructor."""
 
-    @property
-    def name(self) -> str:
-        """The column's name, unique among metrics."""
-        ...
+    name: str
+    """The column's name, unique among metrics."""
+    direction: Direction = "higher"
+    unit: MetricUnit = "share"
+    tasks: frozenset[TaskName] = ALL
+    """The tasks it applies to."""
+    package: str = ""
+    """The optional package it needs, or an empty text."""
+    needs: str = ""
+    """The option of ``crag bench`` that names its model, or an empty text."""
 
-    @property
-    def direction(self) -> Direction:
-        """Whether higher or lower is better."""
-        ...
-
-    @property
-    def unit(self) -> Unit:
-        """The unit of a value."""
-        ...
-
-    @property
-    def tasks(self) -> frozenset[TaskName]:
-        """The tasks it applies to."""
-        ...
-
-    @property
-    def package(self) -> str:
-        """The optional package it needs, or an empty text."""
-        ...
-
-    @property
-    def needs(self) -> str:
-        """The option of ``crag bench`` that names its model, or an empty text."""
-        ...
-
+    @abstractmethod
     def score(self, example: Example, row: Row) -> float | None:
         """Return the value of one row; None if it does not apply, which callers count."""
-        ...
 
+    @abstractmethod
     def summarise(self, pairs: Pairs) -> float | None:
         """Return the value of all rows; None if it applies to none."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowMetric:
+class RowMetric(Metric):
     """A metric that looks at one row at a time; its summary is the mean."""
 
-    name: str
     compute: Callable[[Example, Row], float | None]
     """Called only with rows of its tasks that did not fail."""
-    direction: Direction = "higher"
-    unit: Unit = "share"
-    tasks: frozenset[TaskName] = ALL
-    package: str = ""
-    needs: str = ""
     of_failed: bool = False
     """Whether failed rows have a value too, as for costs."""
 
@@ -92,19 +69,13 @@ class RowMetric:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SetMetric:
+class SetMetric(Metric):
     """A metric of a whole set of rows, such as MAUVE; single rows have no value."""
 
-    name: str
     compute: Callable[[Pairs], float | None]
     """Called only with the rows of its tasks that did not fail, at least one."""
-    direction: Direction = "higher"
-    unit: Unit = "share"
-    tasks: frozenset[TaskName] = ALL
-    package: str = ""
-    needs: str = ""
 
-    def score(self, example: Example, row: Row) -> float | None:  # noqa: ARG002 - the Protocol
+    def score(self, example: Example, row: Row) -> float | None:  # noqa: ARG002 - as `Metric`
         """Return None: one row has no value."""
         return None
 

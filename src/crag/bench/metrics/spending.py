@@ -3,37 +3,19 @@
 Failed rows count too, because they also cost something.
 """
 
-from collections.abc import Callable
+from functools import partial
 
 from crag.bench.examples import Example
-from crag.bench.metrics.metric import Row, RowMetric, Unit
+from crag.bench.metrics.metric import MetricUnit, Row, RowMetric
+
+_spent = partial(RowMetric, direction="lower", of_failed=True)
 
 
-def _used(key: str) -> Callable[[Example, Row], float | None]:
-    def compute(_: Example, row: Row) -> float | None:
-        return float(row["usage"].get(key, 0))
+def _counted(name: str, unit: MetricUnit = "count") -> RowMetric:
+    def compute(_: Example, row: Row) -> float:
+        return float(row["usage"].get(name, 0))
 
-    return compute
-
-
-def _counted(name: str, unit: Unit = "count") -> RowMetric:
-    return RowMetric(name=name, compute=_used(name), direction="lower", unit=unit, of_failed=True)
-
-
-def _seconds(_: Example, row: Row) -> float | None:
-    return float(row["seconds"])
-
-
-def _cost(_: Example, row: Row) -> float | None:
-    return None if row["cost"] is None else float(row["cost"])
-
-
-def _abstained(_: Example, row: Row) -> float | None:
-    return float(row["status"] == "abstained")
-
-
-def _failed(_: Example, row: Row) -> float | None:
-    return float(row["status"] == "failed")
+    return _spent(name=name, compute=compute, unit=unit)
 
 
 LLM_CALLS = _counted("llm_calls")
@@ -45,13 +27,32 @@ PAGES = _counted("pages")
 INPUT_TOKENS = _counted("input_tokens", "tokens")
 """As the model's replies count them; 0 where they do not."""
 OUTPUT_TOKENS = _counted("output_tokens", "tokens")
-SECONDS = RowMetric(
-    name="seconds", compute=_seconds, direction="lower", unit="seconds", of_failed=True
-)
+SECONDS = _spent(name="seconds", compute=lambda _, row: float(row["seconds"]), unit="seconds")
 """Wall time of the question, including the wait for questions that run at the same time."""
-COST = RowMetric(name="cost", compute=_cost, direction="lower", unit="dollars", of_failed=True)
+COST = _spent(
+    name="cost",
+    compute=lambda _, row: None if row["cost"] is None else float(row["cost"]),
+    unit="dollars",
+)
 """None if no price is known."""
-ABSTAINED = RowMetric(name="abstained", compute=_abstained, direction="neither")
+ABSTAINED = RowMetric(
+    name="abstained",
+    compute=lambda _, row: float(row["status"] == "abstained"),
+    direction="neither",
+)
 """The share of questions without an answer because no knowledge passed."""
-FAILED = RowMetric(name="failed", compute=_failed, direction="lower", of_failed=True)
+FAILED = _spent(name="failed", compute=lambda _, row: float(row["status"] == "failed"))
 """The share of questions without an answer because a part failed; quality metrics exclude them."""
+
+METRICS = (
+    LLM_CALLS,
+    EVALUATED_TEXTS,
+    SEARCHES,
+    PAGES,
+    INPUT_TOKENS,
+    OUTPUT_TOKENS,
+    SECONDS,
+    COST,
+    ABSTAINED,
+    FAILED,
+)

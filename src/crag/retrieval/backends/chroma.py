@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.documents import Document
 
@@ -109,10 +109,10 @@ class _Chroma:
     ) -> list[Document]:
         conditions: list[Where] = [{"kind": where.kind}] if where.kind else []
         if where.by_source:
-            sources: list[Any] = self._current_words().sources(where)
+            sources = self._current_words().sources(where)
             if not sources:
                 return []
-            conditions.append({"source": {"$in": sources}})
+            conditions.append(cast("Where", {"source": {"$in": sources}}))
         condition: Where | None = next(iter(conditions), None)
         if len(conditions) > 1:
             condition = {"$and": conditions}

@@ -1,10 +1,15 @@
 """Which parts the environment chooses, why, and what is missing: `crag doctor`."""
 
 from crag.errors import CragError
-from crag.evaluators import CrossEncoderEvaluator, T5Evaluator, load_evaluator
-from crag.factory.choice import Choice
-from crag.factory.choosing import choose_encoder, choose_model
+from crag.evaluators import (
+    CrossEncoderEvaluator,
+    ReaderEvaluator,
+    T5Evaluator,
+    load_evaluator,
+)
+from crag.factory.parts import choose_encoder, choose_model
 from crag.factory.reflection import examine_reflection
+from crag.factory.status import PartStatus
 from crag.factory.web import examine_web
 from crag.generation.chat import DEFAULT_MODEL
 from crag.models.minilm import MODEL as ENCODER
@@ -14,7 +19,7 @@ from crag.retrieval.index import safe_location
 from crag.runtime.environment import Environment
 
 
-def examine(environment: Environment) -> list[Choice]:
+def examine(environment: Environment) -> list[PartStatus]:
     """Return for each part whether it is ready, why it was chosen and how to fix it."""
     return [
         _encoder(environment),
@@ -26,7 +31,7 @@ def examine(environment: Environment) -> list[Choice]:
     ]
 
 
-def _encoder(environment: Environment) -> Choice:
+def _encoder(environment: Environment) -> PartStatus:
     why = "packaged, works offline" if packaged_model() else "from the Hugging Face hub, once"
     why = "CRAG_EMBEDDING_MODEL" if environment.embedding_model else why
     try:
@@ -34,45 +39,45 @@ def _encoder(environment: Environment) -> Choice:
         encoder.verify()
     except CragError as error:
         name = environment.embedding_model or ENCODER
-        return Choice("embeddings", "broken", name, why, str(error))
-    return Choice("embeddings", "ready", encoder.name, why, "")
+        return PartStatus("embeddings", "broken", name, why, str(error))
+    return PartStatus("embeddings", "ready", encoder.name, why, "")
 
 
-def _index(environment: Environment) -> Choice:
+def _index(environment: Environment) -> PartStatus:
     location = safe_location(environment.index)
     try:
         index = DocumentIndex(environment.index, choose_encoder(environment))
         size = index.count()
         index.close()
     except CragError as error:
-        return Choice("index", "missing", location, "CRAG_INDEX or default", str(error))
-    return Choice("index", "ready", location, f"{size:,} chunks", "")
+        return PartStatus("index", "missing", location, "CRAG_INDEX or default", str(error))
+    return PartStatus("index", "ready", location, f"{size:,} chunks", "")
 
 
-def _evaluator(environment: Environment) -> Choice:
+def _evaluator(environment: Environment) -> PartStatus:
     name = environment.evaluator
     try:
         encoder, model = choose_encoder(environment), choose_model(environment)
         evaluator = load_evaluator(name, encoder, model=model)
-        if isinstance(evaluator, T5Evaluator | CrossEncoderEvaluator):
+        if isinstance(evaluator, T5Evaluator | CrossEncoderEvaluator | ReaderEvaluator):
             evaluator.verify()
         thresholds = evaluator.thresholds
     except CragError as error:
-        return Choice("evaluator", "broken", name, "CRAG_EVALUATOR", str(error))
+        return PartStatus("evaluator", "broken", name, "CRAG_EVALUATOR", str(error))
     why = f"upper {thresholds['upper']:g}, lower {thresholds['lower']:g}"
-    return Choice("evaluator", "ready", f"{name} ({type(evaluator).__name__})", why, "")
+    return PartStatus("evaluator", "ready", f"{name} ({type(evaluator).__name__})", why, "")
 
 
-def _model(environment: Environment) -> Choice:
+def _model(environment: Environment) -> PartStatus:
     try:
         model = choose_model(environment)
     except CragError as error:
-        return Choice("answers", "broken", str(environment.model), "CRAG_MODEL", str(error))
+        return PartStatus("answers", "broken", str(environment.model), "CRAG_MODEL", str(error))
     if model is None:
         todo = "set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL, for written answers"
-        return Choice("answers", "ready", "quotations", "no chat model is configured", todo)
+        return PartStatus("answers", "ready", "quotations", "no chat model is configured", todo)
     why = environment.openai_base_url or ("CRAG_MODEL" if environment.model else "OPENAI_API_KEY")
-    return Choice("answers", "ready", environment.model or DEFAULT_MODEL, why, "")
+    return PartStatus("answers", "ready", environment.model or DEFAULT_MODEL, why, "")
 
 
 def _has_model(environment: Environment) -> bool:

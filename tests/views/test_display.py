@@ -2,7 +2,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from crag.views.shown import Picture, Table, plain, shortened
+from crag.views.display import Picture, Table, plain, shortened
 from crag.views.theme import drawing
 
 

@@ -16,7 +16,7 @@ class UnusableRowError(ValueError):
     """One row cannot be used; the others are not affected."""
 
 
-class Reading:
+class ReadLog:
     """The record of reading one file; rows are counted from 1."""
 
     def __init__(self, path: Path, unit: str = "line") -> None:
@@ -49,9 +49,9 @@ class Reading:
 
 
 def collect(
-    reading: Reading,
+    reading: ReadLog,
     rows: Iterable[tuple[int, JsonRow]],
-    build: Callable[[JsonRow, int, Reading], Example],
+    build: Callable[[JsonRow, int, ReadLog], Example],
 ) -> Loaded:
     """Build an example from each row; skip unusable rows and duplicates.
 
@@ -72,7 +72,7 @@ def collect(
     return finish(reading, list(kept.values()))
 
 
-def finish(reading: Reading, examples: list[Example]) -> Loaded:
+def finish(reading: ReadLog, examples: list[Example]) -> Loaded:
     """Return what was read; raise if no row can be used."""
     if not examples:
         reasons = [f"{refused.place}: {refused.reason}" for refused in reading.refused[:3]]

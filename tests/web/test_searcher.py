@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.errors import SearchError
-from crag.web.asking import query_of, shown
-from crag.web.replies import plain
+from crag.web.search_replies import plain
+from crag.web.searcher import query_of, shown
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 State = Literal["ready", "missing", "broken"]
 
 
-class Choice(NamedTuple):
+class PartStatus(NamedTuple):
     """One part as `crag doctor` shows it."""
 
     part: str

@@ -7,7 +7,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from crag.settings import Settings, settings_from
 from crag.state import State
-from crag.views.written import written
+from crag.views.updates import written
 
 Place = tuple[tuple[int, int, str], ...]
 """Step, order and name of a task, preceded by those of its parent graph."""

@@ -1,0 +1,156 @@
+"""Score strips, and parts of strips, by the reading of the whole passage that they stand in.
+
+The papers score each strip alone (CRAG, Sec. 4.4). A strip without its heading and neighbours often
+does not show what it is about, and the same words are evaluated again. An evaluator that reads says
+in the pass that graded a document which of its words are evidence; that, together with the
+document's own score, ranks the strips.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeGuard
+
+from langchain_core.documents import Document
+from pydantic import TypeAdapter
+
+from crag.correction.provenance import source_of, source_within, unscored
+from crag.correction.scoring import LOWEST
+from crag.correction.strips import choose, decompose, located
+from crag.errors import EvaluatorError
+from crag.events import Event, event
+from crag.parts import Evaluator, Passage, ReadingEvaluator
+from crag.reading import Reading, evidence_in, sliced
+from crag.runtime.attempt import Attempt
+from crag.settings import Settings
+from crag.state import Strip, Usage
+
+STRIPS_KEPT: Final = 11
+"""Strips kept of the documents unless `Settings.strips_kept` says otherwise. On the documentation
+set of `benchmarks/docs_questions.py` they hold the evidence about as often as 45 % of the words
+of ten documents can."""
+_BEST = 0.5
+"""Share of a strip whose evidence counts: half of it may only lead up to the answer."""
+_RANK_WEIGHT = 0.5
+"""Log-odds that each place further down in the retrieval costs a document's strips."""
+_LEAST = 0.005
+"""Probabilities nearer to 0 or 1 say no more than this one."""
+_READINGS: Final = TypeAdapter(list[Reading])
+
+
+class ReadPassages(NamedTuple):
+    """Readings in the order of the passages, with usage and events of the call.
+
+    There are none if the evaluator failed.
+    """
+
+    readings: list[Reading]
+    events: list[Event]
+    usage: Usage
+
+
+def reads(evaluator: Evaluator, settings: Settings) -> TypeGuard[ReadingEvaluator]:
+    """Return whether strips of this run take their scores from readings of whole passages.
+
+    Strips of the official mode `excerption` cannot be located in their document, so they are
+    scored alone.
+    """
+    in_context = settings.strip_scores == "in_context" and settings.decomposition != "excerption"
+    return in_context and isinstance(evaluator, ReadingEvaluator)
+
+
+def read_passages(
+    evaluator: ReadingEvaluator, question: str, passages: Sequence[Passage], *, node: str
+) -> ReadPassages:
+    """Read `passages` for `question` in one call of the evaluator.
+
+    If the evaluator fails, or returns what is not a reading, an event is recorded.
+    """
+    if not any(passage.text.strip() for passage in passages):
+        return ReadPassages([_NOTHING.copy() for _ in passages], [], Usage())
+    readings: list[Reading] = []
+    with Attempt("evaluator") as attempt:
+        readings = _checked(evaluator.read(question, passages), passages)
+    usage = Usage(evaluator_calls=1, evaluated_texts=len(passages))
+    if attempt.error is not None:
+        fallback = f"all {len(passages)} texts score {LOWEST}"
+        return ReadPassages([], [event("evaluator_failed", node, attempt.error, fallback)], usage)
+    return ReadPassages(readings, [], usage)
+
+
+def strips_in_context(
+    documents: Sequence[Document], readings: Sequence[Reading], settings: Settings
+) -> list[Strip]:
+    """Decompose documents and score each strip by the reading of its document; keep the best."""
+    strips: list[Strip] = []
+    for rank, (document, reading) in enumerate(zip(documents, readings, strict=True)):
+        text, standing = document.page_content, _standing(reading, rank)
+        for start, end in located(text, decompose(text, settings.decomposition)):
+            source = source_within(source_of(document, rank), text, start, end)
+            strip = unscored(text[start:end], source)
+            strips.append(_scored(strip, sliced(reading, start, end, standing)))
+    return kept_best(strips, settings.strips_kept or STRIPS_KEPT)
+
+
+def paragraph_in_context(strip: Strip, reading: Reading) -> Strip:
+    """Score a paragraph from the web, which is a passage of its own, by its reading."""
+    return _scored(strip, {**reading, "score": _standing(reading, 0)})
+
+
+def kept_best(strips: Sequence[Strip], count: int) -> list[Strip]:
+    """Keep the best `count` strips, whatever they score."""
+    verdicts = choose([strip["score"] or 0.0 for strip in strips], count)
+    return [
+        {**strip, "kept": kept, "reason": reason}
+        for strip, (kept, reason) in zip(strips, verdicts, strict=True)
+    ]
+
+
+def part_score(reading: Reading, start: int, end: int) -> float:
+    """Return the score in [-1, 1] of the characters from `start` to `end` of a strip.
+
+    In log-odds this is the evidence of their better half plus the standing of the strip's document,
+    which stands in ``reading["score"]``.
+    """
+    evidence = _log_odds(evidence_in(reading, start, end, best=_BEST))
+    return math.tanh(evidence / 2 + math.atanh(reading["score"]))
+
+
+def _scored(strip: Strip, reading: Reading) -> Strip:
+    score = part_score(reading, 0, len(strip["text"]))
+    return {**strip, "score": score, "reading": reading}
+
+
+def _standing(reading: Reading, rank: int) -> float:
+    """Return what the document and its rank say of every strip in it, within (-1, 1)."""
+    odds = _log_odds((1 + reading["score"]) / 2) - _RANK_WEIGHT * rank
+    return max(-_MOST, min(_MOST, math.tanh(odds / 2)))
+
+
+_MOST = 1 - 1e-12
+_NOTHING: Final = Reading(score=LOWEST, starts=[], evidence=[], span=None)
+
+
+def _log_odds(probability: float) -> float:
+    share = min(max(probability, _LEAST), 1 - _LEAST)
+    return math.log(share / (1 - share))
+
+
+def _checked(readings: object, passages: Sequence[Passage]) -> list[Reading]:
+    found = _READINGS.validate_python(readings)
+    if len(found) != len(passages):
+        message = f"the evaluator returned {len(found)} readings for {len(passages)} texts"
+        raise EvaluatorError(message)
+    for reading, passage in zip(found, passages, strict=True):
+        starts, evidence, span = reading["starts"], reading["evidence"], reading["span"]
+        length = len(passage.text)
+        if (
+            not -1 <= reading["score"] <= 1  # Not a number fails here, too.
+            or len(starts) != len(evidence)
+            or starts != sorted(set(starts))
+            or (starts and (starts[0] != 0 or starts[-1] > length))
+            or any(not 0 <= share <= 100 for share in evidence)  # noqa: PLR2004 - per cent
+            or (span is not None and not 0 <= span["start"] <= span["end"] <= length)
+        ):
+            message = f"the evaluator returned a reading that does not fit its text: {reading}"
+            raise EvaluatorError(message)
+    return found

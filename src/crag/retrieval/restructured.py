@@ -1,0 +1,202 @@
+"""reStructuredText: its blocks, and a text without what readers of the page do not see."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from crag.retrieval.blocks import Block, Kind, is_item, line_offsets, trimmed, with_line_feeds_only
+
+if TYPE_CHECKING:
+    from docutils import nodes
+
+_CODE = {"code", "code-block", "sourcecode", "parsed-literal", "ipython", "testcode", "doctest",
+         "testoutput", "prompt", "console", "productionlist"}  # fmt: skip
+_TABLES = {"table", "list-table", "csv-table", "flat-table"}
+_NOT_TEXT = {"toctree", "contents", "include", "literalinclude", "raw", "index", "image",
+             "highlight", "currentmodule", "module", "py:module", "py:currentmodule", "meta",
+             "default-role", "role", "program", "tabularcolumns", "sectnum",
+             "autosummary", "automodule", "youtube", "activate-tab"}  # fmt: skip
+_DIRECTIVE = re.compile(r"(?P<indent>[ \t]*)\.\. (?:\|[^|\n]+\| )?(?P<name>[\w:.+-]+?)::(?:\s|$)")
+_TARGET = re.compile(r"[ \t]*\.\. (?:_[^\n]*:|\[[^\]\n]*\]$|\|[^|\n]+\| )|[ \t]*__ ")
+_COMMENT = re.compile(r"[ \t]*\.\.(?:\s|$)(?!\s*(?:\|[^|\n]+\| )?[\w:.+-]+::|\s*[_\[|])")
+_INLINE = re.compile(
+    r"(?P<literal>``.+?``)"
+    r"|:[a-zA-Z][\w:.+-]*:`(?P<text>[^`]+)`"  # a role
+    r"|(?<![`:\w])`(?P<label>[^`<]+?)\s*<[^`<>]+>`__?",  # a link
+    re.DOTALL,
+)
+_LABELLED = re.compile(r"(?P<label>[^<]*\S)\s*<[^<>]*>\Z", re.DOTALL)
+_OPTION = re.compile(r"[ \t]+:[\w-]+:")
+_UNDERLINE = re.compile(r"([!-/:-@[-`{-~])\1*[ \t]*$")
+
+
+def rst_blocks(text: str) -> list[Block]:
+    """List the headings and blocks of a text, as docutils has them.
+
+    Directives and roles of Sphinx and others are kept as text; docutils' complaints are not shown.
+    """
+    lines = line_offsets(text)
+    starts = sorted(set(_starts(_parsed(text), text.split("\n"))), key=lambda one: one[0])
+    found: list[Block] = []
+    for number, (line, level, title) in enumerate(starts):
+        until = starts[number + 1][0] if number + 1 < len(starts) else len(lines) - 1
+        start, end = trimmed(text, lines[line], lines[until])
+        if start >= end:
+            continue
+        if level:
+            found.append(Block("heading", start, end, level, title))
+        else:
+            found.append(_block(text, start, end))
+    return found
+
+
+def readable_rst(text: str) -> str:
+    """Return the text with blanks for comments, targets, toctrees and included files.
+
+    Roles and links keep what readers see of them; every line keeps its number.
+    """
+    lines = text.split("\n")
+    literal = set(_literal(lines))
+    for first, last in list(_unseen(lines, literal)):
+        lines[first:last] = [""] * (last - first)
+    text = "\n".join(lines)
+    starts = line_offsets(text)
+
+    def shown(match: re.Match[str]) -> str:
+        if match["literal"] or bisect_right(starts, match.start()) - 1 in literal:
+            return match[0]
+        label = match["label"] or _shown_label(match["text"])
+        return label + "\n" * (match[0].count("\n") - label.count("\n"))
+
+    return _INLINE.sub(shown, text)
+
+
+def _parsed(text: str) -> "nodes.document":
+    """Parse without transforms, so that every node stays where its lines are."""
+    from docutils.frontend import get_default_settings
+    from docutils.parsers.rst import Parser
+    from docutils.utils import Reporter, new_document
+
+    parser = Parser()
+    settings = get_default_settings(parser)
+    settings.report_level = Reporter.SEVERE_LEVEL + 1
+    settings.halt_level = Reporter.SEVERE_LEVEL + 1
+    settings.file_insertion_enabled = settings.raw_enabled = False
+    settings.syntax_highlight = "none"
+    settings.line_length_limit = len(text) + 1
+    document = new_document("", settings)
+    parser.parse(with_line_feeds_only(text), document)
+    return document
+
+
+def _starts(
+    node: "nodes.Element", lines: list[str], level: int = 0
+) -> Iterator[tuple[int, int, str]]:
+    """Yield where headings and blocks start: line from 0, level of the heading, its title."""
+    from docutils import nodes
+
+    for child in node.children:
+        if isinstance(child, nodes.section):
+            title = child.children[0].astext()
+            yield _heading_line(child.line or 1, lines), level + 1, " ".join(title.split())
+            yield from _starts(child, lines, level + 1)
+        elif isinstance(child, nodes.Element) and not isinstance(child, nodes.title):
+            line = _first_line(child)
+            if line is not None:
+                yield _block_line(line - 1, lines), 0, ""
+
+
+def _first_line(node: "nodes.Element") -> int | None:
+    from docutils import nodes
+
+    found = [one.line for one in node.findall(nodes.Element) if one.line is not None]
+    return min(found, default=None)
+
+
+def _heading_line(line: int, lines: list[str]) -> int:
+    """Return the first line of a heading, from 0; docutils names that of its underline."""
+    at = min(line, len(lines)) - 1
+    while at > 0 and not _UNDERLINE.match(lines[at]):
+        at -= 1
+    title = at - 1
+    above = title > 0 and lines[title - 1].strip() and _UNDERLINE.match(lines[title - 1])
+    return title - 1 if above else max(title, 0)
+
+
+def _block_line(at: int, lines: list[str]) -> int:
+    """Return the first line of the paragraph that holds a line."""
+    at = min(max(at, 0), len(lines) - 1)
+    while at > 0 and not lines[at].strip():
+        at -= 1
+    while at > 0 and lines[at - 1].strip() and not _UNDERLINE.match(lines[at - 1]):
+        at -= 1
+    return at
+
+
+def _block(text: str, start: int, end: int) -> Block:
+    lines = text[start:end].split("\n")
+    directive = _DIRECTIVE.match(lines[0])
+    if directive is None:
+        return Block(_kind(lines), start, end)
+    kind: Kind = "prose"
+    if directive["name"] in _CODE:
+        kind = "code"
+    elif directive["name"] in _TABLES:
+        kind = "table"
+    options = 1
+    while options < len(lines) and _OPTION.match(lines[options]):
+        options += 1
+    head = start + sum(len(line) + 1 for line in lines[:options]) if kind != "prose" else 0
+    return Block(kind, start, end, head=min(head, end))
+
+
+def _kind(lines: list[str]) -> Kind:
+    first = lines[0].strip()
+    if first.startswith(("+-", "+=")) or (first.startswith("==") and " " in first):
+        return "table"
+    if is_item(lines[0]) or re.match(r":[^:\n]+:(\s|$)", lines[0]):
+        return "list"
+    if first.startswith(">>>") or lines[0][:1] in {" ", "\t"}:
+        return "code"
+    return "prose"
+
+
+def _literal(lines: list[str]) -> Iterator[int]:
+    """Yield the lines of literal blocks, which may show markup that is not to be read as such."""
+    at = 0
+    while at < len(lines):
+        directive = _DIRECTIVE.match(lines[at])
+        announces = lines[at].rstrip().endswith("::") and directive is None
+        last = at + 1
+        if announces or (directive is not None and directive["name"] in _CODE):
+            last = _end_of_indented(lines, at)
+            yield from range(at + 1, last)
+        at = last
+
+
+def _unseen(lines: list[str], literal: set[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first line, and the one after the last, of what readers do not see."""
+    for at, line in enumerate(lines):
+        directive = _DIRECTIVE.match(line)
+        unseen = directive is not None and directive["name"] in _NOT_TEXT
+        if at not in literal and (unseen or _TARGET.match(line) or _COMMENT.match(line)):
+            yield at, _end_of_indented(lines, at)
+
+
+def _end_of_indented(lines: list[str], at: int) -> int:
+    """Return the line after those that are indented deeper than line `at`."""
+    indent = len(lines[at]) - len(lines[at].lstrip())
+    last = at + 1
+    for number in range(at + 1, len(lines)):
+        line = lines[number]
+        if line.strip():
+            if len(line) - len(line.lstrip()) <= indent:
+                break
+            last = number + 1
+    return last
+
+
+def _shown_label(text: str) -> str:
+    labelled = _LABELLED.match(text)
+    return (labelled["label"] if labelled else text).lstrip("~!")

@@ -1,0 +1,26 @@
+"""Markup that says how a text looks, as opposed to what it says."""
+
+import re
+
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"\n]*\")?\)")
+_REFERENCE = re.compile(r"\[([^\]\n]+)\]\[[^\]\n]*\]")
+_RULE = re.compile(r"^[ \t>]*(?:[-=~^\"'#*+.`_:|][-=~^\"'#*+.`_:| ]{2,})$", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
+_START = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?)", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^[ \t]*\.\. [\w:.+-]+::[ \t]*", re.MULTILINE)
+_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
+_CELLS = re.compile(r"[ \t]*\|[ \t]*")
+
+
+def without_markup(text: str) -> str:
+    """Return the words of a text in Markdown or reStructuredText, white space folded.
+
+    Links keep their labels; rules, fences, the marks of headings and quotations, and emphasis go.
+    Names, flags and code stay as they are.
+    """
+    for pattern in (_LINK, _REFERENCE):
+        text = pattern.sub(r"\1", text)
+    for pattern in (_FENCE, _RULE, _START, _DIRECTIVE):
+        text = pattern.sub("", text)
+    text = _CELLS.sub(" | ", _EMPHASIS.sub(r"\2", text)).replace("`", "")
+    return " ".join(text.split())

@@ -1,0 +1,142 @@
+"""Strips that are scored by the reading of their document."""
+
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from crag.correction.evidence import (
+    STRIPS_KEPT,
+    kept_best,
+    paragraph_in_context,
+    part_score,
+    read_passages,
+    reads,
+    strips_in_context,
+)
+from crag.correction.provenance import unscored
+from crag.parts import Passage
+from crag.reading import Reading, Span
+from crag.settings import Settings
+from crag.state import Source
+from crag.testing import FakeEvaluator, FakeReadingEvaluator
+
+TEXT = "The first fact is here. So is more.\n\nAnd filler. The second fact is here. And an end."
+DOCUMENT = Document(TEXT, metadata={"title": "Facts", "source": "facts.md", "lines": "7-9"})
+SOURCE = Source(id="1", title="", url="", position="")
+
+
+def read(*evidence: str, score: float = 0.9) -> Reading:
+    return FakeReadingEvaluator(score, *evidence).read("What?", [Passage("Facts", TEXT)])[0]
+
+
+def test_a_strip_with_evidence_scores_above_one_without() -> None:
+    strips = strips_in_context([DOCUMENT], [read("The second fact is here.")], Settings())
+    assert [strip["text"] for strip in strips] == [
+        "The first fact is here. So is more.\n\nAnd filler.",
+        "The second fact is here. And an end.",
+    ]
+    assert strips[0]["score"] < 0.0 < strips[1]["score"]  # type: ignore[operator]
+    assert all(strip["kept"] and strip["reason"] == "among the best" for strip in strips)
+
+
+def test_a_strip_knows_its_own_lines_and_reading() -> None:
+    first, second = strips_in_context([DOCUMENT], [read("second fact")], Settings())
+    assert first["source"]["position"] == "lines 7-9"
+    assert (second["source"]["position"], second["source"]["lines"]) == ("line 9", "9")
+    span = second["reading"]["span"]
+    assert span is not None
+    assert second["text"][span["start"] : span["end"]] == "second fact"
+    assert first["reading"]["span"] is None
+
+
+def test_lines_that_do_not_fit_leave_the_position_alone() -> None:
+    odd = Document(TEXT, metadata={"lines": "many", "position": "page 3"})
+    strips = strips_in_context([odd], [read("fact")], Settings())
+    assert {strip["source"]["position"] for strip in strips} == {"page 3"}
+
+
+def test_a_document_further_down_counts_less_and_a_better_one_more() -> None:
+    evidence = read("second fact")
+    both = strips_in_context([DOCUMENT] * 2, [evidence] * 2, Settings())
+    assert both[1]["score"] > both[3]["score"]  # type: ignore[operator]
+    worse = {**evidence, "score": -0.9}
+    graded = strips_in_context([DOCUMENT] * 2, [worse, evidence], Settings())
+    assert graded[1]["score"] < graded[3]["score"]  # type: ignore[operator]
+
+
+def test_eleven_are_kept_unless_the_settings_say_otherwise() -> None:
+    documents, readings = [DOCUMENT] * 8, [read("fact")] * 8
+    kept = [strip["kept"] for strip in strips_in_context(documents, readings, Settings())]
+    assert sum(kept) == STRIPS_KEPT == 11
+    few = strips_in_context(documents, readings, Settings(strips_kept=3))
+    assert sum(strip["kept"] for strip in few) == 3
+    assert {strip["reason"] for strip in few} == {"among the best", "not among the best 3"}
+
+
+def test_no_threshold_applies_in_context() -> None:
+    readings = [read(score=-1.0)]
+    strips = strips_in_context([DOCUMENT], readings, Settings(strip_threshold=0.9))
+    assert all(strip["kept"] for strip in strips)
+
+
+def test_a_part_scores_by_its_better_half() -> None:
+    half = Reading(score=0.0, starts=[0, 5], evidence=[90, 10], span=None)
+    assert part_score(half, 0, 10) == part_score(half, 0, 5) == pytest.approx(0.8)
+    assert part_score({**half, "score": 0.8}, 0, 5) == pytest.approx(0.9756, abs=1e-4)
+
+
+def test_a_paragraph_is_a_passage_of_its_own() -> None:
+    reading = Reading(score=0.8, starts=[0], evidence=[50], span=Span(start=0, end=1, score=0.1))
+    strip = paragraph_in_context(unscored("A paragraph.", SOURCE), reading)
+    assert strip["score"] == pytest.approx(0.8)
+    assert kept_best([strip], 1)[0]["kept"]
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "settings", "expected"),
+    [
+        (FakeReadingEvaluator(), Settings(), True),
+        (FakeEvaluator(), Settings(), False),
+        (FakeReadingEvaluator(), Settings(strip_scores="alone"), False),
+        (FakeReadingEvaluator(), Settings(decomposition="excerption"), False),
+    ],
+)
+def test_who_reads(evaluator: FakeEvaluator, settings: Settings, expected: bool) -> None:
+    assert reads(evaluator, settings) is expected
+
+
+GOOD: dict[str, Any] = {"score": 0.5, "starts": [0, 3], "evidence": [1, 2], "span": None}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        None,
+        [],
+        [GOOD, GOOD],
+        [None],
+        [{**GOOD, "score": float("nan")}],
+        [{**GOOD, "score": 7.0}],
+        [{**GOOD, "evidence": [1]}],
+        [{**GOOD, "evidence": [1, 101]}],
+        [{**GOOD, "starts": [3, 0]}],
+        [{**GOOD, "starts": [1, 3]}],
+        [{**GOOD, "starts": [0, 99_999]}],
+        [{**GOOD, "span": {"start": 2, "end": 1, "score": 0.0}}],
+        [{**GOOD, "span": {"start": 2, "end": 99_999, "score": 0.0}}],
+    ],
+)
+def test_what_is_no_reading_is_an_event(bad: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluator = FakeReadingEvaluator()
+    monkeypatch.setattr(evaluator, "read", lambda *_: bad)
+    readings, events, _ = read_passages(evaluator, "What?", [Passage("", TEXT)], node="grade")
+    assert readings == []
+    assert [(entry["kind"], entry["node"]) for entry in events] == [("evaluator_failed", "grade")]
+
+
+def test_passages_without_text_are_not_read() -> None:
+    evaluator = FakeReadingEvaluator()
+    readings, events, usage = read_passages(evaluator, "What?", [Passage("A", " ")], node="grade")
+    assert [one["score"] for one in readings] == [-1.0]
+    assert (events, usage, evaluator.read_passages) == ([], {}, [])
