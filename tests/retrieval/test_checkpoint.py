@@ -2,6 +2,7 @@
 
 import json
 import random
+import sqlite3
 import subprocess
 import sys
 import time
@@ -59,14 +60,15 @@ def kill(process: "subprocess.Popen[str]") -> None:
     process.communicate()
 
 
-def everything(index: DocumentIndex) -> dict[str, Any]:
-    """Return all chunks by id, with the chunks that are found first by their own words."""
+def everything(index: DocumentIndex) -> tuple[dict[str, Any], list[Any]]:
+    """Return all chunks by id, and the content of the inverted index."""
     with closing(open_backend(index.location)) as opened:
         chunks = opened.get([identifier for identifier, _ in opened.stored()])
-        return {
-            str(chunk.id): (chunk, [best.id for best in opened.by_words(chunk.page_content, 1)])
-            for chunk in chunks
-        }
+        opened.by_words("makes up for what is missing", 1)
+    query = "SELECT id, modified, heading, text FROM chunks JOIN words ON number = words.rowid"
+    with closing(sqlite3.connect(Path(index.location) / "words.sqlite3")) as database:
+        rows = sorted(database.execute(query))
+    return {str(chunk.id): chunk for chunk in chunks}, rows
 
 
 def chunks(numbers: range) -> list[list[Document]]:
@@ -94,9 +96,10 @@ def test_a_killed_run_leaves_whole_documents_and_is_completed(
     while int(process.stdout.readline()) < 700:
         pass
     kill(process)
-    part = everything(index)
+    part, rows = everything(index)
+    assert [row[0] for row in rows] == sorted(part)
     assert 1000 < len(part) < 5833
-    chunks_there = [chunk.metadata for chunk, _ in part.values()]
+    chunks_there = [chunk.metadata for chunk in part.values()]
     written = Counter(metadata["source"] for metadata in chunks_there)
     assert all(written[metadata["source"]] == metadata["chunks"] for metadata in chunks_there)
     report = index_paths([folder], index)
