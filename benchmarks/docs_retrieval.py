@@ -5,13 +5,11 @@
 DOCS is a folder with corpus/NAME/… and questions.jsonl. Every corpus is indexed as `crag index`
 does it, and the first ten chunks are retrieved for each question that has evidence; FOLDER keeps
 the indexes, so that the next run embeds only what changed. A chunk holds the evidence of a
-question if one of the excerpts stands in it. Texts are compared as in docs_questions.py, without
-HTML tags and without the targets of reStructuredText roles.
+question if one of the excerpts stands in it. Texts are compared as in docs_questions.py.
 """
 
 import argparse
 import json
-import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,8 +23,6 @@ from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.retriever import IndexRetriever
 
 PLACES = (3, 5, 10)
-_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
-_ROLE = re.compile(r":[\w:+.-]+:(?=`)")
 
 
 class Question(NamedTuple):
@@ -77,15 +73,10 @@ def questions(docs: Path) -> list[Question]:
 
 def found_at(documents: Sequence[Document], question: Question) -> int | None:
     """Return the place, from 1, of the first document that holds the evidence; None for none."""
-    wanted = [compared(excerpt) for excerpt in question.evidence]
-    texts = (compared(document.page_content) for document in documents)
+    wanted = [normal(excerpt) for excerpt in question.evidence]
+    texts = (normal(document.page_content) for document in documents)
     held = (number for number, text in enumerate(texts, 1) if any(one in text for one in wanted))
     return next(held, None)
-
-
-def compared(text: str) -> str:
-    """Fold what an excerpt of a file and the indexed text may differ in."""
-    return normal(_ROLE.sub("", _TAG.sub("", text)))
 
 
 def table(asked: Sequence[Question], places: dict[str, int | None]) -> str:

@@ -32,7 +32,7 @@ def main() -> None:
     given = parser.parse_args()
     asked = Asked(
         given.data.resolve(),
-        (given.default or Path(str(files("crag.evaluators").joinpath("default")))).resolve(),
+        (given.default or Path(str(files("crag.evaluators").joinpath("cross_encoder")))).resolve(),
         "small" if given.quick else given.t5_shape,
         min(given.seconds, QUICK) if given.quick else given.seconds,
         given.quick,

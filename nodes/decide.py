@@ -3,46 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from typing_extensions import TypedDict
-
 from crag.correction.question import is_open, read_question
 from crag.errors import SettingsError
-from crag.events import Event
 from crag.nodes.open_run import OpeningUpdate, opening
 from crag.parts import ReflectionBackend
-from crag.reflection.driver import Driver, Reflected
+from crag.reflection.driver import Driver, Reflected, ReflectUpdate
 from crag.reflection.retrieval_decision import first_choice
 from crag.settings import Settings
-from crag.state import (
-    Choice,
-    Critique,
-    FreshEvents,
-    FreshUsage,
-    OfferedPassage,
-    OpenState,
-    Reflection,
-    SearchRecord,
-    Usage,
-)
-
-Update = Mapping[str, Any]
-"""A `DecideUpdate`, with an `OpeningUpdate` where it opens the run."""
+from crag.state import Choice, FreshEvents, FreshUsage, OpenState
 
 
-class DecideUpdate(TypedDict):
+class DecideUpdate(ReflectUpdate):
     """Written by `decide`, with an `OpeningUpdate` where it opens the run."""
 
     thresholds: None
     action: None
     """Cleared of an earlier question: this one may need no grading."""
-    approximation: str
-    choices: list[Choice]
-    passages: list[OfferedPassage]
-    critiques: list[Critique]
-    search: SearchRecord | None
-    reflection: Reflection | None
-    events: list[Event]
-    usage: Usage
 
 
 class Decide:
@@ -59,14 +35,14 @@ class Decide:
         self._driver = Driver(backend, "decide", without="retrieve")
         self._grades = grades
 
-    def run(self, state: OpenState, settings: Settings) -> Update:
+    def run(self, state: OpenState, settings: Settings) -> Mapping[str, Any]:
         """Decide in the calling thread."""
         opened = self._opened(state, settings)
         instruction = _instruction(opened or state, settings)
         decided = self._driver.run(lambda: first_choice(instruction, settings), settings)
         return self._update(opened, decided)
 
-    async def arun(self, state: OpenState, settings: Settings) -> Update:
+    async def arun(self, state: OpenState, settings: Settings) -> Mapping[str, Any]:
         """Decide without blocking the event loop."""
         opened = self._opened(state, settings)
         instruction = _instruction(opened or state, settings)
@@ -82,7 +58,7 @@ class Decide:
             return None
         return opening(read_question(state, settings.max_question_characters), settings)
 
-    def _update(self, opened: OpeningUpdate | None, decided: Reflected) -> Update:
+    def _update(self, opened: OpeningUpdate | None, decided: Reflected) -> Mapping[str, Any]:
         choice: Choice = decided.result or _without_decision()
         decision = DecideUpdate(
             thresholds=None,

@@ -1,9 +1,14 @@
 """What the tests share: documents, hits and parts."""
 
 import os
+
+# Before any library is imported: workers with a thread for each core wait for each other, spinning.
+os.environ |= {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from langchain_core.documents import Document
 
 from crag.parts import Hit, Parts
@@ -25,12 +30,42 @@ HITS = [
 ]
 
 
-_LONGEST = ("tests/test_packaging.py", "tests/notebooks/", "tests/server/")
+settings.register_profile("quick", max_examples=25)
+settings.register_profile("thorough", max_examples=300)
+settings.load_profile("quick")  # `make test-thorough` takes the other.
+
+_ONE_SERVER = "tests/server/"
+_LONGEST = (
+    _ONE_SERVER,
+    "tests/notebooks/",
+    "tests/langchain/test_remote.py",
+    "tests/test_documents.py",
+    "tests/cli/test_serve.py",
+    "tests/test_packaging.py",
+    "tests/bench/",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files, so that no core waits at the end for one of them."""
-    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
+
+    def place(item: pytest.Item) -> int:
+        starts = (place for place, start in enumerate(_LONGEST) if item.nodeid.startswith(start))
+        return next(starts, len(_LONGEST))
+
+    items.sort(key=place)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep the tests of a file in one process, and all that share a server in one, too."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _ONE_SERVER if nodeid.startswith(_ONE_SERVER) else super()._split_scope(nodeid)
+
+    return Scheduling(config, log)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

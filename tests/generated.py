@@ -5,10 +5,7 @@ table in docs/guide/settings.md from the schema of the settings. A test fails wh
 """
 
 import atexit
-import os
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -19,6 +16,7 @@ from crag.graph import build_crag
 from crag.parts import Parts
 from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
+from tests import commands
 
 ROOT = Path(__file__).parents[1]
 _NAMES = {"__start__": "question([question])", "__end__": "answer([answer, citations, trace])"}
@@ -100,12 +98,8 @@ def _index() -> str:
 
 def crag(*arguments: str) -> str:
     """Run the command as a user without keys does, and return what it prints."""
-    keys = ("OPENAI", "TAVILY", "SEARXNG", "CRAG")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(keys)}
-    command = [Path(sys.executable).with_name("crag"), *arguments]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-    )
+    done = commands.crag(*arguments, folder=ROOT, environment={"COLUMNS": "80"})
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 

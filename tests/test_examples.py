@@ -1,13 +1,14 @@
-"""The examples run as a user runs them: offline, without a key, as programs of their own."""
+"""The examples run as a user runs them: offline, without a key.
 
-import os
-import subprocess
+The one that needs a server is run in `tests/langchain/test_remote.py`.
+"""
+
+import runpy
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
-
-from tests.langchain.served import serving
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -39,16 +40,10 @@ SAID = {
 """What each example that needs no server prints."""
 
 
-def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    keys = ("OPENAI", "TAVILY", "SEARXNG", "CRAG", "LANGSMITH")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(keys)}
-    return subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLES / f"{name}.py", *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def run(name: str) -> None:
+    """Run an example as `python NAME.py` does."""
+    with patch.object(sys, "argv", [f"{name}.py"]):
+        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
 
 
 def test_every_example_is_run_and_told_of() -> None:
@@ -59,25 +54,7 @@ def test_every_example_is_run_and_told_of() -> None:
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_an_example_runs(name: str) -> None:
-    done = run(name)
-    assert done.returncode == 0, done.stderr
-    assert [line for line in SAID[name] if line not in done.stdout] == [], done.stdout
-
-
-@pytest.mark.slow
-def test_the_example_of_a_server_runs(tmp_path: Path) -> None:
-    with serving(tmp_path) as url:
-        done = run("remote_graph", "--url", url)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("ask_crag (success):\n“")
-    assert "\n[1] Action" in done.stdout or "action.md" in done.stdout
-    assert done.stdout.endswith("steps: retrieve grade refine generate\naction: correct\n")
-
-
-@pytest.mark.slow  # The client tries again for some seconds.
-def test_the_example_of_a_server_says_when_it_is_down() -> None:
-    done = run("remote_graph", "--url", "http://127.0.0.1:9")
-    assert done.returncode == 1
-    assert "ask_crag (error):\nNo answer: ConnectError" in done.stdout
-    assert done.stderr.endswith("Start it with: make serve\n")
+def test_an_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(name)
+    said = capsys.readouterr().out
+    assert [line for line in SAID[name] if line not in said] == [], said

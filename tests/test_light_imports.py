@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = [
-    "torch", "transformers", "sentence_transformers", "sklearn", "chromadb",
-    "langchain_openai", "openai", "tavily", "snowballstemmer", "psycopg",
-]  # fmt: skip
+import crag.reflection.backends
+
 EXTRAS = [
     "torch", "transformers", "sentence_transformers", "sentencepiece", "sklearn", "scipy",
     "accelerate", "peft", "matplotlib", "PIL", "bm25s", "mauve", "rouge_score", "nltk", "ray",
@@ -19,47 +17,56 @@ EXTRAS = [
 """What is imported of the packages that only an extra installs."""
 
 
-def loaded_by(statement: str) -> list[str]:
+HEAVY = {
+    *EXTRAS, "onnxruntime", "chromadb", "langchain_openai", "openai", "tavily",
+    "snowballstemmer", "psycopg",
+}  # fmt: skip
+BACK_ENDS = sorted(Path(crag.reflection.backends.__file__).parent.glob("[!_]*.py"))
+STATEMENTS = [
+    "sys.argv = ['crag', '--help']; from crag.cli import main; main()",
+    "import crag",
+    "import crag.testing",
+    "import crag.models.devices",
+    *(f"import crag.reflection.backends.{path.stem}" for path in BACK_ENDS),
+    "import crag.evaluators, crag.evaluators.t5",
+    "import crag.graph",
+    "import crag.retrieval",
+    "import crag.factory",
+    "import crag.langchain",
+    "import crag.graph.studio",
+    "import crag.bench.metrics, crag.bench.loading.detect, crag.bench.intervals",
+]
+"""Run one after the other in one interpreter; the help comes first, as it loads least."""
+
+
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, list[str]]:
+    """Which packages are loaded after each statement."""
     code = (
         "import contextlib, io, json, sys\n"
-        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
-        f"    {statement}\n"
-        f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+        "loaded = {}\n"
+        f"for statement in {STATEMENTS!r}:\n"
+        "    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        "        exec(statement)\n"
+        "    loaded[statement] = [name for name in sys.modules if '.' not in name]\n"
+        "print(json.dumps(loaded))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "import crag",
-        "import crag.graph",
-        "import crag.retrieval",
-        "import crag.evaluators",
-        "import crag.testing",
-        "import crag.factory",
-        "import crag.langchain",
-        "import crag.graph.studio",
-        "sys.argv = ['crag', '--help']; from crag.cli import main; main()",
-    ],
-)
-def test_nothing_heavy_is_loaded(statement: str) -> None:
-    assert loaded_by(statement) == []
+def test_all_back_ends_are_among_the_modules() -> None:
+    names = {path.stem for path in BACK_ENDS}
+    assert {"transformers", "completions", "prompted", "embedded"} <= names
 
 
-def test_help_does_not_even_load_langgraph() -> None:
-    code = (
-        "import sys\n"
-        "sys.argv = ['crag', '--help']\n"
-        "from crag.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "assert 'langgraph' not in sys.modules and 'langchain_core' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "doctor" in done.stdout
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_nothing_heavy_is_loaded(statement: str, loaded: dict[str, list[str]]) -> None:
+    assert HEAVY & set(loaded[statement]) == set()
+
+
+def test_help_does_not_even_load_langgraph(loaded: dict[str, list[str]]) -> None:
+    assert not {"langgraph", "langchain_core"} & set(loaded[STATEMENTS[0]])
 
 
 def test_a_question_is_answered_without_any_extra(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ QUESTIONS = ["When does the ferry to Orrin leave?", "Who was the first mayor of 
 
 
 def build_tool() -> BaseTool:
-    """Make the tool; an agent is given its name, its description and its one argument."""
+    """Make the tool; an agent sees its name, description and one argument."""
     evaluator = load_evaluator()
     store = InMemoryVectorStore.from_documents(DOCUMENTS, packaged_encoder())
     parts = Parts(
@@ -47,7 +47,7 @@ def build_tool() -> BaseTool:
 
 
 def think(state: MessagesState) -> dict[str, list[AnyMessage]]:
-    """Stand in for ``model.bind_tools([tool]).invoke(state["messages"])``."""
+    """Fake a model: replace this by ``model.bind_tools([tool]).invoke(state["messages"])``."""
     last = state["messages"][-1]
     if isinstance(last, ToolMessage):
         return {"messages": [AIMessage(f"The guide says:\n{last.text}")]}
@@ -69,7 +69,7 @@ def build_agent(
 
 
 def main() -> None:
-    """Let the agent ask, and look into the trace that came with the answer."""
+    """Run the agent, and print the trace that came with the answer."""
     agent = build_agent(build_tool())
     for question in QUESTIONS:
         messages = agent.invoke({"messages": [HumanMessage(question)]})["messages"]

@@ -50,7 +50,7 @@ def shown(state: State) -> str:
 
 
 def main() -> None:
-    """Ask all questions at once, as a chain allows."""
+    """Ask all questions in one batch."""
     for question, answer in zip(QUESTIONS, build_chain().batch(QUESTIONS), strict=True):
         print(f"{question}\n  {answer}")
 

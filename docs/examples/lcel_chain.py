@@ -51,23 +51,23 @@ PROMPT = ChatPromptTemplate.from_template(
 
 
 def counting_model(prompt: PromptValue) -> str:
-    """Stand in for a chat model: put your own in its place."""
+    """Fake a chat model; use your own instead."""
     return f"(a model would answer from a prompt of {len(prompt.to_string().split())} words)"
 
 
 def joined(documents: Sequence[Document]) -> str:
-    """Write documents as the context of a prompt."""
+    """Format documents as the context of a prompt."""
     return "\n\n".join(document.page_content for document in documents)
 
 
 def build_chain(retriever: BaseRetriever) -> Runnable[str, str]:
-    """Build the chain that many programs have."""
+    """Build a usual RAG chain."""
     inputs = {"context": retriever | joined, "question": RunnablePassthrough()}
     return inputs | PROMPT | RunnableLambda(counting_model) | StrOutputParser()
 
 
 def main() -> None:
-    """Ask the same chain with and without correction."""
+    """Run the same chain with and without correction."""
     store = InMemoryVectorStore.from_documents(DOCUMENTS, packaged_encoder())
     plain = store.as_retriever(search_kwargs={"k": 4})
     corrected = CorrectiveRetriever(retriever=plain)  # This is the one line.

@@ -1,4 +1,4 @@
-"""Corrective RAG as a part of your own graph, which has a state of its own.
+"""Corrective RAG as a node of your own graph, with your own state.
 
     python docs/examples/own_graph.py
 
@@ -32,7 +32,7 @@ DOCUMENTS = [
 
 
 class Note(TypedDict, total=False):
-    """The state of your graph: none of its keys is one of ours."""
+    """The state of your graph; it shares no key with ours."""
 
     bird: str
     found: str
@@ -81,7 +81,7 @@ def build_graph() -> CompiledStateGraph[Note, None, Note, Note]:
 
 
 def main() -> None:
-    """Write two notes; the steps of the inner graph can be followed from outside."""
+    """Write two notes, and stream the steps of the inner graph."""
     graph = build_graph()
     for bird in ("heron", "penguin"):
         print(graph.invoke({"bird": bird})["text"])

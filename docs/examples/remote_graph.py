@@ -1,4 +1,4 @@
-"""A served graph as a Runnable: a step of a chain, and the tool of an agent.
+"""A served graph as a Runnable: in a chain, and as the tool of an agent.
 
 make serve                                    # in another terminal; prints a token
 CRAG_SERVE_TOKEN=… python docs/examples/remote_graph.py [--url http://127.0.0.1:2024] [QUESTION]
@@ -17,7 +17,7 @@ QUESTION = "What happens when every retrieved document scores below the lower th
 
 
 def main() -> None:
-    """Ask in three ways: step by step, in a chain, and as a tool."""
+    """Use it in three ways: streamed, in a chain, and as a tool."""
     parser = argparse.ArgumentParser(description="Ask a served graph.")
     parser.add_argument("question", nargs="?", default=QUESTION)
     parser.add_argument(
@@ -27,7 +27,7 @@ def main() -> None:
     token = os.environ.get("CRAG_SERVE_TOKEN")
     graph = RemoteGraph("crag", url=arguments.url, api_key=token)
 
-    # A tool says what went wrong, such as a server that is down, and does not raise.
+    # A tool returns errors, such as a server that is down, instead of raising.
     tool = as_tool(graph, settings={"strips_kept": 3})
     call = {"name": tool.name, "args": {"question": arguments.question}, "id": "1"}
     reply = tool.invoke({**call, "type": "tool_call"})

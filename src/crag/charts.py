@@ -35,8 +35,10 @@ def require_matplotlib(extra: Extra) -> None:
 
 
 @contextmanager
-def chart(size: tuple[float, float], *, dpi: int, extra: Extra) -> Iterator["Figure"]:
-    """Yield an empty figure in the style of all charts.
+def chart(
+    size: tuple[float, float], *, extra: Extra, dpi: int = 100, style: dict[Any, Any] | None = None
+) -> Iterator["Figure"]:
+    """Yield an empty figure in `style`, by default that of all charts.
 
     `size` is its width and height in inches, `dpi` its pixels for each inch.
 
@@ -47,5 +49,5 @@ def chart(size: tuple[float, float], *, dpi: int, extra: Extra) -> Iterator["Fig
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context(_STYLE):
+    with rc_context(style or _STYLE):
         yield Figure(figsize=size, dpi=dpi, layout="constrained")

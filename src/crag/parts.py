@@ -1,4 +1,4 @@
-"""What a graph is built from: LangChain's interfaces, and Protocols where LangChain has none."""
+"""The parts of a graph: LangChain's interfaces, and Protocols where LangChain has none."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,18 +34,17 @@ class Evaluator(Protocol):
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text, in the order of `texts`; higher is better.
 
-        The text of a titled passage is ``title // text``. An empty text scores -1.0; a score that
-        is not a number says that the text could not be judged, which is recorded. Called from
-        several threads at once.
+        The text of a titled passage is ``title // text``. An empty text scores -1.0; NaN means that
+        a text could not be scored, which is recorded. Called from several threads at once.
         """
         ...
 
 
 class PassageEvaluator(Evaluator, Protocol):
-    """An evaluator that takes a title apart from its text; the graphs then ask for passages only.
+    """An evaluator that takes title and text separately; the graphs then pass passages only.
 
-    An evaluator that offers `score` alone is given joined strings, in which nothing tells a title
-    from a text that holds ``//`` itself, as code does.
+    An evaluator with `score` alone receives joined strings, in which a title looks like the
+    beginning of a text that contains ``//``, as code does.
     """
 
     def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
@@ -55,7 +54,7 @@ class PassageEvaluator(Evaluator, Protocol):
 
 @runtime_checkable
 class ReadingEvaluator(Evaluator, Protocol):
-    """An evaluator that also says which part of a passage serves, in the same pass."""
+    """An evaluator that also finds the relevant part of a passage, in the same pass."""
 
     @property
     def quote_threshold(self) -> float:
@@ -95,7 +94,7 @@ class WebSearcher(Protocol):
 
 
 class ReadingLimits(NamedTuple):
-    """What reading the pages of one question may cost, and how it is done."""
+    """Limits for reading the pages of one question."""
 
     seconds: float
     """For all pages together."""
@@ -104,18 +103,18 @@ class ReadingLimits(NamedTuple):
     """For all pages together, after decompression."""
     page_bytes: int
     robots: bool = True
-    """Leave out what a site's robots.txt forbids."""
+    """Skip pages that a site's robots.txt forbids."""
     per_site: int = 4
     """Requests to one site at the same time."""
     cache_hours: float = 24.0
-    """Age up to which a page kept on disk serves; 0: nothing is read from there or written."""
+    """Maximum age of a page cached on disk; 0 disables the cache."""
 
 
 class Page(NamedTuple):
-    """What reading one URL brought: titled paragraphs, or the problem."""
+    """The result of reading one URL: a title and paragraphs, or the problem."""
 
     url: str
-    """As it was asked for."""
+    """As requested."""
     title: str = ""
     paragraphs: tuple[str, ...] = ()
     fetched_bytes: int = 0
@@ -144,7 +143,7 @@ class Quotation(NamedTuple):
 
     text: str
     strip: int
-    """Index of the strip it was taken from, in the list that was given."""
+    """Index of its strip in the list passed to `quote`."""
     score: float
     place: tuple[int, int] | None = None
     """Where it stands in the strip's text; None stands for anywhere in it."""
@@ -157,17 +156,17 @@ class Quoter(Protocol):
     """Answer without a language model, by quoting."""
 
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
-        """Return the best-supported passages, in the order of the strips; none if none serves."""
+        """Return the best-supported passages, in the order of the strips; empty if none answers."""
         ...
 
 
 Probabilities = Mapping[str, float]
-"""Probability of each token of one group of reflection tokens at one position. A token that is
-absent was not among those the back end could see."""
+"""Probability of each token of one group of reflection tokens at one position. An absent token was
+not visible to the back end."""
 
 
 class Prefix(NamedTuple):
-    """What a segment continues: the instruction, and what was answered so far."""
+    """The context of a segment: the instruction, and the answer so far."""
 
     instruction: str
     """The instruction field of the prompt (Self-RAG, Sec. 3.3; the question alone for open QA)."""
@@ -180,12 +179,12 @@ class Prefix(NamedTuple):
 
     @property
     def question(self) -> str:
-        """The question that passages are judged for, by back ends without the tuned prompt."""
+        """The question by which back ends without the tuned prompt judge passages."""
         return self.bare_question or self.instruction
 
 
 class Continuation(NamedTuple):
-    """What one candidate continues."""
+    """The context of one candidate."""
 
     prefix: Prefix
     passage: Passage | None
@@ -233,7 +232,7 @@ class SegmentLimits(NamedTuple):
 
 @runtime_checkable
 class ReflectionBackend(Protocol):
-    """A model with reflection tokens, or a stand-in for one; thread-safe.
+    """A model with reflection tokens, or an approximation of one; thread-safe.
 
     A failure of the model or its server raises `crag.errors.ModelError`.
     """
@@ -292,7 +291,7 @@ class Parts:
     reader: PageReader | None = None
     """Reads the pages that a search found; without it their snippets are used."""
     reflection: ReflectionBackend | None = None
-    """Writes and critiques answers for Self-RAG and Self-CRAG, which cannot do without."""
+    """Writes and critiques answers; required by Self-RAG and Self-CRAG."""
 
     def __post_init__(self) -> None:
         if self.model is None and self.quoter is None:

@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -30,6 +28,7 @@ from crag.parts import Passage
 from crag.testing import FakeEvaluator, FakeSearcher
 from tests.bench.chat_server import ChatServer, chatting
 from tests.bench.runs import HITS, answerer, examples, experiment, questions, variant
+from tests.commands import CRAG, crag, variables
 
 ROOT = Path(__file__).parents[2]
 COMPARED = experiment(variant("rag"), variant("crag"), variant("binary_llm"))
@@ -228,52 +227,37 @@ method = "binary_llm"
 """
 
 
-def command(folder: Path, output: Path) -> list[str]:
+def command(folder: Path, output: Path) -> list[str | Path]:
     (folder / "kill.toml").write_text(EXPERIMENT, encoding="utf-8")
-    crag = str(Path(sys.executable).with_name("crag"))
     return [
-        crag, "bench", str(folder / "kill.toml"), "--data", str(questions(folder)),
-        "--output", str(output), "--concurrency", "2", "--json",
+        "bench", folder / "kill.toml", "--data", questions(folder), "--output", output,
+        "--concurrency", "2", "--json",
     ]  # fmt: skip
 
 
-def environment(server: ChatServer) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CRAG_")}
-    return kept | {
-        "OPENAI_BASE_URL": server.url,
-        "CRAG_MODEL": "m",
-        "OPENAI_API_KEY": "none",
-        "CRAG_EVALUATOR": "chat-direct",
-    }
-
-
 def test_kill_and_resume_gives_the_same_table(tmp_path: Path, server: ChatServer) -> None:
-    whole = json.loads(
-        subprocess.run(
-            command(tmp_path, tmp_path / "whole"), env=environment(server), capture_output=True,
-            check=True,
-        ).stdout
-    )  # fmt: skip
+    environment = {"OPENAI_BASE_URL": server.url, "CRAG_MODEL": "m", "OPENAI_API_KEY": "none"}
+    environment["CRAG_EVALUATOR"] = "chat-direct"
+    done = crag(*command(tmp_path, tmp_path / "whole"), environment=environment)
+    whole = json.loads(done.stdout)
     needed = len(server.prompts)
     server.prompts.clear()
     server.seconds = 0.1
     killed = tmp_path / "killed"
     with subprocess.Popen(
-        command(tmp_path, killed), env=environment(server), stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        [CRAG, *command(tmp_path, killed)], env=variables(environment),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
-        rows, waited = killed / "rows.jsonl", time.monotonic() + 60
+        rows, waited = killed / "rows.jsonl", time.monotonic() + 300
         while not (rows.exists() and rows.read_bytes().count(b"\n") >= 3):
+            assert process.poll() is None
             assert time.monotonic() < waited
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
     assert rows.read_bytes().count(b"\n") < 12
     server.seconds = 0.0
-    resumed = json.loads(
-        subprocess.run(
-            command(tmp_path, killed), env=environment(server), capture_output=True, check=True
-        ).stdout
-    )
+    done = crag(*command(tmp_path, killed), environment=environment)
+    resumed = json.loads(done.stdout)
     assert resumed["rows"]["resumed"] >= 3
     assert resumed["rows"]["resumed"] + resumed["rows"]["written"] == 12
     assert resumed["variants"] == whole["variants"]

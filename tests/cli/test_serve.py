@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -30,6 +31,7 @@ from crag.cli.serve import (
 )
 from crag.errors import IndexNotFoundError
 from crag.page.guard import Rules
+from tests.commands import crag
 from tests.page.recording import recorded, replayed
 from tests.page.serving import environment, free_port, printed, wait_for
 
@@ -128,12 +130,18 @@ def test_a_port_that_is_none_is_refused(port: str) -> None:
     assert CliRunner().invoke(app, ["serve", "--port", port]).exit_code == 2
 
 
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("indexed")
+    (folder / "kettle.md").write_text("A kettle boils water in three minutes.")
+    assert crag("index", "kettle.md", "--index", "made", folder=folder).returncode == 0
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, indexed: Path) -> Path:
     """Make a folder with an index, where nothing of the repository is."""
-    (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
-    command = [CRAG, "index", "kettle.md", "--index", "made"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    shutil.copytree(indexed, tmp_path, dirs_exist_ok=True)
     (tmp_path / ".env").write_text("CRAG_INDEX=made\n")
     return tmp_path
 

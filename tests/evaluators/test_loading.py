@@ -21,7 +21,8 @@ from crag.testing import FakeChatModel
 
 TINY_T5 = Path(__file__).parents[1] / "fixtures/tiny_t5"
 KINDS = {
-    "default": CrossEncoderEvaluator,
+    "default": ReaderEvaluator,
+    "cross-encoder": CrossEncoderEvaluator,
     "reader": ReaderEvaluator,
     "cosine": CosineEvaluator,
     "chat-direct": ChatEvaluator,

@@ -113,9 +113,7 @@ def test_several_threads_may_read_at_once() -> None:
     assert scores == [pytest.approx(scores[0], abs=1e-6)] * 4
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     words=st.lists(
         st.one_of(
@@ -143,7 +141,7 @@ def test_offsets_are_those_of_the_text(reader: ReaderEvaluator, words: list[str]
 
 
 @given(st.text(alphabet="ab c\n.é🙂", min_size=1, max_size=200))
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 def test_tokens_stand_where_their_offsets_say(text: str) -> None:
     """Each word that windows tell of is the one at that place, in order and without a gap."""
     reader = ReaderEvaluator.packaged()

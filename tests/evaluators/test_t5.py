@@ -5,8 +5,6 @@ import logging
 import math
 import os
 import pickle
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -89,7 +87,7 @@ def test_the_scores_are_those_of_a_plain_forward_pass() -> None:
         assert tiny().score(QUESTION, [text]) == close([plain])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None)
 @given(
     st.permutations(range(len(TEXTS))),
     st.sampled_from([1, 2, 3, 7, 32]),
@@ -100,7 +98,7 @@ def test_batch_and_order_do_not_matter(order: list[int], size: int, most: int) -
     assert scores == close([one_by_one()[index] for index in order[:most]])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None)
 @given(st.text(max_size=30), st.lists(st.text(max_size=30), max_size=5))
 def test_any_text_has_a_score(question: str, texts: list[str]) -> None:
     scores = tiny().score(question, texts)
@@ -401,35 +399,8 @@ def test_options_that_make_no_sense() -> None:
         T5Evaluator(TINY, thresholds={"upper": 0.0, "lower": 0.1})
 
 
-def test_a_model_that_cannot_be_had(tmp_path: Path) -> None:
-    code = (
-        "from crag.errors import EvaluatorError\n"
-        "from crag.evaluators.t5 import T5Evaluator\n"
-        "evaluator = T5Evaluator('nobody/no-such-model')\n"
-        "evaluator.verify()\n"
-        "try: evaluator.score('a', ['b'])\n"
-        "except EvaluatorError as error: print(error)"
-    )
-    assert "Hugging Face hub. Check the name" in run(
-        code, HF_HUB_OFFLINE="1", HF_HOME=str(tmp_path)
-    )
-
-
-def test_importing_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, crag.evaluators.t5\n"
-        "print([name for name in ('torch', 'transformers') if name in sys.modules])"
-    )
-    assert run(code) == "[]\n"
-
-
-def run(code: str, **environment: str) -> str:
-    """Run code in a fresh process; return everything it says."""
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=True,
-        env=os.environ | environment,
-    ).stdout
+def test_a_model_that_cannot_be_had() -> None:
+    evaluator = T5Evaluator("nobody/no-such-model")
+    evaluator.verify()
+    with pytest.raises(EvaluatorError, match=r"Hugging Face hub\. Check the name"):
+        evaluator.score("a", ["b"])

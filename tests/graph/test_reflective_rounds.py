@@ -29,7 +29,7 @@ class Finding(BaseRetriever):
         return [Document(passage.text, metadata={"title": passage.title}) for passage in found]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None)
 @given(st.integers(0, 10**9), OPTIONS, st.sampled_from([None, PASSAGES]), st.booleans())
 def test_a_graph_searches_as_the_algorithm_does(
     seed: int, options: ReflectionSettings, passages: Any, searches: bool

@@ -13,6 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.commands import crag
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "method" / "action.md"
 QUESTION = "What happens when every retrieved document scores below the lower threshold?"
@@ -23,9 +25,9 @@ _SECONDS_TO_START = 120
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
     """Index one page of the guide, serve the graphs from `folder`, and give their address."""
-    crag, langgraph = (Path(sys.executable).with_name(name) for name in ("crag", "langgraph"))
+    langgraph = Path(sys.executable).with_name("langgraph")
     index = folder / "index"
-    subprocess.run([crag, "index", PAGE, "--index", index], check=True, capture_output=True)
+    assert crag("index", PAGE, "--index", index).returncode == 0
     graphs = {name: f"crag.graph.studio:{name}" for name in ("crag", "rag")}
     (folder / "langgraph.json").write_text(json.dumps({"dependencies": ["."], "graphs": graphs}))
     with socket.socket() as probe:

@@ -1,8 +1,11 @@
 """Graphs on a real LangGraph server, used over `RemoteGraph` like local ones."""
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
@@ -13,9 +16,11 @@ from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client, get_sync_client
 
 from crag.langchain import as_tool, documents_of
+from tests.commands import variables
 from tests.langchain.served import QUESTION, serving
 
 pytestmark = pytest.mark.slow
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "remote_graph.py"
 WAYS = pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 
 
@@ -114,3 +119,25 @@ async def test_a_server_that_is_down_is_told_to_the_agent(way: str) -> None:
         reply = await use(tool, call, way)
     assert reply.status == "error"
     assert reply.text.startswith("No answer: ConnectError: ")
+
+
+def example(url: str) -> subprocess.CompletedProcess[str]:
+    """Run the example of a served graph as a user runs it."""
+    command = [sys.executable, "-W", "error", EXAMPLE, "--url", url]
+    environment = variables({})
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_example_runs(url: str) -> None:
+    done = example(url)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("ask_crag (success):\n“")
+    assert "\n[1] Action" in done.stdout or "action.md" in done.stdout
+    assert done.stdout.endswith("steps: retrieve grade refine generate\naction: correct\n")
+
+
+def test_the_example_says_when_the_server_is_down() -> None:
+    done = example("http://127.0.0.1:9")
+    assert done.returncode == 1
+    assert "ask_crag (error):\nNo answer: ConnectError" in done.stdout
+    assert done.stderr.endswith("Start it with: make serve\n")

@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
@@ -21,10 +21,19 @@ MACHINE = re.compile(r"(?<![\w.:/])/(?:home|root|tmp|usr|opt|work|Users|var)/|0x
 BY_NAME = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
-def run(path: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Execute a notebook as `make notebooks` does, into a folder."""
-    command = [sys.executable, "-m", "tests.notebooks.executing", path, "--output", folder]
+def run(paths: Sequence[Path], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Execute notebooks as `make notebooks` does, into a folder."""
+    command = [sys.executable, "-m", "tests.notebooks.executing", *paths, "--output", folder]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all notebooks, executed."""
+    folder = tmp_path_factory.mktemp("executed")
+    done = run(NOTEBOOKS, folder)
+    assert done.returncode == 0, done.stderr
+    return folder
 
 
 def outputs(notebook: NotebookNode) -> list[NotebookNode]:
@@ -43,10 +52,8 @@ def test_there_are_five_and_the_readme_tells_of_each() -> None:
 
 @pytest.mark.slow
 @BY_NAME
-def test_a_notebook_shows_what_is_committed(path: Path, tmp_path: Path) -> None:
-    done = run(path, tmp_path)
-    assert done.returncode == 0, done.stderr
-    now = read(tmp_path / path.name)
+def test_a_notebook_shows_what_is_committed(path: Path, executed: Path) -> None:
+    now = read(executed / path.name)
     assert len(shown(now)) >= 5
     assert differences(read(path), now) == [], "run `make notebooks` and look at what changed"
 
@@ -103,26 +110,30 @@ def test_links_lead_somewhere(path: Path) -> None:
     assert [link for link in links if not (FOLDER / link).exists()] == []
 
 
-def test_a_notebook_cannot_leave_the_machine(tmp_path: Path) -> None:
-    call = "import socket\nsocket.create_connection(('192.0.2.1', 80), timeout=1)"
-    path = written(tmp_path, call)
-    done = run(path, tmp_path)
-    assert done.returncode != 0
-    assert "this run is offline, but '192.0.2.1' was asked for" in done.stderr
-
-
-def test_keys_do_not_reach_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_gets_no_keys_and_cannot_leave_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    path = written(tmp_path, "import os\nos.environ.get('OPENAI_API_KEY', 'no key')")
-    (tmp_path / "out").mkdir()
-    done = run(path, tmp_path / "out")
+    asked = "import os\nos.environ.get('OPENAI_API_KEY', 'no key')"
+    called = (
+        "import socket\n"
+        "try:\n"
+        "    socket.create_connection(('192.0.2.1', 80), timeout=1)\n"
+        "except OSError as error:\n"
+        "    print(error)"
+    )
+    path = written(tmp_path, asked, called)
+    done = run([path], tmp_path)
     assert done.returncode == 0, done.stderr
-    assert shown(read(tmp_path / "out" / path.name)) == [("one: text/plain", "'no key'")]
+    key, refused = shown(read(path))
+    assert key == ("cell-0: text/plain", "'no key'")
+    assert refused[1] == "this run is offline, but '192.0.2.1' was asked for\n"
 
 
-def written(folder: Path, source: str) -> Path:
-    """Write a notebook of one cell."""
-    cell = nbformat.v4.new_code_cell(source, id="one")  # type: ignore[no-untyped-call]
-    path = Path(tempfile.mkstemp(dir=folder, suffix=".ipynb")[1])
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)  # type: ignore[no-untyped-call]
+def written(folder: Path, *sources: str) -> Path:
+    """Write a notebook of these cells."""
+    made = nbformat.v4.new_code_cell
+    cells = [made(source, id=f"cell-{number}") for number, source in enumerate(sources)]  # type: ignore[no-untyped-call]
+    path = folder / "written.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)  # type: ignore[no-untyped-call]
     return path

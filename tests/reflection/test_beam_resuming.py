@@ -34,7 +34,7 @@ def resumed(
     return search.outcome(), rounds
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None)
 @given(st.integers(0, 10**9), OPTIONS, st.sampled_from([None, (), PASSAGES, PASSAGES[:1]]))
 def test_a_resumed_search_is_the_search_in_one_go(
     seed: int, options: ReflectionSettings, passages: Any

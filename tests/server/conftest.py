@@ -14,6 +14,7 @@ import httpx
 import pytest
 from langgraph_sdk import get_sync_client
 
+from tests.commands import crag
 from tests.loopback import Loopback
 from tests.loopback import serving as looping
 from tests.server.chat import Chat, chatting
@@ -53,11 +54,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the server runs: with an index, and without anything of the checkout's state."""
     here = tmp_path_factory.mktemp("server")
     (here / "harbour.txt").write_text(HOSTILE, encoding="utf-8")
-    crag = str(Path(sys.executable).with_name("crag"))
     method = ROOT / "docs" / "method"
     sources = [method / "action.md", method / "overview.md", here / "harbour.txt"]
-    command = [crag, "index", *map(str, sources), "--index", str(here / "index")]
-    subprocess.run(command, check=True, capture_output=True)
+    assert crag("index", *sources, "--index", here / "index").returncode == 0
     shutil.copy(ROOT / "langgraph.json", here)
     (here / "graph").symlink_to(ROOT / "graph")
     return here

@@ -27,7 +27,7 @@ def pair(question: str, label: float) -> Pair:
     return Pair(question, "", "text", label)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(deadline=None)
 @given(LABELLED)
 def test_auc_is_the_share_of_ordered_couples_and_discrimination_agrees(
     texts: list[tuple[bool, int]],

@@ -79,7 +79,7 @@ def cost(sets: list[JudgedSet], costs: Costs, upper: float, lower: float) -> flo
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(SETS, st.sampled_from([0.3, 0.5, 0.75, 0.92, 1.0]), SHARES)
 def test_shares_are_fitted_as_a_search_through_everything_does(
     sets: list[JudgedSet], precision: float, share: float
@@ -95,7 +95,7 @@ def test_shares_are_fitted_as_a_search_through_everything_does(
     assert actions(sets, **found) == actions(sets, *expected)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(SETS, COST, COST, COST)
 def test_no_pair_of_thresholds_is_cheaper(
     sets: list[JudgedSet], wrong: float, needless: float, lost: float
@@ -108,7 +108,7 @@ def test_no_pair_of_thresholds_is_cheaper(
     assert cost(sets, costs, **found) == pytest.approx(cheapest, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 @given(st.lists(st.floats(-1, 1), min_size=FEWEST, max_size=60), st.integers(0, 9))
 def test_thresholds_lie_on_no_score_and_within_their_intervals_reach(
     scores: list[float], seed: int

@@ -247,7 +247,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(
     st.one_of(st.lists(st.sampled_from(PIECES), max_size=25).map("".join), st.text()),
     st.sampled_from(["utf-8", "utf-16", "cp1252"]),

@@ -20,7 +20,7 @@ from crag.bench.pictures import draw
 from crag.bench.ray_workers import RayWorkers
 from crag.bench.report import Setup, render
 from crag.bench.resources import RunConfig, load_resources
-from crag.bench.rows import Row, RowFile
+from crag.bench.rows import RowFile
 from crag.bench.runner import (
     DEFAULT_CONCURRENCY,
     ProgressCallback,
@@ -30,7 +30,7 @@ from crag.bench.runner import (
     run,
 )
 from crag.bench.summary import Line, metrics_of, summarise
-from crag.bench.units import Unit, plan, retrieval_accuracy
+from crag.bench.units import plan, retrieval_accuracy
 from crag.charts import require_matplotlib
 from crag.errors import DataError
 from crag.runtime.environment import Environment
@@ -89,53 +89,33 @@ def benchmark(options: BenchOptions, progress: ProgressCallback | None = None) -
     experiment = read_experiment(options.experiment, options.settings)
     metrics_of(experiment)
     loaded = _loaded(options, experiment)
-    config = _config(options, experiment)
+    config = RunConfig(
+        cache=options.cache or options.output / CACHE,
+        scores=not experiment.timed,
+        corpus=options.web,
+        budget=options.budget,
+    )
     pages = Pages(options.judges.pages, topics_of(loaded.examples))
     judged = load_judges(options.judges, pages, Environment(), config.cache)
     loaded = _without_pages(loaded, pages) if options.judges.pages else loaded
     answerer = Answerer(load_resources(Environment(), config))
     units = list(plan(experiment, loaded.examples))
-    rows, ended = _run(options, units, answerer, config, progress, alone=experiment.timed)
-    lines = summarise(experiment, loaded.examples, rows, options.seed, judged)
-    setup = _setup(options, loaded, answerer.resources, metrics_of(experiment, judged))
-    return _report(options, experiment, loaded, setup, lines, ended)
-
-
-def _run(  # noqa: PLR0913 - what one run takes
-    options: BenchOptions,
-    units: Sequence[Unit],
-    answerer: Answerer,
-    config: RunConfig,
-    progress: ProgressCallback | None,
-    *,
-    alone: bool,
-) -> tuple[Mapping[str, Row], RunResult]:
-    """Answer the remaining units, and return all finished rows of the plan by key."""
-    with RowFile(options.output / ROWS) as rows:
-        todo = remaining_units(units, rows, answerer, again=options.again)
-        concurrency = 1 if alone else options.concurrency
+    concurrency = 1 if experiment.timed else options.concurrency
+    with RowFile(options.output / ROWS) as file:
+        todo = remaining_units(units, file, answerer, again=options.again)
         answers = (
             RayWorkers(config, concurrency) if options.ray else in_process(answerer, concurrency)
         )
-        ended = asyncio.run(run(todo, rows, answers, progress))
+        ended = asyncio.run(run(todo, file, answers, progress))
         keys = {unit.key(answerer.resources.named(unit)) for unit in units}
-        return {key: row for key, row in rows.rows.items() if key in keys}, ended
-
-
-def _report(  # noqa: PLR0913, PLR0917 - what one report tells
-    options: BenchOptions,
-    experiment: Experiment,
-    loaded: Loaded,
-    setup: Setup,
-    lines: Sequence[Line],
-    ended: RunResult,
-) -> Outcome:
-    """Write the report and its picture."""
+        rows = {key: row for key, row in file.rows.items() if key in keys}
+    lines = summarise(experiment, loaded.examples, rows, options.seed, judged)
     path = options.report or options.output / REPORT
     path.parent.mkdir(parents=True, exist_ok=True)
     accuracy = retrieval_accuracy(loaded.examples)
     picture = draw(experiment, lines, path.with_suffix(".png"), accuracy)
     drawn = [picture] if picture is not None else []
+    setup = _setup(options, loaded, answerer.resources, metrics_of(experiment, judged))
     text = render(experiment, setup, lines, ended, [one.name for one in drawn])
     path.write_text(text, encoding="utf-8")
     return Outcome(
@@ -160,15 +140,6 @@ def _without_pages(loaded: Loaded, pages: Pages) -> Loaded:
     lacking = [topic for topic in topics_of(loaded.examples) if topic not in pages]
     note = f"without a page in --fact-pages, so their facts have no judge: {', '.join(lacking)}"
     return loaded._replace(notes=[*loaded.notes, note]) if lacking else loaded
-
-
-def _config(options: BenchOptions, experiment: Experiment) -> RunConfig:
-    return RunConfig(
-        cache=options.cache or options.output / CACHE,
-        scores=not experiment.timed,
-        corpus=options.web,
-        budget=options.budget,
-    )
 
 
 def _setup(

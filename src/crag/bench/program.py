@@ -19,7 +19,8 @@ def fingerprint() -> str:
     Weights are not included; an evaluator is identified by its name or folder.
     """
     package = Path(crag.__file__).parent
-    names = {path.relative_to(package) for path in package.rglob("*") if path.suffix in _SUFFIXES}
+    files = (path for path in package.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
+    names = {path.relative_to(package) for path in files}
     names = {name for name in names if name.parts[0] not in _OTHERS}
     digest = hashlib.sha256()
     for name in sorted(names | {Path("bench", name) for name in _OF_BENCH}):

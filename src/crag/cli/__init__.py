@@ -9,13 +9,25 @@ app.command()(bench)
 
 __all__ = ["app", "main"]
 
+USAGE_ERROR = 2
+
 
 def main() -> None:
-    """Run the command line; a known error prints its message and exits with 2."""
-    from crag.cli.failures import report
+    """Run the command line; a known error prints its message and exits with 2.
+
+    With ``--json`` the message is JSON on standard output, for scripts.
+    """
     from crag.errors import CragError
 
     try:
         app()
     except CragError as error:
-        sys.exit(report(error, as_json="--json" in sys.argv))
+        from crag.cli.terminal import print_json, safe
+
+        if "--json" in sys.argv:
+            print_json({"error": {"type": type(error).__name__, "message": str(error)}})
+        else:
+            from rich.console import Console
+
+            Console(stderr=True).print(f"[bold red]Error:[/] {safe(error)}", highlight=False)
+        sys.exit(USAGE_ERROR)

@@ -80,7 +80,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     opens: bool,
     verbose: bool,
 ) -> None:
-    """Serve until somebody presses Ctrl-C.
+    """Serve until Ctrl-C.
 
     Raises:
         CragError: the index is missing, LangGraph's server is not installed, the port is taken, or
@@ -104,7 +104,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
 
 
 def rules_for(address: Address, *, studio: bool, token: bool) -> Rules:
-    """Return who may use the server: what the environment says, and what the options add to it.
+    """Return the rules of the environment, changed by the options.
 
     Raises:
         ServerError: other machines could use the server, and no token would be asked for.
@@ -221,7 +221,7 @@ def _server(
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """Ask the server to end, then make it: a stream that nobody closes could hold it for long."""
+    """Terminate the server, and kill it if an open stream keeps it running."""
     server.terminate()
     try:
         server.wait(_STOP_SECONDS)
@@ -232,7 +232,7 @@ def _end(server: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _ending_on_signals() -> Iterator[None]:
-    """Treat the signals that end a terminal or a service as Ctrl-C, so that nothing is left."""
+    """Treat the signals that end a terminal or a service as Ctrl-C."""
 
     def end(*_: object) -> NoReturn:
         raise KeyboardInterrupt
@@ -262,7 +262,7 @@ def _wait_until_ready(server: subprocess.Popen[bytes], address: Address, home: P
 
 
 def _give_up(server: subprocess.Popen[bytes], home: Path) -> NoReturn:
-    """Say what the server said last.
+    """Raise an error with the last lines of the server's log.
 
     Raises:
         ServerError: always.
@@ -270,7 +270,7 @@ def _give_up(server: subprocess.Popen[bytes], home: Path) -> NoReturn:
     said = (home / "server.log").read_text("utf-8", errors="replace").splitlines()
     ended = "did not answer in time" if server.poll() is None else f"ended ({server.returncode})"
     last = "\n".join(f"  {line}" for line in said[-_TOLD_LINES:])
-    raise ServerError(f"LangGraph's server {ended}. Its last words:\n{last}")
+    raise ServerError(f"LangGraph's server {ended}. Its last lines:\n{last}")
 
 
 def _announce(address: Address, rules: Rules, *, opens: bool) -> None:
@@ -286,7 +286,7 @@ def _announce(address: Address, rules: Rules, *, opens: bool) -> None:
         _tell(f"Studio  {STUDIO}/studio/?baseUrl={quote(base, safe='')}")
         _tell(f"Pages of {STUDIO} may ask, and read your documents and runs.")
     if not address.is_loopback:
-        _tell("Whoever has the token and reaches this machine may do so too; nothing is encrypted.")
+        _tell("Anyone who has the token and reaches this machine can use it; nothing is encrypted.")
     _tell("Ctrl-C ends it.")
     if opens:
         import webbrowser

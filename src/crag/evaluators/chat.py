@@ -27,7 +27,7 @@ _WORD = re.compile(r"\b(?:yes|no(?!-\w|[ \t]+\w|\.?[ \t]*\d))\b", re.IGNORECASE)
 
 
 class ChatEvaluator(PromptedEvaluator):
-    """Ask a chat model about each text in a call of its own whether it answers the question.
+    """Ask a chat model, with one call for each text, whether the text answers the question.
 
     Yes is +1, no is -1. The paper's baselines (Table 4) do the same with GPT-3.5 Turbo: `direct`
     asks for the verdict alone, `chain_of_thought` for steps that end in it, `few_shot` after four
@@ -58,7 +58,7 @@ class ChatEvaluator(PromptedEvaluator):
         self._style: PromptStyle = style
 
     def groups(self, texts: Sequence[str]) -> list[list[str]]:
-        """Give each text a call of its own."""
+        """Put each text into its own call."""
         return [[text] for text in texts]
 
     def judge(self, question: str, texts: Sequence[str]) -> list[float]:
@@ -75,8 +75,8 @@ class ChatEvaluator(PromptedEvaluator):
 def verdict(reply: str, style: PromptStyle = "direct") -> bool:
     """Read the verdict of a reply, whatever its case, punctuation and markup.
 
-    With a chain of thought it is the last yes or no. Otherwise it is the one that the reply begins
-    with, or the only one it holds. What stands between ``<think>`` tags is passed over.
+    With a chain of thought it is the last yes or no. Otherwise it is the first word
+    of the reply, or the only one in it. Text between ``<think>`` tags is ignored.
 
     Raises:
         EvaluatorError: the reply holds neither, or both without beginning with one of them.

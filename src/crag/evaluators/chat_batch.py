@@ -112,9 +112,7 @@ def _grader(model: ChatModel) -> Runnable[list[AnyMessage], object] | None:
         return None
 
 
-def _structured(
-    grader: Runnable[list[AnyMessage], object], messages: list[AnyMessage]
-) -> Grades:
+def _structured(grader: Runnable[list[AnyMessage], object], messages: list[AnyMessage]) -> Grades:
     grades: object = None
     with Attempt("model") as attempt:
         grades = grader.invoke(messages)

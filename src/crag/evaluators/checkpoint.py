@@ -27,13 +27,13 @@ _HEADLESS = (
 
 
 def names_hub(place: str) -> bool:
-    """Say whether `place` is no folder here but may be a model on the hub: ``owner/name``."""
+    """Return whether `place` may be a model on the hub, ``owner/name``, and is no local folder."""
     local = place.startswith(("/", "./", "../", "~")) or Path(place).is_dir()
     return place.count("/") == 1 and not local
 
 
 def locate(place: str, revision: str | None) -> Path:
-    """Return the folder at `place`, or that of the model of this name on the hub, downloaded.
+    """Return the folder at `place`, or the downloaded folder of the hub model of this name.
 
     Raises:
         EvaluatorError: it is neither.
@@ -59,7 +59,7 @@ def locate(place: str, revision: str | None) -> Path:
 
 
 def check(folder: Path) -> list[Path]:
-    """Check what shows without loading weights; return the files that hold them.
+    """Check what can be checked without loading weights; return the files of the weights.
 
     Raises:
         EvaluatorError: this is no T5 with one output, or a file is missing or damaged.

@@ -17,7 +17,7 @@ from crag.text.sentences import sentences_of
 
 EMPTY = -1.0
 MOST_SENTENCES = 64
-"""Sentences of one text that are looked at one by one; beyond them the text counts as a whole."""
+"""Most sentences of one text that are compared one by one; the rest counts in the whole text."""
 
 
 class CosineEvaluator:
@@ -78,7 +78,7 @@ class CosineEvaluator:
 
 
 def _views(passage: Passage) -> Iterator[str]:
-    """Yield what of a passage is compared with the question, each once."""
+    """Yield the texts of a passage that are compared with the question, without duplicates."""
     if not passage.text.strip():
         return
     whole = with_title(passage.title, passage.text)

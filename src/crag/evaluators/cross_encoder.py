@@ -57,7 +57,7 @@ class CrossEncoderEvaluator:
     @classmethod
     def packaged(cls) -> Self:
         """Return the evaluator that ships with this package; its weights load on first use."""
-        with as_file(files("crag.evaluators").joinpath("default")) as folder:
+        with as_file(files("crag.evaluators").joinpath("cross_encoder")) as folder:
             return cls.changed(folder)
 
     @classmethod

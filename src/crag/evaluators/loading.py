@@ -23,6 +23,7 @@ from crag.parts import ChatModel, Evaluator
 NAMES = (
     "default",
     "reader",
+    "cross-encoder",
     "cosine",
     "chat-direct",
     "chat-chain-of-thought",
@@ -42,12 +43,12 @@ def load_evaluator(
 ) -> Evaluator:
     """Return the evaluator called `name`, or the one in the folder `name`; weights load on use.
 
-    `default` is the cross-encoder that ships with this package, and `reader` the one that also
-    marks evidence and answers in the same pass. `cosine` is the calibrated cosine
-    over the packaged encoder, or over `embeddings` if given (the calibration belongs to
-    all-MiniLM-L6-v2). `chat-direct`, `chat-chain-of-thought` and `chat-few-shot` are the paper's
-    baselines and `chat-batch` grades all texts at once; they ask `model`. A folder, or an id on
-    the Hugging Face hub, holds what `crag train` wrote, a T5 in the official format, or any
+    `default` is `reader`, which ships with this package: it grades a passage and marks evidence and
+    answer in the same pass. `cross-encoder`, which ships with it too, only grades. `cosine` is the
+    calibrated cosine over the packaged encoder, or over `embeddings` if given (the calibration
+    belongs to all-MiniLM-L6-v2). `chat-direct`, `chat-chain-of-thought` and `chat-few-shot` are the
+    paper's baselines and `chat-batch` grades all texts at once; they ask `model`. A folder, or an
+    id on the Hugging Face hub, holds what `crag train` wrote, a T5 in the official format, or any
     cross-encoder with one output. `compat` is for T5: see `T5Evaluator`.
 
     Raises:
@@ -56,10 +57,10 @@ def load_evaluator(
     """
     if name.startswith("chat-") and name in NAMES:
         return _chat(name, model)
-    if name == "default":
-        return CrossEncoderEvaluator.packaged()
-    if name == "reader":
+    if name in {"default", "reader"}:
         return ReaderEvaluator.packaged()
+    if name == "cross-encoder":
+        return CrossEncoderEvaluator.packaged()
     if name == "cosine":
         return CosineEvaluator.fitted(embeddings or packaged_encoder())
     if "/" not in name and not Path(name).is_dir():

@@ -1,4 +1,4 @@
-"""What the evaluators that ask a chat model share: bounded concurrency, and failed calls."""
+"""The base of evaluators that ask a chat model: bounded concurrency, and failed calls."""
 
 import logging
 import math
@@ -17,15 +17,15 @@ from crag.text.untrusted import neutral
 logger = logging.getLogger(__name__)
 
 LONGEST_TEXT = 8000
-"""Characters of a text that a model is shown; the rest is cut off."""
+"""Characters of a text in a prompt; the rest is cut off."""
 _LONGEST_REASON = 300
 
 
 class PromptedEvaluator(ABC):
     """Judge groups of texts with one model call each, at most `concurrency` of them at a time.
 
-    The bound holds for the evaluator as a whole, whichever threads ask it. Calls run in the context
-    of the caller, so that LangChain's callbacks and tracing see them.
+    The limit applies to the whole evaluator, across threads. Calls run in the context of the
+    caller, so LangChain's callbacks and tracing see them.
     """
 
     def __init__(self, thresholds: Thresholds, concurrency: int) -> None:
@@ -39,7 +39,7 @@ class PromptedEvaluator(ABC):
 
     @property
     def thresholds(self) -> Thresholds:
-        """The thresholds given, or else the ones that belong to the scale; none is calibrated."""
+        """The given thresholds, or the defaults of the scale, which are not calibrated."""
         return self._thresholds
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
@@ -48,7 +48,7 @@ class PromptedEvaluator(ABC):
         An empty text scores -1.0 without a call.
 
         Raises:
-            EvaluatorError: every call failed; the message tells the first reason.
+            EvaluatorError: every call failed; the message gives the first reason.
         """
         asked = [index for index, text in enumerate(texts) if text.strip()]
         groups = self.groups([texts[index] for index in asked])
@@ -67,7 +67,7 @@ class PromptedEvaluator(ABC):
 
     @abstractmethod
     def groups(self, texts: Sequence[str]) -> list[list[str]]:
-        """Divide `texts`, none of them empty, into what one call judges; the order stays."""
+        """Split `texts`, none of them empty, into one group for each call, in order."""
 
     @abstractmethod
     def judge(self, question: str, texts: Sequence[str]) -> list[float]:
@@ -92,7 +92,7 @@ class PromptedEvaluator(ABC):
 
 
 def shown(text: str) -> str:
-    """Return what of a text, or of a question, stands between tags in a prompt."""
+    """Return the part of a text or question that a prompt contains, neutralised."""
     return neutral(text[:LONGEST_TEXT])
 
 

@@ -37,7 +37,7 @@ class T5Evaluator:
 
     `checkpoint` is a folder as transformers saves it (safetensors, or a .bin with nothing but
     tensors) or an id on the Hugging Face hub, of which `revision` says the version. The score is
-    the raw output: trained towards -1 and 1, but not held to them. Question and text are cut
+    the raw output: trained towards -1 and 1, but not limited to them. Question and text are cut
     together at 512 tokens, or at what the folder's card says; the official scoring of documents
     (unlike that of strips) lets longer ones through. A special token that a text spells out, such
     as ``</s>``, counts as an unknown word: T5 reads its answer where the text ends.
@@ -45,8 +45,8 @@ class T5Evaluator:
     `device` is a name such as "cuda:0"; without it CUDA is used where there is one. `dtype` "auto"
     is the type the weights were saved in; T5 may overflow in float16, which gives NaN.
     `compat` "official" scores as the published loop does, one pair at a time padded to the full
-    length: the same scores, slower. `thresholds` go before those of the card, and these
-    before the paper's for PopQA. Weights load on first use, which several threads may share.
+    length: the same scores, slower. `thresholds` override those of the card, which
+    override the paper's for PopQA. Weights load on first use, which several threads may share.
 
     Raises:
         EvaluatorError: the thresholds or the batch size make no sense; on first use, if the

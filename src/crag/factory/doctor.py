@@ -1,7 +1,12 @@
 """Which parts the environment chooses, why, and what is missing: `crag doctor`."""
 
 from crag.errors import CragError
-from crag.evaluators import CrossEncoderEvaluator, T5Evaluator, load_evaluator
+from crag.evaluators import (
+    CrossEncoderEvaluator,
+    ReaderEvaluator,
+    T5Evaluator,
+    load_evaluator,
+)
 from crag.factory.parts import choose_encoder, choose_model
 from crag.factory.reflection import examine_reflection
 from crag.factory.status import PartStatus
@@ -54,7 +59,7 @@ def _evaluator(environment: Environment) -> PartStatus:
     try:
         encoder, model = choose_encoder(environment), choose_model(environment)
         evaluator = load_evaluator(name, encoder, model=model)
-        if isinstance(evaluator, T5Evaluator | CrossEncoderEvaluator):
+        if isinstance(evaluator, T5Evaluator | CrossEncoderEvaluator | ReaderEvaluator):
             evaluator.verify()
         thresholds = evaluator.thresholds
     except CragError as error:

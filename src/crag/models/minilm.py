@@ -7,6 +7,7 @@ are equal up to rounding.
 """
 
 import hashlib
+import os
 import threading
 from collections.abc import Sequence, Sized
 from functools import cache
@@ -189,6 +190,8 @@ def _session(weights: Weights) -> "InferenceSession":
     names = [name for name in weights if not name.startswith(_NOT_IN_GRAPH)]
     options: Any = onnxruntime.SessionOptions()  # type: ignore[attr-defined, unused-ignore]
     options.log_severity_level = 3
+    threads = os.environ.get("OMP_NUM_THREADS", "")  # torch and numpy read it by themselves.
+    options.intra_op_num_threads = int(threads) if threads.isdecimal() else 0
     # The session reads these arrays in place, so `MiniLM` keeps both alive.
     values = [onnxruntime.OrtValue.ortvalue_from_numpy(weights[name]) for name in names]
     options.add_external_initializers(names, values)

@@ -1,7 +1,7 @@
 """The page at `/` and the guard of every route, as the `http.app` of a LangGraph server.
 
-Everything it shows comes from the server's own API; here are only its files, read once, each with
-headers that let the browser load nothing else and run nothing that is not in them.
+Everything it shows comes from the server's own API. This module serves only its files, read once,
+with headers that keep the browser from loading or running anything else.
 """
 
 import gzip
@@ -61,7 +61,7 @@ class Asset:
         self.tag = f'"{hashlib.sha256(self.content).hexdigest()[:16]}"'
 
     def response(self, request: Request) -> Response:
-        """Answer with the file, compressed where that is understood, or with 304."""
+        """Return the file, compressed if the client accepts that, or 304 if it is unchanged."""
         headers = HEADERS | {"ETag": self.tag}
         if request.headers.get("if-none-match") == self.tag:
             return Response(status_code=304, headers=headers)
@@ -79,12 +79,12 @@ ASSETS = {
 
 
 def page(request: Request) -> Response:
-    """Answer with the page itself."""
+    """Return the page."""
     return ASSETS["index.html"].response(request)
 
 
 def asset(request: Request) -> Response:
-    """Answer with one of its files."""
+    """Return one of its files."""
     found = ASSETS.get(request.path_params["name"])
     if found is None:
         return PlainTextResponse("there is no such file", status_code=404, headers=HEADERS)
@@ -92,7 +92,7 @@ def asset(request: Request) -> Response:
 
 
 def middleware(rules: Rules) -> list[Middleware]:
-    """Return what stands in front of every route of the server, LangGraph's own included."""
+    """Return the middleware of every route of the server, including LangGraph's own."""
     return [
         Middleware(Guard, rules),
         Middleware(

@@ -1,8 +1,8 @@
-"""Who may use the server: a middleware in front of every route, and the rules it applies.
+"""Who may use the server: the middleware of every route, and its rules.
 
-A browser sends requests for whatever web page it shows, so a server that listens on this machine
-alone is still within reach of every page that its user visits. What such a page cannot choose is
-what the guard goes by: the headers Host, Origin and Sec-Fetch-*, and a token that it does not know.
+A browser sends requests for any web page it shows, so every page that a user visits can reach a
+server that listens only on their machine. The guard relies on what such a page cannot choose: the
+headers Host, Origin and Sec-Fetch-*, and a token that the page does not know.
 """
 
 import json
@@ -24,7 +24,7 @@ STUDIO = "https://smith.langchain.com"
 """The origin of LangGraph Studio."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 FEATURES = frozenset({"a2a", "crons", "docs", "metrics", "store", "ui", "webhooks"})
-"""What is switched off, because neither the page, Studio, the SDK nor MCP needs it."""
+"""Disabled by default, because the page, Studio, the SDK and MCP do not need them."""
 
 _NAME = re.compile(r"[a-z0-9._-]+")
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::\d{1,5})?")
@@ -45,7 +45,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Rules(BaseSettings):
-    """What the guard lets pass; unset, this machine without a token, and no other web site."""
+    """What the guard allows; by default only this machine, without a token, and no other site."""
 
     model_config = SettingsConfigDict(
         env_prefix="CRAG_SERVE_", env_file=".env", extra="ignore", env_ignore_empty=True,
@@ -53,16 +53,16 @@ class Rules(BaseSettings):
     )  # fmt: skip
 
     token: SecretStr | None = None
-    """CRAG_SERVE_TOKEN: asked of every client. Unset, only clients of this machine are answered."""
+    """CRAG_SERVE_TOKEN: required from every client. Unset, only this machine is served."""
     hosts: Names = frozenset()
-    """CRAG_SERVE_HOSTS: names, with commas, that the server is called by, beside the loopback ones
-    and the address that a connection came in on."""
+    """CRAG_SERVE_HOSTS: comma-separated names of the server, besides the loopback names and the
+    address of the connection."""
     origins: Names = frozenset()
-    """CRAG_SERVE_ORIGINS: web sites, with commas, whose pages may use the API."""
+    """CRAG_SERVE_ORIGINS: comma-separated origins whose pages may use the API."""
     allow: Names = frozenset()
-    """CRAG_SERVE_ALLOW: what of `FEATURES` is switched on, with commas."""
+    """CRAG_SERVE_ALLOW: comma-separated `FEATURES` to enable."""
     max_bytes: int = 16 * 2**20
-    """CRAG_SERVE_MAX_BYTES: size of the largest body that is read."""
+    """CRAG_SERVE_MAX_BYTES: largest request body, in bytes."""
 
     @field_validator("hosts", "origins", "allow", mode="before")
     @classmethod
@@ -120,7 +120,7 @@ _SWITCHES = ("a2a", "store", "ui", "webhooks")
 def settings_of_server(allow: frozenset[str] = frozenset()) -> dict[str, Any]:
     """Return the `http` settings by which LangGraph's server switches off what is not allowed.
 
-    They leave CORS to the rules: without a list of origins, that server lets every site in.
+    CORS is left to the rules: without a list of origins, that server accepts every site.
     """
     switches = {f"disable_{name}": True for name in _SWITCHES if name not in allow}
     return {"cors": {"allow_origins": []}, **switches}
@@ -139,7 +139,7 @@ def require_switches(allow: frozenset[str], http: Mapping[str, Any]) -> None:
 
 
 class RefusedError(Exception):
-    """A request that is not answered: the status of HTTP, what is wrong, and what to change."""
+    """A refused request: the HTTP status, what is wrong, and how to fix it."""
 
     def __init__(self, status: int, detail: str) -> None:
         self.status, self.detail = status, detail
@@ -147,13 +147,13 @@ class RefusedError(Exception):
 
 
 class Request(NamedTuple):
-    """What the guard looks at, the names of headers and hosts in lower case."""
+    """What the guard checks; names of headers and hosts are in lower case."""
 
     method: str
     path: str
     headers: Mapping[str, str]
     own: str
-    """The origin of this server, as the client calls it."""
+    """The origin of this server, as the client addresses it."""
 
     @property
     def origin(self) -> str | None:
@@ -162,28 +162,28 @@ class Request(NamedTuple):
 
     @property
     def preflight(self) -> bool:
-        """Whether a browser asks which requests it may send; it sends no token with that."""
+        """Whether this is a CORS preflight, which carries no token."""
         return self.method == "OPTIONS" and "access-control-request-method" in self.headers
 
     @property
     def has_body(self) -> bool:
-        """Whether content follows the headers."""
+        """Whether there is a body."""
         return "transfer-encoding" in self.headers or self.length > 0
 
     @property
     def length(self) -> int:
-        """How many bytes the client says that it sends."""
+        """The declared length of the body, in bytes."""
         return int(self.headers.get("content-length", 0))
 
 
 class Guard:
-    """Answer what the rules allow, and refuse everything else before anything reads it."""
+    """Pass on what the rules allow, and refuse everything else before anything reads it."""
 
     def __init__(self, app: App, rules: Rules) -> None:
         self.app, self.rules = app, rules
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, as ASGI calls it."""
+        """Handle one ASGI request."""
         if scope["type"] not in {"http", "websocket"} or _calls_itself(scope):
             await self.app(scope, receive, send)
             return
@@ -198,7 +198,7 @@ class Guard:
         await self.app(scope, receive, _hardened(send))
 
     def _admitted(self, scope: Scope) -> tuple[Scope, Request]:
-        """Check everything but the body; return the scope without the token, and what it asks."""
+        """Check everything but the body; return the scope without the token, and the request."""
         scope, known = self._without_token(scope)
         request = self._request(scope)
         self._check_site(request)
@@ -209,10 +209,10 @@ class Guard:
         return scope, request
 
     def _without_token(self, scope: Scope) -> tuple[Scope, bool]:
-        """Take the token out, so that no log, run or trace holds it; return whether it was there.
+        """Remove the token, so no log, run or trace contains it; return whether it was correct.
 
-        It stands in a header, in the query, or, for clients that are given nothing but an address
-        to put paths behind, at the beginning of the path: `/token/…/threads`.
+        It is in a header, in the query, or, for clients that only accept a base address, at the
+        start of the path: `/token/…/threads`.
         """
         found, headers = [], []
         for name, value in scope["headers"]:
@@ -261,7 +261,7 @@ class Guard:
         return Request(scope.get("method", "GET"), path, headers, f"{scheme}://{host}")
 
     def _check_site(self, request: Request) -> None:
-        """Refuse what a page of another site sends; clients that are no browser send no origin."""
+        """Refuse requests of other sites' pages; only browsers send an origin."""
         if request.origin in self.rules.origins:
             return
         site = request.headers.get("sec-fetch-site", "none")
@@ -298,7 +298,7 @@ class Guard:
             )
 
     async def _read(self, request: Request, receive: Receive) -> Receive:
-        """Read the body within its limit, check it, and return what gives it to the application."""
+        """Read and check the body; return a `receive` that passes it to the application."""
         if not request.has_body:
             return receive
         limit = self.rules.max_bytes
@@ -322,13 +322,13 @@ class Guard:
 
 
 def _calls_itself(scope: Scope) -> bool:
-    """Whether the server calls itself, as MCP does: LangGraph marks it where no request can."""
+    """Whether the server calls itself, as for MCP; no client can set this mark of LangGraph."""
     root: str = scope.get("root_path", "")
     return root == "/noauth" or root.startswith("/noauth/")
 
 
 def _opens_page(request: Request) -> bool:
-    """Whether a browser opens our page in a tab, as a link of another site may."""
+    """Whether a browser opens the page in a tab, which links of other sites may do."""
     headers = request.headers
     return (
         (request.method, request.path) == ("GET", "/")
@@ -339,13 +339,13 @@ def _opens_page(request: Request) -> bool:
 
 
 def _is_file(request: Request) -> bool:
-    """Whether this is a file of the page, or the sign of life: the same for everybody."""
+    """Whether this is a file of the page or the health check, which are public."""
     readable = request.method in {"GET", "HEAD"}
     return readable and (request.path in _OPEN or request.path.startswith("/page/"))
 
 
 def _feature(path: str) -> str | None:
-    """Return what of `FEATURES` an address belongs to; "" is always on, None is no address."""
+    """Return the member of `FEATURES` of a path, "" if always enabled, None if unknown."""
     match path.strip("/").split("/"):
         case ["runs", "crons", *_] | ["threads", _, "runs", "crons", *_]:
             return "crons"
@@ -381,7 +381,7 @@ def _media_type(headers: Mapping[str, str]) -> str:
 
 
 def _check_webhook(body: bytes) -> None:
-    """Refuse a run that would be sent away when it ends."""
+    """Refuse a run whose result would be sent to a webhook."""
     if b"webhook" not in body and rb"\u" not in body:
         return
     try:
@@ -396,7 +396,7 @@ def _check_webhook(body: bytes) -> None:
 
 
 def _first(message: Message, receive: Receive) -> Receive:
-    """Return a `receive` that gives `message` before what comes next."""
+    """Return a `receive` that yields `message` first."""
     waiting = [message]
 
     async def receiving() -> Message:
@@ -406,7 +406,7 @@ def _first(message: Message, receive: Receive) -> Receive:
 
 
 def _hardened(send: Send) -> Send:
-    """Keep pages of other sites from loading an answer as a picture, a script or a style."""
+    """Keep other sites from loading a response as an image, script or style."""
     added = {b"x-content-type-options": b"nosniff", b"cross-origin-resource-policy": b"same-origin"}
 
     async def sending(message: Message) -> None:
@@ -421,7 +421,7 @@ def _hardened(send: Send) -> Send:
 
 
 async def _refuse(scope: Scope, send: Send, refused: RefusedError) -> None:
-    """Answer with the reason as JSON, in the form of LangGraph's own errors."""
+    """Send the reason as JSON, in the format of LangGraph's own errors."""
     kind = "http.response"
     if scope["type"] == "websocket":
         kind = "websocket.http.response"

@@ -94,27 +94,20 @@ def graded_loop(
         ValueError: there are no passages (None), not as many grades, or an unknown one.
     """
     check_grades(asked.passages, grades)
-    return _answered(asked, grades, settings, clock, own_knowledge=own_knowledge)
 
+    def steps() -> Steps[ReflectionOutcome]:
+        loop = _Loop(asked, settings, clock)
+        verdict = yield from opening_verdict(asked, settings, short=True)
+        yield [Judged((verdict.choice(0, 0),), ())]
+        if verdict.action == "no_retrieve":
+            yield from loop.answer_alone(verdict.why)
+        else:
+            yield from loop.read(asked.passages or (), grades)
+            if own_knowledge and not loop.answers:
+                yield from loop.answer_alone("no passage was of use")
+        return loop.outcome(verdict)
 
-def _answered(
-    asked: Asked,
-    grades: Sequence[GradeLevel],
-    settings: ReflectionSettings,
-    clock: Clock,
-    *,
-    own_knowledge: bool,
-) -> Steps[ReflectionOutcome]:
-    loop = _Loop(asked, settings, clock)
-    verdict = yield from opening_verdict(asked, settings, short=True)
-    yield [Judged((verdict.choice(0, 0),), ())]
-    if verdict.action == "no_retrieve":
-        yield from loop.answer_alone(verdict.why)
-    else:
-        yield from loop.read(asked.passages or (), grades)
-        if own_knowledge and not loop.answers:
-            yield from loop.answer_alone("no passage was of use")
-    return loop.outcome(verdict)
+    return steps()
 
 
 class _Loop:

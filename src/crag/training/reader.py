@@ -46,9 +46,9 @@ class ReaderRecipe(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    start: str = "default"
-    """Evaluator to start from: `default`, the folder of another one that is stored as a difference
-    from the packaged encoder, or `""` for that encoder itself."""
+    start: str = "cross-encoder"
+    """Evaluator to start from: `cross-encoder`, the shipped one; the folder of another one that is
+    stored as a difference from the packaged encoder; or `""` for that encoder itself."""
     frozen_layers: int = Field(default=2, ge=0, le=6)
     """Layers, from the lowest, that stay as they are, and with them the embeddings."""
     batch_size: int = Field(default=16, ge=1, le=4096)
@@ -256,8 +256,8 @@ def _loss(
 def _start(recipe: ReaderRecipe) -> Weights:
     if not recipe.start:
         return official_weights()
-    if recipe.start == "default":
-        with as_file(files("crag.evaluators").joinpath("default")) as folder:
+    if recipe.start == "cross-encoder":
+        with as_file(files("crag.evaluators").joinpath("cross_encoder")) as folder:
             return restored(official_weights(), read_tensors(folder / DELTA))
     if not (Path(recipe.start) / DELTA).is_file():
         message = f"{recipe.start!r} holds no {DELTA} to start from"

@@ -4,12 +4,12 @@ Nothing else in `crag` imports this package; pictures need matplotlib, from the 
 """
 
 from crag.views.beam import draw_beam
-from crag.views.critiques import critique_table
 from crag.views.display import Picture, Table
 from crag.views.graphs import draw_graph
 from crag.views.runs import Step, Walk, walk
 from crag.views.scores import draw_scores
 from crag.views.thresholds import draw_action_mix, draw_histogram, draw_precision_recall
+from crag.views.updates import critique_table
 
 __all__ = [
     "Picture",

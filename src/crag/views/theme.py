@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from crag.charts import require_matplotlib
+from crag.charts import chart
 from crag.correction.action import decide
 from crag.state import ACTIONS, Action, ByAction, Thresholds
 
@@ -65,12 +65,7 @@ def drawing(height: float, *, width: float = WIDTH) -> Iterator["Figure"]:
     Raises:
         MissingPackageError: matplotlib is not installed.
     """
-    require_matplotlib("train")
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context(_STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
+    with chart((width, height), extra="train", style=_STYLE) as figure:
         figure.set_layout_engine("constrained", w_pad=_MARGIN, h_pad=_MARGIN)
         yield figure
 

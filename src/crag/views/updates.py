@@ -7,6 +7,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from crag.events import Event
+from crag.reflection.cleaning import cleaned
 from crag.state import (
     Choice,
     Citation,
@@ -17,10 +18,10 @@ from crag.state import (
     Strip,
     Thresholds,
 )
-from crag.views.critiques import critique_table
 from crag.views.display import Table, plain, shortened
 
-_TEXT = 90
+_TEXT, _CANDIDATE = 90, 70
+_NUMBERS = ["IsRel", "IsSup", "IsUse", "sequence", "score"]
 
 
 def written(update: Mapping[str, Any], documents: Sequence[Document] = ()) -> list[str]:
@@ -90,6 +91,39 @@ def _passages(passages: Sequence[OfferedPassage]) -> str:
 
 def _critiques(critiques: Sequence[Critique]) -> str:
     return f"`critiques`\n\n{critique_table(critiques).markdown()}"
+
+
+def critique_table(critiques: Sequence[Critique]) -> Table:
+    """List candidates in the order of their critiques: text, each critique, and the outcome.
+
+    Candidates in the answer are bold. IsRel, IsSup and the sequence score are in [0, 1], IsUse is
+    in [-1, 1]; a missing critique is empty.
+    """
+    chosen = [place for place, one in enumerate(critiques) if one["chosen"]]
+    segments = {critique["segment"] for critique in critiques}
+    columns = ["passage", "candidate", *_NUMBERS, "what became of it"]
+    rows = [_row(critique) for critique in critiques]
+    if len(segments) > 1:
+        columns.insert(0, "segment")
+        rows = [[c["segment"] + 1, *row] for c, row in zip(critiques, rows, strict=True)]
+    return Table(columns, rows, bold=chosen, numeric=_NUMBERS)
+
+
+def _row(critique: Critique) -> list[object]:
+    passage = "none" if critique["passage"] is None else str(critique["passage"] + 1)
+    numbers = (
+        critique["relevance"],
+        critique["support"],
+        critique["utility"],
+        critique["sequence"],
+        critique["total"],
+    )
+    said = shortened(cleaned(critique["text"]), _CANDIDATE)
+    return [passage, said, *(_two_decimals(number) for number in numbers), critique["why"]]
+
+
+def _two_decimals(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
 
 
 def _citations(citations: Sequence[Citation]) -> str:

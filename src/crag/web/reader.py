@@ -79,12 +79,12 @@ class HttpPageReader:
         """Loaded before the time for the first pages starts, because the parsers load slowly."""
         from crag.web.cache import PageCache
         from crag.web.robots import Robots
+        from crag.web.transcribe import transcribe
         from crag.web.visit import VisitParts
 
         cache = None if self._cache is None else PageCache(self._cache)
-        robots = Robots(cache, seconds=self._robots_seconds)
-        transcribe = self._transcribe or _own_transcribe()
-        return VisitParts(cache=cache, robots=robots, transcribe=transcribe, **self._options)
+        robots, chosen = Robots(cache, seconds=self._robots_seconds), self._transcribe or transcribe
+        return VisitParts(cache=cache, robots=robots, transcribe=chosen, **self._options)
 
 
 def _for_each(urls: Sequence[str], pages: dict[str, Page]) -> Iterator[Page]:
@@ -93,9 +93,3 @@ def _for_each(urls: Sequence[str], pages: dict[str, Page]) -> Iterator[Page]:
         page = pages[canonical(url)]
         pages[canonical(url)] = page._replace(fetched_bytes=0)
         yield page._replace(url=url)
-
-
-def _own_transcribe() -> "Transcribe":
-    from crag.web.transcribe import transcribe
-
-    return transcribe

@@ -22,6 +22,7 @@ from crag.web.retries import LONGEST_WAIT, PassingSearchError, patiently, retry_
 
 if TYPE_CHECKING:
     import httpx
+    import requests
 
 TIMEOUT = 20.0
 """Seconds for one request."""
@@ -42,6 +43,8 @@ class JsonSearcher(ABC):
 
     provider: ClassVar[str]
     """The service's name in messages."""
+    refused: ClassVar[str] = ""
+    """What to do about HTTP 403, where the service is known to send it for one reason."""
     longest_query: int
     """Characters; longer queries are cut at the end of a word."""
 
@@ -82,10 +85,6 @@ class JsonSearcher(ABC):
             SearchError: the service reports an error.
             KeyError, TypeError: the reply has another form.
         """
-
-    def refusal(self, status: int, reply: Mapping[str, Any]) -> SearchError | None:  # noqa: ARG002
-        """Return the error for a status that means something special to this service."""
-        return None
 
     def search(self, query: str, limit: int) -> list[Hit]:
         """Return at most `limit` hits, best first."""
@@ -138,22 +137,17 @@ class JsonSearcher(ABC):
             target = shown(response.headers["Location"])[:200]
             message = f"the server redirects to {target}: use the final address"
             raise SearchError(self.provider, "request", message)
+        if not response.is_success:
+            raise self._failure(response)
         try:
             reply = json.loads(body)
-        except (ValueError, RecursionError):
-            reply = None
-        if not response.is_success:
-            known = reply if isinstance(reply, dict) else {}
-            raise self.refusal(response.status_code, known) or self._failure(response)
-        unreadable = self._error("the reply cannot be read: check the address")
-        if not isinstance(reply, dict):
-            raise unreadable
-        try:
-            return self.hits(reply)
-        except (KeyError, TypeError) as error:
-            raise unreadable from error
+            if isinstance(reply, dict):
+                return self.hits(reply)
+        except (ValueError, RecursionError, KeyError, TypeError) as error:
+            raise self._unreadable() from error
+        raise self._unreadable()
 
-    def _failure(self, response: "httpx.Response") -> SearchError:
+    def _failure(self, response: "httpx.Response | requests.Response") -> SearchError:
         """Return the error for an unsuccessful status."""
         status, wait = response.status_code, retry_after(response.headers.get("Retry-After"))
         if status == HTTPStatus.TOO_MANY_REQUESTS:
@@ -167,11 +161,22 @@ class JsonSearcher(ABC):
         if status == HTTPStatus.UNAUTHORIZED:
             message = "the server asks for a valid key or password"
             return SearchError(self.provider, "key", message)
-        message = f"the request was not accepted (HTTP {status})"
+        is_known = status == HTTPStatus.FORBIDDEN and self.refused
+        message = self.refused if is_known else f"the request was not accepted (HTTP {status})"
         return SearchError(self.provider, "request", message)
 
     def _too_slow(self) -> SearchError:
         return PassingSearchError(self.provider, "timeout", "no answer in time: try again later")
+
+    def _unreadable(self) -> SearchError:
+        return self._error("the reply cannot be read: check the address")
+
+    def _unreachable(self) -> SearchError:
+        where = shown(self.address)
+        return self._error(f"{where} cannot be reached: check the address and the network")
+
+    def _broken_off(self, error: Exception) -> SearchError:
+        return self._error(f"the connection failed ({type(error).__name__}): try again later")
 
     def _error(self, message: str) -> SearchError:
         return SearchError(self.provider, "server", message)
@@ -186,11 +191,9 @@ class JsonSearcher(ABC):
         except (httpx.TimeoutException, TimeoutError) as error:
             raise self._too_slow() from error
         except (httpx.ConnectError, httpx.ProxyError, httpx.InvalidURL) as error:
-            message = f"{shown(self.address)} cannot be reached: check the address and the network"
-            raise self._error(message) from error
+            raise self._unreachable() from error
         except httpx.HTTPError as error:
-            message = f"the connection failed ({type(error).__name__}): try again later"
-            raise self._error(message) from error
+            raise self._broken_off(error) from error
 
 
 def query_of(provider: str, query: str, longest: int) -> str:

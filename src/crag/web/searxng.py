@@ -1,7 +1,6 @@
 """SearXNG, a self-hosted metasearch engine, as a `WebSearcher`."""
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 
 from crag.errors import SearchError
@@ -22,6 +21,7 @@ class SearxngSearcher(JsonSearcher):
     """
 
     provider = "SearXNG"
+    refused = _REFUSED
     longest_query: int = 1000
     """Characters. SearXNG itself sets no limit; the engines behind it do."""
 
@@ -43,12 +43,6 @@ class SearxngSearcher(JsonSearcher):
             Hit(plain(result.get("title")), text(result.get("url")), plain(result.get("content")))
             for result in results
         ]
-
-    def refusal(self, status: int, reply: Mapping[str, Any]) -> SearchError | None:  # noqa: ARG002
-        """Say how to allow JSON where the server refuses it."""
-        if status != HTTPStatus.FORBIDDEN:
-            return None
-        return SearchError(self.provider, "request", _REFUSED)
 
 
 def _silent(engines: object) -> str:

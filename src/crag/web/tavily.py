@@ -1,23 +1,28 @@
 """Tavily, the web search service, as a `WebSearcher`."""
 
-from collections.abc import Mapping
-from http import HTTPStatus
-from typing import Any
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from crag.errors import SearchError
+from crag.errors import SearchError, SearchProblem
 from crag.parts import Hit
 from crag.web.search_replies import objects, plain, text
-from crag.web.searcher import JsonSearcher
+from crag.web.searcher import JsonSearcher, certificates, query_of
+
+if TYPE_CHECKING:
+    import httpx
+    import requests
 
 ADDRESS = "https://api.tavily.com"
 _MOST_RESULTS = 20
 
 
 class TavilySearcher(JsonSearcher):
-    """Search through Tavily with the user's key; `options` are those of `JsonSearcher`.
+    """Search by Tavily's client with the user's key; `options` are those of `JsonSearcher`.
 
-    The key goes to `base_url` and nowhere else. With `raw_content` the service also returns the
-    text of each page, which saves fetching it.
+    Keyless access is never used, and the key goes to `base_url` and nowhere else. With
+    `raw_content` the service also returns the text of each page, which saves fetching it.
     """
 
     provider = "Tavily"
@@ -34,14 +39,18 @@ class TavilySearcher(JsonSearcher):
     ) -> None:
         if not (key := api_key.strip()):
             raise SearchError(self.provider, "key", "the key is empty: set TAVILY_API_KEY")
-        headers = {"Authorization": f"Bearer {key}"}
-        super().__init__(base_url or ADDRESS, "TAVILY_BASE_URL", headers=headers, **options)
-        self._content = {"include_raw_content": "text"} if raw_content else {}
+        super().__init__(base_url or ADDRESS, "TAVILY_BASE_URL", **options)
+        self._client: dict[str, Any] = {"api_key": key, "api_base_url": self.address}
+        self._raw_content = raw_content
 
     def request(self, query: str, limit: int) -> Mapping[str, Any]:
-        """Return the request for `query`."""
-        asked = {"query": query, "max_results": min(limit, _MOST_RESULTS), **self._content}
-        return {"method": "POST", "url": f"{self.address}/search", "json": asked}
+        """Return the arguments of the client's `search`."""
+        return {
+            "query": query_of(self.provider, query, self.longest_query),
+            "max_results": min(limit, _MOST_RESULTS),
+            "include_raw_content": "text" if self._raw_content else None,
+            "timeout": self._timeout,
+        }
 
     def hits(self, reply: Mapping[str, Any]) -> list[Hit]:
         """Read the hits, with the text of each page where it was asked for."""
@@ -55,19 +64,85 @@ class TavilySearcher(JsonSearcher):
             for result in objects(reply.get("results"))
         ]
 
-    def refusal(self, status: int, reply: Mapping[str, Any]) -> SearchError | None:
-        """Name an invalid key, a spent plan and a malformed query, in the service's words."""
-        detail = reply.get("detail")
-        said = plain(detail.get("error") if isinstance(detail, Mapping) else detail)[:200]
-        said = said or "no reason given"
-        match status:
-            case HTTPStatus.UNAUTHORIZED:
-                message = "the key is not valid: check TAVILY_API_KEY"
-                return SearchError(self.provider, "key", message)
-            case HTTPStatus.FORBIDDEN | 432 | 433:  # The limits of a plan, and of paying as you go.
-                message = f"refused, perhaps the plan's limit is reached: {said}"
-            case HTTPStatus.BAD_REQUEST:
-                message = f"the query was not accepted: {said}"
-            case _:
-                return None
-        return SearchError(self.provider, "request", message)
+    def _request(self, query: str, limit: int) -> Mapping[str, Any]:
+        return self.request(query, limit)
+
+    def _ask(self, request: Mapping[str, Any]) -> list[Hit]:
+        import requests
+        from tavily import TavilyClient
+
+        with requests.Session() as session, self._client_failures() as seen:
+            session.max_redirects = 0
+            session.hooks["response"].append(seen.note)
+            return self.hits(TavilyClient(**self._client, session=session).search(**request))
+
+    async def _aask(self, request: Mapping[str, Any]) -> list[Hit]:
+        import httpx
+        from tavily import AsyncTavilyClient
+
+        trusted = await asyncio.to_thread(certificates)
+        with self._client_failures() as seen:
+            hooks = {"response": [seen.anote]}
+            async with httpx.AsyncClient(
+                base_url=self.address, event_hooks=hooks, verify=trusted
+            ) as connection:
+                client = AsyncTavilyClient(**self._client, client=connection)
+                return self.hits(await client.search(**request))
+
+    @contextmanager
+    def _client_failures(self) -> Iterator["_LastResponse"]:
+        """Translate the exceptions of the client and its two HTTP libraries."""
+        import httpx
+        import requests
+        from tavily import errors
+
+        seen = _LastResponse()
+        try:
+            yield seen
+        except errors.InvalidAPIKeyError as error:
+            raise self._problem("key", "the key is not valid: check TAVILY_API_KEY") from error
+        except errors.ForbiddenError as error:
+            message = f"refused, perhaps the plan's limit is reached: {_words(error)}"
+            raise self._problem("request", message) from error
+        except errors.BadRequestError as error:
+            message = f"the query was not accepted: {_words(error)}"
+            raise self._problem("request", message) from error
+        except (errors.TimeoutError, httpx.TimeoutException, requests.Timeout) as error:
+            raise self._too_slow() from error
+        except (
+            errors.UsageLimitExceededError,
+            httpx.HTTPStatusError,
+            requests.HTTPError,
+            requests.TooManyRedirects,
+        ) as error:
+            if seen.response is None:
+                raise self._error(f"the connection failed ({type(error).__name__})") from error
+            raise self._failure(seen.response) from error
+        except (httpx.ConnectError, httpx.InvalidURL, requests.ConnectionError) as error:
+            raise self._unreachable() from error
+        # The client fails on JSON of another form.
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+            raise self._unreadable() from error
+        except (httpx.HTTPError, requests.RequestException) as error:
+            raise self._broken_off(error) from error
+
+    def _problem(self, problem: SearchProblem, message: str) -> SearchError:
+        return SearchError(self.provider, problem, message)
+
+
+class _LastResponse:
+    """Keep the response, whose status and Retry-After the client's exceptions do not have."""
+
+    def __init__(self) -> None:
+        self.response: httpx.Response | requests.Response | None = None
+
+    def note(self, response: "requests.Response | httpx.Response", **_: object) -> None:
+        self.response = response
+
+    async def anote(self, response: "httpx.Response") -> None:
+        self.note(response)
+
+
+def _words(error: Exception) -> str:
+    """Return the service's message, shortened."""
+    return plain(str(error))[:200] or "no reason given"

@@ -1,15 +1,14 @@
 """The guard inside httpx."""
 
-import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from functools import cache
 
 import httpcore
 import httpx
 
 from crag.web.addresses import target_of
 from crag.web.guard import GuardedBackend, Resolver
+from crag.web.searcher import certificates
 
 _HTTPCORE_ERRORS = (
     httpcore.TimeoutException,
@@ -40,7 +39,9 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         backend = GuardedBackend(
             allow_loopback=allow_loopback, resolver=resolver, connector=connector
         )
-        self._pool = httpcore.AsyncConnectionPool(ssl_context=_tls(), network_backend=backend)
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=certificates(), network_backend=backend
+        )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request.
@@ -92,9 +93,3 @@ def _as_httpx_errors() -> Iterator[None]:
         yield
     except _HTTPCORE_ERRORS as error:
         raise getattr(httpx, type(error).__name__)(str(error)) from error
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    """Load the certificates once; it takes as long as fetching a page."""
-    return httpx.create_ssl_context()

@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpcore
 
@@ -21,24 +21,13 @@ from crag.web.guard import Resolver
 from crag.web.robots import MOST_BYTES, Robots, SitePolicy
 from crag.web.transport import GuardedTransport
 
+if TYPE_CHECKING:
+    from crag.web.transcribe import Transcript
+
 _CLIENT_ERRORS = range(400, 500)
 
 
-class Transcribed(Protocol):
-    """The transcript of a page."""
-
-    @property
-    def title(self) -> str:
-        """The title of the page; may be empty."""
-        ...
-
-    @property
-    def paragraphs(self) -> tuple[str, ...]:
-        """Plain text, in the order of the page."""
-        ...
-
-
-Transcribe = Callable[[bytes, str, str], Transcribed]
+Transcribe = Callable[[bytes, str, str], "Transcript"]
 """Turns a body, its content type and its URL into text; raises `PageError`."""
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 
 from crag.errors import SearchError
@@ -30,6 +29,7 @@ class WikipediaSearcher(JsonSearcher):
     """
 
     provider = "Wikipedia"
+    refused = _REFUSED
     longest_query: int = 300
     """Characters; Wikipedia refuses longer queries, so they are cut."""
 
@@ -76,12 +76,6 @@ class WikipediaSearcher(JsonSearcher):
             )
             for page in sorted(objects(found["pages"]) if found else [], key=_rank)
         ]
-
-    def refusal(self, status: int, reply: Mapping[str, Any]) -> SearchError | None:  # noqa: ARG002
-        """Ask for a contact where the wiki refuses the request."""
-        if status != HTTPStatus.FORBIDDEN:
-            return None
-        return SearchError(self.provider, "request", _REFUSED)
 
     def _reported(self, error: object) -> SearchError:
         """Return the error that MediaWiki reports with a success status."""

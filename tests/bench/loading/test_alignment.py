@@ -25,7 +25,7 @@ def corpora(draw: st.DrawFn, least: int = 6, most: int = 60) -> tuple[list[str],
 
 
 @given(corpora(), st.sampled_from([-1, 0, 1]))
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 def test_any_shift_by_a_line_is_found(corpus: tuple[list[str], list[str]], shift: int) -> None:
     questions, texts = corpus
     lines = {-1: texts[1:], 0: texts, 1: ["", *texts]}[shift]
@@ -37,7 +37,7 @@ def test_any_shift_by_a_line_is_found(corpus: tuple[list[str], list[str]], shift
 
 
 @given(corpora(least=12), st.integers(2, 5), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 def test_a_shift_too_far_to_repair_belongs_nowhere(
     corpus: tuple[list[str], list[str]], distance: int, down: bool
 ) -> None:
@@ -47,7 +47,7 @@ def test_a_shift_too_far_to_repair_belongs_nowhere(
 
 
 @given(corpora(), corpora())
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 def test_texts_about_others_belong_nowhere(
     corpus: tuple[list[str], list[str]], other: tuple[list[str], list[str]]
 ) -> None:
@@ -57,7 +57,7 @@ def test_texts_about_others_belong_nowhere(
 
 
 @given(corpora(least=20), st.floats(0, 1), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 def test_a_shift_that_begins_within_the_file_is_found(
     corpus: tuple[list[str], list[str]], part: float, doubled: bool
 ) -> None:

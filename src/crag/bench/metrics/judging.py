@@ -65,3 +65,5 @@ DOCUMENT_ACCURACY = RowMetric(name="document_accuracy", compute=_documents)
 """The share of documents judged correctly, one by one."""
 ACTION_ACCURACY = RowMetric(name="action_accuracy", compute=_action)
 """Whether the action is the correct one for the documents, if the file gives it."""
+
+METRICS = (EVALUATOR_ACCURACY, DOCUMENT_ACCURACY, ACTION_ACCURACY)

@@ -53,3 +53,12 @@ KNOWLEDGE_WORDS = RowMetric(
 """Words of the knowledge for the generator."""
 WORDS_KEPT = RowMetric(name="words_kept", compute=_words_kept, direction="neither")
 """Words of knowledge per word retrieved; above 1 if the web added more than was dropped."""
+
+METRICS = (
+    RETRIEVED_RECALL,
+    KNOWLEDGE_RECALL,
+    ANSWER_KEPT,
+    ANSWER_FOUND,
+    KNOWLEDGE_WORDS,
+    WORDS_KEPT,
+)

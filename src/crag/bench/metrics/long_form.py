@@ -127,3 +127,5 @@ STR_EM = RowMetric(name="str_em", compute=_str_em, tasks=_TASKS)
 ROUGE_LSUM = RowMetric(name="rouge_lsum", compute=_rouge, tasks=_TASKS, package="rouge-score")
 """ASQA's fluency against two references; sentences are split without NLTK's model, unlike in the
 official script."""
+
+METRICS = (STR_EM, ROUGE_LSUM, mauve())

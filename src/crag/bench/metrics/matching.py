@@ -117,3 +117,5 @@ MATCH_NORMALISED = RowMetric(name="match_normalised", compute=_normalised, tasks
 """Ours: case and punctuation ignored, the first verdict, the option chosen, numeric keys mapped."""
 MATCH_ANSWERED = RowMetric(name="match_answered", compute=_answered, tasks=_TASKS)
 """Official accuracy of the answered questions: how reliable an answer is."""
+
+METRICS = (MATCH, MATCH_NORMALISED, MATCH_ANSWERED)

@@ -43,3 +43,16 @@ ABSTAINED = RowMetric(
 """The share of questions without an answer because no knowledge passed."""
 FAILED = _spent(name="failed", compute=lambda _, row: float(row["status"] == "failed"))
 """The share of questions without an answer because a part failed; quality metrics exclude them."""
+
+METRICS = (
+    LLM_CALLS,
+    EVALUATED_TEXTS,
+    SEARCHES,
+    PAGES,
+    INPUT_TOKENS,
+    OUTPUT_TOKENS,
+    SECONDS,
+    COST,
+    ABSTAINED,
+    FAILED,
+)

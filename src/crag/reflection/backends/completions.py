@@ -36,44 +36,31 @@ if TYPE_CHECKING:
 
 TOP = 20
 """Log-probabilities asked for at each position: vLLM's default limit."""
-
 TIMEOUT = 60.0
 """Seconds for one request."""
-
 RETRIES = 2
 """Repetitions after a rate limit, a server error or a timeout, with backoff (the client's own)."""
-
 LONGEST_PASSAGE = 6000
 """Characters; about 1,500 tokens of English, of the 4,096 that Llama 2 reads."""
-
 ECHO: Mapping[str, Any] = {"echo": True}
 """Ask for the prompt's tokens as well; such a request is not counted as spent."""
-
 ECHOED = (*TOKENS, END)
 """The prompts whose echo `read_names` reads."""
-
 AS_ID = "token_id:"
 """What vLLM puts before the number of a token that it was asked to name by number."""
-
 Names = Mapping[str, str]
 """The reflection token, or `END`, of each token as the server writes it in its replies."""
-
 _SPECIAL = {
     "skip_special_tokens": False,
     "spaces_between_special_tokens": False,
     "return_tokens_as_token_ids": True,
     "include_stop_str_in_output": True,
 }
-
 _ALL = 1_000_000
 """Prompts in one request."""
-
 _UNSEEN_SHARE = 0.01
-
 _LONGEST = 300
 """Characters of the server's own words."""
-
-
 _logger = logging.getLogger(__name__)
 
 

@@ -52,11 +52,8 @@ from crag.text.untrusted import neutral
 
 LONGEST_PASSAGE = 8000
 """Characters of a passage that the model is shown; the rest is cut off."""
-
 DEFAULT_CONCURRENCY = 8
-
 _logger = logging.getLogger(__name__)
-
 _WORST, _BEST = 1, 5
 
 
@@ -65,25 +62,15 @@ def _plain(label: object) -> object:
 
 
 _Plain = BeforeValidator(_plain)
-
 _First = Annotated[Literal["yes", "no"], _Plain]
-
 _Later = Annotated[Literal["yes", "no", "continue"], _Plain]
-
 _Relevance = Annotated[Literal["relevant", "irrelevant"], _Plain]
-
 _Support = Annotated[Literal["fully", "partially", "none"], _Plain]
-
 _Next = Annotated[Literal["retrieve", "continue", "no_retrieve", "end"], _Plain]
-
 _RELEVANCE_FIELD = "Whether the passage helps to answer"
-
 _TEXT_FIELD = "The text asked for, without marks or citations"
-
 _SUPPORT_FIELD = "How far the passage bears out what the text states"
-
 _UTILITY_FIELD = "A whole number from 1 (hardly on the subject) to 5 (complete)"
-
 _NEXT_FIELD = "What comes after this text"
 
 
@@ -146,15 +133,10 @@ _PROMPTS: Mapping[type[BaseModel], str] = {
     JudgedAnswer: "reflect_answer",
     JudgedSegment: "reflect_segment",
 }
-
 _RETRIEVE = {"yes": RETRIEVAL, "no": NO_RETRIEVAL, "continue": CONTINUE}
-
 _RELEVANCE = {"relevant": RELEVANT, "irrelevant": IRRELEVANT}
-
 _SUPPORT = {"fully": FULLY, "partially": PARTIALLY, "none": NO_SUPPORT}
-
 _UTILITY = {str(grade): token for grade, token in enumerate(UTILITY, start=1)}
-
 AnyForm = TypeVar("AnyForm", bound=BaseModel)
 
 

@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     import torch
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
-
 BATCH_SIZE = 32
 """Prompts in one turn: ten passages for each of three hypotheses."""
-
-
 _logger = logging.getLogger(__name__)
 
 

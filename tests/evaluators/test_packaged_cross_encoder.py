@@ -45,7 +45,7 @@ def test_the_card_says_what_it_is() -> None:
 
 
 def test_the_artefact_is_small() -> None:
-    folder = Path(str(files("crag.evaluators").joinpath("default")))
+    folder = Path(str(files("crag.evaluators").joinpath("cross_encoder")))
     assert sum(path.stat().st_size for path in folder.iterdir()) < 25 * MEBIBYTE
 
 
@@ -99,15 +99,21 @@ def test_very_long_texts() -> None:
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the development data beside the checkout")
 @pytest.mark.parametrize("name", ["evaluator/dev_popqa_retr", "qa/popqa_dev"])
 def test_the_card_holds_on_development_data(name: str) -> None:
-    pairs = read_pairs(DATA / f"{name}.jsonl")
-    grouped = by_question(pairs)
+    """On every fifth question; `make test-thorough` takes all of them, and compares exactly."""
+    all_of_them = settings.get_current_profile_name() == "thorough"
+    grouped = by_question(read_pairs(DATA / f"{name}.jsonl"))
+    questions = list(grouped)[:: 1 if all_of_them else 5]
+    pairs = [pair for question in questions for pair in grouped[question]]
     scores = [
         score
-        for question, group in grouped.items()
-        for score in EVALUATOR.score(question, [with_title(p.title, p.text) for p in group])
+        for question in questions
+        for score in EVALUATOR.score(
+            question, [with_title(pair.title, pair.text) for pair in grouped[question]]
+        )
     ]
-    ordered = [pair for group in grouped.values() for pair in group]
-    card = EVALUATOR.card
-    assert card is not None
-    found, said = quality(ordered, scores), card.metrics[Path(name).stem]
-    assert found == pytest.approx(said, abs=0.01), json.dumps([found, said])
+    assert EVALUATOR.card is not None
+    found, said = quality(pairs, scores), EVALUATOR.card.metrics[Path(name).stem]
+    names = set(said) if all_of_them else {"auc", "best_accuracy"}
+    assert {one: found[one] for one in names} == pytest.approx(
+        {one: said[one] for one in names}, abs=0.01 if all_of_them else 0.03
+    ), json.dumps([found, said])
