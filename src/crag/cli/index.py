@@ -34,7 +34,9 @@ def run(
     if as_json:
         print_json(asdict(report))
     else:
-        _show(report, chosen.index, Console(), verbose=verbose)
+        # A URL may hold a password; a folder is shown as it was given.
+        place = target.location if "://" in chosen.index else chosen.index
+        _show(report, place, Console(), verbose=verbose)
 
 
 def _show(report: IndexReport, location: str, console: Console, *, verbose: bool) -> None:
