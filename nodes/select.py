@@ -58,7 +58,8 @@ class Select:
             strips = list(map(paragraph_in_context, strips, readings))
         else:
             strips = [{**strip, "score": LOWEST} for strip in strips]
-        return Filtered(kept_best(strips, settings.strips_kept or STRIPS_KEPT), events, usage)
+        kept = kept_best(strips, settings.strips_kept or STRIPS_KEPT, settings.strip_threshold)
+        return Filtered(kept, events, usage)
 
 
 def _unjudged(strip: Strip) -> Strip:

@@ -83,8 +83,8 @@ class Correction(BaseModel):
     """How strips are scored: by the evaluator's reading of their whole document, if it reads; or
     each alone, as in the paper. An evaluator that does not read scores them alone."""
     strip_threshold: float | None = Field(default=-0.5, ge=-100, le=100)
-    """Strips that are scored alone and below this are dropped. Empty: no threshold, as in the
-    official code."""
+    """Strips of documents that are scored alone, and strips from the web, are dropped below this.
+    Empty: no threshold, as in the official code."""
     strips_kept: int | None = Field(default=None, ge=1, le=1000)
     """The most strips kept from the documents, and the most kept from the web. Empty: 5 (the
     paper's), or 11 from documents if strips are scored in context."""

@@ -30,9 +30,28 @@ def test_a_strip_is_quoted_with_its_place_and_the_span() -> None:
 
 
 def test_a_list_keeps_its_lines_and_what_announces_it() -> None:
-    (one,) = quoted(LIST, "a lamp with oil", "a map of the town", "much patience")
+    reading = FakeReadingEvaluator(0.9, "a lamp").read("What?", [Passage("", LIST)])[0]
+    known: Strip = {**strip(LIST), "score": 0.9, "reading": reading}
+    (one,) = quotations_in([known], most=1, threshold=0.5)
     assert one.text == LIST.strip()
     assert one.place == (0, len(LIST) - 1)
+
+
+def test_of_a_text_that_was_not_read_only_the_best_strips_are_quoted() -> None:
+    filler = "Nothing is said of it here. " * 9
+    page = f"{filler}\n\nThe answer is here. It is forty-two.\n\n{filler}"
+    (one,) = quoted(page, "The answer is here. It is forty-two.")
+    assert one.place is not None
+    assert len(one.text.split()) < 25
+    assert page[slice(*one.place)].split() == one.text.split()
+    assert one.span is not None
+    assert page[slice(*one.span)] == "The answer is here. It is forty-two."
+
+
+def test_headings_above_a_strip_are_not_quoted() -> None:
+    (one,) = quoted("# Guide\n\n## Usage\n\nThe answer is here.", "The answer is here.")
+    assert one.text == "The answer is here."
+    assert quoted("# The answer alone", "# The answer alone")[0].text == "# The answer alone"
 
 
 def test_paragraphs_stay_apart() -> None:

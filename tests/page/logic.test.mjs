@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 
 const load = (name) => import(pathToFileURL(join(process.env.PAGE, name)).href);
 
-const { pieces } = await load("answer.js");
+const { atSpans, pieces } = await load("answer.js");
 const { scale, zone } = await load("bars.js");
 const { webAddress } = await load("dom.js");
 const { GAPS, layout } = await load("layout.js");
@@ -169,6 +169,12 @@ test("values outside their bounds are refused in words", () => {
 test("citations are cut out of an answer, alone and in lists", () => {
   assert.deepEqual(pieces("A [1]. B [2, 3]; [x] and [12345]."), ["A ", [1], ". B ", [2, 3], "; [x] and [12345]."]);
   assert.deepEqual(pieces("nothing"), ["nothing"]);
+});
+
+test("the answer itself is set off within a quotation, once", () => {
+  assert.deepEqual(atSpans("In 1815, in London, in 1815.", ["London", "1815"]), ["In 1815, in ", "London", ", in ", "1815", "."]);
+  assert.deepEqual(atSpans("nothing", ["1815"]), ["nothing"]);
+  assert.deepEqual(atSpans("", []), [""]);
 });
 
 test("a citation leads to the first kept strip of its text and source", () => {

@@ -1,7 +1,7 @@
 """Print a run on the terminal, node by node."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -135,12 +135,22 @@ class Trace:
     def _answer(self, update: Mapping[str, Any]) -> None:
         if update["answer"] != self._draft.strip():  # The streamed text had to be corrected.
             self._console.print()
-            style = "yellow" if update["abstained"] else "bold"
-            answer = without_controls(update["answer"])
-            self._console.print(Text(answer, style=style), soft_wrap=True)
+            answer = Text(without_controls(update["answer"]))
+            answer.stylize("yellow" if update["abstained"] else "bold")
+            for span in _spans(update["citations"]):
+                answer.highlight_words([span], "underline")
+            self._console.print(answer, soft_wrap=True)
         self._console.print()
         for citation in update["citations"]:
             self._console.print(_reference(citation), soft_wrap=True)
+
+
+def _spans(citations: Sequence[Citation]) -> Iterator[str]:
+    """Yield the words in which a quotation holds the answer itself."""
+    for citation in citations:
+        for quote in citation.get("quotes", []):
+            if quote["span"] is not None:
+                yield " ".join(without_controls(citation["text"][slice(*quote["span"])]).split())
 
 
 def _reference(citation: Citation) -> Text:

@@ -7,7 +7,7 @@ document's own score, ranks the strips.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeGuard
 
 from langchain_core.documents import Document
@@ -21,7 +21,7 @@ from crag.events import Event, event
 from crag.parts import Evaluator, Passage, ReadingEvaluator
 from crag.reading import Reading, evidence_in, sliced
 from crag.runtime.attempt import Attempt
-from crag.settings import Settings
+from crag.settings import Decomposition, Settings
 from crag.state import Strip, Usage
 
 STRIPS_KEPT: Final = 11
@@ -84,12 +84,21 @@ def strips_in_context(
     """Decompose documents and score each strip by the reading of its document; keep the best."""
     strips: list[Strip] = []
     for rank, (document, reading) in enumerate(zip(documents, readings, strict=True)):
-        text, standing = document.page_content, _standing(reading, rank)
-        for start, end in located(text, decompose(text, settings.decomposition)):
-            source = source_within(source_of(document, rank), text, start, end)
-            strip = unscored(text[start:end], source)
-            strips.append(_scored(strip, sliced(reading, start, end, standing)))
+        whole = unscored(document.page_content, source_of(document, rank))
+        parts = parts_in_context(whole, reading, rank, settings.decomposition)
+        strips += [strip for _, strip in parts]
     return kept_best(strips, settings.strips_kept or STRIPS_KEPT)
+
+
+def parts_in_context(
+    whole: Strip, reading: Reading, rank: int = 0, mode: Decomposition = "sentences"
+) -> Iterator[tuple[int, Strip]]:
+    """Decompose a text that was read, and yield the offset of each strip with the strip, scored."""
+    text, standing = whole["text"], _standing(reading, rank)
+    for start, end in located(text, decompose(text, mode)):
+        source = source_within(whole["source"], text, start, end)
+        strip: Strip = {**whole, "text": text[start:end], "source": source}
+        yield start, _scored(strip, sliced(reading, start, end, standing))
 
 
 def paragraph_in_context(strip: Strip, reading: Reading) -> Strip:
@@ -97,9 +106,9 @@ def paragraph_in_context(strip: Strip, reading: Reading) -> Strip:
     return _scored(strip, {**reading, "score": _standing(reading, 0)})
 
 
-def kept_best(strips: Sequence[Strip], count: int) -> list[Strip]:
-    """Keep the best `count` strips, whatever they score."""
-    verdicts = choose([strip["score"] or 0.0 for strip in strips], count)
+def kept_best(strips: Sequence[Strip], count: int, threshold: float | None = None) -> list[Strip]:
+    """Keep the best `count` strips that reach the threshold, and the single best one anyway."""
+    verdicts = choose([strip["score"] or 0.0 for strip in strips], count, threshold)
     return [
         {**strip, "kept": kept, "reason": reason}
         for strip, (kept, reason) in zip(strips, verdicts, strict=True)

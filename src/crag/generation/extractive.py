@@ -1,8 +1,9 @@
 """Answer without a language model: quote what the evaluator supports best."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from crag.correction.evidence import paragraph_in_context
+from crag.correction.evidence import parts_in_context
 from crag.correction.scoring import scores_of
 from crag.correction.strips import FEWEST_WORDS
 from crag.generation.reading import quotations_in
@@ -24,8 +25,8 @@ class ExtractiveAnswerer:
 
     With any other evaluator, sentences are scored alone, in one call, and three that reach the
     threshold are quoted. Where a strip reaches it as a whole but none of its sentences does, its
-    best sentence stands for it. Headings, table rows and fragments of under four words are not quoted, nor is the same
-    sentence twice.
+    best sentence stands for it. Headings, table rows and fragments of under four words are not
+    quoted, nor is the same sentence twice.
 
     `threshold` is on the evaluator's scale; unset, it is the evaluator's own for quotations, or its
     upper threshold if it has none.
@@ -44,7 +45,7 @@ class ExtractiveAnswerer:
         if isinstance(evaluator, ReadingEvaluator):
             threshold = evaluator.quote_threshold if self._threshold is None else self._threshold
             most = self._most or _MOST_STRIPS
-            return quotations_in(_read(evaluator, question, strips), most=most, threshold=threshold)
+            return _quoted_in(_read(evaluator, question, strips), most, threshold)
         sentences = list(_quotable(strips))
         passages = [Passage(strips[i]["source"]["title"], text) for i, text in sentences]
         scores = scores_of(evaluator, question, passages) if passages else []
@@ -69,17 +70,42 @@ class ExtractiveAnswerer:
         return whole is not None and whole >= threshold and quoted.score == max(rivals)
 
 
-def _read(evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]) -> list[Strip]:
-    """Return the strips, those that no node has read with a reading of their own."""
+class _Part(NamedTuple):
+    """A strip that was read, or one that was cut from a longer text when that was read."""
+
+    whole: int
+    """Index of the strip that it is a part of."""
+    offset: int
+    strip: Strip
+
+
+def _read(evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]) -> list[_Part]:
+    """Read what no node has read: whole documents, or knowledge that was put together."""
     unread = [index for index, strip in enumerate(strips) if "reading" not in strip]
     passages = [Passage(strips[i]["source"]["title"], strips[i]["text"]) for i in unread]
-    readings = dict(
-        zip(unread, evaluator.read(question, passages) if passages else [], strict=True)
-    )
-    return [
-        paragraph_in_context(strip, readings[index]) if index in readings else strip
-        for index, strip in enumerate(strips)
-    ]
+    found = evaluator.read(question, passages) if passages else []
+    readings = dict(zip(unread, found, strict=True))
+    parts: list[_Part] = []
+    for index, strip in enumerate(strips):
+        if index in readings:
+            cut = parts_in_context(strip, readings[index])
+            parts += [_Part(index, offset, part) for offset, part in cut]
+        else:
+            parts.append(_Part(index, 0, strip))
+    return parts
+
+
+def _quoted_in(parts: Sequence[_Part], most: int, threshold: float) -> list[Quotation]:
+    """Quote the best parts, each as a range of the strip that it belongs to."""
+    quotations: list[Quotation] = []
+    for one in quotations_in([part.strip for part in parts], most=most, threshold=threshold):
+        part = parts[one.strip]
+        place, span = (
+            found and (found[0] + part.offset, found[1] + part.offset)
+            for found in (one.place, one.span)
+        )
+        quotations.append(Quotation(one.text, part.whole, one.score, place, span))
+    return quotations
 
 
 def _quotable(strips: Sequence[Strip]) -> Iterator[tuple[int, str]]:

@@ -11,6 +11,7 @@ from crag.state import Strip
 MARGIN: Final = 4.0
 """Log-odds by which a strip that is quoted may be worse than the best one."""
 _CERTAIN = 1 - 1e-12
+_HEADINGS = re.compile(r"(?:\s*(?:#{1,6} .*|<!--.*-->)?\n)*\s*")
 _BLOCK = re.compile(r"^\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~|\s{4})", re.MULTILINE)
 """How a line begins whose breaks matter: items, rows, headings, code."""
 
@@ -18,9 +19,8 @@ _BLOCK = re.compile(r"^\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~|\s{4})", re.MULTI
 def quotations_in(strips: Sequence[Strip], *, most: int, threshold: float) -> list[Quotation]:
     """Return the best strips, at most `most`, if the best scores at least `threshold`; else none.
 
-    Every strip must have its `reading` and the score of it. A strip is quoted whole: it was cut so
-    that it holds a few sentences, or a list, table or block of code with what announces it. No text
-    is quoted twice. The order is that of the strips.
+    Every strip must have its `reading` and the score of it. A strip is quoted whole, without the
+    headings above it, and no text twice. The order is that of the strips.
     """
     ranked = sorted(range(len(strips)), key=lambda index: -_odds(strips[index]))
     if not ranked or (strips[ranked[0]]["score"] or -1.0) < threshold:
@@ -29,7 +29,8 @@ def quotations_in(strips: Sequence[Strip], *, most: int, threshold: float) -> li
     chosen: dict[str, int] = {}
     for index in ranked:
         if len(chosen) < most and _odds(strips[index]) >= worst:
-            chosen.setdefault(on_few_lines(strips[index]["text"]), index)
+            start, end = _place(strips[index])
+            chosen.setdefault(on_few_lines(strips[index]["text"][start:end]), index)
     return [
         Quotation(
             text, index, strips[index]["score"] or -1.0, _place(strips[index]), _span(strips[index])
@@ -51,8 +52,11 @@ def _odds(strip: Strip) -> float:
 
 
 def _place(strip: Strip) -> tuple[int, int]:
+    """Return where the strip stands without the headings above it."""
     text = strip["text"]
-    return len(text) - len(text.lstrip()), len(text.rstrip())
+    above = _HEADINGS.match(text)
+    start = above.end() if above and above.end() < len(text) else 0
+    return start, len(text.rstrip())
 
 
 def _span(strip: Strip) -> tuple[int, int] | None:

@@ -15,6 +15,14 @@ export function pieces(answer) {
   return answer.split(MARK).map((piece, at) => (at % 2 ? piece.split(/\s*[,;]\s*/).map(Number) : piece));
 }
 
+/** Cut a text at the spans it holds: the text around them at even places, spans at odd ones. */
+export function atSpans(text, spans) {
+  const words = spans.find((span) => text.includes(span));
+  if (!words) return [text];
+  const [before, after] = [text.slice(0, text.indexOf(words)), text.slice(text.indexOf(words) + words.length)];
+  return [before, words, ...atSpans(after, spans.filter((span) => span !== words))];
+}
+
 /** Draw the answer of a run in the phase it is in. */
 export function drawAnswer(run, actions) {
   const card = byId("answer");
@@ -79,12 +87,22 @@ function abstention({ events = [] }) {
 function answerText({ answer, citations = [] }) {
   const known = new Map(citations.map((citation) => [citation.number, citation]));
   const text = element("p.text");
+  const spans = citations.flatMap(spansOf);
   for (const piece of pieces(answer)) {
-    if (typeof piece === "string") text.append(piece);
+    if (typeof piece === "string") text.append(...atSpans(piece, spans).map(drawnPart));
     else text.append(...piece.map((number) => mark(number, known.get(number))));
   }
   return text;
 }
+
+/** The words in which a quotation holds the answer itself; offsets count characters, not UTF-16. */
+function spansOf({ text, quotes = [] }) {
+  const characters = [...text];
+  const found = quotes.filter(({ span }) => span).map(({ span: [start, end] }) => characters.slice(start, end).join(""));
+  return found.map((words) => words.replace(/\s+/g, " ").trim()).filter(Boolean);
+}
+
+const drawnPart = (part, at) => (at % 2 ? element("mark", {}, part) : part);
 
 function mark(number, citation) {
   if (!citation) return `[${number}]`;

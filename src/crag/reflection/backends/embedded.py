@@ -61,7 +61,7 @@ class EmbeddedReflection:
     """Stand in for a reflecting model with an evaluator and a quoter; the default without a model.
 
     - Decision: always ``[Retrieval]``, since there is nothing else to answer from.
-    - Text: what the quoter quotes from the passage. Short form takes all of it; a segment of long
+    - Text: what the quoter quotes from the passage. Short form takes what fits; a segment of long
       form is the best sentence that was not given yet, and the text ends when none is left.
     - IsRel: the evaluator's score of question and passage (`degrees.degree_of`).
     - IsSup: certain for sentences that occur in the passage. For any other text it is the share of
@@ -209,9 +209,7 @@ class _Draft(NamedTuple):
 
 
 def _draft(reading: _Reading, readings: Sequence[_Reading], limits: SegmentLimits) -> _Draft:
-    quoted = list(reading.quotations)
-    if not limits.whole_answer:
-        quoted = sorted(quoted, key=lambda quotation: -quotation.score)[:1]
+    quoted = _fitting(reading.quotations, limits)
     best = max((quotation.score for quotation in quoted), default=LOWEST)
     text, is_cut = shortened(" ".join(prose(quotation.text) for quotation in quoted), limits)
     ending: Ending = "end"
@@ -220,6 +218,17 @@ def _draft(reading: _Reading, readings: Sequence[_Reading], limits: SegmentLimit
     elif text and not limits.whole_answer and _leaves_some(text, readings):
         ending = "retrieve"
     return _Draft(reading.passage, reading.score, text, best, ending)
+
+
+def _fitting(quotations: Sequence[Quotation], limits: SegmentLimits) -> list[Quotation]:
+    """Return the best quotation, and in short form as many of the next best as fit, in order."""
+    ranked = sorted(quotations, key=lambda quotation: -quotation.score)
+    taken, words = ranked[:1], sum(len(quoted.text.split()) for quoted in ranked[:1])
+    for quoted in ranked[1:] if limits.whole_answer else []:
+        words += len(quoted.text.split())
+        if words <= limits.max_tokens:
+            taken.append(quoted)
+    return [quoted for quoted in quotations if quoted in taken]
 
 
 def _leaves_some(text: str, readings: Sequence[_Reading]) -> bool:
