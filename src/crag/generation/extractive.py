@@ -24,8 +24,8 @@ class ExtractiveAnswerer:
 
     With any other evaluator, sentences are scored alone, in one call, and three that reach the
     threshold are quoted. Where a strip reaches it as a whole but none of its sentences does, its
-    best sentence stands for it. Headings, table rows and fragments of under four words are not quoted, nor is the same
-    sentence twice.
+    best sentence stands for it. Headings, table rows and fragments of under four words are not
+    quoted, nor is the same sentence twice.
 
     `threshold` is on the evaluator's scale; unset, it is the evaluator's own for quotations, or its
     upper threshold if it has none.
