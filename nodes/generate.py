@@ -9,6 +9,7 @@ from langchain_core.messages import AnyMessage
 from crag.answering.context import fenced, kept_strips, paper_format
 from crag.answering.model_calls import Reply, aask, ask
 from crag.answering.outcome import NOT_FOUND, GenerateUpdate, abstained, from_quotations, from_reply
+from crag.correction.action import branches
 from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
 from crag.parts import ChatModel, Quotation, Quoter
@@ -102,7 +103,8 @@ class Generate:
         if attempt.error is not None:
             failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
             return [], [*plan.events, failed]
-        if quotations or state.get("action") != "correct":
+        action = state.get("action")
+        if quotations or action is None or branches(action) != ["refine"]:
             return quotations, plan.events
         # Correct says that the documents hold the answer; an abstention would deny it.
         detail = "the documents were judged correct, but no part of them reaches the threshold"

@@ -9,8 +9,7 @@ from typing_extensions import TypedDict
 from crag.correction.question import is_open, read_question
 from crag.events import Event, event
 from crag.nodes.open_run import OpeningUpdate, opening
-from crag.runtime.attempt import Attempt
-from crag.runtime.retriever_options import ignored_filters, options_of
+from crag.runtime.attempt import Attempt, ignored_filters, options_of
 from crag.settings import Settings
 from crag.state import FreshEvents, OpenState
 

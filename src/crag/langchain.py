@@ -30,8 +30,7 @@ from crag.evaluators import load_evaluator
 from crag.events import Event, redact
 from crag.graph.knowledge import KnowledgeParts, build_knowledge
 from crag.parts import ChatModel, Evaluator, PageReader, WebSearcher
-from crag.runtime.attempt import Attempt
-from crag.runtime.retriever_options import options_of
+from crag.runtime.attempt import Attempt, options_of
 from crag.settings import Settings, settings_from
 from crag.state import Citation, InputState, State, Strip
 from crag.text.untrusted import neutral

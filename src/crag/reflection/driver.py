@@ -34,8 +34,7 @@ from crag.parts import (
     continuations,
 )
 from crag.reflection.spending import Spending, counting
-from crag.runtime.attempt import Attempt
-from crag.runtime.retriever_options import options_of
+from crag.runtime.attempt import Attempt, options_of
 from crag.settings import Settings
 from crag.state import (
     Choice,

@@ -1,4 +1,4 @@
-"""Calls of parts that may fail in any way: a retriever, a model, a search.
+"""Calls of parts: what a retriever is passed, and how the failure of any part is caught.
 
 A part that fails must not end a run. The exceptions that third-party code raises cannot be listed,
 so this module is the one place that catches all of them. Nodes record them as events.
@@ -6,11 +6,14 @@ so this module is the one place that catches all of them. Nodes record them as e
 
 import logging
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import VectorStoreRetriever
 from langgraph.errors import GraphBubbleUp
 
 from crag.events import redact
+from crag.settings import FILTERS, Settings
 
 logger = logging.getLogger(__name__)
 
@@ -42,3 +45,23 @@ class Attempt:
         logger.warning("%s failed: %s: %s", self.what, type(error).__name__, redact(str(error)))
         logger.debug("%s failed", self.what, exc_info=error)
         return True
+
+
+def options_of(retriever: BaseRetriever | None, settings: Settings) -> dict[str, Any]:
+    """Return the settings that the retriever's `invoke` takes as keyword arguments.
+
+    A retriever names them in its attribute `run_settings`. One of a vector store without that
+    attribute takes `k`; every other one takes none.
+    """
+    return {name: getattr(settings, name) for name in _names(retriever)}
+
+
+def ignored_filters(retriever: BaseRetriever, settings: Settings) -> list[str]:
+    """Return the filters that are set, but that the retriever does not take."""
+    taken = _names(retriever)
+    return [name for name in FILTERS if getattr(settings, name) is not None and name not in taken]
+
+
+def _names(retriever: BaseRetriever | None) -> tuple[str, ...]:
+    own = ("k",) if isinstance(retriever, VectorStoreRetriever) else ()
+    return tuple(getattr(retriever, "run_settings", own))
