@@ -1,7 +1,7 @@
 """Fit the thresholds of a reader to the questions of docs_questions.py, each corpus by the others.
 
 Three numbers decide what becomes of a question: from which grade of the best document on the action
-is Correct, below which it is Incorrect, and from which score on a part of a strip is quoted. After
+is Correct, below which it is Incorrect, and from which score on strips are quoted. After
 Correct something is always quoted. The numbers are fitted together on five corpora, to bring most
 right answers less what wrong and false ones cost, and judge the sixth.
 """
@@ -35,13 +35,13 @@ class Read(NamedTuple):
     grade: float
     """Score of the best document."""
     score: float
-    """Score of the best part of a strip."""
+    """Score of the best strip."""
     kept: tuple[str, ...]
     """The strips kept."""
     quoted: str
     """What is quoted from there on."""
     weakly: str
-    """What is quoted after Correct, if no part is good enough."""
+    """What is quoted after Correct, if no strip is good enough."""
 
 
 class Numbers(NamedTuple):

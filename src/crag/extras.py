@@ -5,7 +5,7 @@ from typing import Literal
 
 from crag.errors import MissingPackageError
 
-Extra = Literal["torch", "train", "bench", "ray", "postgres"]
+Extra = Literal["torch", "train", "bench", "ray", "postgres", "office"]
 
 
 def require(extra: Extra, purpose: str, *modules: str) -> None:

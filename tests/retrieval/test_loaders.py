@@ -71,7 +71,9 @@ def test_html_keeps_what_a_reader_sees(folder: Path) -> None:
     )
     loaded = only(path)
     assert (loaded.title, loaded.url) == ("The page", "https://example.org/page")
-    assert loaded.text == ("# Engines\n\nAn Analytical engine.\n\n## Parts\n\nmill\n\nstore\n\na b")
+    assert loaded.text == (
+        "# Engines\n\nAn Analytical engine.\n\n## Parts\n\n- mill\n- store\n\n| a | b |"
+    )
 
 
 def test_html_in_its_declared_encoding(folder: Path) -> None:
@@ -118,7 +120,7 @@ def test_docx(folder: Path) -> None:
     document.save(str(path))
     loaded = only(path)
     assert (loaded.title, loaded.unit) == ("A letter", "paragraph")
-    assert loaded.text == "Greeting\n\nDear Ada,\n\nit works."
+    assert loaded.text == "# Greeting\n\nDear Ada,\n\nit works."
 
 
 def test_what_a_word_document_hides_is_left_out(folder: Path) -> None:
@@ -132,7 +134,7 @@ def test_what_a_word_document_hides_is_left_out(folder: Path) -> None:
     document.add_table(1, 2).rows[0].cells[1].text = "A cell"
     path = folder / "letter.docx"
     document.save(str(path))
-    assert only(path).text == "The mill is old.\n\nA cell"
+    assert only(path).text == "The mill is old.\n\n|  | A cell |"
 
 
 def test_text_boxes_controls_and_tracked_changes_of_a_word_document(folder: Path) -> None:

@@ -121,8 +121,8 @@ def test_blocks_headings_and_cells() -> None:
         "<nav>Menu</nav>tail<form>Search</form><dl><dt>race<dd>its water</dl>"
     )
     assert text.split("\n\n") == [
-        "# Mills", "Before", "One line", "another", "after", "### Wheels", "kind size",
-        "undershot 4 m", "tail", "race", "its water",
+        "# Mills", "Before", "One line", "another", "after", "### Wheels",
+        "| kind | size |\n| --- | --- |\n| undershot | 4 m |", "tail", "race", "its water",
     ]  # fmt: skip
 
 

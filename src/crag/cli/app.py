@@ -37,18 +37,24 @@ LabelsOption = Annotated[
 def index(
     paths: Annotated[
         list[Path],
-        typer.Argument(help="Files and folders: txt, md, html, pdf, docx, csv, jsonl."),
+        typer.Argument(
+            help="Files and folders: text, Markdown, reStructuredText, HTML, PDF, office files, "
+            "EPUB, notebooks, mail, source code, CSV, JSONL."
+        ),
     ],
     location: IndexOption = None,
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove these paths from the index.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Name every file that was not indexed.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Index documents; run it again to update changed, added and removed ones."""
     from crag.cli.index import run
 
-    run(paths, location, remove=remove, as_json=as_json)
+    run(paths, location, remove=remove, as_json=as_json, verbose=verbose)
 
 
 @app.command()

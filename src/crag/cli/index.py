@@ -1,6 +1,7 @@
 """`crag index`: index documents, with a progress bar and a report."""
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,11 +12,15 @@ from rich.markup import escape
 from crag.cli.terminal import environment, print_json, progress_bar
 from crag.factory import choose_encoder
 from crag.retrieval import DocumentIndex, IndexReport, index_paths
+from crag.retrieval.loaders import reason_unread
 
 _SKIPPED_SHOWN = 20
+_KINDS_SHOWN = 8
 
 
-def run(paths: Sequence[Path], location: str | None, *, remove: bool, as_json: bool) -> None:
+def run(
+    paths: Sequence[Path], location: str | None, *, remove: bool, as_json: bool, verbose: bool
+) -> None:
     """Index `paths`, or remove them, and report what was done and skipped."""
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # The report has everything that matters.
     chosen = environment(location)
@@ -29,19 +34,37 @@ def run(paths: Sequence[Path], location: str | None, *, remove: bool, as_json: b
     if as_json:
         print_json(asdict(report))
     else:
-        _show(report, target.location, Console())
+        # A URL may hold a password; a folder is shown as it was given.
+        place = target.location if "://" in chosen.index else chosen.index
+        _show(report, place, Console(), verbose=verbose)
 
 
-def _show(report: IndexReport, location: str, console: Console) -> None:
+def _show(report: IndexReport, location: str, console: Console, *, verbose: bool) -> None:
     console.print(
         f"{location}: {report.added} added, {report.changed} changed, "
         f"{report.unchanged} unchanged, {report.removed} removed "
         f"({report.chunks} chunks in {report.seconds:.1f} s)",
         highlight=False,
     )
-    for source, reason in report.skipped[:_SKIPPED_SHOWN]:
+    shown = report.skipped if verbose else report.skipped[:_SKIPPED_SHOWN]
+    for source, reason in shown:
         console.print(f"  [yellow]skipped[/] {escape(source)}: {escape(reason)}", highlight=False)
-    if len(report.skipped) > _SKIPPED_SHOWN:
-        console.print(f"  … and {len(report.skipped) - _SKIPPED_SHOWN} more (--json shows all)")
-    if report.unsupported:
-        console.print(f"  [dim]{len(report.unsupported)} files of other formats ignored[/]")
+    if hidden := len(report.skipped) - len(shown):
+        console.print(f"  … and {hidden} more (--verbose shows all)", highlight=False)
+    _show_unread([Path(name) for name in report.unsupported], console, verbose=verbose)
+    if report.warning:
+        console.print(f"[bold yellow]Warning:[/] {escape(report.warning)}", highlight=False)
+
+
+def _show_unread(files: Sequence[Path], console: Console, *, verbose: bool) -> None:
+    """Print the files that no loader reads: by kind with counts, or one by one."""
+    kinds = Counter(
+        (file.suffix.lower() or "without suffix", reason_unread(file)) for file in files
+    )
+    for (suffix, reason), number in kinds.most_common(None if verbose else _KINDS_SHOWN):
+        console.print(f"  [dim]not read: {number} {escape(suffix)} ({reason})[/]", highlight=False)
+    if not verbose and len(kinds) > _KINDS_SHOWN:
+        rest = f"{len(kinds) - _KINDS_SHOWN} more kinds (--verbose names all files)"
+        console.print(f"  [dim]… and {rest}[/]", highlight=False)
+    for file in files if verbose else ():
+        console.print(f"  [dim]not read: {escape(str(file))}[/]", highlight=False)

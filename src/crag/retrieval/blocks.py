@@ -1,9 +1,12 @@
 """The structure of a text: headings, and blocks of prose, lists, tables and code between them."""
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
+
+_logger = logging.getLogger(__name__)
 
 Kind = Literal["prose", "list", "table", "code"]
 Markup = Literal["", "markdown", "rst", "code"]
@@ -34,20 +37,27 @@ class Block(NamedTuple):
 
 @lru_cache(maxsize=1)
 def blocks_of(text: str, markup: Markup) -> Sequence[Block]:
-    """List the headings and blocks of a text, in order; only white space stands between them."""
-    match markup:
-        case "markdown":
-            from crag.retrieval.markdown import markdown_blocks
+    """List the headings and blocks of a text, in order; only white space stands between them.
 
-            return markdown_blocks(text)
-        case "rst":
-            from crag.retrieval.restructured import rst_blocks
+    A text on which a parser fails is taken as plain.
+    """
+    try:
+        match markup:
+            case "markdown":
+                from crag.retrieval.markdown import markdown_blocks
 
-            return rst_blocks(text)
-        case "code":
-            return [Block("code", *span) for span in _paragraphs(text)]
-        case "":
-            return [Block(kind_of(text[start:end]), start, end) for start, end in _paragraphs(text)]
+                return markdown_blocks(text)
+            case "rst":
+                from crag.retrieval.restructured import rst_blocks
+
+                return rst_blocks(text)
+            case "code":
+                return [Block("code", *span) for span in _paragraphs(text)]
+            case "":
+                pass
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        _logger.warning("cannot parse a text as %s", markup, exc_info=True)
+    return [Block(kind_of(text[start:end]), start, end) for start, end in _paragraphs(text)]
 
 
 def kind_of(paragraph: str) -> Kind:

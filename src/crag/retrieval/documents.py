@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from crag.retrieval.blocks import Markup
 
-Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "row", "record"]
+Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "chapter", "row", "record"]
 
 _FORMAT = "crag-2"
 _SEPARATOR = "\0"

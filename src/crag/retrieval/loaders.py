@@ -1,33 +1,69 @@
 """Choose the loader of each file, and find the files to index."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from crag.errors import ContentError, DocumentIndexError, SourceError
+from crag.errors import ContentError, DocumentIndexError, MissingPackageError, SourceError
+from crag.retrieval.books import load_epub, load_mail, load_notebook
 from crag.retrieval.documents import Loaded, Loader, Skipped, Unusable
-from crag.retrieval.pages import load_docx, load_html, load_markdown, load_pdf, load_rst, load_text
+from crag.retrieval.office import load_docx, load_pptx, load_workbook
+from crag.retrieval.pages import (
+    load_code,
+    load_html,
+    load_markdown,
+    load_pdf,
+    load_rst,
+    load_text,
+)
 from crag.retrieval.records import count_lines, load_csv, load_jsonl
 from crag.retrieval.texts import reason_of
 from crag.text.encodings import storable
 
+_CODE = (
+    ".py .pyi .js .mjs .cjs .ts .tsx .jsx .java .kt .kts .scala .groovy .c .h .cc .cpp .cxx .hpp "
+    ".cs .fs .vb .go .rs .rb .php .swift .m .mm .lua .pl .pm .r .jl .hs .ml .ex .exs .erl .clj "
+    ".dart .zig .nim .sh .bash .zsh .fish .ps1 .bat .sql .proto .graphql .tf .cmake .mk .toml "
+    ".yaml .yml .ini .cfg .conf .properties"
+)
+_TEXT = ".txt .text .log .adoc .asciidoc .org .textile .wiki .mediawiki .tex"
 LOADERS: Mapping[str, Loader] = {
-    ".txt": load_text,
     ".md": load_markdown,
     ".markdown": load_markdown,
+    ".mdx": load_markdown,
     ".rst": load_rst,
     ".html": load_html,
     ".htm": load_html,
+    ".xhtml": load_html,
     ".pdf": load_pdf,
     ".docx": load_docx,
+    ".pptx": load_pptx,
+    ".xlsx": load_workbook,
+    ".xlsm": load_workbook,
+    ".xls": load_workbook,
+    ".ods": load_workbook,
+    ".epub": load_epub,
+    ".eml": load_mail,
+    ".ipynb": load_notebook,
     ".csv": load_csv,
     ".tsv": load_csv,
     ".jsonl": load_jsonl,
     ".ndjson": load_jsonl,
+    **dict.fromkeys(_TEXT.split(), load_text),
+    **dict.fromkeys(_CODE.split(), load_code),
 }
 """Suffix, in lower case, to loader."""
 _OF_RECORDS = {load_csv, load_jsonl}
+_ARCHIVES = frozenset(".zip .tar .gz .tgz .bz2 .xz .zst .7z .rar .jar .whl .iso .dmg".split())  # noqa: SIM905
+_NO_TEXT = frozenset(
+    ".png .jpg .jpeg .gif .svg .webp .bmp .ico .tif .tiff .heic .psd .mp3 .wav .ogg .flac .mp4 "  # noqa: SIM905
+    ".mov .avi .mkv .webm .ttf .otf .woff .woff2 .eot .css .scss .map .exe .dll .so .dylib .o .a "
+    ".bin .pyc .class .lock .db .sqlite .sqlite3 .npy .npz .parquet .safetensors .onnx .pt "
+    ".po .pot .mo .inv".split()
+)
+"""What is no document, so that no folder is about it."""
 
 
 @dataclass
@@ -39,7 +75,8 @@ class Found:
     unsupported: list[Path] = field(default_factory=list)
     """Files in folders that no loader reads."""
     refused: list[Skipped] = field(default_factory=list)
-    """Named files that no loader reads, and folders that cannot be opened."""
+    """Named files that no loader reads, folders that cannot be opened, links out of a folder, and
+    names that are not UTF-8."""
 
     def documents(self) -> int:
         """Estimate the number of documents; cells with line breaks count more than once."""
@@ -49,8 +86,8 @@ class Found:
 def find_files(paths: Sequence[Path]) -> Found:
     """Find the files under absolute `paths`, sorted by name within each folder.
 
-    Hidden files and folders are skipped, and a folder that contains itself through a symbolic link
-    is entered once.
+    Hidden files and folders are left out, and so are symbolic links that lead out of the folder;
+    a folder that contains itself through one is entered once.
 
     Raises:
         DocumentIndexError: a path does not exist, or a folder holds no supported file.
@@ -72,8 +109,60 @@ def find_files(paths: Sequence[Path]) -> Found:
 def load(path: Path) -> Iterator[Loaded]:
     """Load the documents of a supported file, one after the other.
 
-    Documents without text are skipped, and so is the rest of a file that becomes unreadable.
+    Documents without text are skipped, and so is the rest of a file that becomes unreadable. A file
+    that changes while it is read is read once more; a file of records is reported instead.
     """
+    before = _state(path)
+    if _holds_records(path):
+        yield from _loaded(path)
+        changed = _state(path) != before
+    else:
+        found = list(_loaded(path))
+        if changed := _state(path) != before:
+            before = _state(path)
+            found = list(_loaded(path))
+            changed = _state(path) != before
+        yield from [] if changed else found
+    if changed:
+        yield Unusable(str(path), "changed while it was read: index it again")
+
+
+def reason_unread(path: Path) -> str:
+    """Say why no loader reads a file."""
+    suffix = path.suffix.lower()
+    if suffix in _ARCHIVES:
+        return "archives are not opened: unpack them"
+    return "no text" if suffix in _NO_TEXT else "unknown format"
+
+
+def unread_kind(found: Iterable[tuple[str, bool]]) -> str:
+    """Return a warning if most files of the commonest kind were not read, else an empty text.
+
+    `found` holds each file with whether it was read; pictures and the like do not count.
+    """
+    files, read = Counter[str](), Counter[str]()
+    for name, is_read in found:
+        suffix = Path(name).suffix.lower()
+        if suffix not in _NO_TEXT:
+            files[suffix] += 1
+            read[suffix] += is_read
+    if not files:
+        return ""
+    suffix, number = files.most_common(1)[0]
+    missing = number - read[suffix]
+    if 2 * missing <= number:
+        return ""
+    kind = suffix or "without suffix"
+    return f"{missing} of the {number} files {kind}, the commonest kind here, could not be read"
+
+
+def supported() -> str:
+    """Return a sentence that lists the supported formats."""
+    named = [suffix for suffix, loader in LOADERS.items() if loader is not load_code]
+    return f"the supported formats are {' '.join(named)} and source code"
+
+
+def _loaded(path: Path) -> Iterator[Loaded]:
     try:
         for loaded in LOADERS[path.suffix.lower()](path):
             if isinstance(loaded, Unusable):
@@ -84,11 +173,16 @@ def load(path: Path) -> Iterator[Loaded]:
                 yield Unusable(loaded.source, "empty", empty=True)
     except (ContentError, SourceError) as error:
         yield Unusable(str(path), error.problem)
+    except MissingPackageError as error:
+        yield Unusable(str(path), str(error))
 
 
-def supported() -> str:
-    """Return a sentence that lists the supported formats."""
-    return f"the supported formats are {' '.join(LOADERS)}"
+def _state(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def _loader(path: Path) -> Loader | None:
@@ -100,7 +194,7 @@ def _holds_records(path: Path) -> bool:
 
 
 def _sort_in(root: Path, found: Found) -> None:
-    empty = True
+    empty, before = True, len(found.unsupported)
     for file in _walk(root, found.refused):
         if _loader(file):
             found.files.setdefault(file, root)
@@ -108,20 +202,42 @@ def _sort_in(root: Path, found: Found) -> None:
         else:
             found.unsupported.append(file)
     if empty:
-        raise DocumentIndexError(str(root), f"nothing to index in this folder: {supported()}")
+        kinds = Counter(one.suffix or "without suffix" for one in found.unsupported[before:])
+        held = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common(5))
+        problem = f"nothing to index in this folder (it holds {held or 'no files'}): {supported()}"
+        raise DocumentIndexError(str(root), problem)
 
 
 def _walk(root: Path, refused: list[Skipped]) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
-        refused.append(Skipped(str(error.filename), reason_of(error)))
+        refused.append(Skipped(storable(str(error.filename)), reason_of(error)))
 
-    entered: set[Path] = set()
+    def accepted(path: Path) -> bool:
+        if reason := _obstacle(path, root):
+            refused.append(Skipped(storable(str(path)), reason))
+        return not reason
+
+    entered: set[str] = set()
     for folder, names, files in os.walk(root, followlinks=True, onerror=refuse):
-        real = Path(folder).resolve()
+        real = os.path.realpath(folder)
         if real in entered:
             names.clear()
             continue
         entered.add(real)
-        names[:] = sorted(name for name in names if not name.startswith("."))
-        paths = (Path(folder, name) for name in sorted(files) if not name.startswith("."))
-        yield from (path for path in paths if path.is_file() or not path.exists())
+        shown = (name for name in sorted(names) if not name.startswith("."))
+        names[:] = [name for name in shown if accepted(Path(folder, name))]
+        for name in sorted(files):
+            path = Path(folder, name)
+            if not name.startswith(".") and accepted(path):
+                yield path
+
+
+def _obstacle(path: Path, root: Path) -> str:
+    """Say why a file or folder is not looked at; an empty text if it is."""
+    if storable(str(path)) != str(path):
+        return "its name is not UTF-8: rename it"
+    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
+        return f"a link out of the folder, to {storable(os.path.realpath(path))}: name that path"
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        return "a pipe, socket or device, not a file"
+    return ""

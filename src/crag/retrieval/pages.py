@@ -1,32 +1,31 @@
-"""Loaders of whole-page formats: text, Markdown, HTML, PDF, DOCX."""
+"""Loaders of whole-page formats: text, code, Markdown, reStructuredText, HTML, PDF."""
 
-import zipfile
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from crag.errors import SourceError
 from crag.retrieval.blocks import blocks_of, title_of
 from crag.retrieval.documents import SourceText
 from crag.retrieval.markdown import readable_markdown
 from crag.retrieval.restructured import readable_rst
-from crag.retrieval.texts import read_bytes, read_text, reading
+from crag.retrieval.texts import read_bytes, read_text
 from crag.text.encodings import decoded
 from crag.text.html import read_whole_html
 from crag.text.pdf import read_pdf
 
-if TYPE_CHECKING:
-    from docx.document import Document
-
 _PAGE_BREAK = "\n\n"
-_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-"""What older programs show in place of the element before it, such as the same text box again."""
 
 
 def load_text(path: Path) -> Iterator[SourceText]:
     """Load plain text; its title is the file's name without the suffix."""
     yield SourceText(source=str(path), title=path.stem, text=read_text(path), unit="line")
+
+
+def load_code(path: Path) -> Iterator[SourceText]:
+    """Load the source of a program; its title is the file's name."""
+    text = read_text(path)
+    yield SourceText(source=str(path), title=path.name, text=text, unit="line", markup="code")
 
 
 def load_markdown(path: Path) -> Iterator[SourceText]:
@@ -77,39 +76,3 @@ def load_pdf(path: Path) -> Iterator[SourceText]:
         unit="page",
         pages=starts,
     )
-
-
-def load_docx(path: Path) -> Iterator[SourceText]:
-    """Load the paragraphs of a Word document, those of tables too; hidden text is left out.
-
-    Raises:
-        SourceError: it is damaged or encrypted.
-    """
-    from docx import Document
-    from docx.opc.exceptions import OpcError
-    from lxml.etree import LxmlError
-
-    try:
-        with reading(path), path.open("rb") as file:
-            document = Document(file)
-        title = document.core_properties.title.strip()
-        text = "\n\n".join(_docx_paragraphs(document))
-    except (zipfile.BadZipFile, OpcError, LxmlError, KeyError, ValueError, EOFError) as error:
-        raise SourceError(str(path), "not a DOCX file, damaged, or encrypted") from error
-    yield SourceText(source=str(path), title=title or path.stem, text=text, unit="paragraph")
-
-
-def _docx_paragraphs(document: "Document") -> Iterator[str]:
-    """Yield what paragraphs say, also those of tables, text boxes and content controls."""
-    from docx.oxml.ns import qn
-    from docx.text.run import Run
-
-    pieces: dict[object, list[str]] = {}
-    for element in document.element.body.iter(qn("w:r")):
-        run, around = Run(element, document), list(element.iterancestors())
-        hidden = run.font.hidden or (element.style is not None and run.style.font.hidden)
-        if not hidden and not any(one.tag in {qn("w:moveFrom"), _FALLBACK} for one in around):
-            paragraph = next(one for one in around if one.tag == qn("w:p"))
-            pieces.setdefault(paragraph, []).append(run.text)
-    paragraphs = ("".join(texts).strip() for texts in pieces.values())
-    yield from filter(None, paragraphs)

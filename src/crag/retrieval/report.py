@@ -37,6 +37,8 @@ class IndexReport:
     """Sources that were not indexed, and why."""
     unsupported: tuple[str, ...] = ()
     """Files in the folders with an unsupported format."""
+    warning: str = ""
+    """Set if most files of the commonest kind could not be read."""
     seconds: float = 0.0
 
     def finished(self, started: float) -> Self:

@@ -125,8 +125,15 @@ def _heading_line(line: int, lines: list[str]) -> int:
 
 
 def _block_line(at: int, lines: list[str]) -> int:
-    """Return the first line of the paragraph that holds a line."""
-    at = min(max(at, 0), len(lines) - 1)
+    """Return the first line of the paragraph that holds a line, or of the directive around it."""
+    at = _paragraph_line(min(max(at, 0), len(lines) - 1), lines)
+    above = at
+    while above > 0 and (not lines[above].strip() or lines[above].startswith((" ", "\t"))):
+        above -= 1
+    return above if above < at and _DIRECTIVE.match(lines[above]) else at
+
+
+def _paragraph_line(at: int, lines: list[str]) -> int:
     while at > 0 and not lines[at].strip():
         at -= 1
     while at > 0 and lines[at - 1].strip() and not _UNDERLINE.match(lines[at - 1]):

@@ -1,6 +1,7 @@
 """Files to text."""
 
 import codecs
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,8 +9,11 @@ from pathlib import Path
 from crag.errors import SourceError
 from crag.text.encodings import decoded, likeliest, marked
 
+MOST_BYTES = 100_000_000
+"""Larger files are read only where they hold records, one after the other."""
 _BLOCK = 1 << 20
 _SAMPLE = 256 * 1024
+_MOST_UNPACKED = 1_000_000_000
 
 
 @contextmanager
@@ -25,10 +29,27 @@ def read_bytes(path: Path) -> bytes:
     """Read a file.
 
     Raises:
-        SourceError: the operating system refuses.
+        SourceError: it is too large, or the operating system refuses.
     """
     with reading(path):
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            problem = f"{size:,} bytes are more than {MOST_BYTES:,}: split it into smaller files"
+            raise SourceError(str(path), problem)
         return path.read_bytes()
+
+
+def check_archive(path: Path) -> None:
+    """Check that a file that is a ZIP archive inside (DOCX, EPUB, …) can be held in memory.
+
+    Raises:
+        SourceError: it is no archive, or what it unpacks to is too large.
+        zipfile.BadZipFile: it is damaged.
+    """
+    with reading(path), zipfile.ZipFile(path) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+    if size > _MOST_UNPACKED:
+        raise SourceError(str(path), f"it unpacks to {size:,} bytes, more than {_MOST_UNPACKED:,}")
 
 
 def read_text(path: Path) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from langchain_core.documents import Document
 
 from crag.retrieval.documents import Loaded, Skipped, SourceText, file_of
-from crag.retrieval.loaders import Found, load
+from crag.retrieval.loaders import Found, load, unread_kind
 from crag.retrieval.report import IndexReport, Progress
 from crag.retrieval.splitting import split
 from crag.retrieval.writer import Entry, IndexWriter
@@ -34,6 +34,7 @@ class Update:
         self._kept = {source for source, _ in found.refused}
         self._present: set[str] = set()
         self._first_with: dict[str, str] = {}
+        self._read: dict[str, bool] = {}
         self._counts: Counter[str] = Counter()
 
     def run(self) -> IndexReport:
@@ -41,6 +42,8 @@ class Update:
         for file, root in self._found.files.items():
             modified = _day_of(file)
             for loaded in load(file):
+                usable = isinstance(loaded, SourceText) or loaded.empty
+                self._read[str(file)] = usable or self._read.get(str(file), False)
                 self._take(loaded, str(root), modified)
                 self._show(loaded.source)
                 if self._waiting.size >= WINDOW:
@@ -50,8 +53,11 @@ class Update:
         done = self._counts["done"]
         self._progress(done, done, "")
         numbers = {name: self._counts[name] for name in ("added", "changed", "unchanged")}
+        unread = map(str, self._found.unsupported)
+        warning = unread_kind([*self._read.items(), *((name, False) for name in unread)])
         return IndexReport(
             **numbers,
+            warning=warning,
             removed=self._counts["removed"],
             chunks=self._counts["chunks"],
             skipped=tuple(self._skipped),

@@ -76,7 +76,10 @@ def marked(body: bytes) -> str | None:
 
 def _decoded(body: bytes, content_type: str) -> str:
     if encoding := marked(body):
-        return body.decode(encoding, "replace")
+        text = body.decode(encoding, "replace")
+        if encoding != "utf-8-sig" or _fits(text):
+            return text
+        body = body[len(codecs.BOM_UTF8) :]  # The mark lies.
     for encoding in filter(None, [*map(_known, _declared(body, content_type)), "utf-8"]):
         text = body.decode(encoding, "replace")
         if _fits(text):

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _SEPARATOR = re.compile(r"\s+([|·•»:–—-]|::|//)\s+|\s*\|\s*")
 _SURE_SEPARATORS = frozenset("|·•»")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _INLINE = re.compile(
     "a|abbr|b|bdi|bdo|cite|code|data|del|dfn|em|font|hi|i|ins|kbd|mark|ref|s|samp|small|span|strong|"
     "sub|sup|time|tt|u|var"
@@ -34,7 +36,7 @@ class HtmlText(NamedTuple):
     url: str
     """Where the page itself says that it stands; empty where it does not."""
     text: str
-    """Its blocks, an empty line between two of them, headings as Markdown headings."""
+    """As Markdown: its blocks, an empty line between two of them."""
 
 
 def read_whole_html(text: str) -> HtmlText:
@@ -57,21 +59,85 @@ def _is_canonical(link: "HtmlElement") -> bool:
     return "canonical" in link.get("rel", "").lower().split()
 
 
+def table_rows(rows: Sequence[Sequence[str]]) -> str:
+    """Write rows of cells as a Markdown table; the first row is its header."""
+    lines = [f"| {' | '.join(' '.join(cell.split()) for cell in row)} |" for row in rows]
+    if lines[1:]:
+        lines.insert(1, "|" + " --- |" * max(len(rows[0]), 1))
+    return "\n".join(lines)
+
+
 def _marked_text(tree: "HtmlElement") -> str:
+    """Write what a page shows as Markdown: headings, lists, tables and code."""
     from lxml.etree import iterwalk
 
-    parts: list[str] = []
-    for event, element in iterwalk(tree, events=("start", "end")):
+    written = _Blocks()
+    walker = iterwalk(tree, events=("start", "end"))
+    for event, element in walker:
         tag = str(element.tag)
-        gap = "\n\n" if _BLOCK.fullmatch(tag) else ""
-        if event == "start":
-            level = int(tag[1]) if re.fullmatch("h[1-6]", tag) else 0
-            parts += [gap, "#" * level + " " if level else "", element.text or ""]
+        if _BLOCK.fullmatch(tag):
+            written.end_block()
+        if event == "end":
+            gap = "\n" if tag == "br" else " " if tag in {"td", "th"} else ""
+            written.parts += [gap, element.tail or ""]
+        elif tag == "pre" or (tag == "table" and _holds_data(element)):
+            written.add(_fenced(element) if tag == "pre" else table_rows(_rows(element)))
+            walker.skip_subtree()
         else:
-            parts += ["\n" if tag == "br" else " " if tag in {"td", "th"} else gap]
-            parts.append(element.tail or "")
-    paragraphs = (" ".join(part.split()) for part in re.split(r"\n[ \t]*\n", "".join(parts)))
-    return "\n\n".join(filter(None, paragraphs))
+            if _BLOCK.fullmatch(tag) and tag not in {"p", "div"}:
+                written.mark = _mark(element)
+            written.parts.append(element.text or "")
+    written.end_block()
+    return "".join(written.pieces)
+
+
+class _Blocks:
+    """Blocks with the mark that each begins with."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.parts: list[str] = []
+        """What the open block holds so far."""
+        self.mark = ""
+        self._before = ""
+
+    def end_block(self) -> None:
+        for part in _BLANK_LINE.split("".join(self.parts)):
+            if text := " ".join(part.split()):
+                self.add(self.mark + text, self.mark)
+                self.mark = ""
+        self.parts.clear()
+
+    def add(self, block: str, mark: str = "") -> None:
+        if block:
+            items = mark.endswith("- ") and self._before.endswith("- ")
+            self.pieces += [("\n" if items else "\n\n") if self.pieces else "", block]
+            self._before = mark
+
+
+def _mark(element: "HtmlElement") -> str:
+    tag = str(element.tag)
+    if tag == "li":
+        depth = sum(one.tag in {"ul", "ol"} for one in element.iterancestors())
+        return "  " * max(depth - 1, 0) + "- "
+    return "#" * int(tag[1]) + " " if re.fullmatch("h[1-6]", tag) else ""
+
+
+def _holds_data(table: "HtmlElement") -> bool:
+    """Tell a table of short cells from one that lays out a page."""
+    inner = [element.tag for element in table.iter() if element is not table]
+    return not {"table", "ul", "ol", "pre", "h1", "h2", "h3", "h4"}.intersection(inner)
+
+
+def _rows(table: "HtmlElement") -> list[list[str]]:
+    rows = [[_text(cell) for cell in row if cell.tag in {"td", "th"}] for row in table.iter("tr")]
+    return [row for row in rows if any(row)]
+
+
+def _fenced(element: "HtmlElement") -> str:
+    text = "".join(str(part) for part in element.itertext()).strip("\n").rstrip()
+    ticks = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
+    return f"{ticks}\n{text}\n{ticks}" if text else ""
 
 
 def read_html(text: str, url: str) -> tuple[str, list[str]]:

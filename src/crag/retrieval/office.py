@@ -1,0 +1,222 @@
+"""Loaders of office formats: DOCX, PPTX, XLSX and other workbooks."""
+
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crag.errors import SourceError
+from crag.extras import require
+from crag.retrieval.documents import SourceText
+from crag.retrieval.texts import check_archive, reading
+from crag.text.html import table_rows
+
+if TYPE_CHECKING:
+    from docx.document import Document
+    from lxml.etree import _Element
+
+_PAGE_BREAK = "\n\n"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+"""What older programs show in place of the element before it, such as the same text box again."""
+
+
+def load_docx(path: Path) -> Iterator[SourceText]:
+    """Load a Word document with its headings, lists and tables; hidden text is left out.
+
+    Raises:
+        SourceError: it is damaged or encrypted.
+    """
+    from docx import Document
+    from docx.opc.exceptions import OpcError
+    from lxml.etree import LxmlError
+
+    with _office_errors(path, "DOCX", OpcError, LxmlError):
+        check_archive(path)
+        with path.open("rb") as file:
+            document = Document(file)
+        title = document.core_properties.title.strip()
+        text = "\n\n".join(_docx_blocks(document))
+    yield SourceText(
+        source=str(path), title=title or path.stem, text=text, unit="paragraph", markup="markdown"
+    )
+
+
+def load_pptx(path: Path) -> Iterator[SourceText]:
+    """Load what the slides of a presentation say, with tables and notes; hidden slides are not.
+
+    Raises:
+        SourceError: it is damaged or encrypted.
+        MissingPackageError: the extra `office` is not installed.
+    """
+    require("office", "reading presentations", "pptx")
+    from lxml.etree import LxmlError
+    from pptx import Presentation
+    from pptx.exc import PythonPptxError
+
+    with _office_errors(path, "PPTX", PythonPptxError, LxmlError):
+        check_archive(path)
+        with path.open("rb") as file:
+            presentation = Presentation(file)
+        title = presentation.core_properties.title.strip()
+        slides = ["\n\n".join(_slide(slide)) for slide in presentation.slides]
+    yield _of_parts(path, title, slides, "slide")
+
+
+def load_workbook(path: Path) -> Iterator[SourceText]:
+    """Load each sheet of a workbook (XLSX, XLS, ODS) as a table below the sheet's name.
+
+    Raises:
+        SourceError: it is damaged or encrypted.
+        MissingPackageError: the extra `office` is not installed.
+    """
+    require("office", "reading workbooks", "python_calamine")
+    from python_calamine import CalamineError, CalamineWorkbook
+
+    with _office_errors(path, "workbook", CalamineError), reading(path), path.open("rb") as file:
+        workbook = CalamineWorkbook.from_filelike(file)
+        sheets = [
+            f"## {name}\n\n{table_rows(_cells(workbook.get_sheet_by_name(name).to_python()))}"
+            for name in workbook.sheet_names
+        ]
+    yield _of_parts(path, "", sheets, "sheet")
+
+
+def _of_parts(path: Path, title: str, parts: Sequence[str], unit: Any) -> SourceText:
+    starts = list(accumulate((len(part) + len(_PAGE_BREAK) for part in parts), initial=0))[:-1]
+    return SourceText(
+        source=str(path),
+        title=title or path.stem,
+        text=_PAGE_BREAK.join(parts),
+        unit=unit,
+        pages=starts,
+        markup="markdown",
+    )
+
+
+@contextmanager
+def _office_errors(path: Path, kind: str, *errors: type[Exception]) -> Iterator[None]:
+    damage = (zipfile.BadZipFile, *errors, AttributeError, LookupError, ValueError, EOFError)
+    try:
+        with reading(path):
+            yield
+    except damage as error:
+        raise SourceError(str(path), f"not a {kind} file, damaged, or encrypted") from error
+
+
+def _cells(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
+    """Write the values of cells; empty rows and the empty columns at the end are left out."""
+    written = [[_written(value) for value in row] for row in rows]
+    filled = [row for row in written if any(row)]
+    width = max((len(row) - _empty_at_end(row) for row in filled), default=0)
+    return [row[:width] for row in filled]
+
+
+def _empty_at_end(row: Sequence[str]) -> int:
+    return next((at for at, cell in enumerate(reversed(row)) if cell), len(row))
+
+
+def _written(value: Any) -> str:
+    whole = isinstance(value, float) and value.is_integer()
+    return " ".join(str(int(value) if whole else value).split())
+
+
+def _slide(slide: Any) -> Iterator[str]:
+    if slide.element.get("show") == "0":
+        return
+    title = slide.shapes.title
+    if title is not None and title.text_frame.text.strip():
+        yield f"## {' '.join(title.text_frame.text.split())}"
+    for shape in slide.shapes:
+        if title is None or shape.shape_id != title.shape_id:
+            yield from _shape(shape)
+    if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
+        yield from filter(None, [slide.notes_slide.notes_text_frame.text.strip()])
+
+
+def _shape(shape: Any) -> Iterator[str]:
+    if hasattr(shape, "shapes"):  # A group.
+        for inner in shape.shapes:
+            yield from _shape(inner)
+    elif shape.has_text_frame:
+        lines = [" ".join(paragraph.text.split()) for paragraph in shape.text_frame.paragraphs]
+        lines = [line for line in lines if line]
+        yield from filter(
+            None, ["\n".join(f"- {line}" for line in lines) if lines[1:] else "".join(lines)]
+        )
+    elif getattr(shape, "has_table", False):
+        yield table_rows([[cell.text for cell in row.cells] for row in shape.table.rows])
+
+
+def _docx_blocks(document: "Document") -> Iterator[str]:
+    """Yield headings, paragraphs, lists and tables, also those of text boxes and controls."""
+    from docx.oxml.ns import qn
+
+    said = _docx_paragraphs(document)
+    items: list[str] = []
+    seen: set[_Element] = set()
+    for paragraph, text in said.items():
+        table = _outermost(paragraph, qn("w:tbl"))
+        style = _docx_style(paragraph, document)
+        numbered = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}") is not None
+        if table is None and (numbered or style.startswith("List")):
+            items.append(f"- {text}")
+            continue
+        if items:
+            yield "\n".join(items)
+            items = []
+        if table is None:
+            yield _docx_level(style) + text
+        elif table not in seen:
+            seen.add(table)
+            yield table_rows(_docx_rows(table, said))
+    if items:
+        yield "\n".join(items)
+
+
+def _docx_paragraphs(document: "Document") -> "dict[_Element, str]":
+    """Return what each paragraph says, in order; those that say nothing are left out."""
+    from docx.oxml.ns import qn
+    from docx.text.run import Run
+
+    pieces: dict[_Element, list[str]] = {}
+    for element in document.element.body.iter(qn("w:r")):
+        run, around = Run(element, document), list(element.iterancestors())
+        hidden = run.font.hidden or (element.style is not None and run.style.font.hidden)
+        if not hidden and not any(one.tag in {qn("w:moveFrom"), _FALLBACK} for one in around):
+            paragraph = next(one for one in around if one.tag == qn("w:p"))
+            pieces.setdefault(paragraph, []).append(run.text)
+    said = {paragraph: "".join(texts).strip() for paragraph, texts in pieces.items()}
+    return {paragraph: text for paragraph, text in said.items() if text}
+
+
+def _docx_rows(table: "_Element", said: "dict[_Element, str]") -> list[list[str]]:
+    from docx.oxml.ns import qn
+
+    rows = [
+        [
+            " ".join(said[one] for one in cell.iter(qn("w:p")) if one in said)
+            for cell in row.iterchildren(qn("w:tc"))
+        ]
+        for row in table.iterchildren(qn("w:tr"))
+    ]
+    return [row for row in rows if any(row)]
+
+
+def _docx_style(paragraph: "_Element", document: "Document") -> str:
+    from docx.text.paragraph import Paragraph
+
+    style = Paragraph(paragraph, document).style  # type: ignore[arg-type]
+    return (style.name if style is not None else None) or ""
+
+
+def _docx_level(style: str) -> str:
+    name, _, level = style.partition(" ")
+    if name == "Title":
+        return "# "
+    return "#" * min(int(level), 6) + " " if name == "Heading" and level.isdecimal() else ""
+
+
+def _outermost(element: "_Element", tag: str) -> "_Element | None":
+    return next((one for one in reversed(list(element.iterancestors())) if one.tag == tag), None)

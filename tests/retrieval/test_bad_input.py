@@ -1,0 +1,148 @@
+"""What is wrong with files and folders: each problem is one line, and the rest is read."""
+
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crag.errors import DocumentIndexError
+from crag.retrieval import DocumentIndex, loaders
+from crag.retrieval.documents import SourceText, Unusable
+from crag.retrieval.ingest import index_paths
+from crag.retrieval.loaders import find_files, load, unread_kind
+from crag.retrieval.texts import MOST_BYTES
+
+
+def refusal(path: Path) -> str:
+    (loaded,) = load(path)
+    assert isinstance(loaded, Unusable)
+    assert "\n" not in loaded.reason
+    return loaded.reason
+
+
+def test_a_log_of_two_gigabytes_is_not_read(folder: Path) -> None:
+    with (folder / "a.log").open("wb") as file:
+        file.truncate(2_000_000_000)  # Sparse: it takes no space.
+    assert "2,000,000,000 bytes are more than 100,000,000: split it" in refusal(folder / "a.log")
+    assert MOST_BYTES == 100_000_000
+
+
+def test_an_archive_that_unpacks_to_too_much(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "a.docx", "w") as archive:
+        archive.writestr("word/document.xml", "x")
+    body = (folder / "a.docx").read_bytes()
+    size = (1).to_bytes(4, "little")
+    at = body.rindex(b"PK\1\2") + 24  # The uncompressed size in the directory of the archive.
+    assert body[at : at + 4] == size
+    (folder / "a.docx").write_bytes(
+        body[:at] + (2_000_000_000).to_bytes(4, "little") + body[at + 4 :]
+    )
+    assert "unpacks to 2,000,000,000 bytes" in refusal(folder / "a.docx")
+
+
+def test_many_tiny_files(folder: Path, index: DocumentIndex) -> None:
+    for number in range(500):
+        (folder / f"{number}.txt").write_text(f"Note {number}.")
+    report = index_paths([folder], index)
+    assert (report.added, report.chunks, report.skipped, report.warning) == (500, 500, (), "")
+
+
+def test_a_file_that_changes_while_it_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder / "a.txt"
+    path.write_text("First.")
+    times = 0
+
+    def loader(path: Path) -> Iterator[SourceText]:
+        nonlocal times
+        times += 1
+        text = path.read_text()
+        if times in changes:
+            path.write_text(text + " More.")
+        yield SourceText(source=str(path), title="a", text=text, unit="line")
+
+    monkeypatch.setitem(loaders.LOADERS, ".txt", loader)  # type: ignore[arg-type]
+    changes = {1}
+    (loaded,) = load(path)
+    assert isinstance(loaded, SourceText)
+    assert loaded.text == "First. More."
+    times, changes = 0, {1, 2}
+    assert refusal(path) == "changed while it was read: index it again"
+
+
+def test_a_name_that_is_not_utf8(folder: Path, index: DocumentIndex) -> None:
+    (folder / "a.txt").write_text("Read.")
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.txt")).write_text("Not read.")
+    report = index_paths([folder], index)
+    assert report.added == 1
+    assert [(Path(name).name, reason) for name, reason in report.skipped] == [
+        ("caf?.txt", "its name is not UTF-8: rename it")
+    ]
+
+
+def test_links_out_of_the_folder_are_not_followed(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private/secret.txt").write_text("Secret.")
+    (folder / "a.txt").write_text("Read.")
+    (folder / "file.txt").symlink_to(tmp_path / "private/secret.txt")
+    (folder / "folder").symlink_to(tmp_path / "private", target_is_directory=True)
+    (folder / "inside.txt").symlink_to(folder / "a.txt")
+    found = find_files([folder])
+    assert list(found.files) == [folder / "a.txt", folder / "inside.txt"]
+    assert [(Path(name).name, reason[:21]) for name, reason in found.refused] == [
+        ("folder", "a link out of the fol"),
+        ("file.txt", "a link out of the fol"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("a.txt", b"\xef\xbb\xbf" + "Café à Paris, déjà vu. ".encode("latin-1") * 9),
+        ("a.html", b'<meta charset="utf-16"><p>' + "Café à Paris".encode() + b"</p>"),
+        ("a.md", "Prix : 5 € à Paris, café. ".encode("cp1252") * 9),
+    ],
+)
+def test_an_encoding_that_lies(folder: Path, name: str, body: bytes) -> None:
+    (folder / name).write_bytes(body)
+    (loaded,) = load(folder / name)
+    assert isinstance(loaded, SourceText)
+    assert "Paris" in loaded.text
+    assert "Caf" in loaded.text or "caf" in loaded.text
+
+
+def test_a_folder_whose_main_kind_is_not_read_is_a_warning(
+    folder: Path, index: DocumentIndex
+) -> None:
+    (folder / "readme.md").write_text("The manual is in the other files.")
+    for number in range(3):
+        (folder / f"{number}.djvu").write_bytes(b"AT&TFORM")
+        (folder / f"{number}.png").write_bytes(b"PNG")
+        (folder / f"{number}.zip").write_bytes(b"PK")
+    report = index_paths([folder], index)
+    assert report.warning.startswith("3 of the 3 files .djvu, the commonest kind here, could not")
+    assert len(report.unsupported) == 9
+
+
+def test_scans_alone_are_a_warning_too() -> None:
+    scans = [(f"{number}.pdf", number == 0) for number in range(4)]
+    assert "3 of the 4 files .pdf" in unread_kind(scans)
+    assert unread_kind([*scans, *((f"{number}.md", True) for number in range(5))]) == ""
+    assert unread_kind([("a.png", False)]) == ""
+
+
+def test_an_unreadable_folder_names_what_it_holds(folder: Path) -> None:
+    for name in ("a.djvu", "b.djvu", "c.zip"):
+        (folder / name).write_bytes(b"x")
+    with pytest.raises(DocumentIndexError, match=r"it holds 2 \.djvu, 1 \.zip"):
+        find_files([folder])
+
+
+def test_a_pipe_is_reported(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.txt")
+    (folder / "a.txt").write_text("x")
+    found = find_files([folder])
+    assert [reason for _, reason in found.refused] == ["a pipe, socket or device, not a file"]

@@ -1,0 +1,190 @@
+"""Chunks follow the structure of their document, and know the very lines that they hold."""
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+
+from crag.retrieval.blocks import Markup, blocks_of
+from crag.retrieval.documents import SourceText
+from crag.retrieval.loaders import find_files, load
+from crag.retrieval.splitting import split
+from crag.text.places import line_numbers, lines_between, lines_written
+from crag.text.sentences import sentences_of, split_sentences
+
+HERE = Path(__file__).parents[2]
+SHARED = HERE.parent / "shared/data/docs/corpus"
+PROSE = "The mill grinds the flour of the village in every season of the year. "
+
+
+def chunks_of(text: str, markup: Markup = "markdown") -> list[Document]:
+    return split(SourceText(source="/a", title="T", text=text, unit="line", markup=markup), "/")
+
+
+def read(folder: Path, name: str, text: str) -> SourceText:
+    (folder / name).write_text(text)
+    (loaded,) = load(folder / name)
+    assert isinstance(loaded, SourceText)
+    return loaded
+
+
+def test_a_long_list_keeps_its_lead_in() -> None:
+    items = "\n".join(f"- item {number}: {PROSE}" for number in range(30))
+    first, second, *_ = chunks_of(f"# T\n\nThe steps are these:\n\n{items}\n")
+    assert first.page_content.startswith("# T\n\nThe steps are these:\n\n- item 0:")
+    assert second.page_content.startswith("The steps are these:\n\n- item ")
+    assert second.metadata["kind"] == "list"
+    number = int(second.page_content.split("item ")[1].split(":")[0])
+    assert line_numbers(second.metadata["lines"])[0] == 3
+    assert line_numbers(second.metadata["lines"])[2] == number + 5
+
+
+def test_a_long_table_keeps_its_header() -> None:
+    rows = "\n".join(f"| {number} | {PROSE}|" for number in range(30))
+    chunks = chunks_of(f"| no | what |\n| --- | --- |\n{rows}\n")
+    assert len(chunks) > 1
+    for chunk in chunks:
+        assert chunk.page_content.startswith("| no | what |\n| --- | --- |\n| ")
+        assert chunk.metadata["kind"] == "table"
+    assert chunks[1].metadata["lines"].startswith("1-2 ")
+
+
+def test_long_code_keeps_its_caption_and_fences() -> None:
+    code = "\n\n".join(f"def f{number}():\n    return {number!r} * 2000" for number in range(60))
+    chunks = chunks_of(f"Run this:\n\n```python\n{code}\n```\n\nDone.\n")
+    assert len(chunks) > 1
+    for chunk in chunks[:-1]:
+        assert chunk.page_content.startswith("Run this:\n\n```python\ndef f")
+        assert chunk.page_content.endswith("\n```")
+        assert chunk.metadata["kind"] == "code"
+
+
+def test_a_literal_block_keeps_its_directive() -> None:
+    code = "\n".join(f"   print({number}, 'a line of the program')" for number in range(90))
+    chunks = chunks_of(f"Title\n=====\n\nRun:\n\n.. code-block:: python\n\n{code}\n", "rst")
+    assert len(chunks) > 1
+    for chunk in chunks[1:]:
+        assert chunk.page_content.startswith("Run:\n\n.. code-block:: python\n\n   print(")
+
+
+def test_no_chunk_begins_within_a_sentence() -> None:
+    wrapped = "\n".join(
+        ["A sentence that is wrapped by", "hand over two lines (httpx.Error). "] * 60
+    )
+    for chunk in chunks_of(wrapped):
+        assert chunk.page_content.startswith("A sentence")
+        assert chunk.page_content.rstrip().endswith("(httpx.Error).")
+
+
+def test_only_a_section_that_is_cut_overlaps() -> None:
+    text = f"# T\n\n## One\n\n{PROSE * 9}\n\n## Two\n\n{PROSE * 25}\n"
+    one, *two = chunks_of(text)
+    assert one.page_content.endswith(PROSE.strip())
+    assert two[0].page_content.startswith("## Two")
+    assert all(chunk.metadata["section"] == "Two" for chunk in two)
+    assert two[1].metadata["start"] > text.index(two[1].page_content[:200])
+
+
+def test_small_sections_share_a_chunk_under_their_heading() -> None:
+    text = "# T\n\n## Tools\n\nAll of them.\n\n### Saw\n\nIt cuts.\n\n### File\n\nIt smooths.\n"
+    (chunk,) = chunks_of(text)
+    assert (chunk.page_content, chunk.metadata["section"]) == (text.strip(), "Tools")
+
+
+def test_markdown_without_what_is_no_text(folder: Path) -> None:
+    loaded = read(
+        folder,
+        "a.md",
+        '---\ntitle: "On mills"\ntags: [a]\n---\n\n<!-- Secret -->\n\n'
+        '<font color="red">Beware</font> of `<font>` and <string>.\n\n{* ../src/a.py hl[1] *}\n'
+        '--8<-- "a.md"\n\n```{toctree}\na\nb\n```\n\n![A picture](a.png)\n\n'
+        "```html\n<font>x\n```\n",
+    )
+    assert loaded.title == "On mills"
+    (chunk,) = split(loaded, "/")
+    assert chunk.page_content == "Beware of `<font>` and <string>.\n\n```html\n<font>x\n```"
+    assert chunk.metadata["lines"] == "8 19-22"
+
+
+def test_restructured_text_without_what_is_no_text(folder: Path) -> None:
+    loaded = read(
+        folder,
+        "a.rst",
+        ".. _mills:\n\n=====\nMills\n=====\n\n.. toctree::\n   :maxdepth: 2\n\n   a\n   b\n\n"
+        ".. include:: /links.rst\n\n.. A comment\n   of two lines.\n\n"
+        "See :ref:`the water\nwheel <wheel>`, :pep:`8` and ``:pep:`7```.\n\n"
+        ".. unknown:: argument\n   :option: 1\n\n   Its content.\n\n"
+        "Parts\n-----\n\n* mill\n* store\n",
+    )
+    assert loaded.title == "Mills"
+    (chunk,) = split(loaded, "/")
+    assert "See the water\nwheel, 8 and ``:pep:`7```." in chunk.page_content
+    assert "Its content." in chunk.page_content
+    for gone in ("toctree", "include", "comment", "_mills"):
+        assert gone not in chunk.page_content
+    at = chunk.page_content.index("* store")
+    lines = lines_between(chunk.page_content, chunk.metadata["lines"], at, at + 7)
+    assert (folder / "a.rst").read_text().split("\n")[lines[0] - 1] == "* store"
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="ab.:*=-|+`_ \n\t", max_size=120), st.sampled_from(["markdown", "rst"]))
+@example("=\n=\n=\n", "rst")
+@example(".. a::\n\n  .. b::\n", "rst")
+def test_any_text_has_blocks(text: str, markup: Markup) -> None:
+    blocks = blocks_of(text, markup)
+    ends = [0, *(block.end for block in blocks)]
+    between = [text[end : block.start] for end, block in zip(ends, blocks, strict=False)]
+    assert not "".join([*between, text[ends[-1] :]]).strip()
+
+
+def test_names_versions_and_abbreviations_end_no_sentence() -> None:
+    text = (
+        "It raises httpx.ProxyError if the proxy of Python 3.11.2 fails. Set --no-cache.dir, e.g. "
+        "for No. 5. See click.Option. Done."
+    )
+    assert sentences_of(text) == [
+        "It raises httpx.ProxyError if the proxy of Python 3.11.2 fails.",
+        "Set --no-cache.dir, e.g. for No. 5.",
+        "See click.Option.",
+        "Done.",
+    ]
+    assert "".join(split_sentences(text)) == text
+
+
+@given(st.lists(st.integers(1, 9)))
+def test_line_numbers_are_written_and_read(numbers: list[int]) -> None:
+    assert line_numbers(lines_written(numbers)) == numbers
+
+
+@pytest.mark.parametrize(
+    "folder", [*sorted(SHARED.glob("*")), HERE / "docs"], ids=lambda one: one.name
+)
+def test_a_hundred_sentences_stand_on_the_lines_that_their_chunk_names(folder: Path) -> None:
+    chance = random.Random(7)  # noqa: S311 - no secret
+    files = [file for file in find_files([folder]).files if file.suffix in {".md", ".rst"}]
+    documents = [one for file in chance.sample(files, min(20, len(files))) for one in load(file)]
+    chunks = [c for one in documents if isinstance(one, SourceText) for c in split(one, "/")]
+    for _ in range(100):
+        chunk = chance.choice(chunks)
+        text, start = chunk.page_content, 0
+        places = [(start, start := start + len(piece)) for piece in split_sentences(text) if piece]
+        begin, end = chance.choice([place for place in places if text[slice(*place)].strip()])
+        first, last = lines_between(text, chunk.metadata["lines"], begin, end)
+        lines = Path(chunk.metadata["source"]).read_text(encoding="utf-8").split("\n")
+        held = letters("".join(lines[first - 1 : last]))
+        for line in text[begin:end].split("\n"):
+            assert is_within(letters(line), held)
+
+
+def letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
+
+
+def is_within(part: str, whole: str) -> bool:
+    """Say whether all characters of `part` stand in `whole`, in their order."""
+    rest = iter(whole)
+    return all(character in rest for character in part)
