@@ -68,6 +68,8 @@ def _allowed(field: dict[str, Any]) -> str:
         return "true, false"
     if kind["type"] == "array":
         return "names between commas: " + ", ".join(kind["items"].get("enum", ["critique tokens"]))
+    if kind["type"] == "string":
+        return "a day" if kind.get("format") == "date" else "text"
     if "exclusiveMinimum" in kind:
         return f"above {kind['exclusiveMinimum']:,}, up to {kind['maximum']:,}"
     return f"{kind['minimum']:,} to {kind['maximum']:,}"

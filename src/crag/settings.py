@@ -47,8 +47,8 @@ class Correction(BaseModel):
     retrievers ignore it."""
     folder: str | None = None
     """Search only files of this folder: an absolute path, or a part of one, such as api/v2."""
-    kind: str | None = None
-    """Search only chunks of this kind, as their metadata name it."""
+    kind: Literal["prose", "list", "table", "code"] | None = None
+    """Search only chunks of this kind."""
     since: date | None = None
     """Search only files modified on this day or later, such as 2026-01-31."""
     until: date | None = None

@@ -78,7 +78,9 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
         str | None,
         typer.Option("--in", help="Search only this folder or file, or any folder of that name."),
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="Search only text of this kind.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="Search only this: prose, list, table or code.")
+    ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="DAY", help="Search only files modified since.")
     ] = None,

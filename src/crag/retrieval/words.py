@@ -50,7 +50,7 @@ def words(text: str) -> Iterator[str]:
                 if _UNSPACED.match(piece):
                     yield from map("".join, pairwise(piece) if len(piece) > 1 else piece)
                 elif piece:
-                    yield _stem(piece[:_LONGEST])
+                    yield _stem(piece) if len(piece) <= _LONGEST else piece[:_LONGEST]
 
 
 def _pieces(part: str) -> list[str]:
@@ -76,6 +76,8 @@ _stemming = Lock()
 
 @lru_cache(maxsize=100_000)
 def _stem(word: str) -> str:
+    if not word.isalpha():
+        return word
     with _stemming:
         return str(_stemmer().stemWord(word))
 
