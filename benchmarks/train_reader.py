@@ -35,7 +35,7 @@ from crag.training.trainer import finish
 READ_LENGTH = 320
 """Tokens of one input when reading: a chunk of our splitter, its headings and the question."""
 GRADED = 1000
-STEPS = 1000
+STEPS = 2000
 LIMITS = [
     "A score says how well a text fits the question, not whether what the text says is true.",
     "The thresholds belong to this reader and to data like those it was calibrated on.",

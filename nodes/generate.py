@@ -107,7 +107,7 @@ class Generate:
         # Correct says that the documents hold the answer; an abstention would deny it.
         detail = "the documents were judged correct, but no part of them reaches the threshold"
         weak = event("weak_quotation", "generate", detail, "quote the best strip")
-        return [_best_of(plan.strips)], [*plan.events, weak]
+        return [best_of(plan.strips)], [*plan.events, weak]
 
 
 class _Plan(NamedTuple):
@@ -119,7 +119,8 @@ class _Plan(NamedTuple):
     events: list[Event]
 
 
-def _best_of(strips: list[Strip]) -> Quotation:
+def best_of(strips: list[Strip]) -> Quotation:
+    """Return the strip with the highest score as a quotation."""
     best = max(range(len(strips)), key=lambda index: strips[index]["score"] or -1.0)
     return Quotation(strips[best]["text"], best, strips[best]["score"] or -1.0)
 

@@ -58,7 +58,7 @@ class ReadingEvaluator(Evaluator, Protocol):
 
     @property
     def quote_threshold(self) -> float:
-        """The score, in [-1, 1], from which on a part of a strip is quoted as an answer."""
+        """The score, in [-1, 1], from which on strips are quoted as an answer."""
         ...
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, Literal, Self, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from crag.errors import SettingsError
 from crag.reflection_settings import ReflectionSettings
@@ -172,12 +180,14 @@ class Settings(ReflectionSettings, Correction):
             raise ValueError(message)
         return self
 
-    @model_validator(mode="after")
-    def _order_days(self) -> Self:
-        if self.since is not None and self.until is not None and self.since > self.until:
-            message = f"since ({self.since}) must not be after until ({self.until})"
+    @field_validator("until")
+    @classmethod
+    def _order_days(cls, until: date | None, others: ValidationInfo) -> date | None:
+        since = others.data.get("since")
+        if since is not None and until is not None and since > until:
+            message = f"it must not be before since ({since})"
             raise ValueError(message)
-        return self
+        return until
 
 
 def settings_from(values: Mapping[str, object]) -> Settings:

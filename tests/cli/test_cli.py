@@ -187,6 +187,22 @@ def test_doctor_reports_a_model_without_key(index: str, monkeypatch: pytest.Monk
     assert "OPENAI_API_KEY" in result.stdout
 
 
+def test_options_that_filter_documents(index: str, tmp_path: Path) -> None:
+    outside = ["--in", str(tmp_path / "elsewhere")]
+    for options, events in (
+        (outside, {"nothing_retrieved"}),
+        (["--since", "2999-01-01"], {"nothing_retrieved"}),
+        (["--until", "2999-01-01", "--set", "find_by=words"], set()),
+    ):
+        result = runner.invoke(app, ["ask", "capital?", "--index", index, "--json", *options])
+        assert result.exit_code == 0, result.stderr
+        found = {event["kind"] for event in json.loads(result.stdout)["events"]}
+        assert found & {"nothing_retrieved"} == events
+    result = runner.invoke(app, ["ask", "capital?", "--index", index, "--since", "soon"])
+    assert result.exit_code == 2
+    assert "since" in result.stderr
+
+
 def test_none_is_a_value_where_a_setting_has_it() -> None:
     from crag.cli.terminal import assigned
     from crag.settings import settings_from_text

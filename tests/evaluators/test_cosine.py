@@ -59,5 +59,7 @@ def test_the_default_tells_what_belongs_to_a_question_from_what_does_not() -> No
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(EvaluatorError, match=r"'t6'.*there are: default, reader, cross-encoder, cosine"):
+    with pytest.raises(
+        EvaluatorError, match=r"'t6'.*there are: default, reader, cross-encoder, cosine"
+    ):
         load_evaluator("t6")

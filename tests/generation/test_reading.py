@@ -1,6 +1,7 @@
 """Quotations by readings."""
 
 from crag.generation import ExtractiveAnswerer
+from crag.generation.reading import on_few_lines, quotations_in
 from crag.parts import Passage, Quotation
 from crag.state import Source, Strip
 from crag.testing import FakeReadingEvaluator
@@ -18,59 +19,66 @@ def quoted(text: str, *evidence: str, **options: float) -> list[Quotation]:
 
 PROSE = "Nothing of note is here. The answer is\nforty-two indeed. That is all there is."
 LIST = "Three things are needed:\n\n- a map of the town\n- a lamp with oil\n- much patience\n"
-TABLE = "| name | age |\n|---|---|\n| Ada Lovelace | 36 years |\n| Alan Turing | 41 years |\n"
-CODE = "Install it like this:\n\n```\npip install corrective-rag\n```\n"
 
 
-def test_a_sentence_is_quoted_on_one_line_with_its_place_and_the_span() -> None:
+def test_a_strip_is_quoted_with_its_place_and_the_span() -> None:
     (one,) = quoted(PROSE, "The answer is\nforty-two indeed.")
-    assert one.text == "The answer is forty-two indeed."
-    assert one.place is not None
+    assert one.text == " ".join(PROSE.split())
+    assert one.place == (0, len(PROSE))
     assert one.span is not None
-    assert PROSE[slice(*one.place)] == PROSE[slice(*one.span)] == "The answer is\nforty-two indeed."
+    assert PROSE[slice(*one.span)] == "The answer is\nforty-two indeed."
 
 
-def test_a_list_comes_with_the_sentence_that_announces_it() -> None:
-    (one,) = quoted(LIST, "a lamp with oil")
+def test_a_list_keeps_its_lines_and_what_announces_it() -> None:
+    (one,) = quoted(LIST, "a lamp with oil", "a map of the town", "much patience")
     assert one.text == LIST.strip()
+    assert one.place == (0, len(LIST) - 1)
 
 
-def test_a_row_comes_with_the_header_of_its_table() -> None:
-    (one,) = quoted(TABLE, "Alan Turing", "41 years")
-    assert one.text == "| name | age |\n| Alan Turing | 41 years |"
-
-
-def test_a_header_alone_is_not_quoted() -> None:
-    assert quoted(TABLE, "| name | age |") == []
-
-
-def test_code_comes_with_its_caption() -> None:
-    assert [one.text for one in quoted(CODE, "pip install corrective-rag")] == [CODE.strip()]
-
-
-def test_sentences_in_a_row_are_one_quotation() -> None:
-    (one,) = quoted(PROSE, "The answer is\nforty-two indeed.", "That is all there is.")
-    assert one.text == "The answer is forty-two indeed. That is all there is."
+def test_paragraphs_stay_apart() -> None:
+    assert on_few_lines("One\nline. \n\n Two\nlines.") == "One line.\n\nTwo lines."
 
 
 def test_nothing_below_the_threshold_is_quoted() -> None:
     assert quoted(PROSE, "The answer is\nforty-two indeed.", score=-0.9) == []
-    assert quoted(PROSE) == []
+    assert quoted(PROSE, score=0.3) == []
 
 
-def test_a_sentence_is_quoted_once_and_no_more_than_asked_for() -> None:
+def test_a_span_that_is_less_likely_than_no_answer_is_not_marked() -> None:
+    reading = FakeReadingEvaluator(0.9, "The answer").read("What?", [Passage("", PROSE)])[0]
+    assert reading["span"] is not None
+    unlikely: Strip = {
+        **strip(PROSE),
+        "score": 0.9,
+        "reading": {**reading, "span": {**reading["span"], "score": -0.1}},
+    }
+    assert quotations_in([unlikely], most=1, threshold=0.5)[0].span is None
+
+
+def test_a_strip_far_below_the_best_is_not_quoted() -> None:
+    reading = FakeReadingEvaluator(0.9, "The answer").read("What?", [Passage("", PROSE)])[0]
+    best: Strip = {**strip(PROSE), "score": 0.99, "reading": reading}
+    near: Strip = {**best, "text": "Nearly as good.", "score": 0.9}
+    far: Strip = {**best, "text": "Much worse.", "score": 0.1}
+    found = quotations_in([far, near, best], most=4, threshold=0.5)
+    assert [one.strip for one in found] == [1, 2]
+
+
+def test_a_text_is_quoted_once_and_no_more_than_asked_for() -> None:
     evaluator = FakeReadingEvaluator(0.9, "The answer is right here.")
     strips = [strip("The answer is right here.")] * 2
     assert [one.strip for one in ExtractiveAnswerer(evaluator).quote("What?", strips)] == [0]
     many = [strip(f"Answer number {n} is here.") for n in range(9)]
     evaluator = FakeReadingEvaluator(0.9, *(one["text"] for one in many))
-    assert len(ExtractiveAnswerer(evaluator).quote("What?", many)) == 5
+    assert len(ExtractiveAnswerer(evaluator).quote("What?", many)) == 4
     assert len(ExtractiveAnswerer(evaluator, most=2).quote("What?", many)) == 2
 
 
 def test_strips_that_were_read_are_not_read_again() -> None:
     evaluator = FakeReadingEvaluator(0.9, "The answer")
-    known: Strip = {**strip(PROSE), "reading": evaluator.read("What?", [Passage("", PROSE)])[0]}
-    quotations = ExtractiveAnswerer(evaluator).quote("What?", [known, strip("Not read yet.", "T")])
-    assert [one.strip for one in quotations] == [0]
+    reading = evaluator.read("What?", [Passage("", PROSE)])[0]
+    known: Strip = {**strip(PROSE), "score": 0.9, "reading": reading}
+    unread = strip("Not read yet.", "T")
+    quotations = ExtractiveAnswerer(evaluator).quote("What?", [known, unread])
+    assert [one.strip for one in quotations] == [0, 1]
     assert evaluator.read_passages[1:] == [[Passage("T", "Not read yet.")]]

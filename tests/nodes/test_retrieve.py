@@ -1,5 +1,6 @@
 """Retrieval, and retrievers that fail."""
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -52,3 +53,31 @@ def test_no_question_is_refused_before_anything_is_retrieved() -> None:
     with pytest.raises(QuestionError):
         Retrieve(retriever).run({"question": " "}, Settings())
     assert retriever.questions == []
+
+
+class Choosy(FakeRetriever):
+    """Takes two of the settings of a run."""
+
+    run_settings: tuple[str, ...] = ("find_by", "folder")
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: Any, find_by: str = "", folder: str | None = None
+    ) -> list[Document]:
+        del query, run_manager
+        return [Document(f"{find_by} {folder}")]
+
+
+def test_a_retriever_gets_the_settings_that_it_takes() -> None:
+    settings = Settings(find_by="words", folder="api", kind="table")
+    update = Retrieve(Choosy()).run(ASKED, settings)
+    assert update["documents"] == [Document("words api")]
+    (ignored,) = update["events"]
+    assert ignored["kind"] == "filter_ignored"
+    assert ignored["detail"] == "the retriever Choosy takes no kind"
+
+
+def test_a_filter_that_is_ignored_is_recorded() -> None:
+    settings = Settings(since=date(2026, 1, 31))
+    update = Retrieve(FakeRetriever(documents=[Document("Found.")])).run(ASKED, settings)
+    assert [event["kind"] for event in update["events"]] == ["filter_ignored"]
+    assert len(update["documents"]) == 1

@@ -1,5 +1,6 @@
 """The contract of every back end, with real servers."""
 
+import os
 import random
 import subprocess
 import sys
@@ -313,7 +314,8 @@ def assert_whole(index: Index, reported: int) -> None:
 
 @pytest.mark.slow
 def test_killed_writers_lose_nothing(location: str) -> None:
-    assert survives_kills(location, kills=3, seed=0) >= 60
+    kills = int(os.environ.get("CRAG_TEST_KILLS", "3"))
+    assert survives_kills(location, kills, seed=0) >= 20 * kills
 
 
 def test_unknown_schemes_are_refused_without_repeating_them() -> None:

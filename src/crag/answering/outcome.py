@@ -62,12 +62,12 @@ def from_quotations(
     used = sorted({quotation.strip for quotation in quotations})
     for index in used:
         _show_quotes(available[index], [one for one in quotations if one.strip == index])
-    answer = _quoted(quotations)
+    answer = quoted_text(quotations)
     knowledge = "\n".join(f"[{entry['number']}] {entry['text']}" for entry in available)
     return _update(state, answer, knowledge, [available[index] for index in used], events, None)
 
 
-def _quoted(quotations: Sequence[Quotation]) -> str:
+def quoted_text(quotations: Sequence[Quotation]) -> str:
     """Write short quotations in a row, and one of several lines as a block of its own."""
     pieces = [f"“{quoted.text}” [{quoted.strip + 1}]" for quoted in quotations]
     has_lines = any("\n" in quoted.text for quoted in quotations)

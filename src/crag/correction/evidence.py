@@ -30,8 +30,9 @@ set of `benchmarks/docs_questions.py` they hold the evidence about as often as 4
 of ten documents can."""
 _BEST = 0.5
 """Share of a strip whose evidence counts: half of it may only lead up to the answer."""
-_RANK_WEIGHT = 0.5
-"""Log-odds that each place further down in the retrieval costs a document's strips."""
+_DOCUMENT_WEIGHT, _RANK_WEIGHT = 1.5, 0.45
+"""What the log-odds of a document count for each of its strips, and what each place further down in
+the retrieval takes from them."""
 _LEAST = 0.005
 """Probabilities nearer to 0 or 1 say no more than this one."""
 _READINGS: Final = TypeAdapter(list[Reading])
@@ -122,7 +123,7 @@ def _scored(strip: Strip, reading: Reading) -> Strip:
 
 def _standing(reading: Reading, rank: int) -> float:
     """Return what the document and its rank say of every strip in it, within (-1, 1)."""
-    odds = _log_odds((1 + reading["score"]) / 2) - _RANK_WEIGHT * rank
+    odds = _DOCUMENT_WEIGHT * _log_odds((1 + reading["score"]) / 2) - _RANK_WEIGHT * rank
     return max(-_MOST, min(_MOST, math.tanh(odds / 2)))
 
 

@@ -40,19 +40,13 @@ def load_chat_model(
     if not key and base_url is None:
         message = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
         raise ModelError(name, "key", message)
-    return _openai(name, base_url, key or "not-needed", timeout, retries)
-
-
-def _openai(
-    name: str, base_url: str | None, key: str, timeout: float, retries: int
-) -> BaseChatModel:
     from langchain_openai import ChatOpenAI
     from pydantic import SecretStr
 
     return ChatOpenAI(
         model=name,
         base_url=base_url,
-        api_key=SecretStr(key),
+        api_key=SecretStr(key or "not-needed"),
         temperature=0,
         timeout=timeout,
         max_retries=retries,

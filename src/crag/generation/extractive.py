@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from crag.correction.evidence import paragraph_in_context
 from crag.correction.scoring import scores_of
 from crag.correction.strips import FEWEST_WORDS
 from crag.generation.reading import quotations_in
@@ -11,19 +12,19 @@ from crag.text.sentences import sentences_of
 
 _MARKUP = ("#", "|", "```", "![")
 """What a line begins with that is no prose: headings, table rows, code fences, pictures."""
-_MOST_SENTENCES, _MOST_PARTS = 3, 5
+_MOST_SENTENCES, _MOST_STRIPS = 3, 4
 
 
 class ExtractiveAnswerer:
-    """Quote at most `most` parts of the strips that score at least `threshold`, in their order.
+    """Quote at most `most` parts of the strips, in their order, if the best reaches `threshold`.
 
-    An evaluator that reads has read the strips in their documents; their sentences, list items,
-    table rows and code are quoted by that reading, five at most unless `most` says otherwise, and
-    nothing is evaluated again. See `crag.generation.reading`.
+    An evaluator that reads has read the strips in their documents; the best of them are quoted
+    whole, four unless `most` says otherwise, and nothing is evaluated again. See
+    `crag.generation.reading`.
 
-    With any other evaluator, sentences are scored alone, in one call, and three quoted. Where a
-    strip reaches the threshold as a whole but none of its sentences does, its best sentence stands
-    for it. Headings, table rows and fragments of under four words are not quoted, nor is the same
+    With any other evaluator, sentences are scored alone, in one call, and three that reach the
+    threshold are quoted. Where a strip reaches it as a whole but none of its sentences does, its
+    best sentence stands for it. Headings, table rows and fragments of under four words are not quoted, nor is the same
     sentence twice.
 
     `threshold` is on the evaluator's scale; unset, it is the evaluator's own for quotations, or its
@@ -42,7 +43,7 @@ class ExtractiveAnswerer:
         evaluator = self._evaluator
         if isinstance(evaluator, ReadingEvaluator):
             threshold = evaluator.quote_threshold if self._threshold is None else self._threshold
-            most = self._most or _MOST_PARTS
+            most = self._most or _MOST_STRIPS
             return quotations_in(_read(evaluator, question, strips), most=most, threshold=threshold)
         sentences = list(_quotable(strips))
         passages = [Passage(strips[i]["source"]["title"], text) for i, text in sentences]
@@ -76,7 +77,7 @@ def _read(evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]) -
         zip(unread, evaluator.read(question, passages) if passages else [], strict=True)
     )
     return [
-        {**strip, "reading": readings[index]} if index in readings else strip
+        paragraph_in_context(strip, readings[index]) if index in readings else strip
         for index, strip in enumerate(strips)
     ]
 

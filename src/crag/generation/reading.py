@@ -1,96 +1,61 @@
-"""Quote what a reading marks as evidence: sentences, list items, table rows and code.
-
-Each part is judged in its strip, which was read in its document, and is quoted with what a reader
-needs to understand it: the list or code that a colon announces, the header above a table's row.
-"""
+"""Quote the strips that were read as the best evidence, in the words of their documents."""
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Sequence
+from typing import Final
 
-from crag.correction.evidence import part_score
 from crag.parts import Quotation
 from crag.state import Strip
-from crag.text.quotable import Part, completed, parts_of
 
-FEWEST_WORDS = 3
-"""A shorter part says nothing by itself."""
-MARGIN = 3.0
-"""Log-odds by which a part that is quoted may be worse than the best one."""
-
-
-class _Found(NamedTuple):
-    odds: float
-    strip: int
-    part: int
+MARGIN: Final = 4.0
+"""Log-odds by which a strip that is quoted may be worse than the best one."""
+_CERTAIN = 1 - 1e-12
+_BLOCK = re.compile(r"^\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~|\s{4})", re.MULTILINE)
+"""How a line begins whose breaks matter: items, rows, headings, code."""
 
 
 def quotations_in(strips: Sequence[Strip], *, most: int, threshold: float) -> list[Quotation]:
-    """Return at most `most` quotations if the best scores at least `threshold`, else none.
+    """Return the best strips, at most `most`, if the best scores at least `threshold`; else none.
 
-    Every strip must have its `reading`. Parts that follow each other are quoted as one, and no part
-    is quoted twice, whichever strips it stands in. The order is that of the strips.
+    Every strip must have its `reading` and the score of it. A strip is quoted whole: it was cut so
+    that it holds a few sentences, or a list, table or block of code with what announces it. No text
+    is quoted twice. The order is that of the strips.
     """
-    parts = [parts_of(strip["text"]) for strip in strips]
-    found = sorted(_judged(strips, parts), key=lambda one: -one.odds)
-    if not found or math.tanh(found[0].odds / 2) < threshold:
+    ranked = sorted(range(len(strips)), key=lambda index: -_odds(strips[index]))
+    if not ranked or (strips[ranked[0]]["score"] or -1.0) < threshold:
         return []
-    quotations: list[Quotation] = []
-    for odds, index, part in found:
-        if odds < found[0].odds - MARGIN or len(quotations) == most:
-            break
-        start, end, text = completed(strips[index]["text"], parts[index], part)
-        if not any(_repeats(other, index, start, end, text) for other in quotations):
-            span = _span_within(strips[index], start, end)
-            score = math.tanh(odds / 2)
-            quotations.append(Quotation(text, index, score, (start, end), span))
-    return _joined(sorted(quotations, key=lambda one: (one.strip, one.place)), strips)
-
-
-def _judged(strips: Sequence[Strip], parts: Sequence[Sequence[Part]]) -> Iterator[_Found]:
-    for index, strip in enumerate(strips):
-        for number, part in enumerate(parts[index]):
-            words = strip["text"][part.start : part.end].split()
-            if part.kind != "header" and len(words) >= FEWEST_WORDS:
-                score = part_score(strip["reading"], part.start, part.end)
-                yield _Found(2 * math.atanh(max(-_ONE, min(_ONE, score))), index, number)
-
-
-_ONE = 1 - 1e-12
-
-
-def _repeats(other: Quotation, strip: int, start: int, end: int, text: str) -> bool:
-    if other.strip == strip and other.place is not None:
-        first, last = other.place
-        if first <= start and end <= last:
-            return True
-    return " ".join(text.split()) in " ".join(other.text.split())
-
-
-def _span_within(strip: Strip, start: int, end: int) -> tuple[int, int] | None:
-    span = strip["reading"]["span"]
-    if span is None or span["score"] <= 0 or not start <= span["start"] <= span["end"] <= end:
-        return None
-    return span["start"], span["end"]
-
-
-def _joined(quotations: Sequence[Quotation], strips: Sequence[Strip]) -> list[Quotation]:
-    """Join sentences that only white space divides."""
-    joined: list[Quotation] = []
-    for one in quotations:
-        last = joined[-1] if joined else None
-        if last is None or last.strip != one.strip or last.place is None or one.place is None:
-            joined.append(one)
-            continue
-        between = strips[one.strip]["text"][last.place[1] : one.place[0]]
-        if between.strip() or "\n" in last.text + one.text:
-            joined.append(one)
-            continue
-        joined[-1] = Quotation(
-            f"{last.text} {one.text}",
-            one.strip,
-            max(last.score, one.score),
-            (last.place[0], one.place[1]),
-            last.span or one.span,
+    worst = _odds(strips[ranked[0]]) - MARGIN
+    chosen: dict[str, int] = {}
+    for index in ranked:
+        if len(chosen) < most and _odds(strips[index]) >= worst:
+            chosen.setdefault(on_few_lines(strips[index]["text"]), index)
+    return [
+        Quotation(
+            text, index, strips[index]["score"] or -1.0, _place(strips[index]), _span(strips[index])
         )
-    return joined
+        for text, index in sorted(chosen.items(), key=lambda one: one[1])
+    ]
+
+
+def on_few_lines(text: str) -> str:
+    """Join the lines of each paragraph of prose; lists, tables and code keep theirs."""
+    if _BLOCK.search(text):
+        return text.strip()
+    return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", text.strip()))
+
+
+def _odds(strip: Strip) -> float:
+    score = -1.0 if strip["score"] is None else strip["score"]
+    return 2 * math.atanh(max(-_CERTAIN, min(_CERTAIN, score)))
+
+
+def _place(strip: Strip) -> tuple[int, int]:
+    text = strip["text"]
+    return len(text) - len(text.lstrip()), len(text.rstrip())
+
+
+def _span(strip: Strip) -> tuple[int, int] | None:
+    """Return where the answer stands, if that is likelier than that the strip holds none."""
+    span = strip["reading"]["span"]
+    return (span["start"], span["end"]) if span is not None and span["score"] > 0 else None

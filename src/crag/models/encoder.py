@@ -1,11 +1,10 @@
 """The sentence encoder: texts to vectors, on this machine."""
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from crag.errors import EncoderError
 from crag.extras import require
+from crag.models.devices import quietly
 from crag.models.minilm import MODEL as DEFAULT_MODEL
 from crag.models.minilm import (
     REVISION,
@@ -60,7 +60,7 @@ class SentenceEncoder(Embeddings):
         """The name that an index built with this encoder records."""
         self._device = device
         self._batch_size = batch_size
-        self._model: _Sentences | None = None
+        self._model: _PackagedSentences | _TorchSentences | None = None
         self._lock = threading.Lock()
         if not self._runs_without_torch:
             require("torch", f"the sentence encoder {self.name}", "torch", "sentence_transformers")
@@ -94,13 +94,13 @@ class SentenceEncoder(Embeddings):
         vectors: list[list[float]] = model.vectors(texts, self._batch_size, query=query).tolist()
         return vectors
 
-    def _load(self) -> "_Sentences":
+    def _load(self) -> "_PackagedSentences | _TorchSentences":
         if self._runs_without_torch:
             return _PackagedSentences(MiniLM(official_weights(), max_length=MAX_LENGTH))
         from sentence_transformers import SentenceTransformer
 
         try:
-            with _without_progress_bars():
+            with quietly():
                 model = SentenceTransformer(
                     str(self._folder() or _download(self._place, self._revision)),
                     device=self._device,
@@ -132,16 +132,11 @@ def packaged_encoder() -> SentenceEncoder:
     return SentenceEncoder()
 
 
-class _Sentences(Protocol):
-    """Turns texts into vectors of length 1; thread-safe."""
-
-    def vectors(
-        self, texts: Sequence[str], batch_size: int, *, query: bool
-    ) -> NDArray[np.float32]: ...
-
-
 class _PackagedSentences:
-    """Mean of the last hidden states over the tokens of a text, as all-MiniLM-L6-v2 specifies."""
+    """Mean of the last hidden states over the tokens of a text, as all-MiniLM-L6-v2 specifies.
+
+    Vectors have length 1; thread-safe.
+    """
 
     def __init__(self, model: MiniLM) -> None:
         self._model = model
@@ -163,7 +158,7 @@ class _PackagedSentences:
 
 
 class _TorchSentences:
-    """Any other model, through sentence-transformers."""
+    """Any other model, through sentence-transformers; thread-safe."""
 
     def __init__(self, model: "SentenceTransformer") -> None:
         self._model = model
@@ -199,17 +194,3 @@ def _advice(place: str, error: Exception) -> str:
         "it is neither a folder nor can it be had from the Hugging Face hub. Check the name and "
         f"the network, or use the default, {DEFAULT_MODEL} ({first_line})"
     )
-
-
-@contextmanager
-def _without_progress_bars() -> Iterator[None]:
-    """Silence the progress bar of transformers while it loads weights."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

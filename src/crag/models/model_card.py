@@ -43,7 +43,7 @@ class Calibration(_Part):
     upper: FiniteFloat
     lower: FiniteFloat
     quote: FiniteFloat | None = None
-    """For a reader: the score from which on a part of a strip is quoted."""
+    """For a reader: the score of a strip from which on it is quoted."""
     aim: str
     """The aim of the thresholds, in one sentence."""
     questions: int = Field(ge=1)

@@ -193,7 +193,7 @@ class Guard:
         except RefusedError as refused:
             # Neither path nor query: they may hold a token.
             _logger.warning("Refused with %d: %s", refused.status, refused.detail)
-            await _refuse(scope, send, refused)
+            await _refuse(scope, receive, send, refused)
             return
         await self.app(scope, receive, _hardened(send))
 
@@ -420,23 +420,20 @@ def _hardened(send: Send) -> Send:
     return sending
 
 
-async def _refuse(scope: Scope, send: Send, refused: RefusedError) -> None:
+async def _refuse(scope: Scope, receive: Receive, send: Send, refused: RefusedError) -> None:
     """Send the reason as JSON, in the format of LangGraph's own errors."""
-    kind = "http.response"
-    if scope["type"] == "websocket":
-        kind = "websocket.http.response"
-        if kind not in (scope.get("extensions") or {}):
-            await send({"type": "websocket.close", "code": 1008})
-            return
-    body = json.dumps({"detail": refused.detail}).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"x-content-type-options", b"nosniff"),
-        (b"cross-origin-resource-policy", b"same-origin"),
-        (b"connection", b"close"),  # What is left of the body is not read.
-    ]
+    from starlette.responses import JSONResponse
+
+    extensions = scope.get("extensions") or {}
+    if scope["type"] == "websocket" and "websocket.http.response" not in extensions:
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    headers = {
+        "x-content-type-options": "nosniff",
+        "cross-origin-resource-policy": "same-origin",
+        "connection": "close",  # The rest of the body is not read.
+    }
     if refused.status == HTTPStatus.UNAUTHORIZED:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": f"{kind}.start", "status": refused.status, "headers": headers})
-    await send({"type": f"{kind}.body", "body": body})
+        headers["www-authenticate"] = "Bearer"
+    response = JSONResponse({"detail": refused.detail}, refused.status, headers)
+    await response(scope, receive, send)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _CANDIDATES = 50
 """Chunks that each half finds before both are merged."""
-_RANK_OFFSET = 60
+_RANK_OFFSET = 5
+"""Cormack et al. use 60, which lets a chunk that both halves find late pass the first of either;
+over real documentation 1 to 10 found more of the evidence early."""
 
 
 class DocumentIndex:
@@ -117,7 +119,7 @@ class DocumentIndex:
 
 
 def merged(rankings: Iterable[Sequence[Document]]) -> list[Document]:
-    """Merge rankings of chunks by the sum of their reciprocal ranks, ``1 / (60 + rank)``."""
+    """Merge rankings of chunks by the sum of their reciprocal ranks, ``1 / (5 + rank)``."""
     scores: dict[str | None, float] = {}
     found: dict[str | None, Document] = {}
     for ranking in rankings:

@@ -10,6 +10,7 @@ from typing import Any
 
 VERSION = 1
 """Changes when the same text gets other words, so that stored ones are made again."""
+_SHORTEST_PIECE = 3
 _LONGEST = 100
 """Characters of a word; the rest of a longer one (a key, a blob) is cut off."""
 
@@ -22,13 +23,13 @@ _CAMEL = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+)")
 _CONTRACTED = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b")
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
-_STOP_WORDS = frozenset(
-    "a about all also am an and any are as at be been being but by can could did do does doing for "  # noqa: SIM905
-    "from get had has have having how i if in into is it its just may me might must my no not of "
-    "off on or our out over own shall she should so some such than that the their them then there "
-    "these they this those to too under until up us very was we were what when where which while "
-    "who whom why will with would you your".split()
-)
+_STOP_WORDS = """
+a about all also am an and any are as at be been being but by can could did do does doing for from
+get had has have having how i if in into is it its just may me might must my no not of off on or our
+out over own shall she should so some such than that the their them then there these they this those
+to too under until up us very was we were what when where which while who whom why will with would
+you your
+"""
 
 
 def words(text: str) -> Iterator[str]:
@@ -41,7 +42,7 @@ def words(text: str) -> Iterator[str]:
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", _CONTRACTED.sub("", text)))
     for found in _NAME.finditer(unicodedata.normalize("NFKC", plain)):
         name = found[0]
-        parts = [part for whole in _PART.findall(name) for part in _CAMEL.split(whole)]
+        parts = [part for whole in _PART.findall(name) for part in _pieces(whole)]
         if parts != [name]:
             yield name.casefold()[:_LONGEST]
         for part in parts:
@@ -52,10 +53,21 @@ def words(text: str) -> Iterator[str]:
                     yield _stem(piece[:_LONGEST])
 
 
+def _pieces(part: str) -> list[str]:
+    """Split ``TestClient`` into its words, but not PromQL or JITs."""
+    pieces = _CAMEL.split(part)
+    return pieces if min(map(len, pieces)) >= _SHORTEST_PIECE else [part]
+
+
 def question_words(question: str) -> list[str]:
     """Return the distinct words to search for: without stop words, unless there are no others."""
     found = list(dict.fromkeys(words(question)))
-    return [word for word in found if word not in _STOP_WORDS] or found
+    return [word for word in found if word not in _stop_words()] or found
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    return frozenset(words(_STOP_WORDS))
 
 
 _stemming = Lock()

@@ -28,6 +28,7 @@ export const EVENTS = {
   own_knowledge: "The model answered from its own knowledge",
   reflection_limited: "Reflection reached a limit",
   constraints_waived: "The constraints were waived",
+  weak_quotation: "Quoted the best strip, though it is weak",
   unsupported_answer: "The answer is not supported",
   abstained: "There is no answer",
 };

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.documents import Document
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from chromadb import Collection
     from chromadb.api.client import Client
     from chromadb.api.collection_configuration import CreateHNSWConfiguration
+    from chromadb.api.types import Where
     from numpy.typing import NDArray
 
 _PAGE = 5000
@@ -106,13 +107,15 @@ class _Chroma:
     def by_vector(
         self, vector: Sequence[float], k: int, where: Filter = EVERYTHING
     ) -> list[Document]:
-        conditions: list[dict[str, Any]] = [{"kind": where.kind}] if where.kind else []
+        conditions: list[Where] = [{"kind": where.kind}] if where.kind else []
         if where.by_source:
             sources = self._current_words().sources(where)
             if not sources:
                 return []
-            conditions.append({"source": {"$in": sources}})
-        condition = {"$and": conditions} if len(conditions) > 1 else next(iter(conditions), None)
+            conditions.append(cast("Where", {"source": {"$in": sources}}))
+        condition: Where | None = next(iter(conditions), None)
+        if len(conditions) > 1:
+            condition = {"$and": conditions}
         with index_errors(self.location):
             got = self._existing().query(
                 query_embeddings=[vector],

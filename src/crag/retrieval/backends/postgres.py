@@ -103,7 +103,7 @@ class Postgres:
         with self._transaction() as connection:
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
             query = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-            version = connection.execute(query).fetchone()[0]
+            ((version,),) = connection.execute(query).fetchall()
             if tuple(map(int, version.split(".")[:2])) < _OLDEST:
                 problem = f"it has pgvector {version}; 0.8 or newer is needed"
                 raise DocumentIndexError(self.location, problem)

@@ -19,13 +19,15 @@ from crag.retrieval.index import Filter
 from crag.retrieval.words import VERSION, question_words, words
 
 _PAGE = 1000
+TOKENIZER = """ "ascii tokenchars '-_.:/@+#$'" """
+"""Takes each of `crag.retrieval.words` as one token."""
 _TABLES = """
 CREATE TABLE chunks (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT, kind TEXT, modified TEXT
 );
 CREATE INDEX sources ON chunks (source, modified);
 CREATE VIRTUAL TABLE words USING fts5 (
-    heading, text, tokenize = "ascii tokenchars '-_.:/@+#$'"
+    heading, text, tokenize = {tokenizer}
 );
 CREATE TABLE state (mark TEXT NOT NULL);
 INSERT INTO state VALUES ('');
@@ -146,7 +148,7 @@ class WordFile:
         with self._transaction() as database:
             for table in ("words", "chunks", "state"):
                 database.execute(f"DROP TABLE IF EXISTS {table}")
-            for statement in _TABLES.split(";\n"):
+            for statement in _TABLES.format(tokenizer=TOKENIZER).split(";\n"):
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -190,7 +192,7 @@ class WordFile:
 
 def _condition(where: Filter) -> tuple[str, list[str]]:
     """Return a condition on the table of chunks, made of constants, and its parameters."""
-    conditions, values = ["1"], []
+    conditions, values = ["1"], list[str]()
     if where.folder:
         patterns = where.patterns()
         conditions.append("(" + " OR ".join([r"source LIKE ? ESCAPE '\'"] * len(patterns)) + ")")
