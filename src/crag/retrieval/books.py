@@ -9,7 +9,7 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
 
 from crag.errors import SourceError
@@ -78,7 +78,7 @@ def load_epub(path: Path) -> Iterator[SourceText]:
 
 def load_mail(path: Path) -> Iterator[SourceText]:
     """Load a message: sender, receivers, date and text; attachments are left out."""
-    message = cast("EmailMessage", message_from_bytes(read_bytes(path), policy=policy.default))
+    message = message_from_bytes(read_bytes(path), policy=policy.default)
     try:
         text = _body(message)
         head = [f"{name}: {message[name]}" for name in _SHOWN if message[name]]

@@ -97,7 +97,9 @@ def _of_parts(path: Path, title: str, parts: Sequence[str], unit: Any) -> Source
 
 @contextmanager
 def _office_errors(path: Path, kind: str, *errors: type[Exception]) -> Iterator[None]:
-    damage = (zipfile.BadZipFile, *errors, AttributeError, LookupError, ValueError, EOFError)
+    damage: tuple[type[Exception], ...] = (
+        zipfile.BadZipFile, AttributeError, LookupError, ValueError, EOFError, *errors,
+    )  # fmt: skip
     try:
         with reading(path):
             yield
@@ -207,7 +209,7 @@ def _docx_rows(table: "_Element", said: "dict[_Element, str]") -> list[list[str]
 def _docx_style(paragraph: "_Element", document: "Document") -> str:
     from docx.text.paragraph import Paragraph
 
-    style = Paragraph(paragraph, document).style  # type: ignore[arg-type]
+    style = Paragraph(paragraph, document).style
     return (style.name if style is not None else None) or ""
 
 
