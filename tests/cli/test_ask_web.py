@@ -81,7 +81,7 @@ def test_the_terminal_shows_what_was_found_read_kept_and_cited(
         "→ its snippet is used",
         " of 12 strips kept",
         " dropped: below the strip threshold -0.5",
-        "“It was designed by the engineer Edith Halloran and first lit on 3 March 1874",
+        "It was designed by the engineer Edith Halloran and first lit on 3 March 1874",
         f"\n  [1] {site.at('/article')}, paragraph 1\n",
     ):
         assert expected in shown, shown

@@ -52,7 +52,7 @@ def test_only_what_is_given_as_a_title_is_one() -> None:
 
 def test_the_default_tells_what_belongs_to_a_question_from_what_does_not() -> None:
     texts = ["Paris // Paris is the capital of France.", "Yeast // Yeast makes bread dough rise."]
-    evaluator = load_evaluator("default")
+    evaluator = load_evaluator("cross-encoder")
     near, far = evaluator.score("What is the capital of France?", texts)
     assert near >= evaluator.thresholds["upper"]
     assert far < evaluator.thresholds["lower"]

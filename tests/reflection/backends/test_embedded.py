@@ -86,8 +86,8 @@ def test_the_packaged_evaluator_finds_the_answer_and_the_passage(
     passages = [BLACKPOOL, TOWER, KETTLE]
     found = packaged.candidates(continuations(Prefix(QUESTION), passages), WHOLE)
     assert found[1].text.startswith("[Relevant]")
-    assert found[1].text.endswith("It was completed in 1889 for the World's Fair."
-                                  "[Fully supported][Utility:5]")  # fmt: skip
+    assert "It was completed in 1889 for the World's Fair." in found[1].text
+    assert found[1].text.endswith("[Fully supported][Utility:5]")
     totals = [score(c, ReflectionSettings(), has_passage=True).total for c in found]
     assert max(totals) == totals[1] > 3
     assert found[2].text == "[Irrelevant][Utility:1]"
@@ -98,7 +98,7 @@ def test_the_packaged_evaluator_tells_support_from_contradiction() -> None:
     supports = []
     for said in ("The tower was completed in 1889.", "The tower was completed in 1887.",
                  "Never put it under running water."):  # fmt: skip
-        backend = EmbeddedReflection(load_evaluator(), Says(said))
+        backend = EmbeddedReflection(load_evaluator("cross-encoder"), Says(said))
         supports.append(
             backend.candidates(continuations(Prefix(QUESTION), [TOWER]), WHOLE)[0].support
         )
@@ -211,13 +211,22 @@ def test_a_sentence_left_in_another_passage_asks_for_retrieval() -> None:
     assert [candidate.ending for candidate in found] == ["end", "end"]
 
 
-def test_an_answer_beyond_the_limit_is_cut() -> None:
+def test_only_quotations_that_fit_the_limit_are_taken() -> None:
     backend = EmbeddedReflection(FakeEvaluator(0.9), Sentences())
     (found,) = backend.candidates(
         continuations(Prefix("Q?"), [LONG]), SegmentLimits(4, whole_answer=True)
     )
-    assert texts([found]) == ["First good thing. Second"]
-    assert (found.tokens, found.ending, found.utility) == (4, "length", None)
+    assert texts([found]) == ["First good thing."]
+    assert (found.tokens, found.ending) == (3, "end")
+
+
+def test_an_answer_beyond_the_limit_is_cut() -> None:
+    backend = EmbeddedReflection(FakeEvaluator(0.9), Sentences())
+    (found,) = backend.candidates(
+        continuations(Prefix("Q?"), [LONG]), SegmentLimits(2, whole_answer=True)
+    )
+    assert texts([found]) == ["First good"]
+    assert (found.tokens, found.ending, found.utility) == (2, "length", None)
     assert graded("support", found.support or {})[0] == 1.0
 
 
