@@ -26,7 +26,7 @@ help:  ## List the targets
 
 ask: $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge strip?"
 	@test -n "$$Q" || { echo 'Say what to ask: make ask Q="What is a knowledge strip?"' >&2; exit 2; }
-	@$(BIN)/crag index docs --index .crag/docs
+	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
 	@$(BIN)/crag ask "$$Q" --index .crag/docs
 
 test: $(DEV)  ## Run the tests
@@ -64,7 +64,7 @@ test-browser: $(DEV)  ## Run the tests of the page in Chromium (apt-get install 
 	$(BIN)/python -m pytest -m browser tests/page
 
 serve: $(DEV)  ## Serve the guide: the page, the API, Studio's server
-	@$(BIN)/crag index docs --index .crag/docs
+	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
 	$(BIN)/crag serve --index .crag/docs
 
 bench: bench-popqa bench-index bench-web bench-reflection bench-retriever bench-evaluator  ## Run the benchmarks on the data in DATA

@@ -94,7 +94,7 @@ def _index() -> str:
     """Return the folder of an index of the guide, which goes when the program ends."""
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
-    crag("index", "docs", "--index", folder.name)
+    crag("index", "docs/guide", "docs/method", "--index", folder.name)
     return folder.name
 
 

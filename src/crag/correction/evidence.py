@@ -28,6 +28,8 @@ STRIPS_KEPT: Final = 11
 """Strips kept of the documents unless `Settings.strips_kept` says otherwise. On the documentation
 set of `benchmarks/docs_questions.py` they hold the evidence about as often as 45 % of the words
 of ten documents can."""
+LEAST_SCORE: Final = -0.9999
+"""Strips in context are dropped below this, which loses none of that evidence."""
 _BEST = 0.5
 """Share of a strip whose evidence counts: half of it may only lead up to the answer."""
 _DOCUMENT_WEIGHT, _RANK_WEIGHT = 1.5, 0.45
@@ -87,7 +89,7 @@ def strips_in_context(
         whole = unscored(document.page_content, source_of(document, rank))
         parts = parts_in_context(whole, reading, rank, settings.decomposition)
         strips += [strip for _, strip in parts]
-    return kept_best(strips, settings.strips_kept or STRIPS_KEPT)
+    return kept_best(strips, settings.strips_kept or STRIPS_KEPT, LEAST_SCORE)
 
 
 def parts_in_context(
