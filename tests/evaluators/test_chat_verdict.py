@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.errors import EvaluatorError
-from crag.evaluators.chat import Style, verdict
+from crag.evaluators.chat import PromptStyle, verdict
 
-STYLES: tuple[Style, ...] = ("direct", "chain_of_thought", "few_shot")
+STYLES: tuple[PromptStyle, ...] = ("direct", "chain_of_thought", "few_shot")
 
 
 @pytest.mark.parametrize(
