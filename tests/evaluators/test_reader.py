@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crag.evaluators.reader import ReaderEvaluator
+from crag.models.reading_model import MOST_CHARACTERS, MOST_WINDOWS
 from crag.parts import Evaluator, Passage, ReadingEvaluator
 from crag.reading import Reading, evidence_in
 
@@ -66,6 +67,29 @@ def test_a_long_passage_is_read_to_its_end(reader: ReaderEvaluator) -> None:
     assert start <= reading["span"]["start"] < reading["span"]["end"] <= start + len(ANSWER)
     assert evidence_in(reading, start, start + len(ANSWER)) > 5 * evidence_in(reading, 0, start)
     assert reading["score"] == pytest.approx(one(reader, ANSWER)["score"], abs=0.5)
+
+
+def test_of_a_very_long_passage_the_windows_near_the_question_are_read(
+    reader: ReaderEvaluator,
+) -> None:
+    answer = "Sessions last for two weeks."
+    text = FILLER * 900 + answer + " " + FILLER * 900
+    assert len(reader.model.views(QUESTION, [Passage("", text)])[0]) == MOST_WINDOWS
+    reading = one(reader, text)
+    start = text.index(answer)
+    assert reading["span"] is not None
+    assert start <= reading["span"]["start"] < reading["span"]["end"] <= start + len(answer)
+    middle = len(FILLER) * 700
+    assert evidence_in(reading, middle, middle + 500) == 0
+    assert evidence_in(reading, len(text) - 500, len(text)) == 0
+    assert evidence_in(reading, start, start + len(answer)) > 0.1
+
+
+def test_what_stands_beyond_the_limit_is_no_evidence(reader: ReaderEvaluator) -> None:
+    text = ANSWER + " " * MOST_CHARACTERS + ANSWER
+    reading = one(reader, text)
+    assert evidence_in(reading, 0, len(ANSWER)) > 0.1
+    assert evidence_in(reading, MOST_CHARACTERS + 1, len(text)) == 0
 
 
 def test_a_passage_is_read_alike_beside_others(reader: ReaderEvaluator) -> None:

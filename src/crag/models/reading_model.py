@@ -6,6 +6,7 @@ heads are small enough for numpy.
 """
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +26,11 @@ GRADE = "grade.safetensors"
 SIGNALS = ("entity", "answer", "span", "evidence")
 """What the grade blends: the log-odds of the two outputs and of the best span against no answer,
 and the mean log-odds of the best evidence; then the features of `crag.models.lexical`."""
+MOST_WINDOWS = 16
+"""Windows of one passage that are read, about 3,000 words; of a longer one those that share most
+words with the question."""
+MOST_CHARACTERS = 200_000
+"""Characters of one passage that are looked at."""
 OVERLAP = 64
 """Tokens that a window shares with the one before it."""
 SHORTEST_INPUT = 256
@@ -122,7 +128,8 @@ class ReaderModel:
         return float(view.signals @ blend[:-1] + blend[-1])
 
     def _windows(self, question: str, passages: Sequence[Passage]) -> Iterator[Window]:
-        asked, *texts = self._tokens([question, *(passage.text for passage in passages)])
+        looked_at = (passage.text[:MOST_CHARACTERS] for passage in passages)
+        asked, *texts = self._tokens([question, *looked_at])
         headers = self._tokens([_header(passage) for passage in passages])
         start = [_CLS, *asked.ids[:_QUESTION], _SEP]
         for index, (passage, header, text) in enumerate(zip(passages, headers, texts, strict=True)):
@@ -130,7 +137,8 @@ class ReaderModel:
                 continue
             titled = header.ids[:_HEADER]
             room = self._max_length - len(start) - len(titled) - 1
-            for first in range(0, max(1, len(text.ids) - OVERLAP), room - OVERLAP):
+            firsts = range(0, max(1, len(text.ids) - OVERLAP), room - OVERLAP)
+            for first in _nearest(firsts, text.ids, room, set(start)):
                 part = slice(first, first + room)
                 yield Window(
                     passage=index,
@@ -210,6 +218,16 @@ def _best_span(first: Floats, last: Floats, none: float) -> tuple[int, int, floa
     place = int(np.argmax(np.where(allowed > 0, sums, _NEVER)))
     start, end = divmod(place, len(last))
     return start, end, float(sums[start, end] - none)
+
+
+def _nearest(
+    firsts: range, ids: Sequence[int], room: int, asked: AbstractSet[int]
+) -> Sequence[int]:
+    """Return the starts of the windows to read, in order."""
+    if len(firsts) <= MOST_WINDOWS:
+        return firsts
+    ranked = sorted(firsts, key=lambda first: -len(asked & set(ids[first : first + room])))
+    return sorted(ranked[:MOST_WINDOWS])
 
 
 def _header(passage: Passage) -> str:
