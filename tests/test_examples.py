@@ -16,22 +16,25 @@ SAID = {
     "lcel_chain": [
         "corrected: (a model would answer from a prompt of 59 words)",
         "kept: The last of them, Note G, lists the steps",
-        "'action': 'correct'",
+        "'title': 'Ada Lovelace'",
         "a prompt of 16 words)\n    event: search_unavailable",
     ],
     "graph_in_chain": [
-        "correct: “The lighthouse of Cape Merrow was designed by Edith Halloran.” [1]",
+        "correct: “The lighthouse of Cape Merrow was designed by Edith Halloran. It was lit in "
+        "1871.” [1]",
         "[1] merrow.txt",
         "incorrect: I could not find this in the documents.",
     ],
     "agent_tool": [
-        "“The ferry to Orrin leaves at seven in the morning.” [1]",
-        "Sources:\n[1] Ferries, line 4, ferries.txt\nartifact: correct [",
+        "“The ferry to Orrin leaves at seven in the morning. It carries twelve cars.” [1]",
+        "Sources:\n[1] Ferries, line 4, ferries.txt\n",
+        "artifact: ambiguous [0.5, -0.9]",
         "- abstained: no knowledge was left after the action incorrect",
-        "artifact: incorrect [-1.0, -1.0]",
+        "artifact: incorrect [-0.9, -0.9]",
     ],
     "own_graph": [
-        "heron: “The heron nests in tall trees near water.” [1] heron.txt",
+        "heron: “The heron nests in tall trees near water. It lays three to five eggs in April.” "
+        "[1] heron.txt",
         "penguin: somebody has to go and look",
         "steps: retrieve grade ",
         "generate research write\n",

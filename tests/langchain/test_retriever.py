@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from crag.answering.context import kept_strips
 from crag.errors import QuestionError, SearchError, SettingsError
-from crag.evaluators import CrossEncoderEvaluator
+from crag.evaluators import ReaderEvaluator
 from crag.graph import build_crag
 from crag.langchain import CorrectiveRetriever, documents_of
 from crag.parts import Hit
@@ -231,7 +231,7 @@ def test_the_packaged_evaluator_judges_unless_another_one_is_given() -> None:
         Document("A kettle boils water in three minutes. Most kettles are made of steel."),
     ]
     retriever = CorrectiveRetriever(retriever=FakeRetriever(documents=documents))
-    assert isinstance(retriever.evaluator, CrossEncoderEvaluator)
+    assert isinstance(retriever.evaluator, ReaderEvaluator)
     found = retriever.invoke("Who wrote the first computer program?")
     assert [document.page_content for document in found] == [documents[0].page_content]
 

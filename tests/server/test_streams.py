@@ -11,7 +11,7 @@ from tests.server.chat import ANSWER, QUERY
 pytestmark = pytest.mark.slow
 MODES = ["updates", "messages-tuple", "values", "tasks"]
 WRITTEN = {
-    "grade": {"scores", "thresholds", "action", "events", "usage"},
+    "grade": {"scores", "readings", "thresholds", "action", "events", "usage"},
     "refine": {"internal", "events", "usage"},
     "rewrite": {"query", "confirms", "events", "usage"},
     "confirm_search": {"query", "refused", "events"},
@@ -61,7 +61,7 @@ def test_updates_carry_what_each_node_wrote(parts: list[Part]) -> None:
     assert len(documents) == len(written["grade"].data["grade"]["scores"]) == 2
     assert {"page_content", "metadata", "id"} <= set(documents[0])
     (strip, *_) = written["refine"].data["refine"]["internal"]
-    assert set(strip) == {"text", "source", "score", "kept", "reason"}
+    assert set(strip) == {"text", "source", "score", "kept", "reason", "reading"}
     assert set(strip["source"]) == {"id", "title", "url", "position"}
 
 
