@@ -20,8 +20,10 @@ SAID = {
         "a prompt of 16 words)\n    event: search_unavailable",
     ],
     "graph_in_chain": [
-        "correct: “The lighthouse of Cape Merrow was designed by Edith Halloran. It was lit in "
-        "1871.” [1]",
+        (
+            "correct: “The lighthouse of Cape Merrow was designed by Edith Halloran. It was lit in "
+            "1871.” [1]"
+        ),
         "[1] merrow.txt",
         "incorrect: I could not find this in the documents.",
     ],
@@ -33,8 +35,10 @@ SAID = {
         "artifact: incorrect [-0.9, -0.9]",
     ],
     "own_graph": [
-        "heron: “The heron nests in tall trees near water. It lays three to five eggs in April.” "
-        "[1] heron.txt",
+        (
+            "heron: “The heron nests in tall trees near water. It lays three to five eggs in April.” "
+            "[1] heron.txt"
+        ),
         "penguin: somebody has to go and look",
         "steps: retrieve grade ",
         "generate research write\n",

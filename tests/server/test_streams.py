@@ -62,7 +62,7 @@ def test_updates_carry_what_each_node_wrote(parts: list[Part]) -> None:
     assert {"page_content", "metadata", "id"} <= set(documents[0])
     (strip, *_) = written["refine"].data["refine"]["internal"]
     assert set(strip) == {"text", "source", "score", "kept", "reason", "reading"}
-    assert set(strip["source"]) == {"id", "title", "url", "position"}
+    assert set(strip["source"]) == {"id", "title", "url", "position", "lines"}
 
 
 def test_messages_carry_the_tokens_of_each_model_call(parts: list[Part]) -> None:
