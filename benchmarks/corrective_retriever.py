@@ -113,7 +113,7 @@ def one(row: Mapping[str, Any], retriever: BaseRetriever, evaluator: Evaluator) 
     ranked = CorrectiveRetriever(retriever=retriever, evaluator=judge, settings=BEST_FIRST)
     return Contexts(
         answers=row["answers"],
-        action=corrected.correct(question)["action"],
+        action=str(corrected.correct(question)["action"]),
         plain=context(retriever, question),
         corrected=context(corrected, question),
         ranked=context(ranked, question),

@@ -36,8 +36,8 @@ SAID = {
     ],
     "own_graph": [
         (
-            "heron: “The heron nests in tall trees near water. It lays three to five eggs in April.” "
-            "[1] heron.txt"
+            "heron: “The heron nests in tall trees near water. "
+            "It lays three to five eggs in April.” [1] heron.txt"
         ),
         "penguin: somebody has to go and look",
         "steps: retrieve grade ",

@@ -168,7 +168,7 @@ def _precision(sets: Sequence[JudgedSet], chosen: Sequence[Action]) -> Proportio
 
 
 def _discarded(sets: Sequence[JudgedSet], chosen: Sequence[Action]) -> Proportion:
-    actions = [action for s, action in zip(sets, chosen, strict=True) if s.usable]
+    actions: list[Action] = [a for s, a in zip(sets, chosen, strict=True) if s.usable]
     return _share(["refine" not in branches(action) for action in actions])
 
 

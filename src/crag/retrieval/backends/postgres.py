@@ -109,7 +109,7 @@ class Postgres:
                 raise DocumentIndexError(self.location, problem)
             for statement in _TABLES.format(dimension=int(stamp.dimension)).split(";\n"):
                 if statement.strip():
-                    connection.execute(statement)
+                    connection.execute(statement.encode())
             if stamp.dimension <= _LONGEST_GRAPH:
                 connection.execute(_GRAPH)
             row = (*stamp, VERSION)
@@ -136,10 +136,11 @@ class Postgres:
         condition, values = _condition(where)
         breadth = min(max(k, _FEWEST_NEIGHBOURS), _MOST_NEIGHBOURS)
         with self._transaction() as connection:
-            connection.execute(f"SET LOCAL hnsw.ef_search = {breadth}")
+            connection.execute(b"SET LOCAL hnsw.ef_search = %d" % breadth)
             connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
             values |= {"vector": _literal(vector), "k": k}
-            rows = connection.execute(_BY_VECTOR.format(condition=condition), values).fetchall()
+            nearest = _BY_VECTOR.format(condition=condition).encode()
+            rows = connection.execute(nearest, values).fetchall()
         return [_chunk(row) for row in rows]
 
     def by_words(self, question: str, k: int, where: Filter = EVERYTHING) -> list[Document]:
@@ -219,7 +220,7 @@ class Postgres:
 
     def _rows(self, query: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         with self._transaction() as connection:
-            return connection.execute(query, values).fetchall()
+            return connection.execute(query.encode(), values).fetchall()
 
     @contextmanager
     def _transaction(self) -> "Iterator[Connection[Any]]":
