@@ -8,6 +8,7 @@ import hashlib
 import os
 import threading
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,7 +52,7 @@ _CHANGE = "change"
 """Metadata of a server's collection: changes with every write."""
 
 
-class _Chroma:
+class _Chroma(ABC):
     """What a folder and a server have in common."""
 
     def __init__(self, location: str) -> None:
@@ -187,15 +188,16 @@ class _Chroma:
             raise DocumentIndexError(self.location, "it was deleted while it was in use")
         return collection
 
-    def _loaded(self) -> None:
+    def _loaded(self) -> None:  # noqa: B027 - a server needs nothing
         """Prepare the collection that was just opened, if there is one."""
 
+    @abstractmethod
     def _current_words(self) -> WordFile:
-        raise NotImplementedError
+        """Return the words of the chunks that are there now."""
 
+    @abstractmethod
     def _written(self, change: Change, /) -> None:
         """Follow a write."""
-        raise NotImplementedError
 
 
 class ChromaFolder(_Chroma):
