@@ -6,7 +6,6 @@ heads are small enough for numpy.
 """
 
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +27,7 @@ SIGNALS = ("entity", "answer", "span", "evidence")
 and the mean log-odds of the best evidence; then the features of `crag.models.lexical`."""
 MOST_WINDOWS = 16
 """Windows of one passage that are read, about 3,000 words; of a longer one those that share most
-words with the question."""
+with the question, rare words before common ones."""
 MOST_CHARACTERS = 200_000
 """Characters of one passage that are looked at."""
 OVERLAP = 64
@@ -138,7 +137,7 @@ class ReaderModel:
             titled = header.ids[:_HEADER]
             room = self._max_length - len(start) - len(titled) - 1
             firsts = range(0, max(1, len(text.ids) - OVERLAP), room - OVERLAP)
-            for first in _nearest(firsts, text.ids, room, set(start)):
+            for first in self._nearest(firsts, text.ids, room, asked.ids):
                 part = slice(first, first + room)
                 yield Window(
                     passage=index,
@@ -149,6 +148,19 @@ class ReaderModel:
                     header=len(titled),
                     offsets=text.offsets[part],
                 )
+
+    def _nearest(
+        self, firsts: range, ids: Sequence[int], room: int, asked: Sequence[int]
+    ) -> Sequence[int]:
+        """Return the starts of the windows to read, in order."""
+        if len(firsts) <= MOST_WINDOWS:
+            return firsts
+        rarity, words = self._loaded.rarity, set(asked)
+
+        def shared(first: int) -> float:
+            return float(rarity[list(words.intersection(ids[first : first + room]))].sum())
+
+        return sorted(sorted(firsts, key=shared, reverse=True)[:MOST_WINDOWS])
 
     def _tokens(self, texts: Sequence[str]) -> list[_Tokens]:
         known = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
@@ -181,7 +193,7 @@ class _Loaded:
         graph = {name: part for name, part in weights.items() if not name.startswith(_HEADS)}
         self.encoder = MiniLM(graph, max_length=_UNCUT)
         stored = read_tensors(folder / GRADE)
-        self._rarity = stored["rarity"].astype(np.float32)
+        self.rarity = stored["rarity"].astype(np.float32)
         self.blend: Floats = stored["blend"].astype(np.float64)
         if len(self.blend) != len(SIGNALS) + len(FEATURES) + 1:
             message = f"{folder / GRADE} belongs to another version; train the reader again"
@@ -200,7 +212,7 @@ class _Loaded:
         """Return the lexical features of a window."""
         ids = np.asarray(window.ids)
         title = ids[window.question : window.question + window.title]
-        return features(ids[1 : window.question - 1], title, ids[window.text], self._rarity)
+        return features(ids[1 : window.question - 1], title, ids[window.text], self.rarity)
 
     def _layer(self, name: str, states: NDArray[np.float32]) -> NDArray[np.float32]:
         """Apply a layer; einsum, unlike `@`, wakes no threads that the next batch needs."""
@@ -218,16 +230,6 @@ def _best_span(first: Floats, last: Floats, none: float) -> tuple[int, int, floa
     place = int(np.argmax(np.where(allowed > 0, sums, _NEVER)))
     start, end = divmod(place, len(last))
     return start, end, float(sums[start, end] - none)
-
-
-def _nearest(
-    firsts: range, ids: Sequence[int], room: int, asked: AbstractSet[int]
-) -> Sequence[int]:
-    """Return the starts of the windows to read, in order."""
-    if len(firsts) <= MOST_WINDOWS:
-        return firsts
-    ranked = sorted(firsts, key=lambda first: -len(asked & set(ids[first : first + room])))
-    return sorted(ranked[:MOST_WINDOWS])
 
 
 def _header(passage: Passage) -> str:
