@@ -10,6 +10,7 @@ from crag.answering.context import fenced, kept_strips, paper_format
 from crag.answering.model_calls import Reply, aask, ask
 from crag.answering.outcome import NOT_FOUND, GenerateUpdate, abstained, from_quotations, from_reply
 from crag.correction.action import branches
+from crag.correction.strips import score_of
 from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
 from crag.parts import ChatModel, Quotation, Quoter
@@ -123,8 +124,9 @@ class _Plan(NamedTuple):
 
 def best_of(strips: list[Strip]) -> Quotation:
     """Return the strip with the highest score as a quotation."""
-    best = max(range(len(strips)), key=lambda index: strips[index]["score"] or -1.0)
-    return Quotation(strips[best]["text"], best, strips[best]["score"] or -1.0)
+    best = max(range(len(strips)), key=lambda index: score_of(strips[index]))
+    text = strips[best]["text"]
+    return Quotation(text, best, score_of(strips[best]), place=(0, len(text)))
 
 
 def _is_uncited(update: GenerateUpdate) -> bool:

@@ -1,13 +1,12 @@
 """Prepare the passages that reflection answers from."""
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
 from typing_extensions import TypedDict
 
 from crag.correction.provenance import offered_document, title_of
-from crag.correction.strips import recompose
+from crag.correction.strips import recompose, score_of
 from crag.settings import Settings
 from crag.state import Action, OfferedPassage, State, Strip, Thresholds, known_action
 
@@ -86,11 +85,7 @@ def _passage(
     if documents and settings.knowledge_title == "first_document":
         title = title_of(documents[0])
     else:
-        title = max(strips, key=_score)["source"]["title"]
+        title = max(strips, key=score_of)["source"]["title"]
     joint = "\n" if settings.cites else "; "
     text = joint.join(strip["text"].strip() for strip in strips)
     return OfferedPassage(title=title, text=text, label=label, grade="", strips=list(strips))
-
-
-def _score(strip: Strip) -> float:
-    return -math.inf if strip["score"] is None else strip["score"]

@@ -6,10 +6,9 @@ import pytest
 from langchain_core.documents import Document
 
 from crag.correction.evidence import (
-    STRIPS_KEPT,
+    STRIPS_KEPT_IN_CONTEXT,
     kept_best,
     paragraph_in_context,
-    part_score,
     read_passages,
     reads,
     strips_in_context,
@@ -68,7 +67,7 @@ def test_a_document_further_down_counts_less_and_a_better_one_more() -> None:
 def test_eleven_are_kept_unless_the_settings_say_otherwise() -> None:
     documents, readings = [DOCUMENT] * 8, [read("fact")] * 8
     kept = [strip["kept"] for strip in strips_in_context(documents, readings, Settings())]
-    assert sum(kept) == STRIPS_KEPT == 11
+    assert sum(kept) == STRIPS_KEPT_IN_CONTEXT == 11
     few = strips_in_context(documents, readings, Settings(strips_kept=3))
     assert sum(strip["kept"] for strip in few) == 3
     assert {strip["reason"] for strip in few} == {"among the best", "not among the best 3"}
@@ -88,8 +87,9 @@ def test_what_is_certainly_no_evidence_is_dropped_but_for_the_best() -> None:
 
 def test_a_part_scores_by_its_better_half() -> None:
     half = Reading(score=0.0, starts=[0, 5], evidence=[90, 10], span=None)
-    assert part_score(half, 0, 10) == part_score(half, 0, 5) == pytest.approx(0.8)
-    assert part_score({**half, "score": 0.8}, 0, 5) == pytest.approx(0.9756, abs=1e-4)
+    whole = paragraph_in_context(unscored("Ten chars.", SOURCE), half)
+    first = paragraph_in_context(unscored("Five.", SOURCE), half)
+    assert whole["score"] == first["score"] == pytest.approx(0.8)
 
 
 def test_a_paragraph_is_a_passage_of_its_own() -> None:

@@ -77,19 +77,19 @@ def quoted_text(quotations: Sequence[Quotation]) -> str:
 def _show_quotes(citation: Citation, quotations: Sequence[Quotation]) -> None:
     """Add to a citation what is quoted of it, and make its source point at the quotations."""
     source, text = citation["source"], citation["text"]
-    places = [one.place for one in quotations if one.place is not None]
-    if not places:
+    placed = [(one.place, one.span) for one in quotations if one.place is not None]
+    if not placed:
         return
     citation["quotes"] = [
         Quote(
             start=start,
             end=end,
             position=source_within(source, text, start, end)["position"],
-            span=one.span,
+            span=span,
         )
-        for one, (start, end) in zip(quotations, places, strict=False)
+        for (start, end), span in placed
     ]
-    start, end = min(places)[0], max(end for _, end in places)
+    start, end = min(start for (start, _), _ in placed), max(end for (_, end), _ in placed)
     position = source_within(source, text, start, end)["position"]
     citation["source"] = {**source, "position": position}
 

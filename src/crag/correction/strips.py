@@ -1,5 +1,6 @@
 """Decompose, filter, recompose: the pure part of knowledge refinement (CRAG, Sec. 4.4)."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 from crag.settings import Decomposition, Settings
@@ -69,11 +70,16 @@ def choose(
     ]
 
 
+def score_of(strip: Strip) -> float:
+    """Return the score of a strip; one that was not scored ranks below all others."""
+    return -math.inf if strip["score"] is None else strip["score"]
+
+
 def recompose(strips: Sequence[Strip], settings: Settings) -> list[Strip]:
     """Return the kept strips in the order that `settings.strip_order` names."""
     kept = [strip for strip in strips if strip["kept"]]
     if settings.strip_order == "score":
-        kept.sort(key=lambda strip: -(strip["score"] or 0.0))
+        kept.sort(key=score_of, reverse=True)
     return kept
 
 

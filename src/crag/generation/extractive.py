@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from crag.correction.evidence import parts_in_context
 from crag.correction.scoring import scores_of
-from crag.correction.strips import FEWEST_WORDS, decompose, located
-from crag.generation.reading import quotations_in
+from crag.correction.strips import FEWEST_WORDS
+from crag.generation.quoting import quotations_in
 from crag.parts import Evaluator, Passage, Quotation, ReadingEvaluator
 from crag.state import Strip
 from crag.text.sentences import sentences_of
@@ -14,8 +14,6 @@ from crag.text.sentences import sentences_of
 _MARKUP = ("#", "|", "```", "![")
 """What a line begins with that is no prose: headings, table rows, code fences, pictures."""
 _MOST_SENTENCES, _MOST_STRIPS = 3, 4
-_LONGEST_DOCUMENT = 300
-"""Words; a chunk of the index has about 170."""
 
 
 class ExtractiveAnswerer:
@@ -23,7 +21,7 @@ class ExtractiveAnswerer:
 
     An evaluator that reads has read the strips in their documents; the best of them are quoted
     whole, four unless `most` says otherwise, and nothing is evaluated again. See
-    `crag.generation.reading`.
+    `crag.generation.quoting`.
 
     With any other evaluator, sentences are scored alone, in one call, and three that reach the
     threshold are quoted. Where a strip reaches it as a whole but none of its sentences does, its
@@ -82,29 +80,18 @@ class _Part(NamedTuple):
 
 
 def _read(evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]) -> list[_Part]:
-    """Read what no node has read: whole documents, or knowledge that was put together.
-
-    A text of more words than a document has in an index was put together of strips from several
-    places, which say nothing about each other, so each of its strips is read alone.
-    """
-    texts: list[_Part] = []
-    for index, strip in enumerate(strips):
-        text = strip["text"]
-        if "reading" in strip or len(text.split()) <= _LONGEST_DOCUMENT:
-            texts.append(_Part(index, 0, strip))
-            continue
-        for start, end in located(text, decompose(text)):
-            texts.append(_Part(index, start, {**strip, "text": text[start:end]}))
-    unread = [part.strip for part in texts if "reading" not in part.strip]
-    passages = [Passage(strip["source"]["title"], strip["text"]) for strip in unread]
-    readings = iter(evaluator.read(question, passages) if passages else [])
+    """Read what no node has read, such as whole documents, and cut that into strips."""
+    unread = [index for index, strip in enumerate(strips) if "reading" not in strip]
+    passages = [Passage(strips[i]["source"]["title"], strips[i]["text"]) for i in unread]
+    found = evaluator.read(question, passages) if passages else []
+    readings = dict(zip(unread, found, strict=True))
     parts: list[_Part] = []
-    for whole, offset, strip in texts:
-        if "reading" in strip:
-            parts.append(_Part(whole, offset, strip))
-            continue
-        for start, part in parts_in_context(strip, next(readings)):
-            parts.append(_Part(whole, offset + start, part))
+    for index, strip in enumerate(strips):
+        if index in readings:
+            cut = parts_in_context(strip, readings[index])
+            parts += [_Part(index, offset, part) for offset, part in cut]
+        else:
+            parts.append(_Part(index, 0, strip))
     return parts
 
 

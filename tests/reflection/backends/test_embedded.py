@@ -25,7 +25,7 @@ from crag.reflection.scoring import argmax, graded, retrieve_ratio, score
 from crag.reflection.spending import counting
 from crag.reflection_settings import ReflectionSettings
 from crag.state import Strip
-from crag.testing import FakeEvaluator, FakeQuoter
+from crag.testing import FakeEvaluator, FakeQuoter, FakeReadingEvaluator
 
 QUESTION = "What year was the Eiffel Tower completed?"
 TOWER = Passage(
@@ -209,6 +209,18 @@ def test_a_sentence_left_in_another_passage_asks_for_retrieval() -> None:
         continuations(Prefix("Q?", "[Relevant]A good thing."), [other, KETTLE]), ONE
     )
     assert [candidate.ending for candidate in found] == ["end", "end"]
+
+
+def test_knowledge_that_was_put_together_is_quoted_strip_by_strip() -> None:
+    evaluator = FakeReadingEvaluator(0.9, "The answer is here. It is forty-two.")
+    filler = "Nothing is said of it here. " * 60
+    joint = Passage("T", f"{filler}\n\nThe answer is here. It is forty-two.\n\n{filler}")
+    backend = EmbeddedReflection(evaluator, ExtractiveAnswerer(evaluator))
+    (candidate,) = backend.candidates(continuations(Prefix("What?"), [joint]), WHOLE)
+    assert "It is forty-two." in candidate.text
+    strips = [texts for texts in evaluator.read_passages if len(texts) > 30]
+    assert strips
+    assert all(len(strip.text.split()) < 120 for strip in strips[0])
 
 
 def test_only_quotations_that_fit_the_limit_are_taken() -> None:

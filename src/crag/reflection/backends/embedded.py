@@ -15,6 +15,7 @@ from math import log
 from typing import NamedTuple
 
 from crag.correction.scoring import LOWEST, score_passages
+from crag.correction.strips import decompose
 from crag.errors import ModelError
 from crag.events import event
 from crag.parts import (
@@ -51,6 +52,8 @@ from crag.text.untrusted import neutral
 logger = logging.getLogger(__name__)
 
 _NAME = "embedded reflection"
+_LONGEST_DOCUMENT = 300
+"""Words; a chunk of the index has about 170."""
 _REMEMBERED = 16
 """Sets of passages: a long answer asks for the same set at each segment and hypothesis."""
 _LEAST = 1e-6
@@ -147,7 +150,7 @@ class EmbeddedReflection:
             return []
         quotations: list[Quotation] = []
         with Attempt("quoter") as attempt:
-            quotations = self._quoter.quote(question, [_strip(passage, score)])
+            quotations = self._quoter.quote(question, _strips(passage, score))
         if attempt.error is not None:
             described = event("evaluator_failed", "reflect", attempt.error)["detail"]
             raise ModelError(_NAME, "failed", described)
@@ -238,9 +241,16 @@ def _leaves_some(text: str, readings: Sequence[_Reading]) -> bool:
     return any(not is_quoted(quotation.text, said) for quotation in every)
 
 
-def _strip(passage: Passage, score: float) -> Strip:
+def _strips(passage: Passage, score: float) -> list[Strip]:
+    """Return a passage as strips for the quoter.
+
+    Knowledge that was put together holds strips from several places, which say nothing about each
+    other, so a passage of more words than a document has is cut into strips.
+    """
     source = Source(id="passage", title=passage.title, url="", position="")
-    return Strip(text=passage.text, source=source, score=score, kept=True, reason="")
+    is_long = len(passage.text.split()) > _LONGEST_DOCUMENT
+    texts = decompose(passage.text) if is_long else [passage.text]
+    return [Strip(text=t, source=source, score=score, kept=True, reason="") for t in texts]
 
 
 AT_THRESHOLD = 0.95

@@ -1,7 +1,7 @@
 """Quotations by readings."""
 
 from crag.generation import ExtractiveAnswerer
-from crag.generation.reading import on_few_lines, quotations_in
+from crag.generation.quoting import on_few_lines, quotations_in
 from crag.parts import Passage, Quotation
 from crag.state import Source, Strip
 from crag.testing import FakeReadingEvaluator
@@ -101,14 +101,3 @@ def test_strips_that_were_read_are_not_read_again() -> None:
     quotations = ExtractiveAnswerer(evaluator).quote("What?", [known, unread])
     assert [one.strip for one in quotations] == [0, 1]
     assert evaluator.read_passages[1:] == [[Passage("T", "Not read yet.")]]
-
-
-def test_strips_of_a_text_that_was_put_together_are_read_alone() -> None:
-    evaluator = FakeReadingEvaluator(0.9, "The answer is here. It is forty-two.")
-    filler = "Nothing is said of it here. " * 60
-    text = f"{filler}\n\nThe answer is here. It is forty-two.\n\n{filler}"
-    (one,) = ExtractiveAnswerer(evaluator).quote("What?", [strip(text)])
-    assert one.place is not None
-    assert "It is forty-two." in text[slice(*one.place)]
-    assert len(evaluator.read_passages[0]) > 30
-    assert all(len(passage.text.split()) < 120 for passage in evaluator.read_passages[0])

@@ -1,16 +1,16 @@
 """Quote the strips that were read as the best evidence, in the words of their documents."""
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Final
 
+from crag.correction.evidence import score_odds
+from crag.correction.strips import score_of
 from crag.parts import Quotation
 from crag.state import Strip
 
 MARGIN: Final = 4.0
 """Log-odds by which a strip that is quoted may be worse than the best one."""
-_CERTAIN = 1 - 1e-12
 _HEADINGS = re.compile(r"(?:\s*(?:#{1,6} .*|<!--.*-->)?\n)*\s*")
 _BLOCK = re.compile(r"^\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~|\s{4})", re.MULTILINE)
 """How a line begins whose breaks matter: items, rows, headings, code."""
@@ -22,19 +22,18 @@ def quotations_in(strips: Sequence[Strip], *, most: int, threshold: float) -> li
     Every strip must have its `reading` and the score of it. A strip is quoted whole, without the
     headings above it, and no text twice. The order is that of the strips.
     """
-    ranked = sorted(range(len(strips)), key=lambda index: -_odds(strips[index]))
-    if not ranked or (strips[ranked[0]]["score"] or -1.0) < threshold:
+    scores = list(map(score_of, strips))
+    ranked = sorted(range(len(strips)), key=lambda index: -scores[index])
+    if not ranked or scores[ranked[0]] < threshold:
         return []
-    worst = _odds(strips[ranked[0]]) - MARGIN
+    worst = score_odds(scores[ranked[0]]) - MARGIN
     chosen: dict[str, int] = {}
     for index in ranked:
-        if len(chosen) < most and _odds(strips[index]) >= worst:
+        if len(chosen) < most and score_odds(scores[index]) >= worst:
             start, end = _place(strips[index])
             chosen.setdefault(on_few_lines(strips[index]["text"][start:end]), index)
     return [
-        Quotation(
-            text, index, strips[index]["score"] or -1.0, _place(strips[index]), _span(strips[index])
-        )
+        Quotation(text, index, scores[index], _place(strips[index]), _span(strips[index]))
         for text, index in sorted(chosen.items(), key=lambda one: one[1])
     ]
 
@@ -44,11 +43,6 @@ def on_few_lines(text: str) -> str:
     if _BLOCK.search(text):
         return text.strip()
     return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", text.strip()))
-
-
-def _odds(strip: Strip) -> float:
-    score = -1.0 if strip["score"] is None else strip["score"]
-    return 2 * math.atanh(max(-_CERTAIN, min(_CERTAIN, score)))
 
 
 def _place(strip: Strip) -> tuple[int, int]:
