@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader bench-reader bench-docs clean
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader bench-reader bench-docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -67,7 +67,7 @@ serve: $(DEV)  ## Serve the guide: the page, the API, Studio's server
 	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
 	$(BIN)/crag serve --index .crag/docs
 
-bench: bench-popqa bench-index bench-web bench-reflection bench-retriever bench-evaluator  ## Run the benchmarks on the data in DATA
+bench: bench-popqa bench-index bench-inference bench-web bench-reflection bench-retriever bench-evaluator  ## Run the benchmarks on the data in DATA
 
 bench-popqa: $(DEV)  ## What correction does to the knowledge, on PopQA questions
 	$(BIN)/python benchmarks/popqa.py $(DATA)/qa/popqa_dev.jsonl
@@ -102,6 +102,9 @@ bench-retriever: $(DEV)  ## What CorrectiveRetriever does to the context of a ch
 	$(BIN)/python benchmarks/corrective_retriever.py $(DATA)/qa/popqa_dev.jsonl
 	$(BIN)/python benchmarks/corrective_retriever.py $(DATA)/qa/popqa_dev.jsonl --pooled
 	$(BIN)/python benchmarks/corrective_retriever.py $(DATA)/qa/covidqa_dev.jsonl --pooled
+
+bench-inference: $(DEV)  ## Embedding and reading on ONNX Runtime and on OpenVINO
+	$(BIN)/python benchmarks/inference.py $(DATA)/corpus/wikipedia.jsonl
 
 bench-web: $(DEV)  ## How long the web branch takes, with loopback latencies
 	$(BIN)/python benchmarks/web_latency.py

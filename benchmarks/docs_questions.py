@@ -22,6 +22,7 @@ import re
 import shutil
 import tempfile
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -234,7 +235,37 @@ def tables(asked: Sequence[Asked], results: Mapping[str, Sequence[Outcome]]) -> 
     parts: list[str] = []
     for title, key in (("", None), ("corpus", "corpus"), ("kind", "kind")):
         parts += ["", *_table(title, key, asked, results)]
-    return "\n".join(parts[1:])
+    return "\n".join([*parts[1:], "", *_stages(asked, results)])
+
+
+def stage(one: Asked, outcome: Outcome) -> str:
+    """Name the stage that a question failed at, or say that it did not."""
+    if not one.answerable:
+        return "nothing to answer" if outcome.abstained else "answered without evidence"
+    if outcome.right:
+        return "right"
+    if not outcome.retrieved:
+        return "retrieval: evidence not among the ten"
+    if outcome.action == "incorrect":
+        return "action: documents discarded"
+    if not outcome.kept:
+        return "refinement: evidence dropped"
+    return "quoting: nothing quoted" if outcome.abstained else "quoting: something else quoted"
+
+
+def _stages(asked: Sequence[Asked], results: Mapping[str, Sequence[Outcome]]) -> Iterator[str]:
+    """Count where questions failed, by corpus."""
+    for name, outcomes in results.items():
+        found = Counter(
+            (stage(one, outcome), one.corpus) for one, outcome in zip(asked, outcomes, strict=True)
+        )
+        corpora = list(dict.fromkeys(one.corpus for one in asked))
+        yield f"| {name} | {' | '.join(corpora)} | all |"
+        yield "|---" * (len(corpora) + 2) + "|"
+        for kind in dict.fromkeys(kind for kind, _ in sorted(found, key=str)):
+            counts = [found[kind, corpus] for corpus in corpora]
+            yield f"| {kind} | {' | '.join(map(str, counts))} | {sum(counts)} |"
+        yield ""
 
 
 _HEAD = (

@@ -4,8 +4,9 @@
 
 The graph takes input_ids, attention_mask and token_type_ids of shape (batch, length), 64-bit whole
 numbers, and returns the last hidden states (batch, length, 384). Its initializers carry names and
-shapes only; `crag.models.minilm` fills them from the packaged encoder's safetensors, so the graph
-takes a hundred kilobytes and serves every model fine-tuned from that encoder.
+shapes only, and the place that each has in one file of them all, ordered by name;
+`crag.models.inference` fills them from the packaged encoder's safetensors, so the graph takes a
+hundred kilobytes and serves every model fine-tuned from that encoder.
 """
 
 import argparse
@@ -68,19 +69,21 @@ def exported(path: Path) -> onnx.ModelProto:
 
 
 def strip(graph: onnx.ModelProto) -> None:
-    """Take the numbers out of the weights, and leave names and shapes."""
-    for tensor in graph.graph.initializer:
-        if not tensor.name.startswith("model."):
-            continue
-        tensor.name, old = tensor.name.removeprefix("model."), tensor.name
+    """Take the numbers out of the weights; leave names, shapes and places in one file of them."""
+    weights = {t.name: t for t in graph.graph.initializer if t.name.startswith("model.")}
+    offset = 0
+    for name, tensor in sorted(weights.items()):
+        tensor.name = name.removeprefix("model.")
         length = len(tensor.raw_data)
         tensor.ClearField("raw_data")
         tensor.data_location = onnx.TensorProto.EXTERNAL
-        for key, value in (("location", "given-at-load"), ("offset", "0"), ("length", str(length))):
+        place = {"location": "weights", "offset": str(offset), "length": str(length)}
+        for key, value in place.items():
             tensor.external_data.add(key=key, value=value)
+        offset += length
         for node in graph.graph.node:
-            for index, name in enumerate(node.input):
-                if name == old:
+            for index, used in enumerate(node.input):
+                if used == name:
                     node.input[index] = tensor.name
 
 

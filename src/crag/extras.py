@@ -5,7 +5,7 @@ from typing import Literal
 
 from crag.errors import MissingPackageError
 
-Extra = Literal["torch", "train", "bench", "ray", "postgres", "office"]
+Extra = Literal["torch", "train", "bench", "ray", "postgres", "office", "openvino"]
 
 
 def require(extra: Extra, purpose: str, *modules: str) -> None:

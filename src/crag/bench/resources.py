@@ -17,6 +17,7 @@ from crag.evaluators.prompted import PromptedEvaluator
 from crag.factory import choose_model, choose_reader, choose_reflection, choose_searcher
 from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
+from crag.models.inference import use_runtime
 from crag.parts import ChatModel, Evaluator, Parts, WebSearcher
 from crag.runtime.environment import Environment
 
@@ -44,6 +45,7 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
     Raises:
         CragError: a named part cannot be used.
     """
+    use_runtime(environment.inference)
     cache = Cache(config.cache) if config.cache is not None else None
     meter = Meter(config.budget)
     chosen = choose_model(environment)

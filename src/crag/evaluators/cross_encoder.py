@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from crag.correction.scoring import LOWEST, split_title, with_title
 from crag.errors import EvaluatorError
+from crag.models.inference import Weights
 from crag.models.lexical import LEXICAL, Blend, bare_title
-from crag.models.minilm import WEIGHTS_SHA256, MiniLM, Weights, in_batches, official_weights
+from crag.models.minilm import WEIGHTS_SHA256, MiniLM, in_batches, official_weights
 from crag.models.model_card import EvaluatorCard, read_card
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA, restored

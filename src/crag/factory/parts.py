@@ -6,13 +6,19 @@ from crag.factory.web import SEARCHER_HINT, choose_reader, choose_searcher
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
 from crag.models.encoder import SentenceEncoder, packaged_encoder
+from crag.models.inference import use_runtime
 from crag.parts import ChatModel, Parts
 from crag.retrieval import DocumentIndex, IndexRetriever
 from crag.runtime.environment import Environment
 
 
 def choose_encoder(environment: Environment) -> SentenceEncoder:
-    """Return the sentence encoder; its weights load on first use."""
+    """Return the sentence encoder; its weights load on first use, into the runtime that is chosen.
+
+    Raises:
+        CragError: there is no such runtime, or its package is missing.
+    """
+    use_runtime(environment.inference)
     name = environment.embedding_model
     return SentenceEncoder(name) if name else packaged_encoder()
 

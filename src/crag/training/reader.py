@@ -13,8 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crag.correction.scoring import with_title
 from crag.errors import MissingPackageError, TrainingError
+from crag.models.inference import Weights
 from crag.models.lexical import FEATURES, rarity_of
-from crag.models.minilm import Weights, official_weights, packaged_model
+from crag.models.minilm import official_weights, packaged_model
 from crag.models.reading_model import GRADE, SIGNALS
 from crag.models.tensors import read_tensors, write_tensors
 from crag.models.weight_delta import DELTA, difference, restored
