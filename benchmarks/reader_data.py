@@ -1,6 +1,6 @@
 """Write the training rows of the shipped reader.
 
-    python benchmarks/reader_data.py DATA reader.jsonl
+    python benchmarks/reader_data.py DATA reader.jsonl [--with documentation.jsonl]
 
 DATA is a folder with reading/*.jsonl, qa/*_train.jsonl, qa/*_sentences.jsonl and
 evaluator/train.jsonl. Each row written holds one question and one passage, and as much as the
@@ -11,7 +11,8 @@ source is silent. See `crag.training.reading_rows` for the format.
 What makes a row hard is made here: paragraphs of the same article, the right paragraph without
 its answering sentence, questions changed so that they only look answerable, titles left out,
 questions cut down to keywords, sentences laid out as the lists and sections of documentation.
-Articles of reading/squad2_unanswerable.jsonl in `HELD_OUT` are left for development.
+Articles of reading/squad2_unanswerable.jsonl in `HELD_OUT` are left for development. Rows of
+documentation_rows.py can be mixed with a part of these.
 """
 
 import argparse
@@ -120,6 +121,8 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--share", type=float, default=1.0, help="of the rows of each kind")
+    parser.add_argument("--with", dest="others", type=Path, help="rows to mix with these")
+    parser.add_argument("--most", type=int, help="rows of these beside the others")
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)  # noqa: S311 - data, no secret
     kinds = by_kind(arguments.data, draw)
@@ -129,6 +132,11 @@ def main() -> None:
         chosen = draw.sample(rows, min(len(rows), round(most * arguments.share)))
         written += [laid_out(row, kind, draw) for row in chosen]
     draw.shuffle(written)
+    if arguments.others is not None:
+        again = random.Random(arguments.seed)  # noqa: S311
+        again.shuffle(written)
+        written = [*rows_of(arguments.others), *written[: arguments.most]]
+        again.shuffle(written)
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in written)
     arguments.output.write_text("".join(lines), encoding="utf-8")
     print(f"{arguments.output}: {len(written)} rows, {dict(Counter(r['source'] for r in written))}")

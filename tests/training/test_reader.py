@@ -12,7 +12,8 @@ from crag.evaluators.reader import ReaderEvaluator
 from crag.models.minilm import MODEL, WEIGHTS_SHA256, official_weights
 from crag.models.model_card import EvaluatorCard, write_card
 from crag.models.reading_model import SIGNALS, ReaderModel
-from crag.models.tensors import write_tensors
+from crag.models.tensors import read_tensors, write_tensors
+from crag.models.weight_delta import DELTA, restored
 from crag.parts import Passage
 from crag.reading import evidence_in
 from crag.training.grading import RIGHT_THING, fit_grade, grade_of
@@ -136,6 +137,20 @@ def test_rows_that_a_run_does_not_see_are_kept_apart() -> None:
 def test_a_start_without_weights_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="holds no delta"):
         train_reader(ReaderRecipe(start=str(tmp_path)), ROWS, tmp_path, quiet=True)
+
+
+def test_the_result_may_be_a_mean_of_start_and_run(run: Run, tmp_path: Path) -> None:
+    alone = RECIPE.model_copy(update={"start": str(run.saved), "steps": 2})
+    learned = train_reader(alone, ROWS, tmp_path / "alone", quiet=True).weights
+    half = alone.model_copy(update={"start_share": 0.5})
+    mean = train_reader(half, ROWS, tmp_path / "half", quiet=True).weights
+    start = restored(official_weights(), read_tensors(run.saved / DELTA))
+    for name in ("marks.weight", "encoder.layer.5.output.dense.weight"):
+        assert not np.allclose(start[name], learned[name])
+        np.testing.assert_allclose(mean[name], (start[name] + learned[name]) / 2, atol=1e-6)
+    encoder = RECIPE.model_copy(update={"start": "", "start_share": 0.5})
+    with pytest.raises(TrainingError, match="needs a reader"):
+        train_reader(encoder, ROWS, tmp_path / "none", quiet=True)
 
 
 def test_both_outputs_begin_as_that_of_the_evaluator() -> None:
