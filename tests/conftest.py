@@ -43,6 +43,7 @@ _TORCH = (
     "tests/bench/loading/test_every_task.py",
     "tests/bench/metrics/",
     "tests/cli/test_train.py",
+    "tests/cli/test_bench.py",
     "tests/graph/test_reflective_models.py",
 )
 _TOGETHER = ((_ONE_SERVER,), _TORCH)

@@ -56,6 +56,7 @@ def executed(notebooks: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
         )
         with client.setup_kernel(env=_environment()):
             for notebook in notebooks:
+                assert client.kc is not None
                 client.kc.execute("get_ipython().reset()", silent=True)
                 client.nb = deepcopy(notebook)
                 client.execute(cleanup_kc=False)
