@@ -29,10 +29,13 @@ ask: $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge strip?"
 	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
 	@$(BIN)/crag ask "$$Q" --index .crag/docs
 
+# The processes that tests start would otherwise each compile crag again.
+test test-thorough: export PYTHONDONTWRITEBYTECODE =
+
 test: $(DEV)  ## Run the tests
 	$(PYTEST)
 
-test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, and on all data
+test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, more kills and faults, on all data
 	$(PYTEST) --hypothesis-profile thorough
 
 check: $(DEV)  ## Lint, check types and the import contracts

@@ -35,8 +35,22 @@ settings.register_profile("thorough", max_examples=300)
 settings.load_profile("quick")  # `make test-thorough` takes the other.
 
 _ONE_SERVER = "tests/server/"
+_TORCH = (
+    "tests/training/",
+    "tests/evaluators/",
+    "tests/models/",
+    "tests/reflection/backends/",
+    "tests/bench/loading/test_every_task.py",
+    "tests/bench/metrics/",
+    "tests/cli/test_train.py",
+    "tests/cli/test_bench.py",
+    "tests/graph/test_reflective_models.py",
+)
+_TOGETHER = ((_ONE_SERVER,), _TORCH)
+"""Tests that share what takes seconds: a server, or the import of torch and transformers."""
 _LONGEST = (
     _ONE_SERVER,
+    *_TORCH,
     "tests/notebooks/",
     "tests/langchain/test_remote.py",
     "tests/test_documents.py",
@@ -58,12 +72,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Keep the tests of a file in one process, and all that share a server in one, too."""
+    """Keep the tests of a file in one process, and those of `_TOGETHER` in one, too."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return _ONE_SERVER if nodeid.startswith(_ONE_SERVER) else super()._split_scope(nodeid)
+            group = next((starts for starts in _TOGETHER if nodeid.startswith(starts)), None)
+            return group[0] if group else super()._split_scope(nodeid)
 
     return Scheduling(config, log)
 

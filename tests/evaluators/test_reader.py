@@ -164,11 +164,10 @@ def test_offsets_are_those_of_the_text(reader: ReaderEvaluator, words: list[str]
         assert piece == piece.strip()
 
 
-@given(st.text(alphabet="ab c\n.é🙂", min_size=1, max_size=200))
-@settings(deadline=None)
-def test_tokens_stand_where_their_offsets_say(text: str) -> None:
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(alphabet="ab c\n.é🙂", min_size=1, max_size=200))
+def test_tokens_stand_where_their_offsets_say(reader: ReaderEvaluator, text: str) -> None:
     """Each word that windows tell of is the one at that place, in order and without a gap."""
-    reader = ReaderEvaluator.packaged()
     (views,) = reader.model.views(QUESTION, [Passage("Title", text, "Part")])
     covered = "".join(text[s:e] for view in views for s, e in view.window.offsets)
     assert covered == "".join(c for c in covered if not c.isspace())

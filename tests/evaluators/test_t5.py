@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.torch import load_file, save_file
 
 from crag.correction.scoring import joined, score_passages
 from crag.errors import EvaluatorError
@@ -78,6 +76,8 @@ def test_the_scores_are_those_of_transformers_4(compat: Any) -> None:
 
 
 def test_the_scores_are_those_of_a_plain_forward_pass() -> None:
+    import torch
+
     model, tokenizer = load_model(TINY, "float32", torch.device("cpu")), load_tokenizer(TINY)
     for text in ("The capital of France is Paris.", "😀 слово " * 900):
         one = f"{QUESTION} [SEP] {text}"
@@ -123,6 +123,8 @@ def test_with_nothing_but_what_the_official_folder_needs(copy: Copy) -> None:
 
 
 def test_weights_in_several_files(copy: Copy) -> None:
+    import torch
+
     folder = copy(SAFETENSORS, PICKLE)
     model = load_model(TINY, "float32", torch.device("cpu"))
     model.save_pretrained(folder, max_shard_size="20KB")
@@ -158,6 +160,8 @@ def test_many_long_texts_need_the_memory_of_one_batch() -> None:
 
 @pytest.mark.parametrize("text", ["a</s> b c", "a b c </s>", "<pad> a", "</s></s>"])
 def test_special_tokens_in_a_text_are_unknown_words(text: str) -> None:
+    import torch
+
     model, tokenizer = load_model(TINY, "float32", torch.device("cpu")), load_tokenizer(TINY)
     inner = tokenizer(joined(QUESTION, text)).input_ids[:-1]
     assert {0, 1} & set(inner)
@@ -199,6 +203,8 @@ def test_other_types_of_numbers(dtype: Any) -> None:
 
 
 def test_nan_is_not_hidden(copy: Copy) -> None:
+    from safetensors.torch import load_file, save_file
+
     folder = copy(PICKLE)
     weights = load_file(folder / SAFETENSORS)
     weights["classification_head.out_proj.bias"].fill_(math.nan)
@@ -240,6 +246,8 @@ def change_config(folder: Path, **changes: Any) -> None:
 
 
 def headless(folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
     weights = load_file(folder / SAFETENSORS)
     body = {name: value for name, value in weights.items() if "classification" not in name}
     save_file(body, folder / SAFETENSORS, {"format": "pt"})
@@ -306,6 +314,8 @@ def test_what_is_wrong_shows_before_loading(copy: Copy, damage: Any, said: str) 
 
 def pickled(content: Any) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
+        import torch
+
         (folder / SAFETENSORS).unlink()
         torch.save(content, folder / PICKLE)
 
@@ -313,6 +323,8 @@ def pickled(content: Any) -> Callable[[Path], None]:
 
 
 def without_head(folder: Path) -> None:
+    import torch
+
     weights = torch.load(folder / PICKLE, weights_only=True)
     pickled({n: v for n, v in weights.items() if "classification" not in n})(folder)
 

@@ -1,4 +1,4 @@
-"""Two hundred questions with faults everywhere: none raises, none is lost, all are on record."""
+"""Questions with faults everywhere: none raises, none is lost, all are on record."""
 
 import asyncio
 import re
@@ -43,10 +43,12 @@ from tests.graph.faulty import (
     spoil,
 )
 from tests.loopback import Loopback
+from tests.repeating import times
 from tests.web.engines import ENGINES, searching
 from tests.web.site import Website, website
 
-SEEDS, EACH = (5, 6, 7, 8), 50
+SEEDS = (17, 18, 19, 20)
+EACH = times(25, 50)
 AT_ONCE = 12
 OUTCOMES = ("abstained", "uncited_answer")
 MARK = re.compile(r"\[(\d+)\]")
@@ -240,7 +242,7 @@ async def test_one_fault_alone(bench: Bench, case: Case) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_fifty_questions_with_faults_at_random(bench: Bench, seed: int) -> None:
+async def test_questions_with_faults_at_random(bench: Bench, seed: int) -> None:
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def ask(case: Case) -> Run:
@@ -256,7 +258,7 @@ async def test_fifty_questions_with_faults_at_random(bench: Bench, seed: int) ->
 
 def test_the_random_cases_hold_every_fault_and_many_at_once() -> None:
     cases = [case for seed in SEEDS for case in together(seed, EACH)]
-    assert len(cases) == 200
+    assert len(cases) == 4 * EACH
     assert {case.search for case in cases} == {"", *SEARCH}
     assert {fault for case in cases for fault in case.pages} == {"", *PAGES}
     assert {case.reader for case in cases} == {"", *READER}
@@ -264,4 +266,4 @@ def test_the_random_cases_hold_every_fault_and_many_at_once() -> None:
     assert {case.generator for case in cases} == {"", *GENERATOR}
     assert {case.evaluator for case in cases} == {"", *EVALUATOR}
     assert {case.retriever for case in cases} == {"", *RETRIEVER}
-    assert sum(bool(c.search) + any(c.pages) + bool(c.rewriter) > 1 for c in cases) > 50
+    assert sum(bool(c.search) + any(c.pages) + bool(c.rewriter) > 1 for c in cases) > EACH

@@ -1,5 +1,6 @@
 """Graphs on a real LangGraph server, used over `RemoteGraph` like local ones."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -111,14 +112,23 @@ async def test_an_empty_question_is_told_by_the_server(remote: RemoteGraph, way:
     assert "question is empty" in reply.text
 
 
-@WAYS
-async def test_a_server_that_is_down_is_told_to_the_agent(way: str) -> None:
-    async with connected("http://127.0.0.1:9") as graph:
+async def test_a_server_that_is_down_is_told_to_the_agent_and_by_the_example() -> None:
+    """At the same time, because each client tries again for seven seconds."""
+    nowhere = "http://127.0.0.1:9"
+    async with connected(nowhere) as graph:
         tool = as_tool(graph)
         call = {"name": tool.name, "args": {"question": QUESTION}, "id": "1", "type": "tool_call"}
-        reply = await use(tool, call, way)
-    assert reply.status == "error"
-    assert reply.text.startswith("No answer: ConnectError: ")
+        *replies, done = await asyncio.gather(
+            asyncio.to_thread(tool.invoke, call),
+            tool.ainvoke(call),
+            asyncio.to_thread(example, nowhere),
+        )
+    for reply in replies:
+        assert reply.status == "error"
+        assert reply.text.startswith("No answer: ConnectError: ")
+    assert done.returncode == 1
+    assert "ask_crag (error):\nNo answer: ConnectError" in done.stdout
+    assert done.stderr.endswith("Start it with: make serve\n")
 
 
 def example(url: str) -> subprocess.CompletedProcess[str]:
@@ -134,10 +144,3 @@ def test_the_example_runs(url: str) -> None:
     assert done.stdout.startswith("ask_crag (success):\n“")
     assert "\n[1] Action" in done.stdout or "action.md" in done.stdout
     assert done.stdout.endswith("steps: retrieve grade refine generate\naction: correct\n")
-
-
-def test_the_example_says_when_the_server_is_down() -> None:
-    done = example("http://127.0.0.1:9")
-    assert done.returncode == 1
-    assert "ask_crag (error):\nNo answer: ConnectError" in done.stdout
-    assert done.stderr.endswith("Start it with: make serve\n")

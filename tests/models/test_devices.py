@@ -5,8 +5,6 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-import torch
-from transformers.utils import logging as loading
 
 from crag.errors import EvaluatorError, ModelError
 from crag.models.devices import find_device, quietly
@@ -23,12 +21,16 @@ def test_an_unknown_device_is_refused_in_the_callers_words(
 
 
 def test_without_a_name_the_fastest_device_there_is() -> None:
+    import torch
+
     best = torch.device("cuda:0" if torch.cuda.device_count() else "cpu")
     assert find_device(None, EvaluatorError) == best
     assert find_device("cpu", EvaluatorError) == torch.device("cpu")
 
 
 def states() -> tuple[bool, int]:
+    from transformers.utils import logging as loading
+
     return loading.is_progress_bar_enabled(), loading.get_verbosity()
 
 
@@ -39,6 +41,8 @@ def fail_quietly() -> None:
 
 @pytest.mark.parametrize("shown", [True, False])
 def test_silence_ends_with_the_block_even_if_it_fails(*, shown: bool) -> None:
+    from transformers.utils import logging as loading
+
     before = states()
     try:
         (loading.enable_progress_bar if shown else loading.disable_progress_bar)()

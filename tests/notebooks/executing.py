@@ -1,11 +1,12 @@
 """Execute the notebooks offline and write them with their outputs: `make notebooks`.
 
-A kernel of this interpreter runs each of them, without keys, and with every connection refused
-that would leave the machine (`offline/sitecustomize.py`).
+A kernel of this interpreter runs them, each with no name of the one before, without keys, and with
+every connection refused that would leave the machine (`offline/sitecustomize.py`).
 """
 
 import argparse
 import os
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,16 +36,17 @@ class OwnKernel(AsyncKernelManager):
         super().__init__(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]), **options)
 
 
-def executed(notebook: NotebookNode) -> NotebookNode:
-    """Return a copy of a notebook with the outputs of a run in the folder of the notebooks.
+def executed(notebooks: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
+    """Yield copies of notebooks with the outputs of a run in the folder of the notebooks.
+
+    They share a kernel, because starting one and importing crag takes seconds.
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell raised.
     """
-    copy = deepcopy(notebook)
     with TemporaryDirectory() as sockets:
         client = NotebookClient(
-            copy,
+            nbformat.v4.new_notebook(),  # type: ignore[no-untyped-call]
             config=Config(OwnKernel={"transport": "ipc", "ip": f"{sockets}/kernel"}),
             kernel_manager_class=OwnKernel,
             timeout=_LONGEST,
@@ -52,8 +54,13 @@ def executed(notebook: NotebookNode) -> NotebookNode:
             coalesce_streams=True,
             resources={"metadata": {"path": str(FOLDER)}},
         )
-        client.execute(env=_environment())
-    return tidied(copy)
+        with client.setup_kernel(env=_environment()):
+            for notebook in notebooks:
+                assert client.kc is not None
+                client.kc.execute("get_ipython().reset()", silent=True)
+                client.nb = deepcopy(notebook)
+                client.execute(cleanup_kc=False)
+                yield tidied(client.nb)
 
 
 def tidied(notebook: NotebookNode) -> NotebookNode:
@@ -91,9 +98,9 @@ def main() -> None:
     parser.add_argument("notebooks", nargs="*", type=Path, default=NOTEBOOKS)
     parser.add_argument("--output", type=Path, help="a folder; left out: in place")
     arguments = parser.parse_args()
-    for path in arguments.notebooks:
-        target = arguments.output / path.name if arguments.output else path
-        write(executed(read(path)), target)
+    results = executed(read(path) for path in arguments.notebooks)
+    for path, result in zip(arguments.notebooks, results, strict=True):
+        write(result, arguments.output / path.name if arguments.output else path)
 
 
 if __name__ == "__main__":

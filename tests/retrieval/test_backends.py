@@ -1,6 +1,5 @@
 """The contract of every back end, with real servers."""
 
-import os
 import random
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from crag.errors import DocumentIndexError, IndexNotFoundError
 from crag.retrieval import DocumentIndex, IndexRetriever, index_paths
 from crag.retrieval.backends import open_backend
 from crag.retrieval.index import Filter, Index, Stamp
+from tests.repeating import times
 
 STAMP = Stamp(schema=1, embeddings="fake", dimension=4)
 DOWN = "/data/handbook/leave.md"
@@ -314,7 +314,7 @@ def assert_whole(index: Index, reported: int) -> None:
 
 @pytest.mark.slow
 def test_killed_writers_lose_nothing(location: str) -> None:
-    kills = int(os.environ.get("CRAG_TEST_KILLS", "3"))
+    kills = times(2, 20)
     assert survives_kills(location, kills, seed=0) >= 20 * kills
 
 

@@ -106,8 +106,8 @@ def test_markup_in_a_document_stays_text_in_json(url: str) -> None:
 
 
 def test_a_trace_of_five_megabytes_comes_through(client: Any) -> None:
-    text = "The kettle boils water. " * 22_000
-    documents = [{"page_content": f"{at}. {text}", "metadata": {}} for at in range(10)]
+    text = "The kettle boils water. " * 110_000
+    documents = [{"page_content": f"{at}. {text}", "metadata": {}} for at in range(2)]
     thread = client.threads.create(graph_id="crag")["thread_id"]
     client.threads.update_state(
         thread, {"question": QUESTION, "documents": documents}, as_node="retrieve"

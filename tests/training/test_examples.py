@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoTokenizer
 
 from crag.training.examples import Examples, ScheduledPair, in_order, visits
 from crag.training.pairs import Pair
@@ -71,6 +70,8 @@ def test_the_share_of_dropped_titles() -> None:
     ("loss", "labels"), [("squared", [1.0, 0.0, -1.0]), ("cross_entropy", [1.0, 0.5, 0.0])]
 )
 def test_labels_as_the_loss_expects(loss: str, labels: list[float]) -> None:
+    from transformers import AutoTokenizer
+
     pairs = [Pair("q", "", "text", label) for label in (1.0, 0.5, 0.0)]
     tokenizer = AutoTokenizer.from_pretrained(TINY_T5)
     examples = Examples(pairs, in_order(pairs), recipe(loss=loss), tokenizer, paired=False)
@@ -78,6 +79,8 @@ def test_labels_as_the_loss_expects(loss: str, labels: list[float]) -> None:
 
 
 def test_a_t5_reads_one_text() -> None:
+    from transformers import AutoTokenizer
+
     tokenizer = AutoTokenizer.from_pretrained(TINY_T5)
     pairs = [Pair("Who was she?", "Ada", "Ada did.", 1.0)]
     order = [ScheduledPair(0, titled=True), ScheduledPair(0, titled=False)]

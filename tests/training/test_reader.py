@@ -31,7 +31,7 @@ from crag.training.trainer import WORK
 from tests.trained import TOPICS
 
 RECIPE = ReaderRecipe(
-    frozen_layers=4, batch_size=8, learning_rate=1e-3, warmup_steps=2, max_length=64, save_steps=20
+    frozen_layers=4, batch_size=8, learning_rate=1e-3, warmup_steps=2, max_length=64, save_steps=12
 )
 CARD = EvaluatorCard(kind="reader", base=MODEL, base_sha256=WEIGHTS_SHA256, max_length=256)
 
@@ -62,7 +62,7 @@ class Run(NamedTuple):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("reader")
-    trained = train_reader(RECIPE.model_copy(update={"steps": 40}), ROWS, folder, quiet=True)
+    trained = train_reader(RECIPE.model_copy(update={"steps": 24}), ROWS, folder, quiet=True)
     save_reader(trained.weights, PLAIN_GRADE, rarity_in(ROWS), folder)
     write_card(folder, CARD)
     return Run(trained, folder)
@@ -109,8 +109,8 @@ def test_what_is_saved_reads_as_what_was_trained(run: Run) -> None:
 
 def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.saved / WORK, tmp_path / WORK)
-    shutil.rmtree(tmp_path / WORK / "checkpoint-40")
-    resumed = train_reader(RECIPE.model_copy(update={"steps": 40}), ROWS, tmp_path, quiet=True)
+    shutil.rmtree(tmp_path / WORK / "checkpoint-24")
+    resumed = train_reader(RECIPE.model_copy(update={"steps": 24}), ROWS, tmp_path, quiet=True)
     for name in ("outputs.weight", "marks.weight"):
         assert np.allclose(resumed.weights[name], run.trained.weights[name], atol=1e-5)
 

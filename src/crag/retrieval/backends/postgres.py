@@ -6,6 +6,7 @@ weighed here by the word's rarity and the length of the chunk.
 """
 
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ _LAST_POSITION, _MOST_POSITIONS = 16_383, 255
 _OLDEST = (0, 8)
 _LOCK = 0x63726167
 """Key of the lock that a run holds."""
+_PATIENCE = 2.0
+"""Seconds for PostgreSQL to release the lock of a connection that was just closed or killed."""
 
 _TABLES = """
 CREATE TABLE crag_index (
@@ -156,9 +159,12 @@ class Postgres:
     def writing(self) -> Iterator[None]:
         """Hold a lock that PostgreSQL releases with the connection, however the process ends."""
         try:
-            if not self._row(f"SELECT pg_try_advisory_lock({_LOCK})")[0]:
-                problem = "another run is writing to it. Wait until it has finished, or stop it"
-                raise DocumentIndexError(self.location, problem)
+            until = time.monotonic() + _PATIENCE
+            while not self._row(f"SELECT pg_try_advisory_lock({_LOCK})")[0]:
+                if time.monotonic() > until:
+                    problem = "another run is writing to it. Wait until it has finished, or stop it"
+                    raise DocumentIndexError(self.location, problem)
+                time.sleep(0.05)
             yield
         finally:
             self.close()
