@@ -52,8 +52,8 @@ def _show(report: IndexReport, location: str, console: Console, *, verbose: bool
     if hidden := len(report.skipped) - len(shown):
         console.print(f"  … and {hidden} more (--verbose shows all)", highlight=False)
     _show_unread([Path(name) for name in report.unsupported], console, verbose=verbose)
-    if report.warning:
-        console.print(f"[bold yellow]Warning:[/] {escape(report.warning)}", highlight=False)
+    for warning in filter(None, (report.warning, report.language_warning)):
+        console.print(f"[bold yellow]Warning:[/] {escape(warning)}", highlight=False)
 
 
 def _show_unread(files: Sequence[Path], console: Console, *, verbose: bool) -> None:

@@ -25,7 +25,8 @@ class Environment(BaseSettings):
     evaluator: str = "default"
     """CRAG_EVALUATOR: name of the evaluator, or the folder of one."""
     embedding_model: str | None = None
-    """CRAG_EMBEDDING_MODEL: path or hub id of a sentence encoder; unset, the packaged one."""
+    """CRAG_EMBEDDING_MODEL: path or hub id of a sentence encoder, or provider:model, such as
+    openai:NAME; unset, the packaged one."""
     model: str | None = None
     """CRAG_MODEL: name of the chat model; unset, a default one if there is a key."""
     openai_base_url: str | None = Field(
