@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from langchain_core.embeddings import Embeddings
 
@@ -41,15 +41,14 @@ def load_embeddings(
     from langchain_openai import OpenAIEmbeddings
     from pydantic import SecretStr
 
-    served = OpenAIEmbeddings(
-        model=model,
-        openai_api_base=base_url,
-        openai_api_key=SecretStr(api_key or "not-needed"),
-        request_timeout=TIMEOUT,
-        max_retries=RETRIES,
-        check_embedding_ctx_length=False,  # Sends text; other servers take no numbers of tokens.
-    )
-    return ServedEmbeddings(name, served)
+    options: dict[str, Any] = {  # Type checkers disagree on the names of these parameters.
+        "base_url": base_url,
+        "api_key": SecretStr(api_key or "not-needed"),
+        "timeout": TIMEOUT,
+        "max_retries": RETRIES,
+        "check_embedding_ctx_length": False,  # Sends texts; other servers take no token numbers.
+    }
+    return ServedEmbeddings(name, OpenAIEmbeddings(model=model, **options))
 
 
 class ServedEmbeddings(Embeddings):
