@@ -1,6 +1,5 @@
 """`crag index`: index documents, with a progress bar and a report."""
 
-import logging
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,7 +23,6 @@ def run(
     paths: Sequence[Path], location: str | None, *, remove: bool, as_json: bool, verbose: bool
 ) -> None:
     """Index `paths`, or remove them, and report what was done and skipped."""
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # The report has everything that matters.
     chosen = environment(location)
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
     with progress_bar("indexing", quiet=as_json) as advance:
@@ -44,7 +42,6 @@ def follow(paths: Sequence[Path], location: str | None, *, as_json: bool, verbos
 
     A failure that lasts is reported once, and so is each file that cannot be read.
     """
-    logging.getLogger("pypdf").setLevel(logging.ERROR)
     chosen = environment(location)
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
     console, failure, known = Console(), "", IndexReport()

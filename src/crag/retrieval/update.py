@@ -104,9 +104,9 @@ class Update:
             f"{LANGUAGES[code]} {number}" for code, number in self._languages.most_common(_NAMED)
         )
         return (
-            f"{unread} of {written} documents are in languages that the embedding model does not "
-            f"read ({found}), so words alone will find them. Name a multilingual model "
-            "(CRAG_EMBEDDING_MODEL) and index into a new folder"
+            f"the embedding model does not read the language of {unread} of {written} documents "
+            f"({found}): they are found by shared words more than by meaning. Name a multilingual "
+            "model (CRAG_EMBEDDING_MODEL) and index into a new folder"
         )
 
     def _confirm(self, document: SourceText, entry: Entry, modified: str) -> None:
