@@ -1,13 +1,16 @@
 """Measure language detection, sentences and the index of words on Debian's FAQ in ten languages.
 
-    python benchmarks/other_languages.py FOLDER
+    python benchmarks/other_languages.py FOLDER [--english FILE.jsonl | FOLDER …]
 
 FOLDER holds the unpacked packages `debian-faq`, `debian-faq-de` and so on (`dpkg-deb -x FILE
-FOLDER/NAME`). Each heading of the FAQ is a question, and the text below it its answer.
+FOLDER/NAME`). Each heading of the FAQ is a question, and the text below it its answer. With
+`--english`, count the questions or texts of JSONL files, or the Markdown and reStructuredText files
+of a folder, that are taken for another language than English.
 """
 
+import argparse
+import json
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from unittest import mock
@@ -101,5 +104,23 @@ def main(folder: Path) -> None:
         print(row)
 
 
+def mistaken(source: Path) -> tuple[int, int]:
+    """Return how many English texts are taken for another language, and how many there are."""
+    if source.is_dir():
+        files = [one for one in source.rglob("*") if one.suffix in {".md", ".rst", ".txt"}]
+        texts = [one.read_text("utf-8", "replace") for one in files]
+    else:
+        with source.open(encoding="utf-8") as lines:
+            records = [json.loads(line) for line in lines]
+        texts = [one.get("question") or one["text"] for one in records]
+    return sum(language_of(text) not in {"", "en"} for text in texts), len(texts)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--english", type=Path, nargs="+", default=[])
+    asked = parser.parse_args()
+    for one in asked.english:
+        print(one.name, "taken for another language: {} of {}".format(*mistaken(one)))
+    main(asked.folder)
