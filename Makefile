@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader bench-reader bench-docs clean
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader bench-reader bench-docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -97,6 +97,10 @@ bench-side-by-side: $(DEV)  ## CRAG and a yes or no for each document, with the 
 
 bench-index: $(DEV)  ## Indexing, side by side with the bare encoder
 	$(BIN)/python benchmarks/index_corpus.py $(DATA)/corpus/wikipedia.jsonl
+
+SIZES := 20000 100000
+bench-large: $(DEV)  ## Large indexes: time, memory, disk, questions: make bench-large SIZES="100000 1000000"
+	$(BIN)/python benchmarks/large_index.py $(DATA)/corpus/wikipedia.jsonl $(SIZES)
 
 bench-reflection: $(DEV)  ## Candidates per second, batched over passages against one by one
 	$(BIN)/python benchmarks/reflection_speed.py

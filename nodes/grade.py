@@ -1,5 +1,7 @@
 """Judge the retrieved documents and choose the action."""
 
+from collections.abc import Sequence
+
 from typing_extensions import TypedDict
 
 from crag.correction.action import decide, limits, replaced
@@ -7,10 +9,11 @@ from crag.correction.evidence import read_passages, reads
 from crag.correction.provenance import passage_of
 from crag.correction.scoring import LOWEST, score_passages
 from crag.events import Event, event
-from crag.parts import Evaluator
+from crag.parts import Evaluator, Passage
 from crag.reading import Reading
 from crag.settings import Settings
 from crag.state import Action, State, Thresholds, Usage
+from crag.text.language import languages_of, named, unread_language
 
 
 class GradeUpdate(TypedDict):
@@ -57,9 +60,21 @@ class Grade:
             readings=readings,
             thresholds=Thresholds(upper=upper, lower=lower),
             action=action,
-            events=events + _replacement(judged, action),
+            events=self._unread(question, passages) + events + _replacement(judged, action),
             usage=usage,
         )
+
+    def _unread(self, question: str, passages: Sequence[Passage]) -> list[Event]:
+        texts = "\n".join(passage.text for passage in passages)
+        for what, text in (("the question seems", question), ("the documents seem", texts)):
+            if language := unread_language(self._evaluator, text):
+                detail = (
+                    f"{what} to be in {named([language])}, and the evaluator reads "
+                    f"{named(languages_of(self._evaluator))}: name one that reads both "
+                    "(CRAG_EVALUATOR), such as chat-batch"
+                )
+                return [event("unread_language", "grade", detail, "use its scores all the same")]
+        return []
 
 
 def _replacement(judged: Action, action: Action) -> list[Event]:

@@ -12,6 +12,7 @@ from crag.nodes.open_run import OpeningUpdate, opening
 from crag.runtime.attempt import Attempt, ignored_filters, options_of
 from crag.settings import Settings
 from crag.state import FreshEvents, OpenState
+from crag.text.language import languages_of, named, unread_language
 
 
 class DocumentsUpdate(TypedDict):
@@ -47,7 +48,7 @@ class Retrieve:
         found: list[Document] = []
         with Attempt("retriever") as attempt:
             found = list(self._retriever.invoke(question, **self._options(settings)))
-        return self._update(opened, found, settings, attempt)
+        return self._update(opened, question, found, settings, attempt)
 
     async def arun(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
         """Retrieve without blocking the event loop."""
@@ -56,7 +57,7 @@ class Retrieve:
         found: list[Document] = []
         with Attempt("retriever") as attempt:
             found = list(await self._retriever.ainvoke(question, **self._options(settings)))
-        return self._update(opened, found, settings, attempt)
+        return self._update(opened, question, found, settings, attempt)
 
     def _options(self, settings: Settings) -> dict[str, Any]:
         return options_of(self._retriever, settings)
@@ -70,12 +71,13 @@ class Retrieve:
     def _update(
         self,
         opened: OpeningUpdate | None,
+        question: str,
         found: list[Document],
         settings: Settings,
         attempt: Attempt,
     ) -> RetrieveUpdate:
         found = found[: settings.k]
-        events = self._ignored(settings) + _events(found, attempt)
+        events = self._ignored(settings) + self._unread(question) + _events(found, attempt)
         if opened is None:
             return DocumentsUpdate(documents=found, events=events)
         opened["documents"], opened["events"] = found, FreshEvents(events)
@@ -87,6 +89,18 @@ class Retrieve:
             return []
         detail = f"the retriever {type(self._retriever).__name__} takes no {', '.join(names)}"
         return [event("filter_ignored", "retrieve", detail, "search all documents")]
+
+    def _unread(self, question: str) -> list[Event]:
+        language = unread_language(self._retriever, question)
+        if not language:
+            return []
+        detail = (
+            f"the question seems to be in {named([language])}, and the embedding model reads "
+            f"{named(languages_of(self._retriever))}: name one that reads both "
+            "(CRAG_EMBEDDING_MODEL), and index again"
+        )
+        fallback = "find documents by shared words more than by meaning"
+        return [event("unread_language", "retrieve", detail, fallback)]
 
 
 def _events(found: list[Document], attempt: Attempt) -> list[Event]:

@@ -30,8 +30,9 @@ HITS = [
 ]
 
 
-settings.register_profile("quick", max_examples=25)
-settings.register_profile("thorough", max_examples=300)
+# Without deadlines: the first example may load a model.
+settings.register_profile("quick", max_examples=25, deadline=None)
+settings.register_profile("thorough", max_examples=300, deadline=None)
 settings.load_profile("quick")  # `make test-thorough` takes the other.
 
 _ONE_SERVER = "tests/server/"

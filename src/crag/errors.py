@@ -153,7 +153,7 @@ class ModelError(CragError):
 
 
 class EncoderError(CragError):
-    """The sentence encoder `model` cannot be loaded."""
+    """The sentence encoder `model` cannot be loaded, or its server fails."""
 
     def __init__(self, model: str, problem: str) -> None:
         self.model = model

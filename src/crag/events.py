@@ -12,6 +12,7 @@ EventKind = Literal[
     "nothing_retrieved",
     "retrieval_failed",
     "filter_ignored",
+    "unread_language",
     "evaluator_failed",
     "action_replaced",
     "rewrite_failed",

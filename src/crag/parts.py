@@ -24,7 +24,11 @@ class Passage(NamedTuple):
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """Judge how well texts serve a question."""
+    """Judge how well texts serve a question.
+
+    One that reads some languages only may name them, by ISO 639-1 code, in an attribute
+    `languages`; the run then records when a text is in another one. Retrievers may do the same.
+    """
 
     @property
     def thresholds(self) -> Thresholds:

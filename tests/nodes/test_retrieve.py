@@ -81,3 +81,18 @@ def test_a_filter_that_is_ignored_is_recorded() -> None:
     update = Retrieve(FakeRetriever(documents=[Document("Found.")])).run(ASKED, settings)
     assert [event["kind"] for event in update["events"]] == ["filter_ignored"]
     assert len(update["documents"]) == 1
+
+
+class English(FakeRetriever):
+    """Says which languages its embedding model reads."""
+
+    languages: frozenset[str] = frozenset({"en"})
+
+
+def test_a_question_in_a_language_that_is_not_read_is_recorded(documents: list[Document]) -> None:
+    german: Any = {"question": "Wie lange ist die Frist für eine Kündigung?"}
+    (recorded,) = Retrieve(English(documents=documents)).run(german, Settings())["events"]
+    assert (recorded["kind"], recorded["node"]) == ("unread_language", "retrieve")
+    assert "seems to be in German, and the embedding model reads English" in recorded["detail"]
+    assert Retrieve(English(documents=documents)).run(ASKED, Settings())["events"] == []
+    assert Retrieve(FakeRetriever(documents=documents)).run(german, Settings())["events"] == []

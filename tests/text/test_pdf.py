@@ -1,14 +1,21 @@
 """PDF, as pages of the web and as files of an index."""
 
 import io
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from pypdf import PdfReader, PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
 from crag.errors import ContentError
-from crag.text.pdf import read_pdf
+from crag.text.pdf import PdfText, read_pdf, read_web_pdf
 from tests.web.site import PARAGRAPHS, pdf
+
+read_web = partial(read_web_pdf, most_pages=1000, most_characters=1_000_000)
+READERS = pytest.mark.parametrize("read", [read_pdf, read_web])
+Read = Callable[[bytes], PdfText]
 
 
 def written(pages: list[str], title: str = "") -> bytes:
@@ -24,41 +31,73 @@ def written(pages: list[str], title: str = "") -> bytes:
     return file.getvalue()
 
 
-def test_title_and_pages() -> None:
-    assert read_pdf(written(["One.", "", "Three."], "On  mills")) == (
+@READERS
+def test_title_and_pages(read: Read) -> None:
+    assert read(written(["One.", "", "Three."], "On  mills")) == (
         "On mills",
         ["One.", "", "Three."],
     )
-    title, pages = read_pdf(pdf())
+    title, pages = read(pdf())
     assert title == "The tide mill"
     assert all(paragraph in pages[0] for paragraph in PARAGRAPHS)
 
 
+@READERS
 @pytest.mark.parametrize("title", ["", "untitled", "(anonymous)", "(Unspecified)"])
-def test_titles_that_are_none(title: str) -> None:
-    assert read_pdf(written(["One."], title)).title == ""
+def test_titles_that_are_none(read: Read, title: str) -> None:
+    assert read(written(["One."], title)).title == ""
 
 
-def test_words_cut_at_line_ends_are_whole_again() -> None:
-    assert read_pdf(written(["A water-\nwheel of A-\nB."])).pages == ["A waterwheel of A-\nB."]
+@READERS
+def test_words_cut_at_line_ends_are_whole_again(read: Read) -> None:
+    assert read(written(["A water-\nwheel of A-\nB."])).pages == ["A waterwheel of A-\nB."]
 
 
 def test_all_of_it_or_its_beginning() -> None:
     file = written([f"Page {number}." for number in range(1, 121)])
     assert len(read_pdf(file).pages) == 120
-    assert read_pdf(file, most_pages=100).pages[-1] == "Page 100."
-    assert len(read_pdf(file, most_characters=20).pages) == 3
+    by_pages = read_web_pdf(file, most_pages=100, most_characters=10_000)
+    assert by_pages.pages[-1] == "Page 100."
+    assert len(read_web_pdf(file, most_pages=100, most_characters=20).pages) == 3
 
 
+def test_threads_read_files_one_after_the_other() -> None:
+    files = [written([f"File {number}."] * 20) for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(read_pdf, files * 4))
+    assert [one.pages[-1] for one in found] == [f"File {number}." for number in range(8)] * 4
+
+
+def test_words_that_are_only_set_apart_stay_apart() -> None:
+    """LaTeX writes no spaces, but moves on; columns and cells stand at their places."""
+    file = io.BytesIO()
+    canvas = Canvas(file, invariant=True)
+    for x, y, words in [
+        (72, 720, ["Each", "word", "stands", "alone."]),
+        (72, 700, ["Left", "column."]),
+        (72, 680, ["goes", "on."]),
+        (320, 700, ["Right", "column."]),
+    ]:
+        for word in words:
+            canvas.drawString(x, y, word)
+            x += canvas.stringWidth(word) + 3  # noqa: PLW2901
+    canvas.save()
+    assert read_pdf(file.getvalue()).pages == [
+        "Each word stands alone.\nLeft column.\ngoes on.\nRight column."
+    ]
+
+
+@READERS
 @pytest.mark.parametrize("body", [b"", b"no PDF at all", b"%PDF-1.4 and then nothing"])
-def test_damaged(body: bytes) -> None:
+def test_damaged(read: Read, body: bytes) -> None:
     with pytest.raises(ContentError, match="damaged PDF"):
-        read_pdf(body)
+        read(body)
 
 
-def test_encrypted() -> None:
+@READERS
+def test_encrypted(read: Read) -> None:
     writer, locked = PdfWriter(PdfReader(io.BytesIO(pdf()))), io.BytesIO()
     writer.encrypt("secret", algorithm="RC4-128")
     writer.write(locked)
     with pytest.raises(ContentError, match="encrypted PDF: save a copy without password"):
-        read_pdf(locked.getvalue())
+        read(locked.getvalue())

@@ -22,12 +22,7 @@ def main() -> None:
     try:
         app()
     except CragError as error:
-        from crag.cli.terminal import print_json, safe
+        from crag.cli.terminal import print_error
 
-        if "--json" in sys.argv:
-            print_json({"error": {"type": type(error).__name__, "message": str(error)}})
-        else:
-            from rich.console import Console
-
-            Console(stderr=True).print(f"[bold red]Error:[/] {safe(error)}", highlight=False)
+        print_error(error, as_json="--json" in sys.argv)
         sys.exit(USAGE_ERROR)

@@ -34,7 +34,7 @@ LabelsOption = Annotated[
 
 
 @app.command()
-def index(
+def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     paths: Annotated[
         list[Path],
         typer.Argument(
@@ -46,15 +46,26 @@ def index(
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove these paths from the index.")
     ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Index again after each change in these folders, until Ctrl-C."
+        ),
+    ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Name every file that was not indexed.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Index documents; run it again to update changed, added and removed ones."""
-    from crag.cli.index import run
+    from crag.cli.index import follow, run
 
-    run(paths, location, remove=remove, as_json=as_json, verbose=verbose)
+    if watch and remove:
+        raise typer.BadParameter("--watch and --remove exclude each other")
+    if watch:
+        follow(paths, location, as_json=as_json, verbose=verbose)
+    else:
+        run(paths, location, remove=remove, as_json=as_json, verbose=verbose)
 
 
 @app.command()

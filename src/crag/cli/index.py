@@ -1,17 +1,18 @@
 """`crag index`: index documents, with a progress bar and a report."""
 
-import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
+from datetime import datetime
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
-from crag.cli.terminal import environment, print_json, progress_bar
+from crag.cli.terminal import ending_on_signals, environment, print_error, print_json, progress_bar
 from crag.factory import choose_encoder
-from crag.retrieval import DocumentIndex, IndexReport, index_paths
+from crag.retrieval import DocumentIndex, IndexReport, index_paths, watch_paths
 from crag.retrieval.loaders import reason_unread
 
 _SKIPPED_SHOWN = 20
@@ -22,7 +23,6 @@ def run(
     paths: Sequence[Path], location: str | None, *, remove: bool, as_json: bool, verbose: bool
 ) -> None:
     """Index `paths`, or remove them, and report what was done and skipped."""
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # The report has everything that matters.
     chosen = environment(location)
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
     with progress_bar("indexing", quiet=as_json) as advance:
@@ -34,9 +34,45 @@ def run(
     if as_json:
         print_json(asdict(report))
     else:
-        # A URL may hold a password; a folder is shown as it was given.
-        place = target.location if "://" in chosen.index else chosen.index
-        _show(report, place, Console(), verbose=verbose)
+        _show(report, _place(chosen.index, target), Console(), verbose=verbose)
+
+
+def follow(paths: Sequence[Path], location: str | None, *, as_json: bool, verbose: bool) -> None:
+    """Index folders, and again after each change, until Ctrl-C; report each run.
+
+    A failure that lasts is reported once, and so is each file that cannot be read.
+    """
+    chosen = environment(location)
+    target = DocumentIndex(chosen.index, choose_encoder(chosen))
+    console, failure, known = Console(), "", IndexReport()
+    Console(stderr=True).print("[dim]Following changes; Ctrl-C ends.[/]")
+    with suppress(KeyboardInterrupt), ending_on_signals():
+        for report, error in watch_paths(paths, target):
+            if error is not None and str(error) != failure:
+                print_error(error, as_json=as_json)
+            failure = str(error or "")
+            if report is not None and as_json:
+                print_json(asdict(report))
+            elif report is not None:
+                console.print(f"[dim]{datetime.now().astimezone():%H:%M:%S}[/]", end=" ")
+                place = _place(chosen.index, target)
+                _show(_news(report, known), place, console, verbose=verbose)
+                known = report
+
+
+def _news(report: IndexReport, known: IndexReport) -> IndexReport:
+    """Leave out what the report before said too."""
+    return replace(
+        report,
+        skipped=tuple(one for one in report.skipped if one not in known.skipped),
+        unsupported=tuple(one for one in report.unsupported if one not in known.unsupported),
+        warning="" if report.warning == known.warning else report.warning,
+    )
+
+
+def _place(given: str, index: DocumentIndex) -> str:
+    """Return a location as it may be shown: a folder as given, a URL without its password."""
+    return index.location if "://" in given else given
 
 
 def _show(report: IndexReport, location: str, console: Console, *, verbose: bool) -> None:
@@ -52,8 +88,8 @@ def _show(report: IndexReport, location: str, console: Console, *, verbose: bool
     if hidden := len(report.skipped) - len(shown):
         console.print(f"  … and {hidden} more (--verbose shows all)", highlight=False)
     _show_unread([Path(name) for name in report.unsupported], console, verbose=verbose)
-    if report.warning:
-        console.print(f"[bold yellow]Warning:[/] {escape(report.warning)}", highlight=False)
+    for warning in filter(None, (report.warning, report.language_warning)):
+        console.print(f"[bold yellow]Warning:[/] {escape(warning)}", highlight=False)
 
 
 def _show_unread(files: Sequence[Path], console: Console, *, verbose: bool) -> None:

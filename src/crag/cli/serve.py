@@ -9,7 +9,6 @@ import errno
 import json
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 
-from crag.cli.terminal import environment
+from crag.cli.terminal import ending_on_signals, environment
 from crag.errors import CragError
 from crag.factory import choose_parts
 from crag.page.guard import STUDIO, Rules, settings_of_server
@@ -92,7 +91,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     choose_parts(chosen, index_must_exist=True)
     require_port(address)
     rules = rules_for(address, studio=studio, token=token)
-    with tempfile.TemporaryDirectory(prefix="crag-serve-") as folder, _ending_on_signals():
+    with tempfile.TemporaryDirectory(prefix="crag-serve-") as folder, ending_on_signals():
         home = Path(folder)
         (home / "langgraph.json").write_text(json.dumps(configuration(rules)), "utf-8")
         _tell("Starting LangGraph's server")
@@ -228,23 +227,6 @@ def _end(server: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()
-
-
-@contextmanager
-def _ending_on_signals() -> Iterator[None]:
-    """Treat the signals that end a terminal or a service as Ctrl-C."""
-
-    def end(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    # A shell starts what runs in its background with SIGINT ignored.
-    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {name: signal.signal(getattr(signal, name), end) for name in names}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
 
 
 def _wait_until_ready(server: subprocess.Popen[bytes], address: Address, home: Path) -> None:

@@ -1,13 +1,14 @@
 """What the commands share: the environment, settings, and safe output on the terminal."""
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from crag.errors import SettingsError
+from crag.errors import CragError, SettingsError
 from crag.runtime.environment import Environment
 from crag.text.untrusted import without_controls
 
@@ -52,6 +53,17 @@ def assigned(assignments: Sequence[str]) -> dict[str, object]:
 def print_json(value: object) -> None:
     """Print one JSON value on standard output, for scripts."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def print_error(error: CragError, *, as_json: bool) -> None:
+    """Print an error: as JSON on standard output, or in words on standard error."""
+    if as_json:
+        print_json({"error": {"type": type(error).__name__, "message": str(error)}})
+    else:
+        from rich.console import Console
+
+        Console(stderr=True).print(f"[bold red]Error:[/] {safe(error)}", highlight=False)
 
 
 def safe(text: object) -> str:
@@ -92,3 +104,20 @@ def plain_table(*columns: str, **options: Any) -> Any:
     from rich.table import Table
 
     return Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), **options)
+
+
+@contextmanager
+def ending_on_signals() -> Iterator[None]:
+    """Treat the signals that end a terminal or a service as Ctrl-C."""
+
+    def end(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    # A shell starts what runs in its background with SIGINT ignored.
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {name: signal.signal(getattr(signal, name), end) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)

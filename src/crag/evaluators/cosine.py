@@ -13,6 +13,7 @@ from crag.correction.scoring import split_title, with_title
 from crag.evaluators.remembered import RememberedVectors
 from crag.parts import Passage
 from crag.state import Thresholds
+from crag.text.language import languages_of
 from crag.text.sentences import sentences_of
 
 EMPTY = -1.0
@@ -34,6 +35,8 @@ class CosineEvaluator:
     def __init__(
         self, embeddings: Embeddings, *, slope: float, intercept: float, thresholds: Thresholds
     ) -> None:
+        self.languages = languages_of(embeddings)
+        """Those of the encoder."""
         self._vectors = RememberedVectors(embeddings)
         self._slope, self._intercept = slope, intercept
         self._thresholds = thresholds

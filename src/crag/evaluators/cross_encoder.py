@@ -49,6 +49,8 @@ class CrossEncoderEvaluator:
         batch_size: int = 32,
     ) -> None:
         self.card = card
+        self.languages = frozenset({"en"} if isinstance(model, ChangedMiniLM) else ())
+        """The languages that it reads, by ISO 639-1 code; empty if unknown."""
         calibration = card.calibration if card else None
         fitted = calibration.thresholds if calibration else _UNCALIBRATED
         self._thresholds = thresholds or fitted

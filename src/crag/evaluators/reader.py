@@ -28,6 +28,9 @@ class ReaderEvaluator:
     scores -1.0 without the model. Thread-safe.
     """
 
+    languages = frozenset({"en"})
+    """Those of the packaged encoder, which every reader changes."""
+
     def __init__(
         self,
         model: ReaderModel,

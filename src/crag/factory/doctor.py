@@ -12,10 +12,12 @@ from crag.factory.reflection import examine_reflection
 from crag.factory.status import PartStatus
 from crag.factory.web import examine_web
 from crag.generation.chat import DEFAULT_MODEL
+from crag.models.encoder import SentenceEncoder
 from crag.models.minilm import MODEL as ENCODER
 from crag.models.minilm import packaged_model
 from crag.retrieval import DocumentIndex
 from crag.retrieval.index import safe_location
+from crag.retrieval.store import embedding_name
 from crag.runtime.environment import Environment
 
 
@@ -36,11 +38,12 @@ def _encoder(environment: Environment) -> PartStatus:
     why = "CRAG_EMBEDDING_MODEL" if environment.embedding_model else why
     try:
         encoder = choose_encoder(environment)
-        encoder.verify()
+        if isinstance(encoder, SentenceEncoder):
+            encoder.verify()
     except CragError as error:
         name = environment.embedding_model or ENCODER
         return PartStatus("embeddings", "broken", name, why, str(error))
-    return PartStatus("embeddings", "ready", encoder.name, why, "")
+    return PartStatus("embeddings", "ready", embedding_name(encoder), why, "")
 
 
 def _index(environment: Environment) -> PartStatus:

@@ -1,26 +1,35 @@
 """Choose all parts of a graph from the environment."""
 
+from langchain_core.embeddings import Embeddings
+
 from crag.evaluators import load_evaluator
 from crag.factory.reflection import choose_reflection
 from crag.factory.web import SEARCHER_HINT, choose_reader, choose_searcher
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
-from crag.models.encoder import SentenceEncoder, packaged_encoder
+from crag.models.embeddings import load_embeddings
+from crag.models.encoder import packaged_encoder
 from crag.models.inference import use_runtime
 from crag.parts import ChatModel, Parts
 from crag.retrieval import DocumentIndex, IndexRetriever
 from crag.runtime.environment import Environment
 
 
-def choose_encoder(environment: Environment) -> SentenceEncoder:
-    """Return the sentence encoder; its weights load on first use, into the runtime that is chosen.
+def choose_encoder(environment: Environment) -> Embeddings:
+    """Return the embedding model; weights load on first use, into the runtime that is chosen.
 
     Raises:
-        CragError: there is no such runtime, or its package is missing.
+        CragError: the named model lacks a key or a package, or there is no such runtime.
     """
     use_runtime(environment.inference)
-    name = environment.embedding_model
-    return SentenceEncoder(name) if name else packaged_encoder()
+    name, key = environment.embedding_model, environment.openai_api_key
+    if not name:
+        return packaged_encoder()
+    return load_embeddings(
+        name,
+        base_url=environment.openai_base_url,
+        api_key=key.get_secret_value() if key else None,
+    )
 
 
 def choose_model(environment: Environment) -> ChatModel | None:

@@ -58,6 +58,8 @@ class SentenceEncoder(Embeddings):
         self._revision = revision
         self.name = f"{self._place}@{revision}" if revision else self._place
         """The name that an index built with this encoder records."""
+        self.languages = frozenset({"en"} if self._is_default else ())
+        """The languages that the model reads, by ISO 639-1 code; empty if unknown."""
         self._device = device
         self._batch_size = batch_size
         self._model: _PackagedSentences | _TorchSentences | None = None
@@ -113,8 +115,11 @@ class SentenceEncoder(Embeddings):
 
     @property
     def _runs_without_torch(self) -> bool:
-        is_default = self.name == DEFAULT_MODEL or Path(self._place) == packaged_model()
-        return is_default and self._device is None
+        return self._is_default and self._device is None
+
+    @property
+    def _is_default(self) -> bool:
+        return self.name == DEFAULT_MODEL or Path(self._place) == packaged_model()
 
     def _folder(self) -> Path | None:
         """Return the folder of a local model; the packaged weights are verified."""

@@ -8,5 +8,14 @@ from crag.retrieval.ingest import index_paths
 from crag.retrieval.report import IndexReport, Progress
 from crag.retrieval.retriever import IndexRetriever
 from crag.retrieval.store import DocumentIndex
+from crag.retrieval.watch import watch_paths
 
-__all__ = ["DocumentIndex", "IndexReport", "IndexRetriever", "Progress", "Skipped", "index_paths"]
+__all__ = [
+    "DocumentIndex",
+    "IndexReport",
+    "IndexRetriever",
+    "Progress",
+    "Skipped",
+    "index_paths",
+    "watch_paths",
+]

@@ -11,7 +11,7 @@ from crag.retrieval.blocks import Markup
 
 Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "chapter", "row", "record"]
 
-_FORMAT = "crag-2"
+_FORMAT = "crag-3"
 _SEPARATOR = "\0"
 
 

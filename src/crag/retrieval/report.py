@@ -1,7 +1,8 @@
 """Progress and report of an indexing run."""
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 from crag.retrieval.documents import Skipped
@@ -39,6 +40,11 @@ class IndexReport:
     """Files in the folders with an unsupported format."""
     warning: str = ""
     """Set if most files of the commonest kind could not be read."""
+    languages: Mapping[str, int] = field(default_factory=dict)
+    """Added and changed documents in a language that the embedding model does not read, by ISO
+    639-1 code, most first; code and very short texts do not count."""
+    language_warning: str = ""
+    """Set if these are at least one in a hundred documents."""
     seconds: float = 0.0
 
     def finished(self, started: float) -> Self:

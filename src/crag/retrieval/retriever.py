@@ -9,6 +9,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from crag.retrieval.index import checked_way, filter_of
 from crag.retrieval.store import DocumentIndex
 from crag.settings import FindBy
+from crag.text.language import languages_of
 
 
 class IndexRetriever(VectorStoreRetriever):
@@ -31,6 +32,11 @@ class IndexRetriever(VectorStoreRetriever):
     def __init__(self, index: DocumentIndex, k: int = 10, find_by: FindBy = "both") -> None:
         search_kwargs = {"k": k, "find_by": find_by}
         super().__init__(vectorstore=IndexStore(index), search_kwargs=search_kwargs)
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """The languages that the embedding model reads, by ISO 639-1 code; empty if unknown."""
+        return languages_of(self.vectorstore.embeddings)
 
 
 class IndexStore(VectorStore):

@@ -32,7 +32,9 @@ OVERLAP = 200
 LONGEST_CONTEXT = 300
 """Most characters of a lead-in, a header or a caption that is repeated."""
 
-_TOKEN = re.compile(r"[A-Za-z]{1,7}|\d{1,3}|[^\sA-Za-z\d]")
+_ALPHABETIC = r"A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u06ff"
+"""Letters of scripts that encoders read in pieces of several letters: Latin to Arabic."""
+_TOKEN = re.compile(rf"[{_ALPHABETIC}]{{1,7}}|\d{{1,3}}|[^\s{_ALPHABETIC}\d]")
 _CHARACTERS_PER_TOKEN = 4
 _LINE = re.compile(r".*\n|.+")
 _STANZA = re.compile(r"(?:[ \t]*\S.*(?:\n|\Z))+(?:[ \t]*\n)*|(?:[ \t]*\n)+")

@@ -12,9 +12,13 @@ from crag.retrieval.loaders import Found, load, unread_kind
 from crag.retrieval.report import IndexReport, Progress
 from crag.retrieval.splitting import split
 from crag.retrieval.writer import Entry, IndexWriter
+from crag.text.language import LANGUAGES, unread_language
 
 WINDOW = 1024
 """Chunks that are embedded and written together; sorted by length to save padding."""
+_UNREAD_SHARE = 0.01
+"""Of documents; fewer in other languages may be mistaken, such as one line full of names."""
+_NAMED = 5
 
 
 class Update:
@@ -36,6 +40,7 @@ class Update:
         self._first_with: dict[str, str] = {}
         self._read: dict[str, bool] = {}
         self._counts: Counter[str] = Counter()
+        self._languages: Counter[str] = Counter()
 
     def run(self) -> IndexReport:
         """Run, and return the report."""
@@ -58,6 +63,8 @@ class Update:
         return IndexReport(
             **numbers,
             warning=warning,
+            languages=dict(self._languages.most_common()),
+            language_warning=self._language_warning(),
             removed=self._counts["removed"],
             chunks=self._counts["chunks"],
             skipped=tuple(self._skipped),
@@ -84,6 +91,23 @@ class Update:
                 chunk.metadata["modified"] = modified
             self._waiting.add(chunks, entry.ids(loaded.content_hash) if entry else [])
             self._counts["changed" if entry else "added"] += 1
+            language = unread_language(self._writer.embeddings, loaded.text)
+            if language and loaded.markup != "code":
+                self._languages[language] += 1
+
+    def _language_warning(self) -> str:
+        unread = self._languages.total()
+        written = self._counts["added"] + self._counts["changed"]
+        if unread < max(1, written * _UNREAD_SHARE):
+            return ""
+        found = ", ".join(
+            f"{LANGUAGES[code]} {number}" for code, number in self._languages.most_common(_NAMED)
+        )
+        return (
+            f"the embedding model does not read the language of {unread} of {written} documents "
+            f"({found}): they are found by shared words more than by meaning. Name a multilingual "
+            "model (CRAG_EMBEDDING_MODEL) and index into a new folder"
+        )
 
     def _confirm(self, document: SourceText, entry: Entry, modified: str) -> None:
         """Keep an unchanged document; remove other versions, and correct its place and day."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 from threading import Lock
 from typing import Any
 
-VERSION = 1
+VERSION = 2
 """Changes when the same text gets other words, so that stored ones are made again."""
 _SHORTEST_PIECE = 3
 _LONGEST = 100
@@ -20,7 +20,10 @@ _LETTERS = rf"[\w{_SIGNS}]+"
 _NAME = re.compile(rf"(?:--?|[.@$])?{_LETTERS}(?:[.:/@+\-]+{_LETTERS})*(?:\+\+|#)?")
 _PART = re.compile(rf"(?:[^\W_]|[{_SIGNS}])+")
 _CAMEL = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+)")
+_UNSPACED = re.compile(
+    r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+)"
+)
+"""Scripts without spaces, and Korean, whose words carry their particles."""
 _CONTRACTED = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b")
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _STOP_WORDS = """
@@ -36,8 +39,9 @@ def words(text: str) -> Iterator[str]:
     """Yield the words of a text, in order, in lower case and without accents.
 
     A name such as ``httpx.ProxyError``, ``--no-color`` or ``E_404`` is yielded as it is and in
-    parts. Parts are stemmed as English; in scripts without spaces every two neighbouring characters
-    are a word. Words hold letters, digits and ``-_.:/@+#$``: no quotes, no spaces.
+    parts. Parts are stemmed as English; in scripts without spaces, and in Korean, every two
+    neighbouring characters are a word. Words hold letters, digits and ``-_.:/@+#$``: no quotes, no
+    spaces.
     """
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", _CONTRACTED.sub("", text)))
     for found in _NAME.finditer(unicodedata.normalize("NFKC", plain)):

@@ -56,12 +56,12 @@ class IndexWriter:
     """Writes to an index; created by `DocumentIndex.writing`."""
 
     def __init__(self, index: Index, embeddings: Embeddings) -> None:
-        self.index, self._embeddings = index, embeddings
+        self.index, self.embeddings = index, embeddings
 
     def entries(self) -> dict[str, Entry]:
         """Read the content of the index, by source."""
         found: dict[str, Entry] = {}
-        if check_stamp(self.index, self._embeddings) is None:
+        if check_stamp(self.index, self.embeddings) is None:
             return found
         for identifier, metadata in self.index.stored():
             version, source = metadata["content_hash"], metadata["source"]
@@ -106,8 +106,8 @@ class IndexWriter:
 
     def _ensure(self, dimension: int) -> None:
         """Create the index for vectors of the given length, or check that it takes them."""
-        stamp = check_stamp(self.index, self._embeddings)
-        name = embedding_name(self._embeddings)
+        stamp = check_stamp(self.index, self.embeddings)
+        name = embedding_name(self.embeddings)
         if stamp is None:
             self.index.create(Stamp(SCHEMA, name, dimension))
         elif stamp.dimension != dimension:
@@ -124,7 +124,7 @@ class IndexWriter:
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
         parts = []
         for part in _slices(order, _SLICE):
-            vectors = self._embeddings.embed_documents([texts[i] for i in part])
+            vectors = self.embeddings.embed_documents([texts[i] for i in part])
             parts.append(np.asarray(vectors, dtype=np.float32))
             on_embedded(len(part))
         return np.concatenate(parts)[np.argsort(order)]

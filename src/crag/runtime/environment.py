@@ -27,7 +27,8 @@ class Environment(BaseSettings):
     inference: str = "onnxruntime"
     """CRAG_INFERENCE: what runs the packaged models: onnxruntime, or openvino, an extra."""
     embedding_model: str | None = None
-    """CRAG_EMBEDDING_MODEL: path or hub id of a sentence encoder; unset, the packaged one."""
+    """CRAG_EMBEDDING_MODEL: path or hub id of a sentence encoder, or provider:model, such as
+    openai:NAME; unset, the packaged one."""
     model: str | None = None
     """CRAG_MODEL: name of the chat model; unset, a default one if there is a key."""
     openai_base_url: str | None = Field(

@@ -4,6 +4,8 @@ import re
 
 from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] - compiled
 
+from crag.text.language import ENGLISH, language_of
+
 _FULL_WIDTH = "。！？"
 _BEFORE_MORE = re.compile(
     r"(?:^|[\s(\[\"'“‘])(?:approx|appx|ca|cf|ch|dept|dr|ed|eds|eq|est|et al|etc|ex|fig|figs|gen|"
@@ -13,6 +15,19 @@ _BEFORE_MORE = re.compile(
 )
 """Ends of pieces that the next one goes on with: abbreviations, numbers of items, initials."""
 _GOES_ON = re.compile(r"[a-z0-9(\[]")
+_OPENING = r"(?:^|[\s.(\[\"'„“«‘])"
+_LETTER = r"[A-Za-z\u00c0-\u058f]"
+"""Of the scripts with small and capital letters."""
+_INITIAL = re.compile(_OPENING + rf"(?P<letter>{_LETTER})\.\s*\Z")
+_SHORT = re.compile(_OPENING + rf"(?:{_LETTER}{{1,4}}|\d{{1,4}})\.\s*\Z")
+"""An abbreviation or an ordinal, before a small letter or a digit: Abb. 3, d.w.z., 9. května."""
+_GERMAN_ORDINAL = re.compile(
+    r"\b(?:am|im|vom|zum|zur|beim|ab|bis|seit|de[mnrs]|die|das|(?:ein|jed|dies)e?[mnrs]?|und)"
+    r"\s+\d{1,2}\.\s*\Z",
+    re.IGNORECASE,
+)
+"""A number after an article or preposition; any noun that follows has a capital letter."""
+_LONGEST_END = 24
 _MARKER = re.compile(r"\s*(?:\d{1,3}|[a-zA-Z])[.)]\s*\Z")
 
 
@@ -21,30 +36,45 @@ def sentences_of(text: str) -> list[str]:
     return [" ".join(piece.split()) for piece in split_sentences(text) if piece.strip()]
 
 
-def split_sentences(text: str) -> list[str]:
+def split_sentences(text: str, language: str = "") -> list[str]:
     """Cut `text` at sentence ends; joined, the pieces are the text.
 
     A line end within a paragraph is white space like any other. Dots within names
-    (`httpx.ProxyError`) and versions, and those of abbreviations, end no sentence.
+    (`httpx.ProxyError`) and versions, and those of abbreviations, end no sentence. `language` is an
+    ISO 639-1 code; without it, the language is taken from the text, and is English if unclear.
     """
-    pieces: list[str] = list(segment("en", text))
+    language = language or language_of(text) or ENGLISH
+    pieces: list[str] = list(segment(language, text))
     # A segmenter that lost characters must not lose them for our users.
     if "".join(pieces) != text:
         return [text]
     joined: list[str] = []
     for piece in pieces:
-        if joined and _belongs_together(joined[-1], piece):
+        if joined and _belongs_together(joined[-1], piece, language):
             joined[-1] += piece
         else:
             joined.append(piece)
     return joined
 
 
-def _belongs_together(before: str, after: str) -> bool:
+def _belongs_together(before: str, after: str, language: str) -> bool:
     if "\n\n" in before[-3:] or not before.strip():
         return False
     if not before[-1].isspace() and before[-1] not in _FULL_WIDTH:
         return not after[:1].isspace()  # A name with dots.
     if _MARKER.match(before):
         return True
-    return bool(_BEFORE_MORE.search(before[-12:]) and _GOES_ON.match(after))
+    end = before[-_LONGEST_END:]
+    if language == ENGLISH:
+        return bool(_BEFORE_MORE.search(end) and _GOES_ON.match(after))
+    return _goes_on(end, after, language)
+
+
+def _goes_on(end: str, after: str, language: str) -> bool:
+    """Say whether a sentence goes on where sentencex, which knows abbreviations, has cut it."""
+    if language == "de" and _GERMAN_ORDINAL.search(end):
+        return True
+    if after[:1].islower() or after[:1].isdigit():
+        return bool(_SHORT.search(end))
+    initial = _INITIAL.search(end)
+    return initial is not None and initial["letter"].isupper()

@@ -9,7 +9,7 @@ from crag.errors import ContentError, PageError
 from crag.text.encodings import decoded
 from crag.text.html import read_html
 from crag.text.paragraphs import FEWEST_CHARACTERS, paragraphs_of
-from crag.text.pdf import read_pdf
+from crag.text.pdf import read_web_pdf
 from crag.text.sentences import sentences_of
 
 MOST_PARAGRAPHS = 400
@@ -90,7 +90,9 @@ def _kind(body: bytes, content_type: str) -> MediaKind | None:
 
 def _read(kind: MediaKind, body: bytes, content_type: str, url: str) -> tuple[str, Iterable[str]]:
     if kind == "pdf":
-        title, pages = read_pdf(body, most_pages=MOST_PDF_PAGES, most_characters=_MOST_CHARACTERS)
+        title, pages = read_web_pdf(
+            body, most_pages=MOST_PDF_PAGES, most_characters=_MOST_CHARACTERS
+        )
         return title, chain.from_iterable(map(paragraphs_of, pages))
     text = decoded(body, content_type)
     match kind:

@@ -1,0 +1,161 @@
+"""Which language a text is written in."""
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from typing import Any
+
+ENGLISH = "en"
+LANGUAGES = {
+    "ar": "Arabic",
+    "bg": "Bulgarian",
+    "bn": "Bengali",
+    "ca": "Catalan",
+    "cs": "Czech",
+    "da": "Danish",
+    "de": "German",
+    "el": "Greek",
+    "en": "English",
+    "es": "Spanish",
+    "et": "Estonian",
+    "eu": "Basque",
+    "fa": "Persian",
+    "fi": "Finnish",
+    "fr": "French",
+    "gl": "Galician",
+    "he": "Hebrew",
+    "hi": "Hindi",
+    "hr": "Croatian",
+    "hu": "Hungarian",
+    "hy": "Armenian",
+    "id": "Indonesian",
+    "is": "Icelandic",
+    "it": "Italian",
+    "ja": "Japanese",
+    "ka": "Georgian",
+    "km": "Khmer",
+    "kn": "Kannada",
+    "ko": "Korean",
+    "lo": "Lao",
+    "lt": "Lithuanian",
+    "lv": "Latvian",
+    "mk": "Macedonian",
+    "ml": "Malayalam",
+    "mr": "Marathi",
+    "my": "Burmese",
+    "nl": "Dutch",
+    "no": "Norwegian",
+    "pa": "Punjabi",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "ro": "Romanian",
+    "ru": "Russian",
+    "sk": "Slovak",
+    "sl": "Slovenian",
+    "sq": "Albanian",
+    "sr": "Serbian",
+    "sv": "Swedish",
+    "sw": "Swahili",
+    "ta": "Tamil",
+    "te": "Telugu",
+    "th": "Thai",
+    "tl": "Tagalog",
+    "tr": "Turkish",
+    "uk": "Ukrainian",
+    "ur": "Urdu",
+    "vi": "Vietnamese",
+    "zh": "Chinese",
+}
+"""The languages that are told apart, by ISO 639-1 code; others are taken for a similar one."""
+
+_FEWEST_LETTERS = 12
+_FEWEST_SYLLABLES = 4
+"""In scripts whose characters are syllables or words."""
+_SURE = 0.5
+_SAMPLE = 1000
+"""Characters of each part of a long text that are read."""
+_WORD = re.compile(
+    r"(?<![\w./\\@#$%&=<>:`*-])[^\W\d_]+(?:['’-][^\W\d_]+)*(?![\w/\\@#$%&=<>(\[{`-]|[.:]\w)"
+)
+"""A word that is no part of a name, an address or a piece of code."""
+_SYLLABLE = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+)
+_FUNCTION_WORDS = frozenset(
+    "the of and are what which how does did with from that this when where who whose why your you "  # noqa: SIM905
+    "there their they have has been would should can could if not for it was to on at by be".split()
+)
+_QUESTION_WORDS = frozenset("what which how does who whose why when where".split())  # noqa: SIM905
+_ENGLISH_SHARE = 1 / 6
+_FOREIGN_SHARE = 0.1
+
+
+def language_of(text: str) -> str:
+    """Return the ISO 639-1 code of the language of a text; empty if it is unclear.
+
+    Names, addresses and code do not count, and fewer than a dozen letters tell nothing. Of a long
+    text, its beginning, middle and end are read, and most of them decide. The model is py3langid's.
+    """
+    if len(text) <= 3 * _SAMPLE:
+        return _language_of(text)
+    starts = 0, (len(text) - _SAMPLE) // 2, len(text) - _SAMPLE
+    found = Counter(_language_of(text[start : start + _SAMPLE]) for start in starts)
+    found.pop("", None)
+    return found.most_common(1)[0][0] if found else ""
+
+
+def languages_of(part: object) -> frozenset[str]:
+    """Return the languages that a model reads, as its attribute `languages` says; empty for all."""
+    return frozenset(getattr(part, "languages", ()))
+
+
+def unread_language(part: object, text: str) -> str:
+    """Return the code of a text's language if it is clear that a model does not read it."""
+    languages = languages_of(part)
+    found = language_of(text) if languages else ""
+    return "" if found in languages else found
+
+
+def named(languages: Iterable[str]) -> str:
+    """Return the names of languages for a sentence, such as German and French."""
+    *most, last = [LANGUAGES.get(code, code) for code in languages]
+    return " and ".join(filter(None, (", ".join(most), last)))
+
+
+@lru_cache(maxsize=2048)
+def _language_of(text: str) -> str:
+    words = _WORD.findall(text)
+    letters = "".join(words)
+    enough = len(letters) >= _FEWEST_LETTERS
+    if not enough and len(_SYLLABLE.findall(letters)) < _FEWEST_SYLLABLES:
+        return ""
+    if _is_plain_english(words, letters):
+        return ENGLISH
+    with _identifying:
+        language, probability = _identifier().classify(" ".join(words))
+    return str(language) if probability >= _SURE else ""
+
+
+def _is_plain_english(words: list[str], letters: str) -> bool:
+    """Say whether enough function words are English: most texts then need no model."""
+    foreign = sum(not letter.isascii() for letter in letters)
+    if foreign > len(letters) * _FOREIGN_SHARE:
+        return False
+    known = sum(word.lower() in _FUNCTION_WORDS for word in words)
+    asks = words[0].lower() in _QUESTION_WORDS
+    return asks or known >= max(2, len(words) * _ENGLISH_SHARE)
+
+
+_identifying = threading.Lock()
+
+
+@cache
+def _identifier() -> Any:
+    """Load the model: half a second and 100 MB."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier.set_languages(LANGUAGES)
+    return identifier

@@ -1,0 +1,61 @@
+"""Embedding models by name, against an OpenAI-compatible server on loopback."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crag.errors import EncoderError, MissingPackageError
+from crag.models.embeddings import load_embeddings
+from crag.models.encoder import DEFAULT_MODEL, SentenceEncoder
+from tests.loopback import Loopback, serving
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    vectors = [{"object": "embedding", "index": n, "embedding": [n, 1.0]} for n in range(2)]
+    usage = {"prompt_tokens": 2, "total_tokens": 2}
+    with serving({"object": "list", "model": "m", "data": vectors, "usage": usage}) as running:
+        yield running
+
+
+def test_a_server_of_ones_own_gets_texts_and_needs_no_key(server: Loopback) -> None:
+    embeddings = load_embeddings("openai:bge-m3", base_url=f"{server.url}/v1")
+    assert embeddings.embed_documents(["eins", "zwei"]) == [[0.0, 1.0], [1.0, 1.0]]
+    assert embeddings.embed_query("drei") == [0.0, 1.0]
+    assert [request["input"] for request in server.requests] == [["eins", "zwei"], ["drei"]]
+    assert {request["model"] for request in server.requests} == {"bge-m3"}
+    assert server.requests[0]["path"] == "/v1/embeddings"
+    assert embeddings.embed_documents([]) == []
+    assert getattr(embeddings, "name", None) == "openai:bge-m3"
+
+
+def test_the_key_is_sent(server: Loopback) -> None:
+    load_embeddings("openai:m", base_url=server.url, api_key="sk-one").embed_query("a")
+    assert server.requests[0]["authorization"] == "Bearer sk-one"
+
+
+def test_a_server_that_fails_is_named(server: Loopback) -> None:
+    server.statuses = [401]
+    with pytest.raises(EncoderError, match=r"encoder openai:m: its server failed: .*401"):
+        load_embeddings("openai:m", base_url=server.url).embed_query("a")
+
+
+def test_openai_needs_a_key() -> None:
+    with pytest.raises(EncoderError, match="openai:m: set OPENAI_API_KEY, or OPENAI_BASE_URL"):
+        load_embeddings("openai:m")
+
+
+def test_a_provider_needs_its_package() -> None:
+    with pytest.raises(MissingPackageError, match="'cohere:embed' needs the package 'langchain'"):
+        load_embeddings("cohere:embed")
+
+
+def test_a_name_and_a_folder_are_models_of_this_machine(tmp_path: Path) -> None:
+    folder = tmp_path / "a:b"
+    folder.mkdir()
+    assert isinstance(load_embeddings(str(folder)), SentenceEncoder)
+    default, other = load_embeddings(DEFAULT_MODEL), load_embeddings("intfloat/multilingual-e5")
+    assert isinstance(default, SentenceEncoder)
+    assert isinstance(other, SentenceEncoder)
+    assert (default.languages, other.languages) == ({"en"}, frozenset())
