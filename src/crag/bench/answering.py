@@ -48,7 +48,10 @@ class Resources:
     def named(self, unit: Unit) -> str:
         """List everything besides the unit that its answer depends on."""
         evaluator = unit.variant.evaluator or self.evaluator
-        parts = (self.model, evaluator, self.web, self.reflection, self.program)
+        prompts = self.parts.prompts.identity
+        parts = [self.model, evaluator, self.web, self.reflection, self.program]
+        if prompts:
+            parts.append(f"prompts {prompts}")
         return " | ".join(parts)
 
 

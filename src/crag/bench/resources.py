@@ -14,7 +14,13 @@ from crag.bench.current_example import ExampleRetriever
 from crag.bench.program import fingerprint
 from crag.evaluators import load_evaluator
 from crag.evaluators.prompted import PromptedEvaluator
-from crag.factory import choose_model, choose_reader, choose_reflection, choose_searcher
+from crag.factory import (
+    choose_model,
+    choose_prompts,
+    choose_reader,
+    choose_reflection,
+    choose_searcher,
+)
 from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
 from crag.parts import ChatModel, Evaluator, Parts, WebSearcher
@@ -46,12 +52,12 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
     """
     cache = Cache(config.cache) if config.cache is not None else None
     meter = Meter(config.budget)
-    chosen = choose_model(environment)
+    chosen, prompts = choose_model(environment), choose_prompts(environment)
     model = None if chosen is None else metered(chosen, cache, meter)
     remembered = cache if config.scores else None
 
     def load(name: str) -> Evaluator:
-        loaded = load_evaluator(name, model=model)
+        loaded = load_evaluator(name, model=model, prompts=prompts)
         if remembered is None or isinstance(loaded, PromptedEvaluator):
             return loaded  # The replies of a chat model are cached, so that its calls are counted.
         return CachedEvaluator(loaded, remembered, name)
@@ -59,7 +65,7 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
     evaluator = load(environment.evaluator)
     quoter = ExtractiveAnswerer(evaluator)
     searcher, web = _searcher(environment, config.corpus, cache)
-    reflection = choose_reflection(environment, evaluator, quoter, model)
+    reflection = choose_reflection(environment, evaluator, quoter, model, prompts)
     parts = Parts(
         retriever=ExampleRetriever(),
         evaluator=evaluator,
@@ -68,6 +74,7 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
         searcher=searcher,
         reader=choose_reader(environment) if searcher and not config.corpus else None,
         reflection=reflection,
+        prompts=prompts,
     )
     return Resources(
         parts=parts,

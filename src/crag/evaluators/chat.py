@@ -10,7 +10,7 @@ from crag.answering.model_calls import ask
 from crag.errors import SettingsError
 from crag.evaluators.prompted import PromptedEvaluator, failure, shown
 from crag.parts import ChatModel
-from crag.prompts import render
+from crag.prompts import PACKAGED, Prompts
 from crag.state import Thresholds
 
 PromptStyle = Literal["direct", "chain_of_thought", "few_shot"]
@@ -49,6 +49,7 @@ class ChatEvaluator(PromptedEvaluator):
         style: PromptStyle = "direct",
         concurrency: int = DEFAULT_CONCURRENCY,
         thresholds: Thresholds | None = None,
+        prompts: Prompts = PACKAGED,
     ) -> None:
         super().__init__(thresholds or Thresholds(upper=0.0, lower=0.0), concurrency)
         if style not in get_args(PromptStyle):
@@ -56,6 +57,7 @@ class ChatEvaluator(PromptedEvaluator):
         # Verdicts must not show up among the tokens of the answer that a graph streams.
         self._model: ChatModel = model.with_config(tags=[TAG_NOSTREAM])
         self._style: PromptStyle = style
+        self._prompts = prompts
 
     def groups(self, texts: Sequence[str]) -> list[list[str]]:
         """Put each text into its own call."""
@@ -63,7 +65,7 @@ class ChatEvaluator(PromptedEvaluator):
 
     def judge(self, question: str, texts: Sequence[str]) -> list[float]:
         """Ask about the one text of the group."""
-        messages = render(
+        messages = self._prompts.render(
             f"grade_{self._style}", question=shown(question), knowledge=shown(texts[0])
         )
         reply = ask(self._model, messages)
