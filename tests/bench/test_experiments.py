@@ -82,6 +82,37 @@ def test_a_sweep_runs_each_variant_with_each_setting(tmp_path: Path) -> None:
     assert [(one.name, one.settings["k"]) for one in variants] == [("rag, k=1", 1), ("rag, k=2", 2)]
 
 
+@pytest.mark.parametrize("stem", ["popqa", "pubhealth", "arc", "biography"])
+def test_thresholds_of_the_evaluator_leave_the_task_as_it_is(stem: str) -> None:
+    path = ROOT / "benchmarks" / "experiments" / f"{stem}.toml"
+    pairs = zip(
+        read_experiment(path).variants,
+        read_experiment(path, thresholds="evaluator").variants,
+        strict=True,
+    )
+    for variant, changed in pairs:
+        before, after = (settings_from_text(one.settings) for one in (variant, changed))
+        assert (after.upper, after.lower) == (None, None)
+        assert before.upper is not None
+        assert after.model_dump(exclude={"upper", "lower"}) == before.model_dump(
+            exclude={"upper", "lower"}
+        )
+
+
+def test_an_experiment_about_thresholds_keeps_its_own() -> None:
+    path = ROOT / "benchmarks" / "experiments" / "thresholds.toml"
+    variants = read_experiment(path, thresholds="evaluator").variants
+    given = [settings_from_text(one.settings).upper for one in variants]
+    assert given == [None, 0.2, 0.4, 0.6, 0.8, 0.95, 0.6, 0.6]
+
+
+@pytest.mark.parametrize("task", ["pubhealth", "arc", "biography", "asqa"])
+def test_prompts_of_another_task_are_refused(task: str) -> None:
+    path = ROOT / "benchmarks" / "experiments" / f"{task}.toml"
+    with pytest.raises(SettingsError, match="give --thresholds evaluator"):
+        read_experiment(path, {"task": "default"})
+
+
 def test_none_is_open_only_where_it_is_no_choice() -> None:
     settings = settings_from_text({"titles": "none", "strip_threshold": "none", "upper": None})
     assert (settings.titles, settings.strip_threshold, settings.upper) == ("none", None, None)

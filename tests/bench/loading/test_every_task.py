@@ -47,7 +47,7 @@ def run(tmp_path: Path) -> Callable[..., Outcome]:
         return benchmark(
             BenchOptions(
                 experiment=EXPERIMENTS / f"{task}.toml", data=data, output=tmp_path / "out",
-                web=(web,), settings={"upper": "none", "lower": "none"}, **options,
+                web=(web,), thresholds="evaluator", **options,
             )
         )  # fmt: skip
 
