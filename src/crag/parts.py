@@ -221,6 +221,10 @@ class Candidate(NamedTuple):
     """Over the tokens of `text`; at most 0."""
     tokens: int
     ending: Ending
+    end_log_probability: float | None = None
+    """Of the token that ended it; None if none did, or the back end does not know."""
+    retrieve: tuple[Probabilities, ...] = ()
+    """Of each Retrieve token within `text`, in order, the distribution of its group there."""
 
 
 class SegmentLimits(NamedTuple):

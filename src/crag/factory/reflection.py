@@ -85,7 +85,12 @@ def _server(environment: Environment) -> ReflectionBackend:
     if url is None:
         raise SettingsError("CRAG_REFLECTION", "server", _NO_URL)
     secret = key.get_secret_value() if key else None
-    return CompletionsReflection(environment.reflection_model, base_url=url, api_key=secret)
+    return CompletionsReflection(
+        environment.reflection_model,
+        base_url=url,
+        api_key=secret,
+        tokens_required=_tokens_required(environment),
+    )
 
 
 def _in_process(environment: Environment, place: str) -> ReflectionBackend:
@@ -95,4 +100,17 @@ def _in_process(environment: Environment, place: str) -> ReflectionBackend:
     if dtype not in get_args(Dtype):
         allowed = f"allowed are {', '.join(get_args(Dtype))}"
         raise SettingsError("CRAG_REFLECTION_DTYPE", dtype, allowed)
-    return TransformersReflection(place, device=device, dtype=cast("Dtype", dtype))
+    return TransformersReflection(
+        place,
+        device=device,
+        dtype=cast("Dtype", dtype),
+        tokens_required=_tokens_required(environment),
+    )
+
+
+def _tokens_required(environment: Environment) -> bool:
+    given = environment.reflection_tokens
+    if given not in {"required", "optional"}:
+        allowed = "allowed are required and optional"
+        raise SettingsError("CRAG_REFLECTION_TOKENS", given, allowed)
+    return given == "required"

@@ -45,6 +45,9 @@ class Environment(BaseSettings):
     folder or hub name of a model with reflection tokens. Unset, the chat model if there is one."""
     reflection_model: str = "selfrag/selfrag_llama2_7b"
     """CRAG_REFLECTION_MODEL: the model's name on the server."""
+    reflection_tokens: str = "required"
+    """CRAG_REFLECTION_TOKENS: required, or optional to run a model without reflection tokens too,
+    with neutral critiques, as the papers' LLaMA2-hf-7b rows."""
     reflection_url: str | None = None
     """CRAG_REFLECTION_URL: address of a completions server; unset, that of OPENAI_BASE_URL."""
     reflection_device: str | None = None
