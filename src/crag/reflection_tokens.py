@@ -33,6 +33,7 @@ TOKENS = (*RETRIEVE, *RELEVANCE, *PARAGRAPH, *UTILITY, *SUPPORT)
 """All tokens that a reflecting model needs, in the order of the released vocabulary. `PAD`, which
 follows them there, is not needed."""
 
+_INVENTED = re.compile(rf"{re.escape(OPEN)}.*?(?:{re.escape(CLOSE)}|\Z)", re.DOTALL)
 _ANY = re.compile("|".join(map(re.escape, (*TOKENS, PAD, END))))
 
 
@@ -65,6 +66,17 @@ def token_ids(tokenizer: Tokenizer, *, required: bool = True) -> dict[str, int]:
             "reflection, or set CRAG_REFLECTION_TOKENS=optional to run it with neutral critiques",
         )
     return good
+
+
+def without_reflection(text: str) -> str:
+    """Return a text that a model with the tokens wrote for a prompt of another kind.
+
+    Tokens and passages that it made up are removed, with the white space that this leaves; a text
+    without tokens stays as it is.
+    """
+    if _ANY.search(text) is None:
+        return text
+    return re.sub(r"[ \t]{2,}", " ", without_tokens(_INVENTED.sub("", text))).strip()
 
 
 def without_tokens(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from crag.correction.strips import recompose
+from crag.correction.strips import joint_text, recompose
 from crag.settings import Settings
 from crag.state import Citation, State, Strip
 from crag.text.untrusted import neutral
@@ -42,9 +42,7 @@ def paper_format(state: State, settings: Settings) -> str:
         "; ".join(neutral(" ".join(strip["text"].split())) for strip in recompose(strips, settings))
         for strips in (state.get("internal", []), state.get("external", []))
     )
-    if internal and external:
-        return f"Knowledge1: {internal} [sep] Knowledge2: {external}"
-    return internal or external
+    return joint_text(internal, external)
 
 
 def _attribute(text: str) -> str:
