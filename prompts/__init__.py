@@ -60,6 +60,7 @@ USES: Mapping[str, Use] = MappingProxyType(
         "grade_direct": Use("evaluator chat-direct; binary_llm of crag bench", _LABELLED),
         "grade_chain_of_thought": Use("evaluator chat-chain-of-thought", _LABELLED),
         "grade_few_shot": Use("evaluator chat-few-shot", _LABELLED),
+        "grade_levels": Use("evaluator chat-levels, for the poster's rule", _LABELLED),
         "grade_batch": Use("evaluator chat-batch", _LABELLED),
         "reflect_retrieve": Use("prompted reflection, before an answer", ("question",)),
         "reflect_next": Use("prompted reflection, before a sentence", _LABELLED),

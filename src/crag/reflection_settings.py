@@ -142,6 +142,9 @@ class ReflectionSettings(BaseModel):
     (hard)."""
     delta: float = Field(default=0.2, ge=0, le=1)
     """Self-RAG, adaptive: retrieve if the share of the token Retrieval is above this."""
+    poster_fallback: Literal["abstain", "best_effort"] = "abstain"
+    """Poster: without a passage of use, abstain, or as on the poster: answer from the model's own
+    knowledge, and if there is no such answer give the best of those that were skipped."""
     segment_retrieval: Literal["static", "dynamic"] = "static"
     """Self-RAG, long form: the same passages for every segment, or a search for each. Self-CRAG
     prepares its knowledge once, whichever is set."""

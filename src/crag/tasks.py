@@ -137,6 +137,7 @@ _PAPER = {
     "allow_own_knowledge": True,
     "strip_scores": "alone",
     "knowledge_title": "first_document",
+    "ambiguous_text": "joint",
 }
 _LABEL = {"max_segment_tokens": 50}
 _LONG = {"form": "long", "max_depth": 7, "max_segment_tokens": 300}
@@ -179,7 +180,7 @@ TASKS: Mapping[str, TaskProfile] = MappingProxyType(
             answer="long",
         ),
         "asqa": TaskProfile(
-            settings={"k": 5, "strip_scores": "alone", **_LONG},
+            settings={"k": 5, "strip_scores": "alone", "delta": 0.0, **_LONG},
             cites=True,
             answer_prompt="answer_asqa",
             own_prompt="answer_own_asqa",

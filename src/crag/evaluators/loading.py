@@ -29,6 +29,7 @@ NAMES = (
     "chat-direct",
     "chat-chain-of-thought",
     "chat-few-shot",
+    "chat-levels",
     "chat-batch",
 )
 Compat = Literal["official"]
@@ -49,7 +50,8 @@ def load_evaluator(
     answer in the same pass. `cross-encoder`, which ships with it too, only grades. `cosine` is the
     calibrated cosine over the packaged encoder, or over `embeddings` if given (the calibration
     belongs to all-MiniLM-L6-v2). `chat-direct`, `chat-chain-of-thought` and `chat-few-shot` are the
-    paper's baselines and `chat-batch` grades all texts at once; they ask `model` with
+    paper's baselines, `chat-levels` gives the poster's grades and `chat-batch` grades all texts at
+    once; they ask `model` with
     `prompts`. A folder, or an
     id on the Hugging Face hub, holds what `crag train` wrote, a T5 in the official format, or any
     cross-encoder with one output. `compat` is for T5: see `T5Evaluator`.
@@ -84,6 +86,8 @@ def _chat(name: str, model: ChatModel | None, prompts: Prompts) -> Evaluator:
             return BatchChatEvaluator(model, prompts=prompts)
         case "chat-chain-of-thought":
             return ChatEvaluator(model, style="chain_of_thought", prompts=prompts)
+        case "chat-levels":
+            return ChatEvaluator(model, style="levels", prompts=prompts)
         case "chat-few-shot":
             return ChatEvaluator(model, style="few_shot", prompts=prompts)
         case _:
