@@ -189,9 +189,11 @@ def _failure(state: dict[str, Any]) -> str:
 
 
 def _reflection(state: dict[str, Any]) -> dict[str, Any] | None:
-    found = state.get("reflection")
-    if not found:
+    found, choices = state.get("reflection") or {}, state.get("choices")
+    if not found and not choices:
         return None
-    return {name: found[name] for name in ("cited", "score", "flags", "tokens")} | {
-        "approximation": state.get("approximation", "")
+    kept = {name: found[name] for name in ("cited", "score", "flags", "tokens") if name in found}
+    return kept | {
+        "approximation": state.get("approximation", ""),
+        "retrieved": any(choice["action"] == "retrieve" for choice in choices or []),
     }

@@ -23,6 +23,8 @@
     evaluator = "default"         # a name or folder
     settings = { without = "correct" }
     paper = { "SelfRAG-LLaMA2-7b" = 58.3 }
+    reproduces = "…"              # which part of the published setting it has
+    differs = "…"                 # and which not
 """
 
 import tomllib
@@ -49,6 +51,10 @@ class Variant(BaseModel):
     settings: dict[str, Any] = {}
     paper: dict[str, float] = {}
     """The paper's number, by its model."""
+    reproduces: str = ""
+    """Which part of the published setting this row has."""
+    differs: str = ""
+    """Which part it does not have, or has only if somebody supplies it."""
 
 
 class Experiment(BaseModel):
