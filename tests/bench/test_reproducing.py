@@ -186,3 +186,13 @@ def test_doctor_shows_the_stand_ins(place: Place) -> None:
     parts = {row["part"]: row["state"] for row in json.loads(done.stdout)}
     assert parts["answers"] == "ready"
     assert parts["prompts"] == "ready"
+
+
+def test_a_report_says_whose_prompts_and_framing_it_had(place: Place) -> None:
+    words = next(words for words in BENCHES if "runs/pubhealth" in words)
+    options = ["--limit", "1", "--web", "wikipedia.jsonl", "--json"]
+    own = [*words[:4], "runs/told", *options]
+    assert place.crag("bench", *own).returncode == 0
+    report = (place.folder / "runs" / "told" / "report.md").read_text("utf-8")
+    assert "| answers | m (raw completion) |" in report
+    assert re.search(r"\| prompts \| Prompts\(.*answer_pubhealth.*\), [0-9a-f]{12} \|", report)

@@ -155,6 +155,7 @@ def _setup(
         notes=loaded.notes,
         parts={
             "answers": resources.model,
+            "prompts": _prompts(resources),
             "evaluator": resources.evaluator,
             "web": resources.web or "none",
             "reflection": resources.reflection,
@@ -168,6 +169,11 @@ def _setup(
         date=options.date,
         command=options.command,
     )
+
+
+def _prompts(resources: Resources) -> str:
+    identity = resources.parts.prompts.identity
+    return f"{resources.parts.prompts!r}, {identity}" if identity else "packaged: our own wording"
 
 
 def _digest(path: Path) -> str:

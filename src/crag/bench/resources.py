@@ -78,7 +78,7 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
     )
     return Resources(
         parts=parts,
-        model=(environment.model or DEFAULT_MODEL) if model is not None else QUOTATION,
+        model=_generator(environment) if model is not None else QUOTATION,
         evaluator=environment.evaluator,
         web=web,
         reflection=_reflects(environment, has_model=model is not None),
@@ -86,6 +86,11 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
         other=load,
         meter=meter,
     )
+
+
+def _generator(environment: Environment) -> str:
+    name = environment.model or DEFAULT_MODEL
+    return name if environment.framing == "chat" else f"{name} ({environment.framing} completion)"
 
 
 def metered(model: ChatModel, cache: Cache | None, meter: Meter) -> ChatModel:

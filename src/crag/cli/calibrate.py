@@ -13,7 +13,7 @@ from crag.charts import require_matplotlib
 from crag.cli.terminal import plain_table, print_json, progress_bar
 from crag.errors import TrainingError
 from crag.evaluators import load_evaluator
-from crag.factory import choose_model
+from crag.factory import choose_model, choose_prompts
 from crag.models.model_card import CARD, read_card, write_card
 from crag.runtime.environment import Environment
 from crag.state import ACTIONS
@@ -42,7 +42,13 @@ def run(  # noqa: PLR0913 - the options of the command
         require_matplotlib("train")
     if write:
         _require_card(evaluator)
-    judge = load_evaluator(evaluator, model=choose_model(Environment()), compat=compat)
+    environment = Environment()
+    judge = load_evaluator(
+        evaluator,
+        model=choose_model(environment),
+        compat=compat,
+        prompts=choose_prompts(environment),
+    )
     with progress_bar("scoring", quiet=as_json) as advance:
         report = calibrate(judge, files, aim=aim, labels=labels, seed=seed, progress=advance)
     written = write_thresholds(evaluator, report) if write else None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
 from crag.text.sentences import split_sentences
+from crag.text.untrusted import neutral
 
 SENTENCES_PER_STRIP = 3
 """The paper says a few sentences; the official excerption joins three."""
@@ -94,6 +95,14 @@ def joint_text(internal: str, external: str) -> str:
     if internal and external:
         return f"Knowledge1: {internal}{SEPARATOR}Knowledge2: {external}"
     return internal or external
+
+
+def neutral_knowledge(text: str) -> str:
+    """Disarm a text as `neutral` does, except for the separator of joint knowledge.
+
+    The separator is part of published knowledge files, and means nothing to a generator.
+    """
+    return SEPARATOR.join(map(neutral, text.split(SEPARATOR)))
 
 
 def _units_of_sentences(text: str) -> list[str]:
