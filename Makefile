@@ -77,6 +77,7 @@ bench-popqa: $(DEV)  ## What correction does to the knowledge, on PopQA question
 
 QUALITY := build/bench
 QUESTIONS := $(DATA)/qa/popqa_dev.jsonl
+# The embedded default, so no preset of a task; PopQA has no instruction that would be lost.
 RUN_BENCH = $(BIN)/crag bench benchmarks/experiments/$(1).toml --set task=default --cache $(QUALITY)/cache.sqlite --output $(QUALITY)/$(2) --report benchmarks/results/$(2).md
 WEB := --web $(DATA)/corpus/wikipedia.jsonl --web $(QUESTIONS)
 

@@ -26,12 +26,14 @@ def build_crag(
     runs once. There is one pass and no cycle, as in the paper.
     """
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("contextualize", waiting(Contextualize(parts.model)))
+    graph.add_node("contextualize", waiting(Contextualize(parts.model, parts.prompts)))
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=OpenState)
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
-    graph.add_node("generate", waiting(Generate(parts.model, parts.quoter)), defer=True)
+    graph.add_node(
+        "generate", waiting(Generate(parts.model, parts.quoter, parts.prompts)), defer=True
+    )
 
     graph.add_conditional_edges(START, by_history, opens("retrieve"))
     graph.add_edge("contextualize", "retrieve")

@@ -30,7 +30,7 @@ def build_self_rag(
     """
     backend = _backend(parts)
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("contextualize", waiting(Contextualize(parts.model)))
+    graph.add_node("contextualize", waiting(Contextualize(parts.model, parts.prompts)))
     graph.add_node("decide", waiting(Decide(backend, grades=False)), input_schema=OpenState)
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, opens=False)))
     graph.add_node("prepare_passages", computing(PreparePassages(prepared=False)))
@@ -58,7 +58,7 @@ def build_self_crag(
     """
     backend = _backend(parts)
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("contextualize", waiting(Contextualize(parts.model)))
+    graph.add_node("contextualize", waiting(Contextualize(parts.model, parts.prompts)))
     graph.add_node("decide", waiting(Decide(backend, grades=True)), input_schema=OpenState)
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, opens=False)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))

@@ -51,7 +51,7 @@ def build_web(parts: Parts) -> CompiledStateGraph[State, Settings, WebInput, Web
         State, context_schema=Settings, input_schema=WebInput, output_schema=WebOutput
     )
     searches, longest = parts.searcher is not None, longest_query(parts.searcher)
-    rewrite = Rewrite(parts.model, searches=searches, longest=longest)
+    rewrite = Rewrite(parts.model, parts.prompts, searches=searches, longest=longest)
     graph.add_node("rewrite", waiting(rewrite))
     graph.add_node("confirm_search", computing(ConfirmSearch(searches=searches, longest=longest)))
     graph.add_node("search", waiting(Search(parts.searcher, parts.searcher_hint)))

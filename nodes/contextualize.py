@@ -9,7 +9,7 @@ from crag.correction.question import read_question
 from crag.events import Event, event
 from crag.nodes.open_run import OpeningUpdate, opening
 from crag.parts import ChatModel
-from crag.prompts import render
+from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
 from crag.state import FollowUp, FreshEvents, FreshUsage, InputState, Usage
 from crag.text.untrusted import neutral
@@ -29,15 +29,16 @@ class Contextualize:
         QuestionError: the input holds no usable question.
     """
 
-    def __init__(self, model: ChatModel | None) -> None:
+    def __init__(self, model: ChatModel | None, prompts: Prompts = PACKAGED) -> None:
         self._model = model
+        self._prompts = prompts
 
     def run(self, state: InputState, settings: Settings) -> OpeningUpdate:
         """Contextualize in the calling thread."""
         asked = read_question(state, settings.max_question_characters)
         if self._model is None or settings.max_llm_calls <= 1:
             return _update(state, asked, opening(asked, settings), [self._skipped(settings)])
-        reply = ask(self._model, _prompt(state["messages"], asked, settings))
+        reply = ask(self._model, self._prompt(state["messages"], asked, settings))
         return _read(state, asked, reply, settings)
 
     async def arun(self, state: InputState, settings: Settings) -> OpeningUpdate:
@@ -45,8 +46,16 @@ class Contextualize:
         asked = read_question(state, settings.max_question_characters)
         if self._model is None or settings.max_llm_calls <= 1:
             return _update(state, asked, opening(asked, settings), [self._skipped(settings)])
-        reply = await aask(self._model, _prompt(state["messages"], asked, settings))
+        reply = await aask(self._model, self._prompt(state["messages"], asked, settings))
         return _read(state, asked, reply, settings)
+
+    def _prompt(
+        self, messages: Sequence[AnyMessage], asked: str, settings: Settings
+    ) -> list[AnyMessage]:
+        lines = _spoken(messages[:-1], settings.history_messages)
+        return self._prompts.render(
+            "contextualize", question=neutral(asked), history="\n".join(lines)
+        )
 
     def _skipped(self, settings: Settings) -> Event:
         detail = "no chat model is configured to make the question self-contained"
@@ -79,11 +88,10 @@ def _update(
     return update
 
 
-def _prompt(messages: Sequence[AnyMessage], asked: str, settings: Settings) -> list[AnyMessage]:
-    spoken = [m for m in messages[:-1] if isinstance(m, HumanMessage | AIMessage) and m.text]
-    lines = [
+def _spoken(messages: Sequence[AnyMessage], most: int) -> list[str]:
+    spoken = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and m.text]
+    return [
         f"{'user' if isinstance(message, HumanMessage) else 'assistant'}: "
         f"{neutral(' '.join(message.text.split())[:_LONGEST_MESSAGE])}"
-        for message in spoken[-settings.history_messages :]
+        for message in spoken[-most:]
     ]
-    return render("contextualize", question=neutral(asked), history="\n".join(lines))

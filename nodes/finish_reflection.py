@@ -14,6 +14,7 @@ from crag.settings import Settings
 from crag.state import Citation, Critique, Flag, Reflection, State
 
 _NODE = "finish_reflection"
+_RELEASED = {"released_citations", "released_biography"}
 _SHORTENED = "the best answer so far is given"
 _EVENTS: dict[Flag, tuple[EventKind, str, str]] = {
     "model_failed": ("model_failed", "the model failed before the answer was complete", _SHORTENED),
@@ -75,7 +76,7 @@ def _cited(
         places = [place for place in places if place not in doubted]
     passages = [state["passages"][place] for place in places]
     answer = reflection["answer"]
-    if not settings.cites or "released_citations" in settings.compat:
+    if not settings.cites or _RELEASED & settings.compat:
         return answer, numbered_passages(passages), []
     if settings.form != "long" and passages:
         answer = with_number(answer, 1)
@@ -130,7 +131,10 @@ def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -
     is_alone = all(critique["passage"] is None for critique in chosen)
     wanted = bool(state["choices"]) and state["choices"][0]["action"] == "retrieve"
     missing = wanted and is_alone and "no_passages" in reflection["flags"]
-    return "there is no passage" if missing and not settings.allow_own_knowledge else ""
+    allowed = settings.allow_own_knowledge or (
+        settings.form == "poster" and settings.poster_fallback == "best_effort"
+    )
+    return "there is no passage" if missing and not allowed else ""
 
 
 def _update(

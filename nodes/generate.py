@@ -14,7 +14,7 @@ from crag.correction.strips import score_of
 from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
 from crag.parts import ChatModel, Quotation, Quoter
-from crag.prompts import render
+from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt
 from crag.settings import Settings
 from crag.state import State, Strip
@@ -32,10 +32,16 @@ class Generate:
     """
 
     def __init__(
-        self, model: ChatModel | None, quoter: Quoter | None, *, own_knowledge: bool = False
+        self,
+        model: ChatModel | None,
+        quoter: Quoter | None,
+        prompts: Prompts = PACKAGED,
+        *,
+        own_knowledge: bool = False,
     ) -> None:
         self._model = model
         self._quoter = quoter
+        self._prompts = prompts
         self._own_knowledge = own_knowledge
 
     def run(self, state: State, settings: Settings) -> GenerateUpdate:
@@ -59,7 +65,7 @@ class Generate:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model writes the answer"
             return _Plan(strips, "", None, [event("budget_exhausted", "generate", detail)])
         knowledge = fenced(strips) if settings.cites else paper_format(state, settings)
-        messages = _prompt(state, knowledge, settings)
+        messages = _prompt(self._prompts, state, knowledge, settings)
         return _Plan(strips, knowledge, (_limited(self._model, settings), messages), [])
 
     def _conclude(
@@ -133,17 +139,16 @@ def _is_uncited(update: GenerateUpdate) -> bool:
     return not (update["citations"] or update["abstained"])
 
 
-def _prompt(state: State, knowledge: str, settings: Settings) -> list[AnyMessage]:
+def _prompt(prompts: Prompts, state: State, knowledge: str, settings: Settings) -> list[AnyMessage]:
+    profile = settings.profile
+    posed = profile.posed(state)
+    values = {
+        "question": neutral(posed["question"]) if settings.cites else posed["question"],
+        "options": written(posed["options"]) or "those that the question names",
+    }
     if not knowledge:
-        return render("answer_own_knowledge", question=state["question"])
-    posed = settings.profile.posed(state)
-    return render(
-        settings.profile.answer_prompt,
-        question=neutral(posed["question"]) if settings.cites else posed["question"],
-        options=written(posed["options"]) or "those that the question names",
-        knowledge=knowledge,
-        not_found=NOT_FOUND,
-    )
+        return prompts.render(profile.own_prompt, **values)
+    return prompts.render(profile.answer_prompt, **values, knowledge=knowledge, not_found=NOT_FOUND)
 
 
 def _limited(model: ChatModel, settings: Settings) -> ChatModel:

@@ -6,7 +6,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from crag.correction.provenance import offered_document, title_of
-from crag.correction.strips import recompose, score_of
+from crag.correction.strips import joint_text, recompose, score_of
 from crag.settings import Settings
 from crag.state import Action, OfferedPassage, State, Strip, Thresholds, known_action
 
@@ -86,6 +86,14 @@ def _passage(
         title = title_of(documents[0])
     else:
         title = max(strips, key=score_of)["source"]["title"]
-    joint = "\n" if settings.cites else "; "
-    text = joint.join(strip["text"].strip() for strip in strips)
+    between = "\n" if settings.cites else "; "
+    text = between.join(strip["text"].strip() for strip in strips)
+    if label == "ambiguous" and settings.ambiguous_text == "joint":
+        kinds = (state.get("internal", []), state.get("external", []))
+        text = joint_text(
+            *(
+                between.join(strip["text"].strip() for strip in recompose(kind, settings))
+                for kind in kinds
+            )
+        )
     return OfferedPassage(title=title, text=text, label=label, grade="", strips=list(strips))

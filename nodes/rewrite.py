@@ -7,7 +7,7 @@ from crag.answering.model_calls import Reply, aask, ask
 from crag.correction.queries import LONGEST, cut, keywords, read_query
 from crag.events import Event, event
 from crag.parts import ChatModel
-from crag.prompts import render
+from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
 from crag.state import State, Usage
 
@@ -32,9 +32,15 @@ class Rewrite:
     """
 
     def __init__(
-        self, model: ChatModel | None, *, searches: bool = True, longest: int = LONGEST
+        self,
+        model: ChatModel | None,
+        prompts: Prompts = PACKAGED,
+        *,
+        searches: bool = True,
+        longest: int = LONGEST,
     ) -> None:
         self._model = model
+        self._prompts = prompts
         self._searches = searches
         self._longest = longest
 
@@ -43,14 +49,14 @@ class Rewrite:
         planned = self._without_call(state, settings)
         if planned is not None or self._model is None:
             return planned or self._as_it_is(state, settings)
-        return self._read(state, settings, ask(self._model, _prompt(state, settings)))
+        return self._read(state, settings, ask(self._model, self._prompt(state, settings)))
 
     async def arun(self, state: State, settings: Settings) -> RewriteUpdate:
         """Rewrite without blocking the event loop."""
         planned = self._without_call(state, settings)
         if planned is not None or self._model is None:
             return planned or self._as_it_is(state, settings)
-        return self._read(state, settings, await aask(self._model, _prompt(state, settings)))
+        return self._read(state, settings, await aask(self._model, self._prompt(state, settings)))
 
     def _without_call(self, state: State, settings: Settings) -> RewriteUpdate | None:
         """Return the update if no model is needed, otherwise None."""
@@ -69,6 +75,11 @@ class Rewrite:
             exhausted = event("budget_exhausted", "rewrite", detail, _FALLBACK)
             return self._by_keywords(state, settings, exhausted)
         return None
+
+    def _prompt(self, state: State, settings: Settings) -> list[AnyMessage]:
+        profile = settings.profile
+        question = profile.bare_question(state)
+        return self._prompts.render(profile.rewrite_prompt, question=question)
 
     def _read(self, state: State, settings: Settings, reply: Reply) -> RewriteUpdate:
         detail = reply.detail
@@ -97,8 +108,3 @@ def _update(
     return RewriteUpdate(
         query=query, confirms=settings.confirm_web, events=list(events), usage=usage or Usage()
     )
-
-
-def _prompt(state: State, settings: Settings) -> list[AnyMessage]:
-    profile = settings.profile
-    return render(profile.rewrite_prompt, question=profile.bare_question(state))

@@ -1,12 +1,14 @@
 """Write the generated parts of the documents: `make docs`.
 
 The diagram in README.md comes from the compiled graph, its two examples from the program, and the
-table in docs/guide/settings.md from the schema of the settings. A test fails when any is stale.
+table in docs/guide/settings.md from the schema of the settings, and that in benchmarks/experiments
+from the files beside it. A test fails when any is stale.
 """
 
 import atexit
 import re
 import tempfile
+import tomllib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -19,6 +21,7 @@ from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
 from tests import commands
 
 ROOT = Path(__file__).parents[1]
+EXPERIMENTS = ROOT / "benchmarks" / "experiments"
 _NAMES = {"__start__": "question([question])", "__end__": "answer([answer, citations, trace])"}
 _LABELS = {
     "contextualize": "follow-up",
@@ -75,6 +78,16 @@ def _allowed(field: dict[str, Any]) -> str:
     return f"{kind['minimum']:,} to {kind['maximum']:,}"
 
 
+def experiment_rows() -> str:
+    """Return what each row of each experiment reproduces, and what not."""
+    lines = ["| file | row | reproduces | does not reproduce |", "|---|---|---|---|"]
+    for path in sorted(EXPERIMENTS.glob("*.toml")):
+        for row in tomllib.loads(path.read_text("utf-8"))["variant"]:
+            cells = [f"`{path.stem}`", row["name"], row["reproduces"], row["differs"]]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def example(number: int) -> str:
     """Return what the example with that number in README.md prints, run here and now."""
     questions = _QUESTION.findall((ROOT / "README.md").read_text("utf-8"))
@@ -112,6 +125,7 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
         "second example": lambda: example(1),
     },
     ROOT / "docs" / "guide" / "settings.md": {"settings": settings_table},
+    EXPERIMENTS / "README.md": {"rows": experiment_rows},
 }
 
 

@@ -19,7 +19,7 @@ SCORE = re.compile(r"[+-]\d\.\d\d( [█░]+)?")
 """Scores may differ in the last digit between processors."""
 
 
-@pytest.mark.parametrize("path", PARTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PARTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_generated_parts_are_up_to_date(path: Path) -> None:
     written, now = (SCORE.sub("", text) for text in (path.read_text("utf-8"), renewed(path)))
     assert written == now, "run `make docs`"

@@ -19,7 +19,7 @@ from crag.nodes.retrieve import Retrieve
 from crag.nodes.rewrite import Rewrite
 from crag.nodes.select import Select
 from crag.parts import Candidate, Parts, Passage, Prefix
-from crag.prompts import render
+from crag.prompts import PACKAGED
 from crag.reflection.driver import asked_of
 from crag.settings import Settings
 from crag.state import State
@@ -209,5 +209,6 @@ def test_sets_of_questions_that_are_no_task_are_answered_as_by_default() -> None
 @pytest.mark.parametrize("profile", TASKS.values(), ids=TASKS)
 def test_every_prompt_of_a_profile_is_there(profile: TaskProfile) -> None:
     filled = {"question": "Q", "knowledge": "K", "options": "O", "not_found": "N"}
-    assert "K" in str(render(profile.answer_prompt, **filled))
-    assert "Q" in str(render(profile.rewrite_prompt, question="Q"))
+    assert "K" in str(PACKAGED.render(profile.answer_prompt, **filled))
+    assert "Q" in str(PACKAGED.render(profile.rewrite_prompt, question="Q"))
+    assert "Q" in str(PACKAGED.render(profile.own_prompt, **filled))

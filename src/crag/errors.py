@@ -11,6 +11,7 @@
     ├── ContentError             bytes that hold no text anybody can read
     ├── EncoderError             the sentence encoder cannot be loaded
     ├── EvaluatorError           the evaluator cannot be loaded, or returns invalid scores
+    ├── PromptError              a prompt of the user's own that cannot be used
     ├── DataError                labelled data that cannot be used
     ├── TrainingError            training or calibration that cannot continue
     ├── SearchError              the web searcher
@@ -121,6 +122,14 @@ class DataError(CragError):
     def __init__(self, path: Path, problem: str, line: int | None = None) -> None:
         self.path, self.problem, self.line = path, problem, line
         super().__init__(f"{path}{f', line {line}' if line else ''}: {problem}")
+
+
+class PromptError(CragError):
+    """A prompt, or a folder of them, cannot be used; `line` is set if one line is at fault."""
+
+    def __init__(self, path: Path, problem: str, line: int | None = None) -> None:
+        self.path, self.problem, self.line = path, problem, line
+        super().__init__(f"prompt {path}{f', line {line}' if line else ''}: {problem}")
 
 
 class TrainingError(CragError):

@@ -30,6 +30,7 @@ from crag.evaluators import load_evaluator
 from crag.events import Event, redact
 from crag.graph.knowledge import KnowledgeParts, build_knowledge
 from crag.parts import ChatModel, Evaluator, PageReader, WebSearcher
+from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt, options_of
 from crag.settings import Settings, settings_from
 from crag.state import Citation, InputState, State, Strip
@@ -66,6 +67,8 @@ class CorrectiveRetriever(BaseRetriever):
     model: ChatModel | None = Field(default=None, frozen=True)
     """Rewrites the question for the web search; without it the question's keywords are the
     query."""
+    prompts: Prompts = Field(default=PACKAGED, frozen=True)
+    """What the model is asked with."""
     searcher: WebSearcher | None = Field(default=None, frozen=True)
     """Searches the web; without it nothing leaves the machine."""
     reader: PageReader | None = Field(default=None, frozen=True)
@@ -89,6 +92,7 @@ class CorrectiveRetriever(BaseRetriever):
             retriever=self.retriever,
             evaluator=self.evaluator,
             model=self.model,
+            prompts=self.prompts,
             searcher=self.searcher,
             reader=self.reader,
         )

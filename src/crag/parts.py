@@ -9,6 +9,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 
 from crag.errors import CragError, PageProblem
+from crag.prompts import PACKAGED, Prompts
 from crag.reading import Reading
 from crag.state import Ending, Strip, Thresholds
 
@@ -224,6 +225,10 @@ class Candidate(NamedTuple):
     """Over the tokens of `text`; at most 0."""
     tokens: int
     ending: Ending
+    end_log_probability: float | None = None
+    """Of the token that ended it; None if none did, or the back end does not know."""
+    retrieve: tuple[Probabilities, ...] = ()
+    """Of each Retrieve token within `text`, in order, the distribution of its group there."""
 
 
 class SegmentLimits(NamedTuple):
@@ -296,6 +301,9 @@ class Parts:
     """Reads the pages that a search found; without it their snippets are used."""
     reflection: ReflectionBackend | None = None
     """Writes and critiques answers; required by Self-RAG and Self-CRAG."""
+    prompts: Prompts = PACKAGED
+    """What `model` is asked with; ``Prompts.from_folder(…)`` replaces them. Evaluators and back
+    ends of reflection that ask a model take their own."""
 
     def __post_init__(self) -> None:
         if self.model is None and self.quoter is None:

@@ -15,6 +15,10 @@ missing_group_half       a group of which nothing was seen counts  0, and flagge
                          as equal parts: IsRel and IsSup 0.5
 desired_token_only       (paper, Eq. 4) only the best token of     graded: partly supported counts
                          each group counts                         half, utility from -1 to 1
+share_of_three           (paper, Sec. 3.3) the share of the token   of Retrieval and No Retrieval
+                         Retrieval is of all three Retrieve tokens (appendix; also released)
+end_token_counts         the token that ended a text counts in the the tokens of the text count
+                         mean of the sequence score
 minus_100_relevance      long form: a missing IsRel token has the  0, and flagged
                          "probability" -100
 zero_utility             long form: IsUse is read at the wrong     IsUse counts
@@ -34,12 +38,18 @@ released_search          after the first segment nothing is        decided anew 
                          ``[Retrieval]`` goes on with all
                          passages, any other is finished
 released_remap           after the first segment the ratio is      continue if that is the
-                         (p_R + p_C) / (p_R + p_N)                 likeliest, otherwise p_R / (p_R
-                                                                   + p_N)
+                         (p_R + p_C) / (p_R + p_N); in a whole     likeliest, otherwise p_R / (p_R
+                         continuation it rewrites each             + p_N)
+                         ``[No Retrieval]``
+released_ranking         every candidate is a segment, also an     those that say the same are
+                         empty one, and the score alone ranks      merged, and one that says nothing
+                                                                   ends its hypothesis
 released_citations       a citation bears the number of its        its place in the list of what
                          segment, the last character is taken for  is cited; nothing judged
                          a full stop, every passage is cited       irrelevant or unsupported is
                                                                    cited
+released_biography       the texts of the segments are joined by   repeats are left out, and each
+                         a space, with nothing left out or cited   segment cites its passage
 cut_at_blank_line        an answer without retrieval ends at its   it stays whole
                          first blank line
 
@@ -64,6 +74,8 @@ Compat = Literal[
     "released_text",
     "missing_group_half",
     "desired_token_only",
+    "share_of_three",
+    "end_token_counts",
     "minus_100_relevance",
     "zero_utility",
     "fixed_weights",
@@ -73,11 +85,19 @@ Compat = Literal[
     "depth_counts_root",
     "released_search",
     "released_remap",
+    "released_ranking",
     "released_citations",
+    "released_biography",
     "cut_at_blank_line",
 ]
 RELEASED_SHORT: frozenset[Compat] = frozenset(
-    {"released_ratio", "released_utility_weight", "released_text", "missing_group_half"}
+    {
+        "released_ratio",
+        "released_utility_weight",
+        "released_text",
+        "missing_group_half",
+        "end_token_counts",
+    }
 )
 """What the released short form does."""
 RELEASED_LONG: frozenset[Compat] = frozenset(get_args(Compat)) - {
@@ -85,9 +105,13 @@ RELEASED_LONG: frozenset[Compat] = frozenset(get_args(Compat)) - {
     "released_utility_weight",
     "released_text",
     "missing_group_half",
+    "end_token_counts",
     "desired_token_only",
+    "share_of_three",
+    "released_biography",
 }
-"""What the released long form does; it goes with accumulation "product"."""
+"""What the released long form does for ASQA; it goes with accumulation "product". For Biography
+`released_biography` takes the place of `released_citations`."""
 
 
 class CritiqueWeights(NamedTuple):
@@ -118,6 +142,9 @@ class ReflectionSettings(BaseModel):
     (hard)."""
     delta: float = Field(default=0.2, ge=0, le=1)
     """Self-RAG, adaptive: retrieve if the share of the token Retrieval is above this."""
+    poster_fallback: Literal["abstain", "best_effort"] = "abstain"
+    """Poster: without a passage of use, abstain, or as on the poster: answer from the model's own
+    knowledge, and if there is no such answer give the best of those that were skipped."""
     segment_retrieval: Literal["static", "dynamic"] = "static"
     """Self-RAG, long form: the same passages for every segment, or a search for each. Self-CRAG
     prepares its knowledge once, whichever is set."""

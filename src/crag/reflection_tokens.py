@@ -33,6 +33,7 @@ TOKENS = (*RETRIEVE, *RELEVANCE, *PARAGRAPH, *UTILITY, *SUPPORT)
 """All tokens that a reflecting model needs, in the order of the released vocabulary. `PAD`, which
 follows them there, is not needed."""
 
+_INVENTED = re.compile(rf"{re.escape(OPEN)}.*?(?:{re.escape(CLOSE)}|\Z)", re.DOTALL)
 _ANY = re.compile("|".join(map(re.escape, (*TOKENS, PAD, END))))
 
 
@@ -44,8 +45,8 @@ class Tokenizer(Protocol):
         ...
 
 
-def token_ids(tokenizer: Tokenizer) -> dict[str, int]:
-    """Look up each of `TOKENS`.
+def token_ids(tokenizer: Tokenizer, *, required: bool = True) -> dict[str, int]:
+    """Look up each of `TOKENS`; without `required`, those that the tokenizer lacks are absent.
 
     Raises:
         ModelError: a token is not a single id of its own; the message names all such tokens.
@@ -56,15 +57,26 @@ def token_ids(tokenizer: Tokenizer) -> dict[str, int]:
     taken = list(ids.values())
     good = {token: i for token, i in ids.items() if i != unknown and taken.count(i) == 1}
     missing = [token for token in TOKENS if token not in good]
-    if missing:
+    if missing and required:
         raise ModelError(
             str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__),
             "unknown",
             f"its tokenizer has no single id for {', '.join(missing)}; take a model that was "
-            "trained with Self-RAG's tokens (such as selfrag/selfrag_llama2_7b), or use prompted "
-            "reflection",
+            "trained with Self-RAG's tokens (such as selfrag/selfrag_llama2_7b), use prompted "
+            "reflection, or set CRAG_REFLECTION_TOKENS=optional to run it with neutral critiques",
         )
     return good
+
+
+def without_reflection(text: str) -> str:
+    """Return a text that a model with the tokens wrote for a prompt of another kind.
+
+    Tokens and passages that it made up are removed, with the white space that this leaves; a text
+    without tokens stays as it is.
+    """
+    if _ANY.search(text) is None:
+        return text
+    return re.sub(r"[ \t]{2,}", " ", without_tokens(_INVENTED.sub("", text))).strip()
 
 
 def without_tokens(text: str) -> str:

@@ -145,6 +145,9 @@ class Correction(BaseModel):
     Correct, Incorrect and Ambiguous texts, which searches the web for every question (assembled:
     the paper's table); or the same with each piece from the web as its own passage
     (distributed)."""
+    ambiguous_text: Literal["strips", "joint"] = "strips"
+    """Self-CRAG: the text of Ambiguous knowledge: its strips, or the paper's joint text, which
+    numbers the knowledge from documents and from the web."""
     knowledge_title: Literal["best_strip", "first_document"] = "best_strip"
     """Self-CRAG: the title of knowledge that combines several texts: the title of its best strip,
     or always the title of the first document (official)."""

@@ -70,9 +70,11 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     "Reflection": {
         "form": Shown("Form of the answer", _SELF),
         "self_crag_knowledge": Shown("Knowledge for Self-CRAG", "prepare_passages"),
+        "ambiguous_text": Shown("Text of Ambiguous knowledge", "prepare_passages"),
         "knowledge_title": Shown("Title of that knowledge", "prepare_passages"),
         "retrieval_mode": Shown("When to retrieve", "decide reflect"),
         "delta": Shown("Retrieve above this share", "decide reflect"),
+        "poster_fallback": Shown("If no document is of use (poster)", "reflect"),
         "segment_retrieval": Shown("Passages for later segments", "reflect"),
         "skip_used_passages": Shown("Offer each passage once", "reflect"),
         "weight_relevance": Shown("Weight of relevance", "reflect"),

@@ -47,6 +47,8 @@ class TaskProfile:
     cites: bool = False
     """Whether answers refer to strips by number; the prompts of CRAG's tasks do not ask so."""
     answer_prompt: str = "answer_default"
+    own_prompt: str = "answer_own_knowledge"
+    """Asked where there is no knowledge; it states the task as `answer_prompt` does."""
     rewrite_prompt: str = "rewrite_default"
     query: Callable[[str], str] | None = None
     """Makes the web query of a question instead of a model; None: `rewrite_prompt` asks one."""
@@ -135,6 +137,7 @@ _PAPER = {
     "allow_own_knowledge": True,
     "strip_scores": "alone",
     "knowledge_title": "first_document",
+    "ambiguous_text": "joint",
 }
 _LABEL = {"max_segment_tokens": 50}
 _LONG = {"form": "long", "max_depth": 7, "max_segment_tokens": 300}
@@ -149,6 +152,7 @@ TASKS: Mapping[str, TaskProfile] = MappingProxyType(
         "pubhealth": TaskProfile(
             settings={**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage", **_LABEL},
             answer_prompt="answer_pubhealth",
+            own_prompt="answer_own_pubhealth",
             rewrite_prompt="rewrite_pubhealth",
             answer="verdict",
             instruction=(
@@ -159,6 +163,7 @@ TASKS: Mapping[str, TaskProfile] = MappingProxyType(
         "arc": TaskProfile(
             settings={**_PAPER, "upper": 0.5, "lower": -0.915, "titles": "passage", **_LABEL},
             answer_prompt="answer_arc",
+            own_prompt="answer_own_arc",
             rewrite_prompt="rewrite_arc",
             split=split_options,
             answer="option",
@@ -170,12 +175,15 @@ TASKS: Mapping[str, TaskProfile] = MappingProxyType(
         "biography": TaskProfile(
             settings={**_PAPER, "upper": 0.95, "lower": -0.91, "titles": "passage", **_LONG},
             answer_prompt="answer_biography",
+            own_prompt="answer_own_biography",
             query=_name,
             answer="long",
         ),
         "asqa": TaskProfile(
-            settings={"k": 5, "strip_scores": "alone", **_LONG},
+            settings={"k": 5, "strip_scores": "alone", "delta": 0.0, **_LONG},
             cites=True,
+            answer_prompt="answer_asqa",
+            own_prompt="answer_own_asqa",
             answer="long",
             instruction=(
                 "Answer the following question. The question may be ambiguous and have multiple "

@@ -1,5 +1,7 @@
 """Knowledge reaches the model as data."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,3 +33,10 @@ def test_the_papers_format_puts_both_kinds_side_by_side() -> None:
     assert paper_format(state, Settings()) == "Knowledge1: a [sep] Knowledge2: c; d"  # type: ignore[arg-type]
     assert paper_format({"internal": state["internal"]}, Settings()) == "a"  # type: ignore[typeddict-item]
     assert paper_format({"external": state["external"]}, Settings()) == "c; d"  # type: ignore[typeddict-item]
+
+
+def test_the_separator_of_published_knowledge_stays_and_tokens_do_not() -> None:
+    """A published file has both kinds of knowledge in one text."""
+    joint = "Knowledge1: a [Relevant] [sep] Knowledge2: b"
+    state: Any = {"internal": [strip(joint)], "external": []}
+    assert paper_format(state, Settings()) == "Knowledge1: a (Relevant) [sep] Knowledge2: b"

@@ -24,6 +24,8 @@ class ChatServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.prompts: list[str] = []
         """The last message of each request, in order."""
+        self.completed: list[str] = []
+        """Raw prompts, in order."""
         self.answers: dict[str, str] = {}
         """What is answered to a prompt that holds these words."""
         self.failing = ""
@@ -62,6 +64,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "prompt" in sent:
+            self._complete(sent["prompt"])
+            return
         said = {message["role"]: message["content"] for message in sent["messages"]}
         prompt = said["user"]
         with self.server.counting:
@@ -75,6 +80,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(400, {"error": {"message": "out of order", "type": "server_error"}})
             return
         self._send(200, _completion(self.server.reply(said.get("system", ""), prompt)))
+
+    def _complete(self, prompts: list[str]) -> None:
+        """Complete raw prompts, as a server without a chat template does."""
+        self.server.completed += prompts
+        texts = [self.server.reply(prompt, prompt) for prompt in prompts]
+        choices = [{"index": place, "text": text, "finish_reason": "stop", "logprobs": None}
+                   for place, text in enumerate(texts)]  # fmt: skip
+        usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+        about = {"id": "1", "object": "text_completion", "created": 1, "model": "m"}
+        self._send(200, {**about, "choices": choices, "usage": usage})
 
     def _send(self, status: int, body: Any) -> None:
         text = json.dumps(body).encode()

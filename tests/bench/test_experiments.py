@@ -10,7 +10,8 @@ from crag.bench.experiments import read_experiment
 from crag.bench.summary import metrics_of
 from crag.errors import DataError, SettingsError
 from crag.reflection.prompt_format import base_prompt
-from crag.settings import settings_from_text
+from crag.reflection_settings import RELEASED_LONG, RELEASED_SHORT
+from crag.settings import Settings, settings_from_text
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "benchmarks" / "experiments").glob("*.toml"))
@@ -41,7 +42,9 @@ def test_every_shipped_experiment_can_be_run(path: Path) -> None:
 def test_there_is_one_for_each_table() -> None:
     assert {path.stem for path in SHIPPED} >= {
         "popqa", "pubhealth", "arc", "biography", "triviaqa", "asqa", "actions", "operations",
-        "robustness", "efficiency", "thresholds", "k", "evaluators", "judging",
+        "robustness", "efficiency", "thresholds", "k", "evaluators", "judging", "support_weight",
+        "reflection_popqa", "reflection_pubhealth", "reflection_asqa",
+        "retrieval_threshold_popqa", "retrieval_threshold_pubhealth",
     }  # fmt: skip
 
 
@@ -58,6 +61,10 @@ def test_there_is_one_for_each_table() -> None:
         ("efficiency", "self-crag", [0.908]),
         ("evaluators", "evaluator of the run", [84.3]),
         ("triviaqa", "self-rag", [66.4]),
+        ("biography", "self-rag, as released", [32.2, 81.2]),
+        ("reflection_popqa", "self-rag, hard constraints", [28.3]),
+        ("reflection_pubhealth", "self-rag, no retrieval", [73.0]),
+        ("reflection_asqa", "self-rag, top passage only", [28.6]),
     ],
 )
 def test_the_papers_numbers_stand_where_they_belong(
@@ -66,6 +73,57 @@ def test_the_papers_numbers_stand_where_they_belong(
     experiment = read_experiment(ROOT / "benchmarks" / "experiments" / f"{stem}.toml")
     (found,) = (one for one in experiment.variants if one.name == variant)
     assert list(found.paper.values()) == numbers
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_row_says_what_it_reproduces_and_what_not(path: Path) -> None:
+    for variant in read_experiment(path).variants:
+        assert variant.reproduces, variant.name
+        assert variant.differs, variant.name
+        if variant.paper:
+            assert not variant.reproduces.startswith("nothing"), variant.name
+
+
+def released(stem: str, name: str) -> Settings:
+    experiment = read_experiment(ROOT / "benchmarks" / "experiments" / f"{stem}.toml")
+    (variant,) = (one for one in experiment.variants if one.name == name)
+    return settings_from_text(variant.settings)
+
+
+@pytest.mark.parametrize(
+    ("stem", "passages"),
+    [("popqa", 10), ("triviaqa", 10), ("pubhealth", 5), ("arc", 5), ("asqa", 5), ("biography", 5)],
+)
+def test_rows_as_released_have_the_released_settings(stem: str, passages: int) -> None:
+    given = released(stem, "self-rag, as released")
+    assert (given.k, given.retrieval_mode) == (passages, "always")
+    if stem in {"asqa", "biography"}:
+        joined = {"biography": RELEASED_LONG - {"released_citations"} | {"released_biography"}}
+        assert given.compat == joined.get(stem, RELEASED_LONG)
+        assert (given.form, given.accumulation) == ("long", "product")
+        assert (given.beam_width, given.max_depth, given.max_segment_tokens) == (2, 7, 300)
+    else:
+        # Where every question retrieves, no ratio is computed.
+        assert given.compat == RELEASED_SHORT - {"released_ratio"}
+        assert given.form == "short"
+        assert given.max_segment_tokens == (50 if stem in {"pubhealth", "arc"} else 100)
+    assert (given.delta == 0) == (stem == "asqa")
+
+
+def test_the_studies_of_inference_vary_one_setting_each() -> None:
+    folder = ROOT / "benchmarks" / "experiments"
+    for stem, name in [
+        ("support_weight", "weight_support"),
+        ("retrieval_threshold_popqa", "delta"),
+        ("retrieval_threshold_pubhealth", "delta"),
+    ]:
+        experiment = read_experiment(folder / f"{stem}.toml")
+        found = [settings_from_text(one.settings) for one in experiment.variants]
+        values = [getattr(one, name) for one in found]
+        assert values == sorted(set(values))
+        assert len(values) >= 5
+        assert len({one.model_copy(update={name: None}).model_dump_json() for one in found}) == 1
+    assert "retrieval_frequency" in experiment.metrics
 
 
 def test_changes_take_the_place_of_settings(tmp_path: Path) -> None:
@@ -80,6 +138,37 @@ def test_a_sweep_runs_each_variant_with_each_setting(tmp_path: Path) -> None:
     text = text.replace("[[variant]]", "[[sweep]]\nk = 1\n\n[[sweep]]\nk = 2\n\n[[variant]]")
     variants = read_experiment(written(tmp_path, text)).variants
     assert [(one.name, one.settings["k"]) for one in variants] == [("rag, k=1", 1), ("rag, k=2", 2)]
+
+
+@pytest.mark.parametrize("stem", ["popqa", "pubhealth", "arc", "biography"])
+def test_thresholds_of_the_evaluator_leave_the_task_as_it_is(stem: str) -> None:
+    path = ROOT / "benchmarks" / "experiments" / f"{stem}.toml"
+    pairs = zip(
+        read_experiment(path).variants,
+        read_experiment(path, thresholds="evaluator").variants,
+        strict=True,
+    )
+    for variant, changed in pairs:
+        before, after = (settings_from_text(one.settings) for one in (variant, changed))
+        assert (after.upper, after.lower) == (None, None)
+        assert before.upper is not None
+        assert after.model_dump(exclude={"upper", "lower"}) == before.model_dump(
+            exclude={"upper", "lower"}
+        )
+
+
+def test_an_experiment_about_thresholds_keeps_its_own() -> None:
+    path = ROOT / "benchmarks" / "experiments" / "thresholds.toml"
+    variants = read_experiment(path, thresholds="evaluator").variants
+    given = [settings_from_text(one.settings).upper for one in variants]
+    assert given == [None, 0.2, 0.4, 0.6, 0.8, 0.95, 0.6, 0.6]
+
+
+@pytest.mark.parametrize("task", ["pubhealth", "arc", "biography", "asqa"])
+def test_prompts_of_another_task_are_refused(task: str) -> None:
+    path = ROOT / "benchmarks" / "experiments" / f"{task}.toml"
+    with pytest.raises(SettingsError, match="give --thresholds evaluator"):
+        read_experiment(path, {"task": "default"})
 
 
 def test_none_is_open_only_where_it_is_no_choice() -> None:

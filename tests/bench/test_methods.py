@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 
 from crag.bench.answering import Answerer, asked_as
 from crag.bench.examples import Example
+from crag.bench.introductions import WithIntroductions
 from crag.bench.methods import METHODS
 from crag.bench.rows import Row
 from crag.bench.units import Unit
-from crag.errors import SearchError
+from crag.errors import CragError, SearchError
 from crag.evaluators.chat import ChatEvaluator
-from crag.testing import FakeEvaluator, FakeSearcher
+from crag.parts import Hit
+from crag.testing import FakeEvaluator, FakeRetriever, FakeSearcher
 from tests.bench.chat_server import ChatServer, chatting
 from tests.bench.runs import answerer, examples, resources, variant
 
@@ -50,6 +53,7 @@ def row_of(
         ("crag_published", "gate", {}, 1, "ambiguous"),
         ("crag_published", "boat", {}, 1, "incorrect"),
         ("self_rag", "barn", {}, 3, ""),
+        ("self_rag_web", "barn", {}, 3, ""),
         ("self_crag", "barn", {"self_crag_knowledge": "routed"}, 2, "correct"),
         ("self_crag", "barn", {"self_crag_knowledge": "assembled"}, 5, "correct"),
         ("binary_llm", "barn", {}, 4, ""),
@@ -168,3 +172,31 @@ def test_arc_is_asked_with_lettered_options() -> None:
     options = (("1", "in a pan"), ("2", "in a pot"))
     example = Example("a", "arc", "Where?", (("1",),), choices=options)
     assert asked_as(example) == "Where?\nA: in a pan\nB: in a pot"
+
+
+WIKI = [
+    Hit("Barn", "https://en.wikipedia.org/wiki/Barn", "A barn is a building. " * 80),
+    Hit("Shop", "https://example.org/shop", "Barns for sale."),
+    *(Hit(f"W{n}", f"https://en.wikipedia.org/wiki/W{n}", f"Page {n}.") for n in range(9)),
+]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_introductions_of_wikipedia_stand_beside_five_documents(way: str) -> None:
+    documents = [Document(f"Text {n}.") for n in range(8)]
+    searcher = FakeSearcher(WIKI)
+    both = WithIntroductions(base=FakeRetriever(documents=documents), searcher=searcher)
+    found = both.invoke("Q?") if way == "invoke" else await both.ainvoke("Q?")
+    assert [one.page_content for one in found[:5]] == [f"Text {n}." for n in range(5)]
+    assert [one.metadata["title"] for one in found[5:]] == ["Barn", "W0", "W1", "W2", "W3"]
+    assert found[5].metadata["url"] == "https://en.wikipedia.org/wiki/Barn"
+    assert 1100 < len(found[5].page_content) <= 1200
+    assert searcher.queries == ["Q?"]
+
+
+def test_a_method_that_must_search_says_so(tmp_path: Path) -> None:
+    example = examples(tmp_path)[0]
+    parts = resources("http://127.0.0.1:1/v1", searcher=None).parts
+    assert "CRAG_SEARCH=wikipedia" in METHODS["self_rag_web"].missing(parts, example)
+    with pytest.raises(CragError, match="searches Wikipedia"):
+        METHODS["self_rag_web"].build(parts)

@@ -1,5 +1,8 @@
 """Decomposition, filter and recomposition."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,8 +78,45 @@ def test_excerption_follows_the_official_rules() -> None:
         "The first sentence has quite some wordsShort one The second long sentence has also "
         "enough words A third long sentence comes after the others"
     )
-    second = "And a fourth long sentence closes this text"
+    second = " And a fourth long sentence closes this text"
     assert decompose(text, "excerption") == [first, second]
+
+
+CORPUS = Path(__file__).parents[3] / "shared/data/corpus/wikipedia.jsonl"
+PIECES = st.sampled_from(
+    ["A sentence of more than five words here", "Short one", "Dr", "? ", "?", ". ", ".", " ", "\n",
+     "Another sentence of more than five words", "  two  spaces "]
+)  # fmt: skip
+
+
+def official_excerption(passage: str) -> list[str]:
+    """Cut as docs/method/refinement.md says that the official mode does."""
+    passage = passage.replace("\n", " ").replace("\t", " ")
+    entries: list[str] = []
+    for question in passage.split("?"):
+        for piece in question.split(". "):
+            if piece in entries:
+                continue
+            if entries and len(piece.split()) <= 5:
+                entries[-1] = entries[-1] + piece
+            else:
+                entries.append(piece)
+    starts = range(0, len(entries), 3)
+    return [" ".join(entries[start : start + 3]) for start in starts]
+
+
+@given(st.lists(PIECES, max_size=30).map("".join))
+def test_excerption_equals_the_official_mode(text: str) -> None:
+    wanted = [strip for strip in official_excerption(text) if strip.strip()]
+    assert decompose(text, "excerption") == (wanted if text.strip() else [])
+
+
+@pytest.mark.skipif(not CORPUS.is_file(), reason="needs the development data beside the checkout")
+def test_excerption_equals_the_official_mode_on_real_passages() -> None:
+    with CORPUS.open(encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for _, line in zip(range(5000), lines, strict=False)]
+    different = [t for t in texts if decompose(t, "excerption") != official_excerption(t)]
+    assert (len(texts), different) == (5000, [])
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ KINDS = {
     "chat-direct": ChatEvaluator,
     "chat-chain-of-thought": ChatEvaluator,
     "chat-few-shot": ChatEvaluator,
+    "chat-levels": ChatEvaluator,
     "chat-batch": BatchChatEvaluator,
 }
 

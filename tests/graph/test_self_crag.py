@@ -10,6 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from crag.errors import CragError
+from crag.reflection.prompt_format import passage_block
 from crag.reflection.testing import fake_decision
 from crag.settings import Settings
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
@@ -106,6 +107,27 @@ def test_the_papers_tasks_join_strips_as_its_files_do(make_parts: Any) -> None:
     settings = {"task": "popqa", "upper": 0.0, "lower": -0.4, "retrieval_mode": "always"}
     state = build_self_crag(parts_of(make_parts, "correct")).invoke(QUESTION, context=settings)
     assert [p["text"] for p in state["passages"]] == [f"{ADA}; {BABBAGE}"]
+
+
+@pytest.mark.parametrize("knowledge", ["routed", "assembled"])
+def test_ambiguous_knowledge_may_be_the_papers_joint_text(make_parts: Any, knowledge: str) -> None:
+    parts = parts_of(make_parts, "ambiguous")
+    settings = {
+        "task": "popqa", "upper": 0.5, "lower": -0.5, "retrieval_mode": "always",
+        "self_crag_knowledge": knowledge,
+    }  # fmt: skip
+    state = build_self_crag(parts).invoke(QUESTION, context=settings)
+    internal, external = (
+        "; ".join(strip["text"] for strip in state[kind] if strip["kept"])
+        for kind in ("internal", "external")
+    )
+    joint = f"Knowledge1: {internal} [sep] Knowledge2: {external}"
+    assert state["passages"][-1]["text"] == joint
+    ((_, generated, _),) = parts.reflection.generated
+    assert f"{joint}</paragraph>" in passage_block(generated[-1])
+    apart = {**settings, "ambiguous_text": "strips"}
+    state = build_self_crag(parts_of(make_parts, "ambiguous")).invoke(QUESTION, context=apart)
+    assert state["passages"][-1]["text"] == f"{internal}; {external}"
 
 
 @pytest.mark.parametrize("form", ["short", "long", "poster"])

@@ -71,3 +71,14 @@ def test_the_poster_tells_where_own_knowledge_is_mixed_in(make_parts: Any) -> No
     assert state["answer"].endswith("[1].")
     assert kinds(state) == ["own_knowledge"]
     assert "0.900" not in state["events"][0]["detail"]
+
+
+@pytest.mark.parametrize(("fallback", "answered"), [("abstain", False), ("best_effort", True)])
+def test_without_any_document_it_abstains_or_makes_its_best_effort(
+    make_parts: Any, fallback: str, answered: bool
+) -> None:
+    parts = reflecting(make_parts, retriever=FakeRetriever(), evaluator=GRADES)
+    settings = {"form": "poster", "retrieval_mode": "always", "poster_fallback": fallback}
+    state = build_self_crag(parts).invoke(QUESTION, context=settings)
+    assert state["abstained"] is not answered
+    assert ("own_knowledge" in kinds(state)) == answered

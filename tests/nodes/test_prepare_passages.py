@@ -117,7 +117,12 @@ def test_the_order_of_strips_is_that_of_the_settings() -> None:
 
 def test_the_papers_tasks_join_by_semicolons() -> None:
     (found,) = offered(KNOWN, task="popqa")
+    assert found["text"] == "Knowledge1: in 1; in 2 [sep] Knowledge2: web 1; web 2"
+    (found,) = offered(KNOWN, task="popqa", ambiguous_text="strips")
     assert found["text"] == "in 1; in 2; web 1; web 2"
+    one: Any = {**KNOWN, "external": []}
+    (found,) = offered(one, task="popqa")
+    assert found["text"] == "in 1; in 2"
 
 
 def test_knowledge_bears_the_title_of_its_best_strip_or_of_the_first_document() -> None:

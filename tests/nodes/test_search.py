@@ -42,6 +42,33 @@ def test_wikipedia(hits: list[Hit], wikipedia: Any, first: str, count: int) -> N
     assert len(found) == count
 
 
+def test_a_page_of_wikipedia_at_rank_seven_comes_first() -> None:
+    others = [Hit(f"Page {n}", f"https://example.org/{n}", "Text.") for n in range(6)]
+    wiki = Hit("Ada", "https://en.wikipedia.org/wiki/Ada", "Ada Lovelace.")
+    searcher = FakeSearcher([*others, wiki, *others])
+    found = urls(Search(searcher).run(STATE, Settings(web_results=5)))
+    assert found == [wiki.url, *(hit.url for hit in others[:4])]
+    assert urls(Search(searcher).run(STATE, Settings(web_results=5, wikipedia="off"))) == [
+        hit.url for hit in others[:5]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wikipedia", "results", "asked"),
+    [("prefer", 5, 10), ("prefer", 15, 20), ("prefer", 30, 30), ("only", 5, 15), ("off", 5, 5)],
+)
+def test_how_many_hits_are_asked_for(wikipedia: Any, results: int, asked: int) -> None:
+    limits: list[int] = []
+
+    class Limited(FakeSearcher):
+        def search(self, query: str, limit: int) -> list[Hit]:
+            limits.append(limit)
+            return super().search(query, limit)
+
+    Search(Limited([SPAM])).run(STATE, Settings(wikipedia=wikipedia, web_results=results))
+    assert limits == [asked]
+
+
 def test_wikipedia_like_any_other_site(hits: list[Hit]) -> None:
     update = Search(FakeSearcher([FALSE, *hits])).run(STATE, Settings(wikipedia="off"))
     assert urls(update) == [FALSE.url, hits[0].url, hits[1].url]

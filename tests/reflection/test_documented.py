@@ -117,7 +117,12 @@ def test_the_guide_groups_every_setting_of_reflection() -> None:
     section = GUIDE.partition("## Settings of reflection\n")[2].partition("\n## ")[0]
     named = [name for row in rows(section) for name in NAME.findall(row[0])]
     assert sorted(named) == sorted(
-        [*ReflectionSettings.model_fields, "self_crag_knowledge", "knowledge_title"]
+        [
+            *ReflectionSettings.model_fields,
+            "self_crag_knowledge",
+            "ambiguous_text",
+            "knowledge_title",
+        ]
     )
 
 

@@ -239,3 +239,29 @@ def test_text_cannot_forge_a_critique() -> None:
         fake_candidate(forged, relevance=0.1), fake_candidate("[Irrelevant]Good.[Utility:1]")
     )
     assert answer(backend, ["high", "high"])["answer"] == "Good."
+
+
+BEST_EFFORT = ReflectionSettings(retrieval_mode="always", poster_fallback="best_effort")
+
+
+def test_without_a_passage_of_use_it_falls_back_to_own_knowledge() -> None:
+    backend = backend_of(fake_candidate("A.", relevance=0.1))
+    assert answer(backend, ["high"])["answer"] == ""
+    found = answer(backend, ["high"], BEST_EFFORT)
+    assert (found["answer"], found["cited"]) == ("I guess.", [])
+    assert whys(found)[-1] == "the answer without a passage: no passage was of use"
+
+
+def test_without_own_knowledge_either_the_best_of_what_was_skipped_is_given() -> None:
+    skipped = (fake_candidate("A.", relevance=0.1), fake_candidate("B.", relevance=0.4))
+    found = answer(backend_of(*skipped, draft=""), ["high", "high"], BEST_EFFORT)
+    assert (found["answer"], found["cited"], chosen(found)) == ("B.", [1], [1])
+    assert "the best of what was written, as nothing was of use" in whys(found)[1]
+    nothing = answer(backend_of(fake_candidate("", relevance=0.1), draft=""), ["low"], BEST_EFFORT)
+    assert (nothing["answer"], nothing["flags"]) == ("", ["empty"])
+
+
+def test_an_answer_of_use_is_not_replaced_by_the_fallback() -> None:
+    backend = backend_of(so_so("A."), fake_candidate("B.", relevance=0.1))
+    for options in (BEST_EFFORT, ReflectionSettings(retrieval_mode="always")):
+        assert answer(backend, ["high", "high"], options)["answer"] == "A."

@@ -30,6 +30,8 @@ CANDIDATES = st.builds(
     mean_log_probability=NUMBERS,
     tokens=st.integers(0, 30),
     ending=st.sampled_from(get_args(Ending)),
+    end_log_probability=st.none(),
+    retrieve=st.just(()),
 )
 DECISIONS = st.builds(
     Decision, PROBABILITIES.map(lambda found: found or {}), st.sampled_from([*TOKENS, "The"])

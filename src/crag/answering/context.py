@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from crag.correction.strips import recompose
+from crag.correction.strips import joint_text, neutral_knowledge, recompose
 from crag.settings import Settings
 from crag.state import Citation, State, Strip
 from crag.text.untrusted import neutral
@@ -39,12 +39,13 @@ def paper_format(state: State, settings: Settings) -> str:
     form of the official knowledge files.
     """
     internal, external = (
-        "; ".join(neutral(" ".join(strip["text"].split())) for strip in recompose(strips, settings))
+        "; ".join(
+            neutral_knowledge(" ".join(strip["text"].split()))
+            for strip in recompose(strips, settings)
+        )
         for strips in (state.get("internal", []), state.get("external", []))
     )
-    if internal and external:
-        return f"Knowledge1: {internal} [sep] Knowledge2: {external}"
-    return internal or external
+    return joint_text(internal, external)
 
 
 def _attribute(text: str) -> str:

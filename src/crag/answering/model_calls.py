@@ -7,6 +7,7 @@ from langchain_core.messages import AnyMessage, BaseMessage
 
 from crag.errors import ModelProblem
 from crag.parts import ChatModel
+from crag.reflection_tokens import without_reflection
 from crag.runtime.attempt import Attempt
 from crag.state import Usage
 
@@ -48,7 +49,9 @@ def _read(raw: Any, attempt: Attempt) -> Reply:
     refusal = _refusal(raw)
     if refusal:
         return Reply("", "refused", refusal, message_id, usage)
-    text = (raw.text if isinstance(raw, BaseMessage) else str(raw or "")).strip()
+    said = str(raw.text if isinstance(raw, BaseMessage) else raw or "")
+    # A model with reflection tokens writes them after any prompt; the official code removes them.
+    text = without_reflection(said).strip()
     if not text:
         return Reply("", "empty", "the model replied with nothing", message_id, usage)
     return Reply(str(text), None, "", message_id, usage)

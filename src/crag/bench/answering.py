@@ -48,7 +48,10 @@ class Resources:
     def named(self, unit: Unit) -> str:
         """List everything besides the unit that its answer depends on."""
         evaluator = unit.variant.evaluator or self.evaluator
-        parts = (self.model, evaluator, self.web, self.reflection, self.program)
+        prompts = self.parts.prompts.identity
+        parts = [self.model, evaluator, self.web, self.reflection, self.program]
+        if prompts:
+            parts.append(f"prompts {prompts}")
         return " | ".join(parts)
 
 
@@ -186,9 +189,11 @@ def _failure(state: dict[str, Any]) -> str:
 
 
 def _reflection(state: dict[str, Any]) -> dict[str, Any] | None:
-    found = state.get("reflection")
-    if not found:
+    found, choices = state.get("reflection") or {}, state.get("choices")
+    if not found and not choices:
         return None
-    return {name: found[name] for name in ("cited", "score", "flags", "tokens")} | {
-        "approximation": state.get("approximation", "")
+    kept = {name: found[name] for name in ("cited", "score", "flags", "tokens") if name in found}
+    return kept | {
+        "approximation": state.get("approximation", ""),
+        "retrieved": any(choice["action"] == "retrieve" for choice in choices or []),
     }

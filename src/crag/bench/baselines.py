@@ -27,7 +27,7 @@ from crag.nodes.retrieve import Retrieve
 from crag.nodes.rewrite import Rewrite
 from crag.nodes.search import Search
 from crag.parts import ChatModel, Parts
-from crag.prompts import render
+from crag.prompts import PACKAGED, Prompts
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import InputState, State, Strip, Usage, add_usage
@@ -48,7 +48,9 @@ def build_rag_web(parts: Parts) -> Graph:
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
     graph.add_node("pass_through", computing(PassThrough()))
     graph.add_node("web", build_web(parts))
-    graph.add_node("generate", waiting(Generate(parts.model, parts.quoter)), defer=True)
+    graph.add_node(
+        "generate", waiting(Generate(parts.model, parts.quoter, parts.prompts)), defer=True
+    )
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "pass_through")
     graph.add_edge("retrieve", "web")
@@ -69,11 +71,11 @@ def build_binary_llm(parts: Parts) -> Graph:
     longest = longest_query(parts.searcher)
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
-    graph.add_node("grade", waiting(GradeOneByOne(parts.model)))
-    graph.add_node("rewrite", waiting(Rewrite(parts.model, longest=longest)))
+    graph.add_node("grade", waiting(GradeOneByOne(parts.model, parts.prompts)))
+    graph.add_node("rewrite", waiting(Rewrite(parts.model, parts.prompts, longest=longest)))
     graph.add_node("search", waiting(Search(parts.searcher, parts.searcher_hint)))
     graph.add_node("snippets", computing(Snippets()))
-    graph.add_node("generate", waiting(Generate(parts.model, parts.quoter)))
+    graph.add_node("generate", waiting(Generate(parts.model, parts.quoter, parts.prompts)))
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_any_no, _AFTER_GRADES)
@@ -96,18 +98,24 @@ class GradeOneByOne:
     A reply that is neither yes nor no counts as no.
     """
 
-    def __init__(self, model: ChatModel) -> None:
-        self._model = model
+    def __init__(self, model: ChatModel, prompts: Prompts = PACKAGED) -> None:
+        self._model, self._prompts = model, prompts
 
     def run(self, state: State, settings: Settings) -> Update:
         """Grade in the calling thread."""
-        return _graded(state, [ask(self._model, prompt) for prompt in _prompts(state, settings)])
+        prompts = self._asked(state, settings)
+        return _graded(state, [ask(self._model, prompt) for prompt in prompts])
 
     async def arun(self, state: State, settings: Settings) -> Update:
         """Grade without blocking the event loop."""
-        return _graded(
-            state, [await aask(self._model, prompt) for prompt in _prompts(state, settings)]
-        )
+        prompts = self._asked(state, settings)
+        return _graded(state, [await aask(self._model, prompt) for prompt in prompts])
+
+    def _asked(self, state: State, settings: Settings) -> Iterator[list[AnyMessage]]:
+        question = neutral(settings.profile.bare_question(state))
+        for document in state["documents"]:
+            knowledge = neutral(_shown(document))
+            yield self._prompts.render("grade_direct", question=question, knowledge=knowledge)
 
 
 class Snippets:
@@ -121,12 +129,6 @@ class Snippets:
             for strip in strips_of_snippet(hit, place)
         ]
         return {"external": [Strip({**s, "kept": True, "reason": "searched"}) for s in strips]}
-
-
-def _prompts(state: State, settings: Settings) -> Iterator[list[AnyMessage]]:
-    question = neutral(settings.profile.bare_question(state))
-    for document in state["documents"]:
-        yield render("grade_direct", question=question, knowledge=neutral(_shown(document)))
 
 
 def _shown(document: Document) -> str:

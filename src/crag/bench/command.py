@@ -11,7 +11,7 @@ from typing import Any
 from crag.bench.answering import Answerer, Resources
 from crag.bench.budget import Budget
 from crag.bench.examples import Loaded
-from crag.bench.experiments import Experiment, read_experiment
+from crag.bench.experiments import Experiment, ThresholdSource, read_experiment
 from crag.bench.judges import Judges, load_judges, topics_of
 from crag.bench.loading.contamination import kept_apart
 from crag.bench.loading.detect import load_examples, sample
@@ -50,6 +50,8 @@ class BenchOptions:
     seed: int = 0
     """Seed of the sample that `limit` draws, and of the intervals."""
     settings: Mapping[str, object] = field(default_factory=dict)
+    thresholds: ThresholdSource = "task"
+    """Whose thresholds count where the experiment sets none."""
     web: tuple[Path, ...] = ()
     cache: Path | None = None
     """None: a file in the output folder."""
@@ -86,7 +88,7 @@ def benchmark(options: BenchOptions, progress: ProgressCallback | None = None) -
         CragError: the experiment, the data or a part cannot be used; raised before any call.
     """
     require_matplotlib("bench")
-    experiment = read_experiment(options.experiment, options.settings)
+    experiment = read_experiment(options.experiment, options.settings, options.thresholds)
     metrics_of(experiment)
     loaded = _loaded(options, experiment)
     config = RunConfig(
@@ -153,6 +155,7 @@ def _setup(
         notes=loaded.notes,
         parts={
             "answers": resources.model,
+            "prompts": _prompts(resources),
             "evaluator": resources.evaluator,
             "web": resources.web or "none",
             "reflection": resources.reflection,
@@ -166,6 +169,11 @@ def _setup(
         date=options.date,
         command=options.command,
     )
+
+
+def _prompts(resources: Resources) -> str:
+    identity = resources.parts.prompts.identity
+    return f"{resources.parts.prompts!r}, {identity}" if identity else "packaged: our own wording"
 
 
 def _digest(path: Path) -> str:

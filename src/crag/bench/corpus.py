@@ -11,6 +11,8 @@ from crag.errors import DataError
 from crag.extras import require
 from crag.parts import Hit, Passage
 
+HOST = "https://corpus.invalid/"
+"""The beginning of the address of a hit, which leads nowhere."""
 _WORDS = re.compile(r"\w+")
 
 
@@ -68,7 +70,7 @@ def _words(text: str) -> list[str]:
 
 
 def _hit(text: Passage, place: int) -> Hit:
-    return Hit(text.title, f"https://corpus.invalid/{place}", text.text[:200], text.text)
+    return Hit(text.title, f"{HOST}{place}", text.text[:200], text.text)
 
 
 def read_texts(path: Path) -> Iterator[Passage]:

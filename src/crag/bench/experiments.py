@@ -23,12 +23,14 @@
     evaluator = "default"         # a name or folder
     settings = { without = "correct" }
     paper = { "SelfRAG-LLaMA2-7b" = 58.3 }
+    reproduces = "…"              # which part of the published setting it has
+    differs = "…"                 # and which not
 """
 
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -49,6 +51,10 @@ class Variant(BaseModel):
     settings: dict[str, Any] = {}
     paper: dict[str, float] = {}
     """The paper's number, by its model."""
+    reproduces: str = ""
+    """Which part of the published setting this row has."""
+    differs: str = ""
+    """Which part it does not have, or has only if somebody supplies it."""
 
 
 class Experiment(BaseModel):
@@ -101,12 +107,26 @@ class Experiment(BaseModel):
         ]
 
 
-def read_experiment(path: Path, changes: Mapping[str, object] | None = None) -> Experiment:
+ThresholdSource = Literal["task", "evaluator"]
+_OWN_THRESHOLDS: Mapping[str, Any] = {"upper": "none", "lower": "none"}
+_OWN_PROMPTS = {"pubhealth", "arc", "biography", "asqa"}
+"""Tasks whose answers are only read rightly if the task's own prompt was asked."""
+
+
+def read_experiment(
+    path: Path,
+    changes: Mapping[str, object] | None = None,
+    thresholds: ThresholdSource = "task",
+) -> Experiment:
     """Read an experiment; `changes` override the settings of every variant.
+
+    The thresholds of a task belong to the paper's T5. With `thresholds` "evaluator" those of the
+    evaluator take their place, wherever the experiment itself sets none; nothing else changes.
 
     Raises:
         DataError: the file cannot be read, or a field is unknown, missing or out of range.
-        SettingsError: a setting is unknown or out of range.
+        SettingsError: a setting is unknown or out of range, or gives the questions of one task the
+            prompts of another.
     """
     try:
         given: Any = tomllib.loads(path.read_text("utf-8"))
@@ -118,17 +138,30 @@ def read_experiment(path: Path, changes: Mapping[str, object] | None = None) -> 
         experiment = Experiment.model_validate(given)
     except ValidationError as error:
         raise DataError(path, _first(error)) from None
+    own = _OWN_THRESHOLDS if thresholds == "evaluator" else {}
     changed = experiment.model_copy(
         update={
+            "settings": {**own, **experiment.settings},
             "variant": [
                 variant.model_copy(update={"settings": variant.settings | dict(changes or {})})
                 for variant in experiment.variant
-            ]
+            ],
         }
     )
     for variant in changed.variants:
         _check(path, variant)
+        _check_task(changed.task, variant)
     return changed
+
+
+def _check_task(task: TaskName, variant: Variant) -> None:
+    given = str(variant.settings.get("task", "default"))
+    if task in _OWN_PROMPTS and given != task:
+        message = (
+            f"the questions are of the task {task}, and its prompts tell how to answer them. Set "
+            f'task = "{task}"; for the thresholds of another evaluator give --thresholds evaluator'
+        )
+        raise SettingsError("task", given, message)
 
 
 def _check(path: Path, variant: Variant) -> None:

@@ -19,6 +19,7 @@ from crag.bench.metrics.entailment import load_entailment
 from crag.bench.metrics.fact_judge import ChatFactJudge, Pages
 from crag.bench.resources import metered
 from crag.errors import MissingPackageError, ModelError, SettingsError
+from crag.factory import choose_prompts
 from crag.generation import load_chat_model
 from crag.runtime.environment import Environment
 
@@ -88,4 +89,4 @@ def _judge_of_facts(
         api_key=key.get_secret_value() if key else None,
     )
     kept = Cache(cache) if cache is not None else None
-    return ChatFactJudge(metered(model, kept, Meter()), pages)
+    return ChatFactJudge(metered(model, kept, Meter()), pages, choose_prompts(environment))

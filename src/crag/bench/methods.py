@@ -8,6 +8,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from crag.bench.baselines import build_binary_llm, build_rag_web
 from crag.bench.examples import Example
+from crag.bench.introductions import build_self_rag_web
 from crag.bench.published import build_crag_published
 from crag.graph import build_crag, build_no_retrieval, build_rag, build_self_crag, build_self_rag
 from crag.parts import Parts
@@ -24,6 +25,8 @@ class Method(NamedTuple):
     needs_model: bool = False
     """Needs a chat model; other methods answer with quotations without one."""
     reflects: bool = False
+    searches: bool = False
+    """Cannot do without a web search."""
     published: bool = False
     """Uses the knowledge of the CRAG repository's files."""
     settings: Mapping[str, object] = _NOTHING
@@ -35,6 +38,8 @@ class Method(NamedTuple):
             return "it needs a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
         if self.reflects and parts.reflection is None:
             return "it needs a reflection back end: set CRAG_REFLECTION"
+        if self.searches and parts.searcher is None:
+            return "it needs a web search: set CRAG_SEARCH=wikipedia, or give --web"
         if self.published and not example.knowledge:
             return "it needs published knowledge: give a folder of the CRAG repository"
         return ""
@@ -48,6 +53,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "crag": Method(build_crag),
         "crag_published": Method(build_crag_published, published=True),
         "self_rag": Method(build_self_rag, reflects=True),
+        "self_rag_web": Method(build_self_rag_web, reflects=True, searches=True),
         "self_crag": Method(build_self_crag, reflects=True),
         "binary_llm": Method(
             build_binary_llm,

@@ -8,7 +8,7 @@ import crag
 
 _OTHERS = {"bench", "cli", "page", "training", "views"}
 """Folders that take no part in answers, apart from these files:"""
-_OF_BENCH = ("answering.py", "baselines.py", "methods.py", "published.py")
+_OF_BENCH = ("answering.py", "baselines.py", "introductions.py", "methods.py", "published.py")
 _SUFFIXES = {".py", ".md", ".json"}
 
 

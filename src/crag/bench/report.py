@@ -48,6 +48,7 @@ def render(
         "\n".join(f"![{experiment.name}]({name})" for name in pictures),
         "## Results\n\n" + _caption(experiment, lines) + "\n\n" + results(experiment, lines),
         _differences(experiment, lines),
+        _settings_told(lines),
         "## What became of the questions\n\n" + outcomes(lines),
         _problems(setup, lines, ended),
     ]
@@ -101,6 +102,19 @@ def shown(metric: str, value: float) -> str:
             return f"{value:.0f}"
         case _:
             return f"{value:.2f}"
+
+
+def _settings_told(lines: Sequence[Line]) -> str:
+    """Say of each row which part of the published setting it has, if the experiment does."""
+    told = {
+        line.variant.name: [line.variant.name, line.variant.reproduces, line.variant.differs]
+        for line in lines
+        if line.variant.reproduces or line.variant.differs
+    }
+    if not told:
+        return ""
+    names = ["variant", "reproduces", "does not reproduce"]
+    return "## What each row reproduces\n\n" + table(names, told.values())
 
 
 def _head(setup: Setup, ended: RunResult) -> str:

@@ -14,7 +14,13 @@ from crag.bench.current_example import ExampleRetriever
 from crag.bench.program import fingerprint
 from crag.evaluators import load_evaluator
 from crag.evaluators.prompted import PromptedEvaluator
-from crag.factory import choose_model, choose_reader, choose_reflection, choose_searcher
+from crag.factory import (
+    choose_model,
+    choose_prompts,
+    choose_reader,
+    choose_reflection,
+    choose_searcher,
+)
 from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
 from crag.models.inference import use_runtime
@@ -48,12 +54,12 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
     use_runtime(environment.inference)
     cache = Cache(config.cache) if config.cache is not None else None
     meter = Meter(config.budget)
-    chosen = choose_model(environment)
+    chosen, prompts = choose_model(environment), choose_prompts(environment)
     model = None if chosen is None else metered(chosen, cache, meter)
     remembered = cache if config.scores else None
 
     def load(name: str) -> Evaluator:
-        loaded = load_evaluator(name, model=model)
+        loaded = load_evaluator(name, model=model, prompts=prompts)
         if remembered is None or isinstance(loaded, PromptedEvaluator):
             return loaded  # The replies of a chat model are cached, so that its calls are counted.
         return CachedEvaluator(loaded, remembered, name)
@@ -61,7 +67,7 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
     evaluator = load(environment.evaluator)
     quoter = ExtractiveAnswerer(evaluator)
     searcher, web = _searcher(environment, config.corpus, cache)
-    reflection = choose_reflection(environment, evaluator, quoter, model)
+    reflection = choose_reflection(environment, evaluator, quoter, model, prompts)
     parts = Parts(
         retriever=ExampleRetriever(),
         evaluator=evaluator,
@@ -70,10 +76,11 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
         searcher=searcher,
         reader=choose_reader(environment) if searcher and not config.corpus else None,
         reflection=reflection,
+        prompts=prompts,
     )
     return Resources(
         parts=parts,
-        model=(environment.model or DEFAULT_MODEL) if model is not None else QUOTATION,
+        model=_generator(environment) if model is not None else QUOTATION,
         evaluator=environment.evaluator,
         web=web,
         reflection=_reflects(environment, has_model=model is not None),
@@ -81,6 +88,11 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
         other=load,
         meter=meter,
     )
+
+
+def _generator(environment: Environment) -> str:
+    name = environment.model or DEFAULT_MODEL
+    return name if environment.framing == "chat" else f"{name} ({environment.framing} completion)"
 
 
 def metered(model: ChatModel, cache: Cache | None, meter: Meter) -> ChatModel:

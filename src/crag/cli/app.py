@@ -120,6 +120,24 @@ def doctor(location: IndexOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command()
+def prompts(
+    copy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Start a folder with a copy of every prompt; CRAG_PROMPTS names it.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List every prompt with where it is used and its placeholders, or copy them."""
+    from crag.cli.prompts import run
+
+    run(copy, as_json=as_json)
+
+
+@app.command()
 def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     location: IndexOption = None,
     host: Annotated[

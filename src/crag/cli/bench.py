@@ -4,7 +4,7 @@ import shlex
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -29,6 +29,10 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting of every variant."),
     ] = None,
+    thresholds: Annotated[
+        Literal["task", "evaluator"],
+        typer.Option(help="Those of the task belong to the paper's T5; of any other: evaluator."),
+    ] = "task",
     web: Annotated[
         list[Path] | None,
         typer.Option(help="Search this JSONL of texts instead of the web; may be repeated."),
@@ -97,7 +101,8 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     )  # fmt: skip
     options = BenchOptions(
         experiment=experiment, data=data, output=output, format=form, limit=limit, seed=seed,
-        settings=assigned(settings or []), web=tuple(web or ()), cache=cache, report=report,
+        settings=assigned(settings or []), thresholds=thresholds, web=tuple(web or ()),
+        cache=cache, report=report,
         concurrency=concurrency, ray=ray, again=again, budget=budget,
         trained_on=tuple(trained_on or ()),
         judges=Judges(

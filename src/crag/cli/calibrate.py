@@ -13,7 +13,7 @@ from crag.charts import require_matplotlib
 from crag.cli.terminal import plain_table, print_json, progress_bar
 from crag.errors import TrainingError
 from crag.evaluators import load_evaluator
-from crag.factory import choose_model
+from crag.factory import choose_model, choose_prompts
 from crag.models.inference import use_runtime
 from crag.models.model_card import CARD, read_card, write_card
 from crag.runtime.environment import Environment
@@ -45,7 +45,12 @@ def run(  # noqa: PLR0913 - the options of the command
         _require_card(evaluator)
     environment = Environment()
     use_runtime(environment.inference)
-    judge = load_evaluator(evaluator, model=choose_model(environment), compat=compat)
+    judge = load_evaluator(
+        evaluator,
+        model=choose_model(environment),
+        compat=compat,
+        prompts=choose_prompts(environment),
+    )
     with progress_bar("scoring", quiet=as_json) as advance:
         report = calibrate(judge, files, aim=aim, labels=labels, seed=seed, progress=advance)
     written = write_thresholds(evaluator, report) if write else None

@@ -1,11 +1,13 @@
 """Decompose, filter, recompose: the pure part of knowledge refinement (CRAG, Sec. 4.4)."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
 from crag.text.sentences import split_sentences
+from crag.text.untrusted import neutral
 
 SENTENCES_PER_STRIP = 3
 """The paper says a few sentences; the official excerption joins three."""
@@ -14,6 +16,7 @@ LONGEST_SENTENCE = 120
 evaluator's input."""
 FIXED_WORDS, SHORTEST_REMAINDER = 50, 10
 EXCERPT_MINIMUM_WORDS = 5
+_BREAKS = re.compile(r"[\n\t]")
 STRIPS_KEPT = 5
 """The paper's top-k of strips that are scored alone (CRAG, App. B.2; official code)."""
 FEWEST_WORDS = 4
@@ -83,6 +86,25 @@ def recompose(strips: Sequence[Strip], settings: Settings) -> list[Strip]:
     return kept
 
 
+SEPARATOR = " [sep] "
+"""Between the knowledge from documents and from the web (official code)."""
+
+
+def joint_text(internal: str, external: str) -> str:
+    """Write both kinds of knowledge as one text, in the form of the official knowledge files."""
+    if internal and external:
+        return f"Knowledge1: {internal}{SEPARATOR}Knowledge2: {external}"
+    return internal or external
+
+
+def neutral_knowledge(text: str) -> str:
+    """Disarm a text as `neutral` does, except for the separator of joint knowledge.
+
+    The separator is part of published knowledge files, and means nothing to a generator.
+    """
+    return SEPARATOR.join(map(neutral, text.split(SEPARATOR)))
+
+
 def _units_of_sentences(text: str) -> list[str]:
     """Join up to three sentences, with their line breaks; a heading starts a new unit."""
     units: list[list[str]] = [[]]
@@ -112,19 +134,22 @@ def _groups(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 
 
 def _excerption(text: str) -> list[str]:
-    """Cut as the official `excerption` does, which drops delimiters and exact duplicates."""
+    """Cut as the official `excerption` does, which drops delimiters.
+
+    A piece that equals an entry, short ones glued to it included, is skipped; the first piece is an
+    entry even if it is empty. Line breaks and tabs are spaces, as the official reader leaves them.
+    """
     entries: list[str] = []
-    seen: set[str] = set()
-    pieces = [piece for part in text.split("?") for piece in part.split(". ")]
-    for piece in (" ".join(piece.split()) for piece in pieces):
-        if not piece or piece in seen:
+    pieces = [piece for part in _BREAKS.sub(" ", text).split("?") for piece in part.split(". ")]
+    for piece in pieces:
+        if piece in entries:
             continue
-        seen.add(piece)
         if not entries or len(piece.split()) > EXCERPT_MINIMUM_WORDS:
             entries.append(piece)
         else:
             entries[-1] += piece
-    return [" ".join(group) for group in _groups(entries, SENTENCES_PER_STRIP)]
+    strips = (" ".join(group) for group in _groups(entries, SENTENCES_PER_STRIP))
+    return [strip for strip in strips if strip.strip()]
 
 
 def _fixed_windows(text: str) -> list[str]:

@@ -15,7 +15,7 @@ from crag.errors import EvaluatorError, SettingsError
 from crag.evaluators.chat import DEFAULT_CONCURRENCY, without_thoughts
 from crag.evaluators.prompted import PromptedEvaluator, failure, shown
 from crag.parts import ChatModel
-from crag.prompts import render
+from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt
 from crag.state import Thresholds
 
@@ -62,7 +62,7 @@ class BatchChatEvaluator(PromptedEvaluator):
         SettingsError: `texts_per_call`, `concurrency` or `thresholds` is out of range.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is an option
         self,
         model: ChatModel,
         *,
@@ -70,11 +70,13 @@ class BatchChatEvaluator(PromptedEvaluator):
         concurrency: int = DEFAULT_CONCURRENCY,
         thresholds: Thresholds | None = None,
         structured: bool = True,
+        prompts: Prompts = PACKAGED,
     ) -> None:
         super().__init__(thresholds or Thresholds(upper=0.4, lower=-0.4), concurrency)
         if texts_per_call < 1:
             raise SettingsError("texts_per_call", texts_per_call, "at least 1")
         self._texts_per_call = texts_per_call
+        self._prompts = prompts
         self._model: ChatModel = model.with_config(tags=[TAG_NOSTREAM])
         self._grader = _grader(model) if structured else None
 
@@ -92,7 +94,9 @@ class BatchChatEvaluator(PromptedEvaluator):
 
     def judge(self, question: str, texts: Sequence[str]) -> list[float]:
         """Ask for the grades of a group, and once more if the first reply is malformed."""
-        messages = render("grade_batch", question=shown(question), knowledge=_numbered(texts))
+        messages = self._prompts.render(
+            "grade_batch", question=shown(question), knowledge=_numbered(texts)
+        )
         try:
             return _scores(self._grades(messages), len(texts))
         except _GradesError as problem:

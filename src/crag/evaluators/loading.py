@@ -19,6 +19,7 @@ from crag.models.encoder import packaged_encoder
 from crag.models.model_card import read_card
 from crag.models.weight_delta import DELTA
 from crag.parts import ChatModel, Evaluator
+from crag.prompts import PACKAGED, Prompts
 
 NAMES = (
     "default",
@@ -28,6 +29,7 @@ NAMES = (
     "chat-direct",
     "chat-chain-of-thought",
     "chat-few-shot",
+    "chat-levels",
     "chat-batch",
 )
 Compat = Literal["official"]
@@ -40,6 +42,7 @@ def load_evaluator(
     *,
     model: ChatModel | None = None,
     compat: Compat | None = None,
+    prompts: Prompts = PACKAGED,
 ) -> Evaluator:
     """Return the evaluator called `name`, or the one in the folder `name`; weights load on use.
 
@@ -47,7 +50,9 @@ def load_evaluator(
     answer in the same pass. `cross-encoder`, which ships with it too, only grades. `cosine` is the
     calibrated cosine over the packaged encoder, or over `embeddings` if given (the calibration
     belongs to all-MiniLM-L6-v2). `chat-direct`, `chat-chain-of-thought` and `chat-few-shot` are the
-    paper's baselines and `chat-batch` grades all texts at once; they ask `model`. A folder, or an
+    paper's baselines, `chat-levels` gives the poster's grades and `chat-batch` grades all texts at
+    once; they ask `model` with
+    `prompts`. A folder, or an
     id on the Hugging Face hub, holds what `crag train` wrote, a T5 in the official format, or any
     cross-encoder with one output. `compat` is for T5: see `T5Evaluator`.
 
@@ -56,7 +61,7 @@ def load_evaluator(
             folder holds no evaluator.
     """
     if name.startswith("chat-") and name in NAMES:
-        return _chat(name, model)
+        return _chat(name, model, prompts)
     if name in {"default", "reader"}:
         return ReaderEvaluator.packaged()
     if name == "cross-encoder":
@@ -72,19 +77,21 @@ def load_evaluator(
     return _stored(locate(name, None), compat)
 
 
-def _chat(name: str, model: ChatModel | None) -> Evaluator:
+def _chat(name: str, model: ChatModel | None, prompts: Prompts) -> Evaluator:
     if model is None:
         message = f"the evaluator {name!r} asks a chat model: set OPENAI_API_KEY or CRAG_MODEL"
         raise EvaluatorError(message)
     match name:
         case "chat-batch":
-            return BatchChatEvaluator(model)
+            return BatchChatEvaluator(model, prompts=prompts)
         case "chat-chain-of-thought":
-            return ChatEvaluator(model, style="chain_of_thought")
+            return ChatEvaluator(model, style="chain_of_thought", prompts=prompts)
+        case "chat-levels":
+            return ChatEvaluator(model, style="levels", prompts=prompts)
         case "chat-few-shot":
-            return ChatEvaluator(model, style="few_shot")
+            return ChatEvaluator(model, style="few_shot", prompts=prompts)
         case _:
-            return ChatEvaluator(model)
+            return ChatEvaluator(model, prompts=prompts)
 
 
 def _stored(folder: Path, compat: Compat | None) -> Evaluator:

@@ -1,7 +1,7 @@
 """Choose the parts from the environment, and report which were chosen and why."""
 
 from crag.factory.doctor import examine
-from crag.factory.parts import choose_encoder, choose_model, choose_parts
+from crag.factory.parts import choose_encoder, choose_model, choose_parts, choose_prompts
 from crag.factory.reflection import choose_reflection
 from crag.factory.status import PartStatus
 from crag.factory.web import choose_reader, choose_searcher, examine_web
@@ -11,6 +11,7 @@ __all__ = [
     "choose_encoder",
     "choose_model",
     "choose_parts",
+    "choose_prompts",
     "choose_reader",
     "choose_reflection",
     "choose_searcher",

@@ -7,7 +7,7 @@ from crag.evaluators import (
     T5Evaluator,
     load_evaluator,
 )
-from crag.factory.parts import choose_encoder, choose_model
+from crag.factory.parts import choose_encoder, choose_model, choose_prompts
 from crag.factory.reflection import examine_reflection
 from crag.factory.status import PartStatus
 from crag.factory.web import examine_web
@@ -28,6 +28,7 @@ def examine(environment: Environment) -> list[PartStatus]:
         _index(environment),
         _evaluator(environment),
         _model(environment),
+        *_prompts(environment),
         *examine_web(environment),
         examine_reflection(environment, has_model=_has_model(environment)),
     ]
@@ -81,6 +82,18 @@ def _model(environment: Environment) -> PartStatus:
         return PartStatus("answers", "ready", "quotations", "no chat model is configured", todo)
     why = environment.openai_base_url or ("CRAG_MODEL" if environment.model else "OPENAI_API_KEY")
     return PartStatus("answers", "ready", environment.model or DEFAULT_MODEL, why, "")
+
+
+def _prompts(environment: Environment) -> list[PartStatus]:
+    """Describe the prompts, if they are the user's own."""
+    if environment.prompts is None:
+        return []
+    place, why = str(environment.prompts), "CRAG_PROMPTS"
+    try:
+        prompts = choose_prompts(environment)
+    except CragError as error:
+        return [PartStatus("prompts", "broken", place, why, str(error))]
+    return [PartStatus("prompts", "ready", f"{place}: {prompts!r}", why, "")]
 
 
 def _has_model(environment: Environment) -> bool:

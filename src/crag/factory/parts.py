@@ -11,6 +11,7 @@ from crag.models.embeddings import load_embeddings
 from crag.models.encoder import packaged_encoder
 from crag.models.inference import use_runtime
 from crag.parts import ChatModel, Parts
+from crag.prompts import PACKAGED, Prompts
 from crag.retrieval import DocumentIndex, IndexRetriever
 from crag.runtime.environment import Environment
 
@@ -45,7 +46,18 @@ def choose_model(environment: Environment) -> ChatModel | None:
         name or DEFAULT_MODEL,
         base_url=environment.openai_base_url,
         api_key=key.get_secret_value() if key else None,
+        framing=environment.framing,
     )
+
+
+def choose_prompts(environment: Environment) -> Prompts:
+    """Return the prompts: those of the folder that `CRAG_PROMPTS` names, otherwise the packaged.
+
+    Raises:
+        PromptError: a prompt of the folder cannot be used.
+    """
+    folder = environment.prompts
+    return PACKAGED if folder is None else Prompts.from_folder(folder.expanduser())
 
 
 def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:
@@ -58,8 +70,8 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
     index = DocumentIndex(environment.index, encoder)
     if index_must_exist:
         index.count()
-    model = choose_model(environment)
-    evaluator = load_evaluator(environment.evaluator, encoder, model=model)
+    model, prompts = choose_model(environment), choose_prompts(environment)
+    evaluator = load_evaluator(environment.evaluator, encoder, model=model, prompts=prompts)
     searcher, quoter = choose_searcher(environment), ExtractiveAnswerer(evaluator)
     return Parts(
         retriever=IndexRetriever(index),
@@ -69,5 +81,6 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
         searcher=searcher,
         searcher_hint=SEARCHER_HINT,
         reader=choose_reader(environment) if searcher else None,
-        reflection=choose_reflection(environment, evaluator, quoter, model),
+        reflection=choose_reflection(environment, evaluator, quoter, model, prompts),
+        prompts=prompts,
     )

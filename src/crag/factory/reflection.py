@@ -5,6 +5,7 @@ from typing import cast, get_args
 from crag.errors import CragError, SettingsError
 from crag.factory.status import PartStatus
 from crag.parts import ChatModel, Evaluator, Quoter, ReflectionBackend
+from crag.prompts import PACKAGED, Prompts
 from crag.runtime.environment import Environment
 
 _STAND_INS = ("embedded", "prompted")
@@ -20,7 +21,11 @@ _NO_MODEL = "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_
 
 
 def choose_reflection(
-    environment: Environment, evaluator: Evaluator, quoter: Quoter, model: ChatModel | None
+    environment: Environment,
+    evaluator: Evaluator,
+    quoter: Quoter,
+    model: ChatModel | None,
+    prompts: Prompts = PACKAGED,
 ) -> ReflectionBackend:
     """Return the reflection back end; models load and servers are called on first use.
 
@@ -36,7 +41,7 @@ def choose_reflection(
 
             return EmbeddedReflection(evaluator, quoter)
         case "prompted":
-            return _prompted(model)
+            return _prompted(model, prompts)
         case "server":
             return _server(environment)
         case place:
@@ -65,12 +70,12 @@ def _name(environment: Environment, *, has_model: bool) -> str:
     return named or ("prompted" if has_model else "embedded")
 
 
-def _prompted(model: ChatModel | None) -> ReflectionBackend:
+def _prompted(model: ChatModel | None, prompts: Prompts) -> ReflectionBackend:
     from crag.reflection.backends.prompted import PromptedReflection
 
     if model is None:
         raise SettingsError("CRAG_REFLECTION", "prompted", _NO_MODEL)
-    return PromptedReflection(model)
+    return PromptedReflection(model, prompts=prompts)
 
 
 def _server(environment: Environment) -> ReflectionBackend:
@@ -80,7 +85,12 @@ def _server(environment: Environment) -> ReflectionBackend:
     if url is None:
         raise SettingsError("CRAG_REFLECTION", "server", _NO_URL)
     secret = key.get_secret_value() if key else None
-    return CompletionsReflection(environment.reflection_model, base_url=url, api_key=secret)
+    return CompletionsReflection(
+        environment.reflection_model,
+        base_url=url,
+        api_key=secret,
+        tokens_required=_tokens_required(environment),
+    )
 
 
 def _in_process(environment: Environment, place: str) -> ReflectionBackend:
@@ -90,4 +100,17 @@ def _in_process(environment: Environment, place: str) -> ReflectionBackend:
     if dtype not in get_args(Dtype):
         allowed = f"allowed are {', '.join(get_args(Dtype))}"
         raise SettingsError("CRAG_REFLECTION_DTYPE", dtype, allowed)
-    return TransformersReflection(place, device=device, dtype=cast("Dtype", dtype))
+    return TransformersReflection(
+        place,
+        device=device,
+        dtype=cast("Dtype", dtype),
+        tokens_required=_tokens_required(environment),
+    )
+
+
+def _tokens_required(environment: Environment) -> bool:
+    given = environment.reflection_tokens
+    if given not in {"required", "optional"}:
+        allowed = "allowed are required and optional"
+        raise SettingsError("CRAG_REFLECTION_TOKENS", given, allowed)
+    return given == "required"

@@ -1,10 +1,11 @@
 """A chat model from its name: OpenAI, or any server that speaks its protocol."""
 
 import os
+from typing import Any, Literal, get_args
 
 from langchain_core.language_models import BaseChatModel
 
-from crag.errors import MissingPackageError, ModelError
+from crag.errors import MissingPackageError, ModelError, SettingsError
 
 DEFAULT_MODEL = "gpt-4o-mini"
 TIMEOUT = 60.0
@@ -12,45 +13,59 @@ TIMEOUT = 60.0
 RETRIES = 2
 """Repetitions after a rate limit, a server error or a timeout, with backoff (the client's own)."""
 
+Framing = Literal["chat", "raw"]
+"""How a prompt reaches the model: as messages, or as one string that it completes."""
 
-def load_chat_model(
+
+def load_chat_model(  # noqa: PLR0913 - each is an option
     name: str = DEFAULT_MODEL,
     *,
     base_url: str | None = None,
     api_key: str | None = None,
     timeout: float = TIMEOUT,
     retries: int = RETRIES,
+    framing: str = "chat",
 ) -> BaseChatModel:
     """Return the chat model `name`.
 
     A plain name is served by OpenAI, or by the OpenAI-compatible server at `base_url` (vLLM,
     Ollama, llama.cpp; these need no key). ``provider:name`` is any provider that LangChain's
-    `init_chat_model` knows. Without `api_key` it is taken from OPENAI_API_KEY.
+    `init_chat_model` knows. Without `api_key` it is taken from OPENAI_API_KEY. With `framing` "raw"
+    the server completes the prompt as one string, at ``/completions`` and without a chat template:
+    see `crag.generation.raw_completion`.
 
     Raises:
+        SettingsError: `framing` is neither chat nor raw.
         ModelError: the name is empty, or a key is needed and OPENAI_API_KEY is not set.
         MissingPackageError: ``provider:name`` needs a package that is not installed.
     """
     if not name.strip():
         raise ModelError("''", "unknown", "give it a name, such as gpt-4o-mini")
+    if framing not in get_args(Framing):
+        raise SettingsError("CRAG_FRAMING", framing, "allowed are chat and raw")
     name = name.removeprefix("openai:")
-    if ":" in name and base_url is None:
+    if ":" in name and base_url is None and framing == "chat":
         return _of_provider(name)
     key = api_key or os.environ.get("OPENAI_API_KEY", "")
     if not key and base_url is None:
         message = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
         raise ModelError(name, "key", message)
-    from langchain_openai import ChatOpenAI
+    from langchain_openai import ChatOpenAI, OpenAI
     from pydantic import SecretStr
 
-    return ChatOpenAI(
-        model=name,
-        base_url=base_url,
-        api_key=SecretStr(key or "not-needed"),
-        temperature=0,
-        timeout=timeout,
-        max_retries=retries,
-    )
+    options: dict[str, Any] = {
+        "model": name,
+        "base_url": base_url,
+        "api_key": SecretStr(key or "not-needed"),
+        "temperature": 0,
+        "timeout": timeout,
+        "max_retries": retries,
+    }
+    if framing == "raw":
+        from crag.generation.raw_completion import RawCompletion
+
+        return RawCompletion(llm=OpenAI(**options, cache=False))
+    return ChatOpenAI(**options)
 
 
 def _of_provider(name: str) -> BaseChatModel:

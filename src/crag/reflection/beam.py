@@ -21,7 +21,14 @@ from typing import NamedTuple, Self, cast
 from crag.answering.citations import with_number
 from crag.errors import ModelError
 from crag.parts import Candidate, Decision, Passage, Prefix, SegmentLimits
-from crag.reflection.cleaning import cleaned, cut, first_block, released_answer, spaced
+from crag.reflection.cleaning import (
+    cleaned,
+    cut,
+    cut_at_retrieval,
+    first_block,
+    released_answer,
+    spaced,
+)
 from crag.reflection.driver import (
     AskCandidates,
     AskDecision,
@@ -39,9 +46,15 @@ from crag.reflection.retrieval_decision import (
     next_verdict,
     opening_verdict,
 )
-from crag.reflection.scoring import argmax, critique_of, long_form_score, undesired_tokens
+from crag.reflection.scoring import (
+    argmax,
+    critique_of,
+    long_form_score,
+    remapped,
+    undesired_tokens,
+)
 from crag.reflection_settings import Accumulation, ReflectionSettings
-from crag.reflection_tokens import CONTINUE, IRRELEVANT, NO_RETRIEVAL, NO_SUPPORT
+from crag.reflection_tokens import CONTINUE, IRRELEVANT, NO_RETRIEVAL, NO_SUPPORT, OPEN
 from crag.state import (
     Choice,
     Critique,
@@ -353,8 +366,7 @@ class BeamSearch:
         children: list[_Child] = []
         before = parent.answered
         for passage, candidate in zip(task.passages, candidates, strict=True):
-            at_retrieval = "whole_continuation" in compat and not task.is_whole
-            text, ending, invented = cut(candidate, at_retrieval=at_retrieval)
+            text, ending, invented = self._cut(candidate, is_whole=task.is_whole)
             scored = long_form_score(candidate, self._settings, has_passage=passage is not None)
             segment = SegmentRecord(
                 text=text,
@@ -366,7 +378,8 @@ class BeamSearch:
                 is_unsupported=argmax("support", candidate.support) == NO_SUPPORT,
             )
             done = task.is_whole or self._ends(candidate, ending)
-            hypothesis = _extended(parent, segment, before=before, done=done, ending=ending)
+            extend = _with_segment if "released_ranking" in compat else _extended
+            hypothesis = extend(parent, segment, before=before, done=done, ending=ending)
             critique = critique_of(
                 candidate._replace(text=text),
                 scored,
@@ -387,19 +400,33 @@ class BeamSearch:
                 before = parent.before + text
         return children
 
+    def _cut(self, candidate: Candidate, *, is_whole: bool) -> tuple[str, Ending, bool]:
+        """Return text and ending of a segment, and whether it went on into an invented passage."""
+        compat = self._settings.compat
+        if "whole_continuation" not in compat:
+            return cut(candidate, at_retrieval=False)
+        if is_whole:
+            return candidate.text, candidate.ending, OPEN in candidate.text
+        text = candidate.text
+        if "released_remap" in compat:
+            text = remapped(candidate, self._settings.delta)
+        text, ending = cut_at_retrieval(text, candidate.ending)
+        return text, ending, OPEN in text
+
     def _ends(self, candidate: Candidate, ending: Ending) -> bool:
         """Return whether an answer ends with this candidate."""
         compat = self._settings.compat
         goes_on = ending not in ("end", "length")
         if "released_search" in compat:
-            return ending != "retrieve" and not (goes_on and "released_remap" in compat)
+            decides = "released_remap" in compat and "whole_continuation" not in compat
+            return ending != "retrieve" and not (goes_on and decides)
         # IsUse ends an answer, but in a whole continuation it may follow the part that was cut off.
         ends = candidate.utility is not None and "whole_continuation" not in compat
         return ends or not goes_on
 
     def outcome(self) -> ReflectionOutcome:
         """Return the best hypothesis as an answer."""
-        best = self._pool[0]
+        best = self._best()
         chosen = [self._critiques[segment["critique"]] for segment in best.segments]
         for critique in chosen:
             critique["chosen"] = True
@@ -425,10 +452,25 @@ class BeamSearch:
             tokens=self._tokens,
         )
 
+    def _best(self) -> Hypothesis:
+        """Return the best hypothesis; of the released program the second if the first is empty."""
+        best, *others = self._pool
+        texts = (released_answer(segment["text"]).strip() for segment in best.segments)
+        if "released_citations" in self._settings.compat and others and not any(texts):
+            return others[0]
+        return best
+
 
 def _copied(critique: Critique) -> Critique:
     """Return a copy that does not change when the search goes on."""
     return cast("Critique", {**critique, "flags": list(critique["flags"])})
+
+
+def _with_segment(
+    parent: Hypothesis, segment: SegmentRecord, *, before: str, done: bool, ending: Ending
+) -> Hypothesis:
+    """Return the parent with one more segment, whatever it says."""
+    return Hypothesis(before, (*parent.segments, segment), done, ending)
 
 
 def _extended(
@@ -449,7 +491,9 @@ def _pruned(entries: Sequence[_Child], settings: ReflectionSettings) -> list[_Ch
     """
     if settings.constraints == "hard":
         entries = _unconstrained(entries)
-    different = _distinct([entry.hypothesis for entry in entries], settings.accumulation)
+    released = "released_ranking" in settings.compat
+    pool = [entry.hypothesis for entry in entries]
+    different = list(range(len(pool))) if released else _distinct(pool, settings.accumulation)
     for place, entry in enumerate(entries):
         if place not in different:
             _conclude(entry, "another hypothesis that says the same scored at least as high")
@@ -459,7 +503,10 @@ def _pruned(entries: Sequence[_Child], settings: ReflectionSettings) -> list[_Ch
     # Hypotheses that say nothing come last; ties keep their order.
     ranked = sorted(
         entries,
-        key=lambda one: (not one.hypothesis.shown, -one.hypothesis.score(settings.accumulation)),
+        key=lambda one: (
+            not released and not one.hypothesis.shown,
+            -one.hypothesis.score(settings.accumulation),
+        ),
     )
     for rank, entry in enumerate(ranked, start=1):
         stays = rank <= settings.beam_width
@@ -516,17 +563,26 @@ def assemble(segments: Sequence[SegmentRecord], settings: ReflectionSettings) ->
     number. A segment that repeats an earlier one is left out. One whose passage was judged
     irrelevant, or that was judged unsupported, cites nothing.
     """
-    if "cut_at_blank_line" in settings.compat and all(s["passage"] is None for s in segments):
+    alone = all(segment["passage"] is None for segment in segments)
+    if "cut_at_blank_line" in settings.compat and alone:
         blocks = [first_block(segment["text"]) for segment in segments]
         segments = [
             cast("SegmentRecord", {**segment, "text": block, "shown": cleaned(block)})
             for segment, block in zip(segments, blocks, strict=True)
         ]
+    released = settings.compat & {"released_citations", "released_biography"}
     kept = list(segments)
-    if settings.ignore_no_support:
+    if settings.ignore_no_support and released:
+        kept = [segment for segment in segments if NO_SUPPORT not in segment["text"]]
+    elif settings.ignore_no_support:
         kept = [segment for segment in segments if not segment["is_unsupported"]]
     flags: list[Flag] = ["all_removed"] if segments and not kept else []
-    if "released_citations" in settings.compat:
+    if released and alone:
+        return Assembled(" ".join(released_answer(one["text"]) for one in kept), [], flags)
+    if "released_biography" in settings.compat:
+        joined = released_answer(" ".join(segment["text"] for segment in kept))
+        return Assembled(spaced(joined), [], flags)
+    if released:
         return Assembled(*_released(segments, kept), flags)
     spoken = [segment for segment in kept if segment["shown"]]
     unique: dict[str, SegmentRecord] = {}

@@ -25,7 +25,6 @@ _BETWEEN = re.compile(
 )
 """What is written between two segments; an invented passage may lack its end."""
 _MISSING_SPACE = re.compile(r"(?<=\w)([.!?])(?=\w)")
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
 
 def cleaned(text: str) -> str:
@@ -50,10 +49,15 @@ def cut(candidate: Candidate, *, at_retrieval: bool) -> tuple[str, Ending, bool]
     """
     text, ending = candidate.text, candidate.ending
     if at_retrieval:
-        text, found, _ = text.partition(RETRIEVAL)
-        ending = "retrieve" if found else ending
+        text, ending = cut_at_retrieval(text, ending)
     text, invented, _ = text.partition(OPEN)
     return text, ending, bool(invented)
+
+
+def cut_at_retrieval(text: str, ending: Ending) -> tuple[str, Ending]:
+    """Return the text before the first ``[Retrieval]``, and how it ends."""
+    text, found, _ = text.partition(RETRIEVAL)
+    return text, "retrieve" if found else ending
 
 
 def released_answer(text: str) -> str:
@@ -72,5 +76,5 @@ def spaced(text: str) -> str:
 
 
 def first_block(text: str) -> str:
-    """Return the text up to its first blank line."""
-    return _BLANK_LINE.split(text, maxsplit=1)[0]
+    """Return the text up to its first empty line, as the released script cuts it."""
+    return text.split("\n\n", 1)[0]

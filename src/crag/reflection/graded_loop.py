@@ -85,7 +85,8 @@ def graded_loop(
     Each passage is used for at most one candidate and has one critique that says what became of
     it; a repeated passage has its first grade. The draft is generated once, for the first passage
     of medium grade. It is the whole answer only if the decision is not to retrieve, or, with
-    `own_knowledge`, if no passage was of use; otherwise the answer is empty then.
+    `own_knowledge` or the fallback "best_effort", if no passage was of use; otherwise the answer is
+    empty then. With "best_effort" an empty draft gives way to the best text that was skipped.
 
     Time and tokens are bounded. A `ModelError` after the first passage of use ends the loop with
     the best answer so far. Hard constraints skip; answers to closed tasks are not summed.
@@ -103,8 +104,11 @@ def graded_loop(
             yield from loop.answer_alone(verdict.why)
         else:
             yield from loop.read(asked.passages or (), grades)
-            if own_knowledge and not loop.answers:
+            best_effort = settings.poster_fallback == "best_effort"
+            if (own_knowledge or best_effort) and not loop.answers:
                 yield from loop.answer_alone("no passage was of use")
+            if best_effort:
+                loop.take_skipped()
         return loop.outcome(verdict)
 
     return steps()
@@ -124,6 +128,8 @@ class _Loop:
         self._ended = ""
         """Why no more passages are read."""
         self._final: GradedAnswer | None = None
+        self._skipped: list[GradedAnswer] = []
+        """From passages that were refused, where there is a text."""
         self.answers: list[GradedAnswer] = []
         """From the passages that were of use."""
 
@@ -145,6 +151,12 @@ class _Loop:
         if draft is not None:
             draft["why"] = f"the answer without a passage: {why}"
             self._final = GradedAnswer((draft,), draft["text"])
+
+    def take_skipped(self) -> None:
+        """Use the best text that was skipped, if there is no other answer."""
+        if self._final is None and self._skipped:
+            self._final = max(self._skipped, key=lambda skipped: skipped.score)
+            self._final.parts[-1]["why"] += "; the best of what was written, as nothing was of use"
 
     def outcome(self, verdict: Verdict) -> ReflectionOutcome:
         """Return the answer, empty if there is none."""
@@ -189,6 +201,8 @@ class _Loop:
         critique = self._critique(candidate, place, candidate.text, segment=1 if draft else 0)
         why = refusal(candidate, grade, self._settings)
         critique["why"] = why or use(grade, mixed=draft is not None)
+        if why and "empty" not in critique["flags"]:
+            self._skipped.append(GradedAnswer((critique,), candidate.text))
         if not why:
             parts = (draft, critique) if draft else (critique,)
             self._take(GradedAnswer(parts, before + candidate.text), ends=is_good_enough(candidate))

@@ -93,19 +93,24 @@ def _first_verdict(prefix: Prefix, settings: ReflectionSettings, *, short: bool)
     if settings.retrieval_mode == "hard":
         action: RetrievalAction = "retrieve" if decision.emitted == RETRIEVAL else "no_retrieve"
         return Verdict(action, f"emitted {decision.emitted!r}", None, (), decision)
-    ratio, flags = retrieve_ratio(decision.retrieve)
+    ratio, flags = _share(decision, settings)
     if short and "released_ratio" in settings.compat:
         ratio = released_ratio(decision.retrieve)
     return _compared(decision, settings, ratio, flags)
 
 
 def _next(decision: Decision, settings: ReflectionSettings, *, can_continue: bool) -> Verdict:
-    ratio, flags = retrieve_ratio(decision.retrieve)
+    ratio, flags = _share(decision, settings)
     if "released_remap" in settings.compat:
         return _compared(decision, settings, remap_ratio(decision.retrieve), flags)
     if can_continue and argmax("retrieve", decision.retrieve) == CONTINUE:
         return Verdict("continue", f"{CONTINUE} is the likeliest", None, (), decision)
     return _compared(decision, settings, ratio, flags)
+
+
+def _share(decision: Decision, settings: ReflectionSettings) -> tuple[float, list[Flag]]:
+    over_all = "share_of_three" in settings.compat
+    return retrieve_ratio(decision.retrieve, over_all=over_all)
 
 
 def _by_mode(settings: ReflectionSettings) -> Verdict:

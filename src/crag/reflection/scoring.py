@@ -5,6 +5,7 @@ cannot forge a critique.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from crag.reflection_tokens import (
     PARTIALLY,
     RELEVANT,
     RETRIEVAL,
+    RETRIEVE,
     UTILITY,
     Group,
 )
@@ -27,6 +29,7 @@ from crag.state import Critique, Flag
 _UNSEEN_LOG_PROBABILITY = -100.0
 _UNSEEN_PROBABILITY = -100.0
 _HALF = 0.5
+_RETRIEVE = re.compile("|".join(map(re.escape, RETRIEVE)))
 _GRADES: Mapping[Group, Mapping[str, float]] = {
     "relevance": {RELEVANT: 1.0},
     "support": {FULLY: 1.0, PARTIALLY: 0.5},
@@ -98,15 +101,20 @@ def graded(
     return score, _member_flags(group, probabilities)
 
 
-def retrieve_ratio(probabilities: Probabilities) -> tuple[float, list[Flag]]:
+def retrieve_ratio(
+    probabilities: Probabilities, *, over_all: bool = False
+) -> tuple[float, list[Flag]]:
     """Return p(yes) / (p(yes) + p(no)), 0 to 1 (Self-RAG, Appendix A.3).
 
-    0.5 with a flag if neither was seen.
+    With `over_all` the share is of all three Retrieve tokens (Sec. 3.3). 0.5 with a flag if none
+    of the tokens was seen.
     """
-    yes, no = (_seen(probabilities, token) for token in (RETRIEVAL, NO_RETRIEVAL))
-    if yes + no == 0:
+    others = (NO_RETRIEVAL, CONTINUE) if over_all else (NO_RETRIEVAL,)
+    yes = _seen(probabilities, RETRIEVAL)
+    mass = yes + math.fsum(_seen(probabilities, token) for token in others)
+    if mass == 0:
         return _HALF, ["retrieve_missing"]
-    return yes / (yes + no), _member_flags("retrieve", probabilities, (RETRIEVAL, NO_RETRIEVAL))
+    return yes / mass, _member_flags("retrieve", probabilities, (RETRIEVAL, *others))
 
 
 def released_ratio(probabilities: Probabilities) -> float:
@@ -123,10 +131,34 @@ def remap_ratio(probabilities: Probabilities) -> float:
     return (yes + more) / (yes + no)
 
 
-def sequence_score(candidate: Candidate) -> tuple[float, list[Flag]]:
-    """Return exp of the mean log-probability, 0 to 1; 0 for an empty text or no number."""
-    mean = candidate.mean_log_probability
-    if candidate.tokens <= 0:
+def remapped(candidate: Candidate, delta: float) -> str:
+    """Return the text of a continuation with `[No Retrieval]` rewritten, as the released long form.
+
+    Each one whose `remap_ratio` is above `delta` becomes ``[Retrieval]``. The last part always
+    gets a ``[No Retrieval]`` that the model did not write; a text without any stays as it is.
+    """
+    if NO_RETRIEVAL not in candidate.text:
+        return candidate.text
+    found = zip(_RETRIEVE.finditer(candidate.text), candidate.retrieve, strict=False)
+    ratios = [remap_ratio(shares) for token, shares in found if token[0] == NO_RETRIEVAL]
+    parts = candidate.text.split(NO_RETRIEVAL)
+    return "".join(
+        part + (RETRIEVAL if place < len(ratios) and ratios[place] > delta else NO_RETRIEVAL)
+        for place, part in enumerate(parts)
+    )
+
+
+def sequence_score(candidate: Candidate, *, with_end: bool = False) -> tuple[float, list[Flag]]:
+    """Return exp of the mean log-probability, 0 to 1; 0 for an empty text or no number.
+
+    `with_end` counts the token that ended the text as one of its tokens, as the released code does.
+    """
+    mean, tokens, end = candidate.mean_log_probability, candidate.tokens, None
+    if with_end:
+        end = candidate.end_log_probability
+    if end is not None:
+        mean, tokens = (mean * max(0, tokens) + end) / (max(0, tokens) + 1), max(0, tokens) + 1
+    if tokens <= 0:
         return 0.0, []
     return (0.0, ["no_sequence_score"]) if math.isnan(mean) else (math.exp(min(0.0, mean)), [])
 
@@ -143,7 +175,7 @@ def score(
     The sources define no score without a passage: it is sequence and utility, with a flag.
     """
     compat, weights = settings.compat, weights or settings.weights
-    sequence, flags = sequence_score(candidate)
+    sequence, flags = sequence_score(candidate, with_end="end_token_counts" in compat)
     utility = _written("utility", candidate.utility, compat, flags)
     total = (sequence if settings.sequence_score else 0.0) + weights.utility * utility
     if not has_passage:

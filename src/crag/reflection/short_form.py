@@ -96,16 +96,18 @@ def _entry(
         critique["flags"].append("cut")
     if OPEN in candidate.text:
         critique["flags"].append("invented_passage")
-    answer = _identity(asked, settings)(candidate.text)
+    answer = _identity(asked, settings, has_passage=passage is not None)(candidate.text)
     return _Entry(critique, candidate.tokens, answer, undesired_tokens(candidate, settings))
 
 
-def _identity(asked: Asked, settings: ReflectionSettings) -> Callable[[str], str]:
+def _identity(
+    asked: Asked, settings: ReflectionSettings, *, has_passage: bool
+) -> Callable[[str], str]:
     """Return the post-processing by which answers to closed questions are compared."""
     if "released_text" not in settings.compat:
         return short_answer
-    # Answers to open questions keep their tokens there.
-    return released_answer if asked.closed else str
+    # Answers to open questions keep their tokens there, if they were written with a passage.
+    return released_answer if asked.closed or not has_passage else str
 
 
 def _outcome(
@@ -140,6 +142,8 @@ def _running(entries: Sequence[_Entry], settings: ReflectionSettings) -> list[_E
             pool = list(entries)
             for entry in entries:
                 entry.critique["flags"].append("constraint_fallback")
+    if "released_text" in settings.compat:
+        return pool  # An empty answer competes there as any other.
     return [entry for entry in pool if "empty" not in entry.critique["flags"]] or pool
 
 

@@ -37,11 +37,20 @@ class Environment(BaseSettings):
     """OPENAI_BASE_URL: an OpenAI-compatible server, such as vLLM, Ollama or llama.cpp."""
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
 
+    framing: str = "chat"
+    """CRAG_FRAMING: chat, or raw for a base model: its server completes the prompt as one string,
+    at /v1/completions and without a chat template."""
+    prompts: Path | None = None
+    """CRAG_PROMPTS: folder of prompts in place of the packaged ones: see `crag prompts`."""
+
     reflection: str | None = None
     """CRAG_REFLECTION: the back end of Self-RAG and Self-CRAG: embedded, prompted, server, or the
     folder or hub name of a model with reflection tokens. Unset, the chat model if there is one."""
     reflection_model: str = "selfrag/selfrag_llama2_7b"
     """CRAG_REFLECTION_MODEL: the model's name on the server."""
+    reflection_tokens: str = "required"
+    """CRAG_REFLECTION_TOKENS: required, or optional to run a model without reflection tokens too,
+    with neutral critiques, as the papers' LLaMA2-hf-7b rows."""
     reflection_url: str | None = None
     """CRAG_REFLECTION_URL: address of a completions server; unset, that of OPENAI_BASE_URL."""
     reflection_device: str | None = None

@@ -41,6 +41,7 @@ def row() -> Callable[..., dict[str, Any]]:
             "usage": {},
             "seconds": 0.0,
             "cost": None,
+            "reflection": None,
         }
         return fields | changed
 

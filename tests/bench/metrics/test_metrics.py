@@ -81,3 +81,14 @@ def test_a_missing_package_is_named_with_its_command(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingPackageError, match=f"Run: pip install {package}"):
         call()
+
+
+@pytest.mark.parametrize(
+    ("reflection", "value"),
+    [({"retrieved": True}, 1.0), ({"retrieved": False}, 0.0), ({}, None), (None, None)],
+)
+def test_retrieval_frequency_counts_what_was_decided(
+    example: Any, row: Any, reflection: Any, value: float | None
+) -> None:
+    metric = METRICS["retrieval_frequency"]
+    assert metric.score(example(), row(reflection=reflection)) == value

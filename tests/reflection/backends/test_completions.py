@@ -262,6 +262,27 @@ def test_a_model_without_the_tokens(tmp_path: Path) -> None:
             asyncio.run(remote.adecide([question("kettle")]))
 
 
+def test_both_agree_on_a_model_without_the_tokens(tmp_path: Path) -> None:
+    without = tokenizer(())
+    without.save_pretrained(tmp_path)
+    untrained(len(without)).save_pretrained(tmp_path)
+    given = continuations(question("kettle"), [passage("kettle"), None])
+    local = TransformersReflection(tmp_path, tokens_required=False)
+    with completing(tmp_path) as server:
+        for more in ({}, {"tokenizer": tmp_path}):
+            remote = client(server.url, tokens_required=False, **more)
+            for ours, theirs in zip(
+                remote.candidates(given, SegmentLimits(8, whole_answer=True)),
+                local.candidates(given, SegmentLimits(8, whole_answer=True)),
+                strict=True,
+            ):
+                assert (ours.relevance, ours.support) == (theirs.relevance, theirs.support)
+                assert ours.mean_log_probability == pytest.approx(theirs.mean_log_probability)
+            assert remote.decide([question("kettle")])[0].retrieve == {}
+            assert "lacks 15 of 15 reflection tokens" in remote.approximation
+    assert local.candidates(given, SegmentLimits(8))[0].relevance == {}
+
+
 def completion(**changed: Any) -> dict[str, Any]:
     listed = {f"[Utility:{grade}]": -float(grade) for grade in range(1, 6)}
     told = {"tokens": [RELEVANT], "token_logprobs": [-0.1], "top_logprobs": [listed]}

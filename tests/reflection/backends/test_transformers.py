@@ -198,7 +198,10 @@ def test_no_passage(backend: TransformersReflection) -> None:
 
 def test_an_empty_generation(backend: TransformersReflection) -> None:
     candidate = one(backend, Prefix("Say nothing."), None, SHORT)
-    assert candidate == Candidate("", None, None, None, 0.0, 0, "end")
+    assert candidate._replace(end_log_probability=None) == Candidate(
+        "", None, None, None, 0.0, 0, "end"
+    )
+    assert candidate.end_log_probability is not None
 
 
 def test_a_model_that_never_stops(backend: TransformersReflection) -> None:
@@ -259,6 +262,26 @@ def test_a_tokenizer_without_the_tokens(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"no single id for .*Partially.*No support") as raised:
         TransformersReflection(tmp_path).load()
     assert "selfrag" in str(raised.value)
+
+
+@pytest.mark.parametrize("added", [(), TOKENS[:-2]], ids=["none", "some"])
+def test_a_model_without_the_tokens_runs_where_they_are_not_required(
+    tmp_path: Path, added: tuple[str, ...]
+) -> None:
+    without = tokenizer(added)
+    without.save_pretrained(tmp_path)
+    untrained(len(without)).save_pretrained(tmp_path)
+    lenient = TransformersReflection(tmp_path, tokens_required=False)
+    found = lenient.candidates(continuations(question("kettle"), [passage("kettle")]), SHORT)
+    assert lenient.approximation == (
+        f"the model lacks {len(TOKENS) - len(added)} of {len(TOKENS)} reflection tokens: "
+        "critiques are neutral"
+    )
+    (decision,) = lenient.decide([question("kettle")])
+    if not added:
+        assert (found[0].relevance, found[0].support, found[0].utility) == ({}, None, None)
+        assert decision.retrieve == {}
+    assert found[0].mean_log_probability < 0
 
 
 def test_embeddings_smaller_than_the_tokenizer(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from crag.correction.shortlist import shortlist
 from crag.errors import EvaluatorError
 from crag.evaluators.chat import verdict
 from crag.parts import ChatModel
-from crag.prompts import render
+from crag.prompts import PACKAGED, Prompts
 from crag.text.untrusted import neutral
 
 PASSAGE_WORDS, PASSAGES = 200, 5
@@ -63,12 +63,12 @@ class Pages:
 class ChatFactJudge:
     """Splits answers into facts with one call, and checks each fact with another."""
 
-    def __init__(self, model: ChatModel, pages: Pages) -> None:
-        self._model, self._pages = model, pages
+    def __init__(self, model: ChatModel, pages: Pages, prompts: Prompts = PACKAGED) -> None:
+        self._model, self._pages, self._prompts = model, pages, prompts
 
     def facts(self, answer: str) -> Sequence[str] | None:
         """Return the facts that the model lists, one per line; None if the call fails."""
-        reply = ask(self._model, render("judge_facts", answer=neutral(answer)))
+        reply = ask(self._model, self._prompts.render("judge_facts", answer=neutral(answer)))
         if reply.problem is not None:
             return None
         lines = (_FACT.fullmatch(line) for line in reply.text.splitlines())
@@ -84,10 +84,8 @@ class ChatFactJudge:
         if not passages:
             return None
         knowledge = neutral("\n\n".join(passages))
-        reply = ask(
-            self._model,
-            render("judge_fact", topic=neutral(topic), fact=neutral(fact), knowledge=knowledge),
-        )
+        values = {"topic": neutral(topic), "fact": neutral(fact), "knowledge": knowledge}
+        reply = ask(self._model, self._prompts.render("judge_fact", **values))
         try:
             return verdict(reply.text) if reply.problem is None else None
         except EvaluatorError:

@@ -8,6 +8,7 @@ without the penalty for short answers.
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -17,6 +18,7 @@ from crag.bench.metrics.metric import Row, RowMetric
 
 GAMMA = 10
 """Facts below which the penalised score falls (version 0.1.6 and later)."""
+_CITED = re.compile(r"\s?\[\d+(?:\s*[,;]\s*\d+)*\]")
 _TASKS: frozenset[TaskName] = frozenset({"biography"})
 
 
@@ -45,8 +47,10 @@ class FactScore(NamedTuple):
 def factscore(topic: str, answer: str, judge: FactJudge) -> FactScore | None:
     """Score one answer; None if it states nothing, since the mean excludes abstentions.
 
-    Also None if the judge cannot split it into facts, or cannot judge one of them.
+    Also None if the judge cannot split it into facts, or cannot judge one of them. Citations are
+    removed first: both papers judge texts without any.
     """
+    answer = _CITED.sub("", answer)
     facts = judge.facts(answer) if answer.strip() else None
     told = judge.supported(topic, facts) if facts else None
     if not facts or not told or None in told:

@@ -35,6 +35,15 @@ COST = _spent(
     unit="dollars",
 )
 """None if no price is known."""
+
+
+def _retrieved(_: Example, row: Row) -> float | None:
+    decided = (row["reflection"] or {}).get("retrieved")
+    return None if decided is None else float(decided)
+
+
+RETRIEVAL_FREQUENCY = RowMetric(name="retrieval_frequency", compute=_retrieved, direction="neither")
+"""The share of questions for which the model decided to retrieve (Self-RAG, Fig. 3c)."""
 ABSTAINED = RowMetric(
     name="abstained",
     compute=lambda _, row: float(row["status"] == "abstained"),
@@ -53,6 +62,7 @@ METRICS = (
     OUTPUT_TOKENS,
     SECONDS,
     COST,
+    RETRIEVAL_FREQUENCY,
     ABSTAINED,
     FAILED,
 )

@@ -1,12 +1,21 @@
 """How back ends make decisions and candidates: from tokens, or in place of a model with them."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from crag.parts import Candidate, Decision, Passage, Probabilities, SegmentLimits
 from crag.reflection.scoring import argmax
-from crag.reflection_tokens import CONTINUE, END, GROUPS, NO_RETRIEVAL, RETRIEVAL, Group
+from crag.reflection_tokens import (
+    CONTINUE,
+    END,
+    GROUPS,
+    NO_RETRIEVAL,
+    RETRIEVAL,
+    RETRIEVE,
+    TOKENS,
+    Group,
+)
 from crag.state import Ending
 from crag.text.untrusted import neutral
 
@@ -17,6 +26,14 @@ _ENDINGS: Mapping[str, Ending] = {
     CONTINUE: "continue",
     END: "end",
 }
+
+
+def approximation_of(names: Collection[str]) -> str:
+    """Return what a model lacks among the tokens `names` that it has; empty if it has all."""
+    missing = sum(token not in names for token in TOKENS)
+    if not missing:
+        return ""
+    return f"the model lacks {missing} of {len(TOKENS)} reflection tokens: critiques are neutral"
 
 
 class Position(NamedTuple):
@@ -60,6 +77,8 @@ def read_candidate(
         mean_log_probability=min(0.0, total / max(1, end)),
         tokens=end,
         ending=_ENDINGS[positions[end].token] if end < len(positions) else otherwise,
+        end_log_probability=positions[end].log_probability if end < len(positions) else None,
+        retrieve=tuple(_probabilities(at, "retrieve") for at in kept if at.token in RETRIEVE),
     )
 
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
@@ -20,6 +21,7 @@ from crag.parts import Candidate, Continuation, Decision, Passage, Prefix, Segme
 from crag.reflection.backends.candidates import (
     LARGEST_GROUP,
     Position,
+    approximation_of,
     length,
     read_candidate,
     read_decision,
@@ -98,12 +100,19 @@ class CompletionsReflection:
     server's context is not known; the question never is. Without `api_key` it is taken from
     OPENAI_API_KEY; servers of one's own need none.
 
+    Without `tokens_required` a model that lacks reflection tokens runs too, as the papers'
+    LLaMA2-hf-7b did: what it lacks is missing from every candidate, so that critiques are neutral
+    and the sequence score decides.
+
     Raises:
         SettingsError: `top` is less than the largest group, 5.
         ModelError: on use, for any failure; the message says what to do.
     """
 
-    approximation = ""
+    @property
+    def approximation(self) -> str:
+        """Empty for a model with the tokens; otherwise that its critiques are neutral."""
+        return approximation_of(self._names.values()) if self._names is not None else ""
 
     def __init__(  # noqa: PLR0913 - each is an option
         self,
@@ -116,6 +125,7 @@ class CompletionsReflection:
         longest_passage: int = LONGEST_PASSAGE,
         timeout: float = TIMEOUT,
         retries: int = RETRIES,
+        tokens_required: bool = True,
     ) -> None:
         if top < LARGEST_GROUP:
             raise SettingsError("top", top, f"at least {LARGEST_GROUP}, the size of a group")
@@ -124,6 +134,7 @@ class CompletionsReflection:
             model, base_url, api_key, top=top, timeout=timeout, retries=retries
         )
         self._tokenizer = tokenizer
+        self._tokens_required = tokens_required
         self._longest_passage = longest_passage
         self._names: Names | None = None
 
@@ -240,14 +251,16 @@ class CompletionsReflection:
         return self._names
 
     def _names_of(self, echoes: Sequence[Completion]) -> Names:
-        return read_names(self._model, [echo.logprobs.tokens for echo in echoes])
+        told = [echo.logprobs.tokens for echo in echoes]
+        return read_names(self._model, told, tokens_required=self._tokens_required)
 
     def _looked_up(self) -> Names | None:
         if self._tokenizer is None:
             return None
         from crag.reflection.backends.transformers import load_tokenizer, names_of
 
-        return names_by_number(names_of(load_tokenizer(str(self._tokenizer))))
+        tokenizer = load_tokenizer(str(self._tokenizer))
+        return names_by_number(names_of(tokenizer, tokens_required=self._tokens_required))
 
 
 def _stopping(names: Names, limits: SegmentLimits) -> dict[str, Any]:
@@ -400,10 +413,13 @@ def positions_of(model: str, completion: Completion, names: Names) -> list[Posit
     ]
 
 
-def read_names(model: str, echoes: Sequence[Sequence[str]]) -> dict[str, str]:
+def read_names(
+    model: str, echoes: Sequence[Sequence[str]], *, tokens_required: bool = True
+) -> dict[str, str]:
     """Learn how a server names reflection tokens from its echo of `ECHOED`, one list for each.
 
     An echo is what the tokenizer puts before every text, the token, and one generated token.
+    Without `tokens_required` those that are no single token there are absent.
 
     Raises:
         ModelError: a token is not a single one there, or the server does not echo.
@@ -420,14 +436,20 @@ def read_names(model: str, echoes: Sequence[Sequence[str]]) -> dict[str, str]:
     )
     pieces = [list(echo[common:-1]) for echo in echoes]
     split = [token for token, piece in zip(TOKENS, pieces, strict=False) if len(piece) != 1]
-    if split or len({piece[0] for piece in pieces[: len(TOKENS)]}) < len(TOKENS):
+    distinct = len({piece[0] for piece in pieces[: len(TOKENS)] if piece}) == len(TOKENS)
+    if tokens_required and (split or not distinct):
         problem = (
             f"its tokenizer has no single token for {', '.join(split) or 'each reflection token'}; "
             "serve a model that was trained with Self-RAG's tokens (such as "
-            "selfrag/selfrag_llama2_7b), or use prompted reflection"
+            "selfrag/selfrag_llama2_7b), use prompted reflection, or set "
+            "CRAG_REFLECTION_TOKENS=optional to run it with neutral critiques"
         )
         raise ModelError(model, "unknown", problem)
-    return {piece[0]: token for token, piece in zip(ECHOED, pieces, strict=True) if len(piece) == 1}
+    single = [
+        (piece[0], token) for token, piece in zip(ECHOED, pieces, strict=True) if len(piece) == 1
+    ]
+    named = Counter(name for name, _ in single)  # An unknown token stands for several.
+    return {name: token for name, token in single if named[name] == 1}
 
 
 def names_by_number(ids: Mapping[int, str]) -> dict[str, str]:

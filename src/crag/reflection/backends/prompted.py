@@ -24,7 +24,7 @@ from crag.parts import (
     Probabilities,
     SegmentLimits,
 )
-from crag.prompts import render
+from crag.prompts import PACKAGED, Prompts
 from crag.reflection.backends.candidates import (
     NO_LOG_PROBABILITY,
     nothing,
@@ -197,7 +197,9 @@ class PromptedReflection:
         *,
         concurrency: int = DEFAULT_CONCURRENCY,
         structured: bool = True,
+        prompts: Prompts = PACKAGED,
     ) -> None:
+        self._prompts = prompts
         self._asker = FormAsker(model, _PROMPTS, concurrency=concurrency, structured=structured)
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
@@ -237,12 +239,12 @@ class PromptedReflection:
 
     def _said(self, forms: "Sequence[_Form]") -> list[Said]:
         distinct = list(dict.fromkeys(forms))
-        said = self._asker.ask_all([form.call() for form in distinct])
+        said = self._asker.ask_all([form.call(self._prompts) for form in distinct])
         return [said[distinct.index(form)] for form in forms]
 
     async def _asaid(self, forms: "Sequence[_Form]") -> list[Said]:
         distinct = list(dict.fromkeys(forms))
-        said = await self._asker.aask_all([form.call() for form in distinct])
+        said = await self._asker.aask_all([form.call(self._prompts) for form in distinct])
         return [said[distinct.index(form)] for form in forms]
 
     def _decision(self, said: Said) -> Decision:
@@ -259,9 +261,9 @@ class _Form(NamedTuple):
     question: str
     knowledge: str
 
-    def call(self) -> Call:
-        prompt = render(_PROMPTS[self.kind], question=self.question, knowledge=self.knowledge)
-        return Call(self.kind, prompt)
+    def call(self, prompts: Prompts) -> Call:
+        values = {"question": self.question, "knowledge": self.knowledge}
+        return Call(self.kind, prompts.render(_PROMPTS[self.kind], **values))
 
 
 def _decision_form(prefix: Prefix) -> _Form:

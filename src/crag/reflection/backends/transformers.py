@@ -16,6 +16,7 @@ from crag.models.devices import find_device, quietly
 from crag.parts import Candidate, Continuation, Decision, Passage, Prefix, SegmentLimits
 from crag.reflection.backends.candidates import (
     Position,
+    approximation_of,
     length,
     read_candidate,
     read_decision,
@@ -86,7 +87,8 @@ class TransformersReflection:
     Decoding is greedy, and probabilities are those of the raw logits. A passage that does not fit
     into the model's context with the question and the tokens to generate is cut at its end, between
     words, with a warning in the log; the question never is. Weights load on first use, which
-    several threads may share; one generates at a time.
+    several threads may share; one generates at a time. Without `tokens_required` a model that lacks
+    reflection tokens runs too, with neutral critiques: see `CompletionsReflection`.
 
     Raises:
         SettingsError: `batch_size` is below 1.
@@ -94,9 +96,13 @@ class TransformersReflection:
         ModelError: on first use, if the model cannot be loaded, and the next use tries again.
     """
 
-    approximation = ""
+    @property
+    def approximation(self) -> str:
+        """Empty for a model with the tokens; otherwise that its critiques are neutral."""
+        loaded = self._loaded
+        return approximation_of(loaded.names.values()) if loaded is not None else ""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is an option
         self,
         model: str | Path,
         *,
@@ -104,6 +110,7 @@ class TransformersReflection:
         dtype: Dtype = "auto",
         batch_size: int = BATCH_SIZE,
         revision: str | None = None,
+        tokens_required: bool = True,
     ) -> None:
         if batch_size < 1:
             raise SettingsError("batch_size", batch_size, "at least 1")
@@ -113,6 +120,7 @@ class TransformersReflection:
         self._device, self._dtype = device, dtype
         self._batch_size = batch_size
         self._revision = revision
+        self._tokens_required = tokens_required
         self._loaded: LanguageModel | None = None
         self._lock = threading.Lock()
 
@@ -213,7 +221,11 @@ class TransformersReflection:
             if self._is_local:
                 _check_folder(Path(self._place))
             self._loaded = _load(
-                self._place, revision=self._revision, device=self._device, dtype=self._dtype
+                self._place,
+                revision=self._revision,
+                device=self._device,
+                dtype=self._dtype,
+                tokens_required=self._tokens_required,
             )
         return self._loaded
 
@@ -266,7 +278,9 @@ def _is_local(model: str | Path) -> bool:
     return model.startswith(("/", "./", "../", "~")) or model.count("/") > 1
 
 
-def _load(place: str, *, revision: str | None, device: str | None, dtype: str) -> LanguageModel:
+def _load(
+    place: str, *, revision: str | None, device: str | None, dtype: str, tokens_required: bool
+) -> LanguageModel:
     """Load a model from a folder or the Hugging Face hub.
 
     Raises:
@@ -275,12 +289,14 @@ def _load(place: str, *, revision: str | None, device: str | None, dtype: str) -
     """
     where = find_device(device, partial(ModelError, place, "unknown"))
     tokenizer = load_tokenizer(place, revision)
-    names_of(tokenizer)  # Before the weights, which take longer.
+    # Before the weights, which take longer.
+    names_of(tokenizer, tokens_required=tokens_required)
     _logger.info("loading the reflecting model %s onto %s", place, where)
-    return _wrap(place, _load_weights(place, revision, dtype).to(where), tokenizer)
+    model = _load_weights(place, revision, dtype).to(where)
+    return _wrap(place, model, tokenizer, tokens_required=tokens_required)
 
 
-def _wrap(place: str, model: Any, tokenizer: Any) -> LanguageModel:
+def _wrap(place: str, model: Any, tokenizer: Any, *, tokens_required: bool = True) -> LanguageModel:
     """Return a model that is loaded already, with its tokenizer.
 
     Raises:
@@ -288,9 +304,9 @@ def _wrap(place: str, model: Any, tokenizer: Any) -> LanguageModel:
     """
     from transformers import GenerationConfig
 
-    names = names_of(tokenizer)
+    names = names_of(tokenizer, tokens_required=tokens_required)
     rows = model.get_input_embeddings().num_embeddings
-    if max(names) >= rows:
+    if max(names, default=0) >= rows:
         problem = (
             f"its tokenizer has ids up to {max(names)} but its embeddings only {rows} rows. "
             "Resize them, or take the tokenizer that belongs to the weights"
@@ -314,13 +330,17 @@ def load_tokenizer(place: str, revision: str | None = None) -> Any:
         return AutoTokenizer.from_pretrained(place, revision=revision)
 
 
-def names_of(tokenizer: Any) -> dict[int, str]:
+def names_of(tokenizer: Any, *, tokens_required: bool = True) -> dict[int, str]:
     """Return the reflection token of each id, and `END` for the id that ends a text.
+
+    Without `tokens_required` a tokenizer may lack any of them.
 
     Raises:
         ModelError: the tokenizer lacks a reflection token.
     """
-    names = {number: token for token, number in token_ids(tokenizer).items()}
+    names = {
+        number: token for token, number in token_ids(tokenizer, required=tokens_required).items()
+    }
     if tokenizer.eos_token_id is not None:
         names[tokenizer.eos_token_id] = END
     return names
@@ -431,7 +451,7 @@ class _Recorder:
     def __init__(self, ids: Sequence[int], device: "torch.device") -> None:
         import torch
 
-        self._ids = torch.tensor(list(ids), device=device)
+        self._ids = torch.tensor(list(ids), device=device, dtype=torch.long)
         self._chosen: list[torch.Tensor] = []
         self._seen: list[torch.Tensor] = []
 

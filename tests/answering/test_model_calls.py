@@ -1,0 +1,55 @@
+"""What a chat model replies, as all nodes get it."""
+
+import pytest
+from langchain_core.documents import Document
+
+from crag.answering.model_calls import ask
+from crag.graph import build_crag, build_no_retrieval, build_rag
+from crag.parts import Parts
+from crag.reflection_tokens import TOKENS
+from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
+from tests.conftest import HITS
+
+WRITTEN = (
+    "[No Retrieval]Ada Lovelace wrote it.[Retrieval]<paragraph>Ada\nShe was born [1] in 1815."
+    "</paragraph>[Relevant] It ran on no engine.[Fully supported][Utility:5]</s>"
+)
+PLAIN = "Ada Lovelace wrote it. It ran on no engine."
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (WRITTEN, PLAIN),
+        ("[Relevant] true[Utility:5]", "true"),
+        ("true<paragraph>cut off", "true"),
+        (
+            "A list [1, 2], and  two spaces.\n\nA [key].",
+            "A list [1, 2], and  two spaces.\n\nA [key].",
+        ),
+    ],
+)
+def test_reflection_tokens_are_removed_and_nothing_else(said: str, text: str) -> None:
+    assert ask(FakeChatModel(replies=[said]), []).text == text
+
+
+def test_a_reply_of_tokens_alone_is_empty() -> None:
+    reply = ask(FakeChatModel(replies=["[No Retrieval][Utility:1]</s>"]), [])
+    assert (reply.text, reply.problem) == ("", "empty")
+
+
+@pytest.mark.parametrize("task", ["default", "popqa", "pubhealth"])
+@pytest.mark.parametrize("build", [build_crag, build_rag, build_no_retrieval])
+def test_tokens_of_a_chat_served_model_never_reach_an_answer(build: object, task: str) -> None:
+    searcher = FakeSearcher(HITS)
+    parts = Parts(
+        retriever=FakeRetriever(documents=[Document("Ada Lovelace wrote the first program.")]),
+        evaluator=FakeEvaluator(-0.99),
+        model=FakeChatModel(replies=["[No Retrieval]Ada, program[Utility:5]", WRITTEN]),
+        searcher=searcher,
+    )
+    settings = {"task": task, "require_citations": False, "upper": 0.5, "lower": -0.5}
+    state = build(parts).invoke({"question": "Who wrote it?"}, context=settings)  # type: ignore[operator]
+    assert state["answer"] in {PLAIN, "Ada, program"}
+    assert not any(token in state["answer"] for token in TOKENS)
+    assert searcher.queries in ([], ["Ada, program"])

@@ -1,0 +1,227 @@
+"""What agrees with the official programs of both papers keeps agreeing.
+
+Each reference is written here from the description in docs/method, independently of the code under
+test, and compared over random inputs; `tests/reflection/test_released.py` does the same for whole
+runs of Self-RAG. The figures "equal in n of n" show with ``pytest -s``.
+"""
+
+import random
+import re
+import string
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from crag.bench.metrics.citing import cited
+from crag.bench.metrics.long_form import str_em, without_citations
+from crag.bench.metrics.matching import official_match, official_verdict
+from crag.correction.action import decide
+from crag.correction.strips import choose, decompose, recompose
+from crag.parts import Candidate
+from crag.reflection.scoring import score, undesired_tokens
+from crag.reflection_settings import ReflectionSettings
+from crag.settings import Settings
+from crag.state import Source, Strip
+from tests.reflection import released
+
+RUNS = 2000
+WORDS = ["Ada", "wrote", "the", "first", "program", "an", "engine", "in", "1843", "true", "Paris"]
+
+
+def agree(name: str, runs: int, one: Callable[[random.Random], tuple[Any, Any]]) -> None:
+    """Assert that all pairs are equal, and print of how many this holds."""
+    pairs = [one(random.Random(seed)) for seed in range(runs)]  # noqa: S311 - made-up data
+    same = sum(ours == theirs for ours, theirs in pairs)
+    print(f"{name}: equal in {same} of {runs}")  # noqa: T201 - the figure; see it with -s
+    assert [pair for pair in pairs if pair[0] != pair[1]] == []
+
+
+def test_the_action_of_a_set() -> None:
+    def one(draw: random.Random) -> tuple[str, str]:
+        upper, lower = draw.choice([(0.592, -0.995), (0.5, -0.915), (0.95, -0.91)])
+        grid = [upper, lower, draw.uniform(-1.2, 1.2), draw.uniform(-1.2, 1.2), -1.0]
+        scores = [draw.choice(grid) for _ in range(draw.randrange(11))]
+        flags = [2 if s >= upper else 1 if s >= lower else 0 for s in scores]
+        action = "correct" if 2 in flags else "ambiguous" if 1 in flags else "incorrect"
+        return decide(scores, upper, lower), action
+
+    agree("action", 20_000, one)
+
+
+def test_fixed_windows_and_whole_passages() -> None:
+    def one(draw: random.Random) -> tuple[list[str], list[str]]:
+        words = draw.choices(WORDS, k=draw.randrange(10, 260))
+        strips = [words[at : at + 50] for at in range(0, len(words), 50)]
+        if len(strips) > 1 and len(strips[-1]) < 10:
+            strips[-2:] = [strips[-2] + strips[-1]]
+        text = " ".join(words)
+        ours = [*decompose(text, "fixed_num"), *decompose(text, "selection")]
+        return ours, [*(" ".join(strip) for strip in strips), text]
+
+    agree("fixed_num and selection", RUNS, one)
+
+
+def strips_of(scores: Sequence[float], count: int, threshold: float | None) -> list[Strip]:
+    verdicts = choose(scores, count, threshold)
+    source = Source(id="1", title="", url="", position="")
+    return [
+        Strip(text=str(place), source=source, score=value, kept=kept, reason=why)
+        for place, (value, (kept, why)) in enumerate(zip(scores, verdicts, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("count", [3, 5, 6])
+def test_the_best_strips_of_the_official_code(count: int) -> None:
+    def one(draw: random.Random) -> tuple[list[str], list[str]]:
+        scores = [round(draw.uniform(-1, 1), 1) for _ in range(draw.randrange(1, 20))]
+        ranked = sorted(range(len(scores)), key=lambda place: scores[place], reverse=True)
+        settings = Settings(strip_order="score", strip_threshold=None)
+        found = recompose(strips_of(scores, count, None), settings)
+        return [strip["text"] for strip in found], [str(place) for place in ranked[:count]]
+
+    agree(f"best {count} by score", RUNS, one)
+
+
+def test_the_best_strips_of_the_published_files() -> None:
+    """At least -0.5, the five best, in their order; the single best one if none is good enough."""
+
+    def one(draw: random.Random) -> tuple[list[str], list[str]]:
+        scores = [round(draw.uniform(-1, 0.3), 1) for _ in range(draw.randrange(1, 14))]
+        passing = [place for place, value in enumerate(scores) if value >= -0.5]
+        passing = sorted(passing, key=lambda place: -scores[place])[:5]
+        if not passing:
+            passing = [scores.index(max(scores))]
+        found = recompose(strips_of(scores, 5, -0.5), Settings())
+        return [strip["text"] for strip in found], [str(place) for place in sorted(passing)]
+
+    agree("best 5 in order", RUNS, one)
+
+
+@pytest.mark.parametrize("form", ["graded", "desired only"])
+def test_equations_3_and_4_of_self_rag(form: str) -> None:
+    compat: Any = frozenset({"desired_token_only"} if form != "graded" else ())
+
+    def share(seen: Any, token: str) -> float:
+        mass = sum((seen or {}).values())
+        return (seen or {}).get(token, 0.0) / mass if mass else 0.0
+
+    def one(draw: random.Random) -> tuple[float, float]:
+        candidate = full(released.drawn(draw.random()))
+        weights = [draw.choice([0.0, 0.5, 1.0, 2.0]) for _ in range(3)]
+        options = ReflectionSettings(
+            weight_relevance=weights[0], weight_support=weights[1], weight_utility=weights[2],
+            compat=compat,
+        )  # fmt: skip
+        sup = share(candidate.support, released.SUPPORT[0])
+        use = share(candidate.utility, "[Utility:5]")
+        if form == "graded":
+            sup, use = released.support(candidate), released.utility(candidate)
+        rel = share(candidate.relevance, "[Relevant]")
+        plain = released.with_end(candidate._replace(end_log_probability=None))
+        total = plain + weights[0] * rel + weights[1] * sup + weights[2] * use
+        return round(score(candidate, options, has_passage=True).total, 9), round(total, 9)
+
+    agree(f"Equations 3 and 4, {form}", RUNS, one)
+
+
+def full(candidate: Candidate) -> Candidate:
+    """Give a candidate every group: what is missing is another test's matter."""
+    return candidate._replace(
+        relevance={"[Relevant]": 0.25, **(candidate.relevance or {})},
+        support=None
+        if candidate.support is None
+        else {released.SUPPORT[1]: 0.3} | dict(candidate.support),
+        utility=None
+        if candidate.utility is None
+        else {"[Utility:2]": 0.2} | dict(candidate.utility),
+    )
+
+
+def test_hard_constraints_drop_what_says_an_undesired_token() -> None:
+    def one(draw: random.Random) -> tuple[list[str], list[str]]:
+        candidate = full(released.drawn(draw.random()))
+        groups = [candidate.relevance, candidate.support, candidate.utility]
+        undesired = draw.sample(["[Irrelevant]", *released.SUPPORT, "[Utility:1]"], 2)
+        said = [max(dict(group), key=dict(group).__getitem__) for group in groups if group]
+        options = ReflectionSettings(undesired=frozenset(undesired))
+        return undesired_tokens(candidate, options), [token for token in said if token in undesired]
+
+    agree("hard constraints", RUNS, one)
+
+
+def test_match_and_verdict() -> None:
+    def one(draw: random.Random) -> tuple[bool, bool]:
+        said = " ".join(draw.choices([*WORDS, "SUPPORTS", "REFUTES"], k=draw.randrange(5)))
+        answers = draw.choices(["Ada", "true", "false", "A", "first prog"], k=2)
+        told = "true" if "SUPPORTS" in said else "false" if "REFUTES" in said else said
+        return official_match(official_verdict(said), answers), any(a in told for a in answers)
+
+    agree("match", RUNS, one)
+
+
+def test_short_answers_of_asqa() -> None:
+    def plain(text: str) -> str:
+        text = "".join(c for c in text.lower() if c not in string.punctuation)
+        return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+
+    def one(draw: random.Random) -> tuple[float, float]:
+        said = " ".join(draw.choices([*WORDS, "The", "U.S.", "(Ada)"], k=draw.randrange(12)))
+        groups = [draw.choices(["an Engine!", "paris", "US", "1843.", "Bob"], k=2) for _ in "abc"]
+        found = [any(plain(short) in plain(said) for short in group) for group in groups]
+        return str_em(said, groups), sum(found) / len(found)
+
+    agree("str-em", RUNS, one)
+
+
+def test_citation_recall_and_precision() -> None:
+    passages = {number: f"{number}" for number in range(1, 6)}
+
+    def one(draw: random.Random) -> tuple[tuple[float, float], tuple[float, float]]:
+        entailing = {n for n in passages if draw.random() < 0.4}
+        jointly = draw.random() < 0.3
+
+        def entails(premise: str, hypothesis: str) -> bool:
+            assert "[" not in hypothesis
+            told = {int(line) for line in premise.splitlines()}
+            return bool(told & entailing) or (jointly and len(told) > 1)
+
+        count = draw.randrange(1, 5)
+        marks = [[draw.randrange(1, 7) for _ in range(draw.randrange(5))] for _ in range(count)]
+        said = [f"Sentence {place} said so" for place in range(count)]
+        pairs = zip(said, marks, strict=True)
+        answer = " ".join(f"{text}{''.join(f'[{n}]' for n in refs)}." for text, refs in pairs)
+        found = cited(answer, passages, entails, split=lambda text: text.split(". "))
+        assert found is not None
+        return (found.recall, found.precision), _citation_scores(marks, passages, entails)
+
+    agree("citation recall and precision", RUNS, one)
+
+
+def _citation_scores(
+    marks: Sequence[Sequence[int]], passages: dict[int, str], entails: Callable[[str, str], bool]
+) -> tuple[float, float]:
+    recalled = counted = precise = 0
+    for numbers in marks:
+        if not numbers or any(number not in passages for number in numbers):
+            continue
+        refs = numbers[:3]
+        counted += len(refs)
+        if not entails("\n".join(passages[n] for n in refs), "it"):
+            continue
+        recalled += 1
+        for place, number in enumerate(refs):
+            others = [passages[n] for at, n in enumerate(refs) if at != place]
+            alone = len(refs) == 1 or entails(passages[number], "it")
+            precise += alone or not entails("\n".join(others), "it")
+    return recalled / len(marks), precise / counted if counted else 0.0
+
+
+def test_citations_are_removed_as_alce_removes_them() -> None:
+    def one(draw: random.Random) -> tuple[str, str]:
+        pieces = [*WORDS, "[1]", " [12]", "x [3].", "a | b", "]"]
+        text = " ".join(draw.choices(pieces, k=8))
+        wanted = re.sub(r" ?\[\d+", "", text).replace(" |", "").replace("]", "")
+        return without_citations(text), wanted
+
+    agree("citations removed", RUNS, one)
