@@ -30,9 +30,9 @@ SAID = {
     "agent_tool": [
         "“The ferry to Orrin leaves at seven in the morning. It carries twelve cars.” [1]",
         "Sources:\n[1] Ferries, line 4, ferries.txt\n",
-        "artifact: ambiguous [0.5, -0.9]",
+        "artifact: correct [0.6, -0.8]",
         "- abstained: no knowledge was left after the action incorrect",
-        "artifact: incorrect [-0.9, -0.9]",
+        "artifact: incorrect [-1.0, -0.9]",
     ],
     "own_graph": [
         (

@@ -74,9 +74,15 @@ def test_ten_are_kept_unless_the_settings_say_otherwise() -> None:
 
 
 def test_no_threshold_applies_in_context() -> None:
-    readings = [read(score=-1.0)]
+    readings = [read(score=-0.5)]
     strips = strips_in_context([DOCUMENT], readings, Settings(strip_threshold=0.9))
     assert all(strip["kept"] for strip in strips)
+
+
+def test_what_is_certainly_no_evidence_is_dropped_but_for_the_best() -> None:
+    strips = strips_in_context([DOCUMENT], [read(score=-1.0)], Settings())
+    assert [strip["kept"] for strip in strips] == [True, False]
+    assert strips[1]["reason"] == "below the strip threshold -0.99995"
 
 
 def test_a_part_scores_by_its_better_half() -> None:

@@ -88,21 +88,26 @@ def recompose(strips: Sequence[Strip], settings: Settings) -> list[Strip]:
 
 SEPARATOR = " [sep] "
 """Between the knowledge from documents and from the web (official code)."""
+_FIRST, _SECOND = "Knowledge1: ", "Knowledge2: "
 
 
 def joint_text(internal: str, external: str) -> str:
     """Write both kinds of knowledge as one text, in the form of the official knowledge files."""
     if internal and external:
-        return f"Knowledge1: {internal}{SEPARATOR}Knowledge2: {external}"
+        return f"{_FIRST}{internal}{SEPARATOR}{_SECOND}{external}"
     return internal or external
 
 
 def neutral_knowledge(text: str) -> str:
     """Disarm a text as `neutral` does, except for the separator of joint knowledge.
 
-    The separator is part of published knowledge files, and means nothing to a generator.
+    Published knowledge files have it too. Only the first one counts, and only in a text that begins
+    as joint knowledge does, so that a page cannot set one within its own text.
     """
-    return SEPARATOR.join(map(neutral, text.split(SEPARATOR)))
+    first, found, second = text.partition(SEPARATOR + _SECOND)
+    if found and first.startswith(_FIRST):
+        return neutral(first) + found + neutral(second)
+    return neutral(text)
 
 
 def _units_of_sentences(text: str) -> list[str]:
