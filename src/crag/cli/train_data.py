@@ -1,0 +1,130 @@
+"""`crag reflect-data`: make the data that a critic and a generator are trained on."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from crag.bench.budget import Budget, Meter
+from crag.bench.resources import metered
+from crag.cli.terminal import environment, plain_table, print_json, progress_bar, safe
+from crag.cli.train_labels import chat_judge
+from crag.errors import SettingsError, TrainingError
+from crag.factory import choose_model
+from crag.training.critique_cases import KINDS, LABELS, LabelledCase
+from crag.training.critique_labels import Labelled, label_cases
+from crag.training.critique_rules import critique_cases, without_leaks
+from crag.training.records import Ledger, digest_of, ledger_of, write_records
+from crag.training.truths import Truth, read_truths
+
+_NO_MODEL = "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriticDataOptions:
+    """The options of `crag reflect-data critic`."""
+
+    data: Sequence[Path]
+    development: Sequence[Path]
+    output: Path
+    each: int
+    seed: int
+    chat: bool
+    concurrency: int
+    budget: Budget
+
+
+def make_critic_data(options: CriticDataOptions, *, as_json: bool) -> None:
+    """Write the cases, and tell how many of each label there are and what was left out."""
+    truths, leaks = unleaked(options.data, options.development, options.seed)
+    made = critique_cases(truths, options.each, options.seed)
+    dropped = dict(made.dropped) | ({"in the development data": leaks} if leaks else {})
+    cases = made.cases
+    told: dict[str, Any] = {}
+    if not cases:
+        message = (
+            "the rules could make no kind of case with every label from these data. Give files "
+            "with passages that hold an answer, and others of the same article that do not"
+        )
+        raise TrainingError(message)
+    if options.chat:
+        cases, told = _labelled(cases, options, quiet=as_json)
+    if cases:
+        write_records(options.output, cases)
+    counts = Counter((case.kind, case.label) for case in cases)
+    listed = {k: {one: counts[k, one] for one in LABELS[k] if counts[k, one]} for k in KINDS}
+    result = {"output": str(options.output), "cases": len(cases), "labels": listed,
+              "left_out": dropped, **told}  # fmt: skip
+    if as_json:
+        print_json(result)
+        return
+    _show(result)
+
+
+def unleaked(
+    data: Sequence[Path], development: Sequence[Path], seed: int
+) -> tuple[list[Truth], int]:
+    """Read questions, and leave out what the development files have; return how many that were."""
+    truths = [truth for path in data for truth in read_truths(path, seed)]
+    evaluation = [truth for path in development for truth in read_truths(path, seed)]
+    return without_leaks(truths, evaluation)
+
+
+def _labelled(
+    cases: list[LabelledCase], options: CriticDataOptions, *, quiet: bool
+) -> tuple[list[LabelledCase], dict[str, Any]]:
+    found = environment(None)
+    model = choose_model(found)
+    if model is None:
+        raise SettingsError("--chat", "on", _NO_MODEL)
+    meter = Meter(options.budget)
+    name = str(getattr(model, "model_name", "") or type(model).__name__)
+    judge = chat_judge(metered(model, None, meter), meter, concurrency=options.concurrency)
+    run = {"model": name, "cases": digest_of(cases)}
+    with Ledger(ledger_of(options.output), run) as ledger:
+        with progress_bar("labelling", quiet=quiet) as advance:
+            labelled = label_cases(
+                cases, judge, ledger, name=name, stopped=meter.reached,
+                progress=lambda done, total: advance(done, total, "labelling"),
+            )  # fmt: skip
+        if not labelled.left:
+            ledger.remove()
+    return labelled.cases, _spent(labelled, meter)
+
+
+def _spent(labelled: Labelled, meter: Meter) -> dict[str, Any]:
+    return {
+        "rejected": labelled.rejected,
+        "agreement_with_rules": {
+            kind: round(same / of, 4) for kind, (same, of) in labelled.agreement.items()
+        },
+        "left": labelled.left,
+        "stopped": meter.reached(),
+        "spent": {"calls": meter.calls, **meter.tokens, "cost": meter.cost},
+    }
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    console = Console(highlight=False)
+    table = plain_table("kind", "label", "cases")
+    for kind, labels in result["labels"].items():
+        for label, count in labels.items():
+            table.add_row(kind, safe(label), f"{count:,}")
+    console.print(table)
+    for title, name in (("left out", "left_out"), ("rejected", "rejected")):
+        for reason, count in result.get(name, {}).items():
+            console.print(f"{title}: {count:,} {safe(reason)}")
+    for kind, share in result.get("agreement_with_rules", {}).items():
+        console.print(f"agrees with the rules on {kind}: {share:.0%}")
+    if "spent" in result:
+        spent = ", ".join(f"{name} {value}" for name, value in result["spent"].items() if value)
+        console.print(f"spent: {spent or 'nothing'}")
+    if result.get("left"):
+        console.print(
+            f"[yellow]stopped early:[/] {safe(result['stopped'])}; {result['left']:,} cases left. "
+            "Run the same command again to resume"
+        )
+    console.print(f"Written to {safe(result['output'])}.", soft_wrap=True)
