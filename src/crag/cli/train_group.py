@@ -143,3 +143,47 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         ),
     )  # fmt: skip
     make_critic_data(options, as_json=as_json)
+
+
+CasesOption = Annotated[list[Path], typer.Argument(help="Files of crag reflect-data (JSONL).")]
+OutputFolder = Annotated[
+    Path, typer.Option("--output", help="Folder to write the model to.", show_default=False)
+]
+RecipeOption = Annotated[
+    Path | None,
+    typer.Option("--recipe", help="TOML file with a table of this name.", show_default=False),
+]
+PicturesOption = Annotated[
+    Path | None, typer.Option("--pictures", help="Folder for curves.", show_default=False)
+]
+
+
+@train.command()
+def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: CasesOption,
+    output: OutputFolder,
+    development: Annotated[
+        list[Path] | None, typer.Option("--dev", help="Held-out cases; may be repeated.")
+    ] = None,
+    share: Annotated[
+        float,
+        typer.Option(
+            "--held-out", min=0, max=0.5, help="Without --dev, hold out this share of articles."
+        ),
+    ] = 0.1,
+    recipe: RecipeOption = None,
+    settings: SettingsOption = None,
+    licence: LicenceOption = None,
+    pictures: PicturesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a critic of Self-RAG on labelled cases; run it again to resume."""
+    from crag.cli.terminal import assigned
+    from crag.cli.train_language import LanguageTrainOptions, train_critic
+    from crag.training.language_recipe import language_recipe
+
+    options = LanguageTrainOptions(
+        data=data, development=development or [], output=output, held_out=share, licence=licence,
+        pictures=pictures, recipe=language_recipe("critic", recipe, assigned(settings or [])),
+    )  # fmt: skip
+    train_critic(options, as_json=as_json)
