@@ -12,11 +12,12 @@ from crag.bench.budget import Budget, Meter
 from crag.cli import main
 from crag.cli.app import app
 from crag.cli.train_labels import chat_judge
-from crag.errors import ModelError, SettingsError
+from crag.errors import ModelError, SettingsError, TrainingError
 from crag.reflection_tokens import FULLY, PARTIALLY
 from crag.testing import FakeChatModel
 from crag.training.critique_cases import Case, LabelledCase
 from crag.training.critique_labels import Judgement
+from crag.training.generator_data import Pair
 from crag.training.records import ledger_of, read_records
 from tests.loopback import serving
 from tests.reflective import articles, written
@@ -147,3 +148,14 @@ def test_data_of_which_nothing_can_be_made_are_an_error(
         main()
     assert "no kind of case" in json.loads(capsys.readouterr().out)["error"]["message"]
     assert not (tmp_path / "c").exists()
+
+
+def test_pairs_leave_out_the_development_data(data: Path, tmp_path: Path) -> None:
+    development = written(tmp_path / "dev.jsonl", articles(24)[:4])
+    output = tmp_path / "pairs.jsonl"
+    told = call("pairs", data, "--output", output, "--dev", development, "--count", 10)
+    assert told == {"output": str(output), "pairs": 10, "in_development": 4}
+    assert len(read_records(output, Pair)) == 10
+    everything = ["reflect-data", "pairs", str(data), "--output", str(output), "--dev", str(data)]
+    with pytest.raises(TrainingError, match="no question is left"):
+        runner.invoke(app, everything, catch_exceptions=False)

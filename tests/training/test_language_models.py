@@ -13,12 +13,22 @@ from typer.testing import CliRunner
 
 from crag.cli.app import app
 from crag.cli.train_language import held_out
-from crag.errors import MissingPackageError, ModelError, SettingsError, TrainingError
+from crag.errors import (
+    CragError,
+    DataError,
+    MissingPackageError,
+    ModelError,
+    SettingsError,
+    TrainingError,
+)
 from crag.models.model_card import CARD
+from crag.parts import Continuation, Passage, Prefix, SegmentLimits
+from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import FULLY, IRRELEVANT, PAD, RELEVANT, TOKENS, token_ids
 from crag.training.critic import agreement, case_ids, critic_texts, load_critic
 from crag.training.critique_cases import Case, LabelledCase
-from crag.training.language_base import load_language_model, save_language_model
+from crag.training.generator_data import Pair, ReflectiveRecord
+from crag.training.language_base import load_language_model, save_language_model, unquantised
 from crag.training.language_card import LanguageModelCard
 from crag.training.language_recipe import LanguageRecipe, language_recipe
 from crag.training.language_trainer import (
@@ -29,7 +39,8 @@ from crag.training.language_trainer import (
     train_language_model,
     training_order,
 )
-from crag.training.records import write_records
+from crag.training.records import read_records, write_records
+from crag.training.reflective_text import reflective_text
 from crag.training.trainer import WORK
 from tests.reflective import tiny_base
 
@@ -114,6 +125,19 @@ def test_a_base_that_has_the_tokens_is_not_given_them_again(base: Path, tmp_path
     again = load_language_model(str(tmp_path))
     assert again.added == []
     assert len(again.tokenizer) == len(first.tokenizer)
+
+
+def test_a_model_marked_as_quantised_becomes_a_plain_one(base: Path) -> None:
+    model = AutoModelForCausalLM.from_pretrained(base)
+    wanted = parameters(model)
+    model.is_quantized = True
+    model.config.quantization_config = {"quant_method": "gguf"}
+    made = unquantised(model)
+    assert not getattr(made, "is_quantized", False)
+    assert not hasattr(made.config, "quantization_config")
+    assert all(torch.equal(one, wanted[name]) for name, one in parameters(made).items())
+    tables = made.get_input_embeddings().weight, made.get_output_embeddings().weight
+    assert tables[0] is tables[1]
 
 
 def test_only_the_label_of_a_case_is_learned(base: Path) -> None:
@@ -323,3 +347,91 @@ def test_a_recipe_comes_from_its_table_and_changes_win(tmp_path: Path) -> None:
     path.write_text("[critic")
     with pytest.raises(SettingsError, match="cannot be read"):
         language_recipe("critic", path, {})
+
+
+def test_passages_are_masked_pair_by_pair_and_their_tags_learned(base: Path) -> None:
+    tokenizer = load_language_model(str(base)).tokenizer
+    block = "[Retrieval]<paragraph>Kettle\nIt was built</paragraph>[Relevant]"
+    output = f"{block} It was.[Fully supported]{block} built.[Fully supported][Utility:5]"
+    text = reflective_text(tokenizer, "When was it?", output, 500)
+    assert text is not None
+    prompt = "### Instruction:\nWhen was it?\n\n### Response:\n"
+    assert tokenizer.decode(text.ids).startswith(f"<s>{prompt}[Retrieval]")
+    learned = tokenizer.decode(text.labels[text.labels != IGNORED])
+    bare = "[Retrieval]<paragraph></paragraph>[Relevant]"
+    assert learned == (
+        f"{bare} It was.[Fully supported]{bare} built.[Fully supported][Utility:5]</s>"
+    )
+    opening = list(text.ids).index(token_ids(tokenizer)["<paragraph>"])
+    cut = reflective_text(tokenizer, "When was it?", output, opening + 3)
+    assert cut is not None
+    assert (cut.labels[opening + 1 :] == IGNORED).all()
+    assert len(cut.ids) == opening + 3
+    assert reflective_text(tokenizer, "When was it?", output, 5) is None
+
+
+def test_the_commands_make_a_model_that_reflects(base: Path, tmp_path: Path) -> None:
+    def call(*words: object) -> Any:
+        done = runner.invoke(app, [*map(str, words), "--json"], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    cases, pairs = tmp_path / "cases.jsonl", tmp_path / "pairs.jsonl"
+    write_records(cases, CASES)
+    asked = [Pair(instruction=case.instruction, output="It was built.") for case in CASES]
+    write_records(pairs, [*asked, Pair(instruction="Why?", output="")])
+    (tmp_path / "kettle.md").write_text("# Kettle\n\nThe kettle of Peru was built in 1700.\n")
+    index, critic, model = tmp_path / "index", tmp_path / "critic", tmp_path / "model"
+    call("index", tmp_path / "kettle.md", "--index", index)
+    common = [
+        word
+        for name, value in recipe(base, epochs=4, max_length=256).model_dump().items()
+        if value is not None
+        for word in ("--set", f"{name}={value}")
+    ]
+    call("train", "critic", cases, "--output", critic, "--held-out", 0, *common)
+    made = call(
+        "reflect-data", "generator", pairs, "--critic", critic, "--index", index,
+        "--output", tmp_path / "records.jsonl", "--set", "keep_without_retrieval=1",
+    )  # fmt: skip
+    assert made["rejected"] == {"an output without a sentence": 1}
+    assert made["records"] == len(asked)
+    card = call(
+        "train", "generator", tmp_path / "records.jsonl", "--output", model, *common,
+        "--set", "epochs=14",
+    )["card"]  # fmt: skip
+    losses = card["metrics"]["training"]
+    assert losses["last_loss"] < 0.5 < losses["first_loss"]
+    assert card["kind"] == "generator"
+    backend = TransformersReflection(model)
+    prefix = Prefix(CASES[0].instruction)
+    decided = backend.decide([prefix])[0]
+    begins = read_records(tmp_path / "records.jsonl", ReflectiveRecord)[0].output
+    assert begins.startswith(decided.emitted)
+    passage = Passage("Kettle", "The kettle of Peru was built in 1700.")
+    (candidate,) = backend.candidates(
+        [Continuation(prefix, passage)], SegmentLimits(max_tokens=12, whole_answer=True)
+    )
+    assert "It was built." in candidate.text
+
+
+def test_a_record_with_illegal_tokens_is_named(base: Path, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    rows = [
+        ReflectiveRecord(instruction="Why?", output="[No Retrieval] So.[Utility:5]"),
+        ReflectiveRecord(instruction="Why?", output="[Retrieval]<paragraph> So.[Utility:5]"),
+    ]
+    write_records(path, rows)
+    given = ["train", "generator", str(path), "--output", str(tmp_path), "--set", f"base={base}"]
+    with pytest.raises(DataError, match="line 2: unbalanced paragraph tags"):
+        runner.invoke(app, given, catch_exceptions=False)
+
+
+def test_a_missing_critic_or_an_unknown_number_is_named(tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    write_records(pairs, [Pair(instruction="Why?", output="So.")])
+    given = ["reflect-data", str(pairs), "--output", str(tmp_path / "out"), "--critic", "none"]
+    with pytest.raises(SettingsError, match="there are: passages"):
+        runner.invoke(app, [*given, "--set", "passage=3"], catch_exceptions=False)
+    with pytest.raises(CragError, match="index"):
+        runner.invoke(app, [*given, "--index", str(tmp_path / "no")], catch_exceptions=False)

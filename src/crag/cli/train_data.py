@@ -1,11 +1,13 @@
 """`crag reflect-data`: make the data that a critic and a generator are trained on."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from rich.console import Console
 
 from crag.bench.budget import Budget, Meter
@@ -13,10 +15,21 @@ from crag.bench.resources import metered
 from crag.cli.terminal import environment, plain_table, print_json, progress_bar, safe
 from crag.cli.train_labels import chat_judge
 from crag.errors import SettingsError, TrainingError
-from crag.factory import choose_model
+from crag.factory import choose_encoder, choose_model
+from crag.models.model_card import CARD
+from crag.parts import Passage
+from crag.retrieval import DocumentIndex, IndexRetriever
+from crag.training.critic import load_critic
 from crag.training.critique_cases import KINDS, LABELS, LabelledCase
 from crag.training.critique_labels import Labelled, label_cases
 from crag.training.critique_rules import critique_cases, without_leaks
+from crag.training.generator_data import (
+    DataRules,
+    generator_data,
+    label_shares,
+    read_instruction_pairs,
+)
+from crag.training.instruction_pairs import instruction_pairs
 from crag.training.records import Ledger, digest_of, ledger_of, write_records
 from crag.training.truths import Truth, read_truths
 
@@ -62,6 +75,98 @@ def make_critic_data(options: CriticDataOptions, *, as_json: bool) -> None:
         print_json(result)
         return
     _show(result)
+
+
+def make_pairs(  # noqa: PLR0913 - the options of the command
+    data: Sequence[Path],
+    development: Sequence[Path],
+    output: Path,
+    count: int,
+    seed: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Write pairs of instruction and output, and tell how many."""
+    truths, leaks = unleaked(data, development, seed)
+    pairs = instruction_pairs(truths, count, seed=seed)
+    if not pairs:
+        raise TrainingError("no question is left: all of them are in the development data too")
+    write_records(output, pairs)
+    if as_json:
+        print_json({"output": str(output), "pairs": len(pairs), "in_development": leaks})
+        return
+    told = f"{len(pairs):,} pairs written to {safe(output)}; left out: {leaks:,} in the development"
+    Console(highlight=False).print(f"{told} data", soft_wrap=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratorDataOptions:
+    """The options of `crag reflect-data generator`."""
+
+    data: Sequence[Path]
+    output: Path
+    critic: Path
+    location: str | None
+    device: str | None
+    changes: Mapping[str, object]
+
+
+def make_generator_data(options: GeneratorDataOptions, *, as_json: bool) -> None:
+    """Write the records, and tell how many have which token and what was rejected.
+
+    Raises:
+        CragError: the critic, the index or the data cannot be used.
+    """
+    rules = _rules(options.changes)
+    pairs = [pair for path in options.data for pair in read_instruction_pairs(path)]
+    found = environment(options.location)
+    index = DocumentIndex(found.index, choose_encoder(found))
+    retriever = IndexRetriever(index)
+    run = {
+        "rules": rules.model_dump(), "pairs": digest_of(pairs), "passages": index.count(),
+        "critic": hashlib.sha256((options.critic / CARD).read_bytes()).hexdigest()
+        if (options.critic / CARD).is_file() else "",
+    }  # fmt: skip
+
+    def retrieve(query: str) -> list[Passage]:
+        documents = retriever.invoke(query, k=rules.passages)
+        return [Passage(str(d.metadata.get("title", "")), d.page_content) for d in documents]
+
+    critic = load_critic(options.critic, device=options.device)
+    with Ledger(ledger_of(options.output), run) as ledger:
+        with progress_bar("critiquing", quiet=as_json) as advance:
+            made = generator_data(
+                pairs, critic, retrieve, rules, ledger,
+                lambda done, total: advance(done, total, "critiquing"),
+            )  # fmt: skip
+        if not made.records:
+            told = ", ".join(f"{count} {reason}" for reason, count in made.rejected.items())
+            message = f"no record could be made: {told}. Change the data, the index or the critic"
+            raise TrainingError(message)
+        write_records(options.output, made.records)
+        ledger.remove()
+    result = {"output": str(options.output), "records": len(made.records),
+              "tokens": dict(label_shares(made.records)), "rejected": made.rejected}  # fmt: skip
+    if as_json:
+        print_json(result)
+        return
+    console = Console(highlight=False)
+    for token, count in label_shares(made.records).items():
+        console.print(f"{count:,} records with {safe(token)}")
+    for reason, count in made.rejected.items():
+        console.print(f"rejected: {count:,} {safe(reason)}")
+    console.print(f"{len(made.records):,} written to {safe(options.output)}.", soft_wrap=True)
+
+
+def _rules(changes: Mapping[str, object]) -> DataRules:
+    try:
+        return DataRules.model_validate(changes)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = str(problem["loc"][0])
+        known = field in DataRules.model_fields
+        allowed = problem["msg"] if known else f"there are: {', '.join(DataRules.model_fields)}"
+        raise SettingsError(field, changes.get(field), allowed) from error
 
 
 def unleaked(

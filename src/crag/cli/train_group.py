@@ -110,6 +110,43 @@ Prices = Annotated[
 ]
 
 
+@reflect_data.command("generator")
+def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: Annotated[
+        list[Path], typer.Argument(help="Pairs (JSONL): instruction, output, perhaps input.")
+    ],
+    output: Annotated[Path, typer.Option(help="File to write (JSONL).", show_default=False)],
+    critic: Annotated[
+        Path, typer.Option("--critic", help="Folder of crag train critic.", show_default=False)
+    ],
+    location: Annotated[
+        str | None,
+        typer.Option("--index", help="Where passages are found. Default: CRAG_INDEX, .crag/index."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="passages, keep_without_retrieval, irrelevant or seed.",
+        ),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Device of the critic. Default: CUDA if there is one.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Insert passages and the critic's tokens into outputs (Alg. 2); run it again to resume."""
+    from crag.cli.terminal import assigned
+    from crag.cli.train_data import GeneratorDataOptions, make_generator_data
+
+    options = GeneratorDataOptions(
+        data=data, output=output, critic=critic, location=location, device=device,
+        changes=assigned(settings or []),
+    )  # fmt: skip
+    make_generator_data(options, as_json=as_json)
+
+
 @reflect_data.command("critic")
 def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: DataOption,
@@ -187,3 +224,43 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
         pictures=pictures, recipe=language_recipe("critic", recipe, assigned(settings or [])),
     )  # fmt: skip
     train_critic(options, as_json=as_json)
+
+
+@train.command()
+def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: CasesOption,
+    output: OutputFolder,
+    recipe: RecipeOption = None,
+    settings: SettingsOption = None,
+    licence: LicenceOption = None,
+    pictures: PicturesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a generator of Self-RAG on critiqued records; run it again to resume."""
+    from crag.cli.terminal import assigned
+    from crag.cli.train_language import LanguageTrainOptions, train_generator
+    from crag.training.language_recipe import language_recipe
+
+    options = LanguageTrainOptions(
+        data=data, development=[], output=output, held_out=0.0, licence=licence,
+        pictures=pictures, recipe=language_recipe("generator", recipe, assigned(settings or [])),
+    )  # fmt: skip
+    train_generator(options, as_json=as_json)
+
+
+@reflect_data.command("pairs")
+def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: DataOption,
+    output: Annotated[Path, typer.Option(help="File to write (JSONL).", show_default=False)],
+    development: Annotated[
+        list[Path] | None,
+        typer.Option("--dev", help="Leave out questions and articles of these files."),
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Most pairs.")] = 5000,
+    seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Make pairs of instruction and output from questions whose truth is known."""
+    from crag.cli.train_data import make_pairs
+
+    make_pairs(data, development or [], output, count, seed, as_json=as_json)

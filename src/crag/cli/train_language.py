@@ -10,10 +10,11 @@ from rich.console import Console
 
 from crag.charts import require_matplotlib
 from crag.cli.terminal import plain_table, print_json, safe
-from crag.errors import TrainingError
+from crag.errors import DataError, TrainingError
 from crag.models.model_card import CARD
 from crag.training.critic import agreement, critic_texts, load_critic
 from crag.training.critique_cases import LabelledCase
+from crag.training.generator_data import ReflectiveRecord
 from crag.training.language_base import LanguageModel, save_language_model
 from crag.training.language_card import (
     LanguageData,
@@ -25,12 +26,17 @@ from crag.training.language_recipe import LanguageModelKind, LanguageRecipe
 from crag.training.language_trainer import TokenText, load_base, train_language_model
 from crag.training.pictures import training_curves
 from crag.training.records import read_records
+from crag.training.reflective_text import fault_of, reflective_text
 from crag.training.saving import outside_faults
 from crag.training.trainer import finish
 
 _CRITIC_LIMITS = [
     "It judges by the case alone; what it calls supported need not be true.",
     "Labels made by rule are about questions with short answers; others may be judged worse.",
+]
+_GENERATOR_LIMITS = [
+    "It critiques its own text; a critique is a prediction of the critic's, not the truth.",
+    "It is as good as its critic and its passages, which this card does not measure.",
 ]
 
 
@@ -79,6 +85,38 @@ def train_critic(options: LanguageTrainOptions, *, as_json: bool) -> None:
                 "confusion": {kind: one.confusion for kind, one in found.items()},
             }
         )
+    _finish(card, options, as_json=as_json)
+
+
+def train_generator(options: LanguageTrainOptions, *, as_json: bool) -> None:
+    """Train a generator on checked records; one that is not well-formed is an error.
+
+    Raises:
+        DataError: a line is no record, or its tokens are illegal.
+    """
+    if options.pictures:
+        require_matplotlib("train")
+    records: list[ReflectiveRecord] = []
+    files: list[LanguageData] = []
+    for path in options.data:
+        read = read_records(path, ReflectiveRecord)
+        for number, record in enumerate(read, start=1):
+            fault = fault_of(record.output)
+            if fault:
+                raise DataError(path, fault, number)
+        records += read
+        files.append(describe_data(path, len(read), options.licence))
+    base = load_base(options.recipe)
+    made = [
+        reflective_text(base.tokenizer, one.instruction, one.output, options.recipe.max_length)
+        for one in records
+    ]
+    texts = [text for text in made if text is not None]
+    left_out = {"instruction too long": len(made) - len(texts)}
+    card = language_card("generator", options.recipe, files).model_copy(
+        update={"left_out": _counted(left_out), "limits": _GENERATOR_LIMITS}
+    )
+    card = _train(base, texts, options, card, quiet=as_json)
     _finish(card, options, as_json=as_json)
 
 

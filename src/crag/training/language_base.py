@@ -1,5 +1,6 @@
 """The causal language model that is fine-tuned: load it, give it the reflection tokens, save it."""
 
+import copy
 import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -66,7 +67,23 @@ def load_language_model(
             "*.safetensors and a tokenizer, a GGUF file, or an id on the Hugging Face hub"
         )
         raise TrainingError(message) from error
+    if options:
+        model = unquantised(model)
     return LanguageModel(model, tokenizer, add_tokens(model, tokenizer, new_rows))
+
+
+def unquantised(model: Any) -> Any:
+    """Return the same weights as a plain model.
+
+    What was read from GGUF holds numbers of full length, but is marked as quantised, and neither
+    trains nor is saved.
+    """
+    config = copy.deepcopy(model.config)
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    plain = type(model)(config).to(model.dtype)
+    plain.load_state_dict(model.state_dict())
+    return plain
 
 
 def weight_files(base: str) -> list[Path]:
