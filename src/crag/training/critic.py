@@ -121,7 +121,9 @@ def load_critic(folder: Path, *, device: str | None = None, batch_size: int = BA
     try:
         card = LanguageModelCard.model_validate_json((folder / CARD).read_bytes())
         tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto", use_safetensors=True)
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            folder, dtype="auto", use_safetensors=True
+        )
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         first = str(error).strip().partition("\n")[0]
         message = f"it is no critic: {first}. Give the folder that crag train critic wrote"

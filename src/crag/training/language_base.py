@@ -58,7 +58,8 @@ def load_language_model(
             place,
             dtype=getattr(torch, weights),
             # GGUF holds no code; of other formats only safetensors holds none.
-            **(options or {"use_safetensors": True}),
+            use_safetensors=not options,
+            **options,
         )
     except (OSError, ValueError, KeyError, RuntimeError, TypeError, SafetensorError) as error:
         first = str(error).strip().partition("\n")[0]

@@ -100,7 +100,7 @@ def train_language_model(
         trainer = Trainer(
             model=model,
             args=_arguments(recipe, len(order), work, quiet=quiet),
-            train_dataset=_Visits(texts, order),  # type: ignore[arg-type]
+            train_dataset=_Visits(texts, order),
             data_collator=batch_of,
             callbacks=[stop_at_nan()],
         )

@@ -84,7 +84,7 @@ def reflective_text(
     if len(prompt) >= max_length:
         return None
     written: list[int] = tokenizer(output, add_special_tokens=False).input_ids
-    ids = [*prompt, *written, int(tokenizer.eos_token_id)]  # type: ignore[arg-type]
+    ids = [*prompt, *written, int(tokenizer.eos_token_id)]
     numbers = token_ids(tokenizer)
     learned = [False] * len(prompt) + list(_learned(ids[len(prompt) :], numbers))
     return token_text(ids[:max_length], learned[:max_length])
