@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crag.parts import Prefix
 from crag.reflection.prompt_format import decision_prompt
@@ -84,7 +84,8 @@ def reflective_text(
     if len(prompt) >= max_length:
         return None
     written: list[int] = tokenizer(output, add_special_tokens=False).input_ids
-    ids = [*prompt, *written, int(tokenizer.eos_token_id)]
+    end: Any = tokenizer.eos_token_id
+    ids = [*prompt, *written, end]
     numbers = token_ids(tokenizer)
     learned = [False] * len(prompt) + list(_learned(ids[len(prompt) :], numbers))
     return token_text(ids[:max_length], learned[:max_length])
