@@ -4,8 +4,11 @@ import sys
 
 from crag.cli.app import app
 from crag.cli.bench import bench
+from crag.cli.train_group import reflect_data, train
 
 app.command()(bench)
+app.add_typer(train, name="train")
+app.add_typer(reflect_data, name="reflect-data")
 
 __all__ = ["app", "main"]
 
