@@ -72,6 +72,7 @@ USES: Mapping[str, Use] = MappingProxyType(
         "judge_fact": Use(
             "crag bench --fact-judge, to check one", ("fact", "knowledge"), ("topic",)
         ),
+        "critic_label": Use("crag reflect-data critic --chat", ("task", "labels", "case")),
     }
 )
 """Every prompt by its name, which is that of its file."""

@@ -18,6 +18,9 @@ VALUES = {
     "options": "A: O",
     "answer": ASKED,
     "topic": "T",
+    "task": "J",
+    "labels": "L",
+    "case": ASKED,
     "fact": ASKED,
 }
 GOOD = "[user]\nUse $knowledge for $question\n"

@@ -15,7 +15,7 @@ from crag.bench.resources import metered
 from crag.cli.terminal import environment, plain_table, print_json, progress_bar, safe
 from crag.cli.train_labels import chat_judge
 from crag.errors import SettingsError, TrainingError
-from crag.factory import choose_encoder, choose_model
+from crag.factory import choose_encoder, choose_model, choose_prompts
 from crag.models.model_card import CARD
 from crag.parts import Passage
 from crag.retrieval import DocumentIndex, IndexRetriever
@@ -187,8 +187,10 @@ def _labelled(
         raise SettingsError("--chat", "on", _NO_MODEL)
     meter = Meter(options.budget)
     name = str(getattr(model, "model_name", "") or type(model).__name__)
-    judge = chat_judge(metered(model, None, meter), meter, concurrency=options.concurrency)
-    run = {"model": name, "cases": digest_of(cases)}
+    prompts = choose_prompts(found)
+    asked = metered(model, None, meter)
+    judge = chat_judge(asked, meter, prompts=prompts, concurrency=options.concurrency)
+    run = {"model": name, "cases": digest_of(cases), "prompts": prompts.identity}
     with Ledger(ledger_of(options.output), run) as ledger:
         with progress_bar("labelling", quiet=quiet) as advance:
             labelled = label_cases(

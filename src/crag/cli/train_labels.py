@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, create_model
 
 from crag.bench.budget import Meter
 from crag.parts import ChatModel
-from crag.prompts import render
+from crag.prompts import PACKAGED, Prompts
 from crag.reflection.backends.prompted import Call, FormAsker, Said
 from crag.training.critique_cases import KINDS, LABELS, TASKS, Case, Kind, case_text
 from crag.training.critique_labels import NO_LABEL, Judge, Judgement
@@ -24,7 +24,9 @@ class _Verdict(BaseModel):
     reason: str = Field(default="", description="One short sentence")
 
 
-def chat_judge(model: ChatModel, meter: Meter, *, concurrency: int = 8) -> Judge:
+def chat_judge(
+    model: ChatModel, meter: Meter, *, prompts: Prompts = PACKAGED, concurrency: int = 8
+) -> Judge:
     """Return a judge that asks a chat model for one label a case, all cases at the same time.
 
     The replies are structured output where the model has it, and JSON otherwise. A first batch of
@@ -39,7 +41,7 @@ def chat_judge(model: ChatModel, meter: Meter, *, concurrency: int = 8) -> Judge
     worked: list[bool] = []
 
     def judge(cases: Sequence[Case]) -> list[Judgement]:
-        calls = [_call(case, forms[case.kind]) for case in cases]
+        calls = [_call(case, forms[case.kind], prompts) for case in cases]
         said = each.batch(calls, {"max_concurrency": concurrency})
         failed = [one for one in said if one.reply.problem == "failed"]
         if not worked and len(failed) == len(said) and not meter.reached():
@@ -65,12 +67,11 @@ def name_of(token: str) -> str:
     return token.strip("[]")
 
 
-def _call(case: Case, form: type[BaseModel]) -> Call:
+def _call(case: Case, form: type[BaseModel], prompts: Prompts) -> Call:
     labels = ", ".join(f'"{name_of(label)}"' for label in LABELS[case.kind])
     shown = "".join(case_text(case)).replace("</case", "‹/case")
-    return Call(
-        form, render("critic_label", task=TASKS[case.kind], labels=labels, case=shown.strip())
-    )
+    values = {"task": TASKS[case.kind], "labels": labels, "case": shown.strip()}
+    return Call(form, prompts.render("critic_label", **values))
 
 
 def _judgement(said: Said) -> Judgement:
