@@ -15,10 +15,10 @@ from crag.cli.train_labels import chat_judge
 from crag.errors import ModelError, SettingsError, TrainingError
 from crag.reflection_tokens import FULLY, PARTIALLY
 from crag.testing import FakeChatModel
-from crag.training.critique_cases import Case, LabelledCase
-from crag.training.critique_labels import Judgement
-from crag.training.generator_data import Pair
-from crag.training.records import ledger_of, read_records
+from crag.training.self_rag.critique_cases import Case, LabelledCase
+from crag.training.self_rag.critique_labels import Judgement
+from crag.training.self_rag.generator_data import Pair
+from crag.training.self_rag.records import ledger_of, read_records
 from tests.loopback import serving
 from tests.reflective import articles, written
 

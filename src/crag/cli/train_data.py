@@ -19,19 +19,19 @@ from crag.factory import choose_encoder, choose_model, choose_prompts
 from crag.models.model_card import CARD
 from crag.parts import Passage
 from crag.retrieval import DocumentIndex, IndexRetriever
-from crag.training.critic import load_critic
-from crag.training.critique_cases import KINDS, LABELS, LabelledCase
-from crag.training.critique_labels import Labelled, label_cases
-from crag.training.critique_rules import critique_cases, without_leaks
-from crag.training.generator_data import (
+from crag.training.self_rag.critic import load_critic
+from crag.training.self_rag.critique_cases import KINDS, LABELS, LabelledCase
+from crag.training.self_rag.critique_labels import Labelled, label_cases
+from crag.training.self_rag.critique_rules import critique_cases, without_leaks
+from crag.training.self_rag.generator_data import (
     DataRules,
     generator_data,
     label_shares,
     read_instruction_pairs,
 )
-from crag.training.instruction_pairs import instruction_pairs
-from crag.training.records import Ledger, digest_of, ledger_of, write_records
-from crag.training.truths import Truth, read_truths
+from crag.training.self_rag.instruction_pairs import instruction_pairs
+from crag.training.self_rag.records import Ledger, digest_of, ledger_of, write_records
+from crag.training.self_rag.truths import Truth, read_truths
 
 _NO_MODEL = "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
 

@@ -217,7 +217,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """Train a critic of Self-RAG on labelled cases; run it again to resume."""
     from crag.cli.terminal import assigned
     from crag.cli.train_language import LanguageTrainOptions, train_critic
-    from crag.training.language_recipe import language_recipe
+    from crag.training.self_rag.language_recipe import language_recipe
 
     options = LanguageTrainOptions(
         data=data, development=development or [], output=output, held_out=share, licence=licence,
@@ -239,7 +239,7 @@ def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """Train a generator of Self-RAG on critiqued records; run it again to resume."""
     from crag.cli.terminal import assigned
     from crag.cli.train_language import LanguageTrainOptions, train_generator
-    from crag.training.language_recipe import language_recipe
+    from crag.training.self_rag.language_recipe import language_recipe
 
     options = LanguageTrainOptions(
         data=data, development=[], output=output, held_out=0.0, licence=licence,

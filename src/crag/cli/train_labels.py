@@ -10,8 +10,8 @@ from crag.bench.budget import Meter
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.reflection.backends.prompted import Call, FormAsker, Said
-from crag.training.critique_cases import KINDS, LABELS, TASKS, Case, Kind, case_text
-from crag.training.critique_labels import NO_LABEL, Judge, Judgement
+from crag.training.self_rag.critique_cases import KINDS, LABELS, TASKS, Case, Kind, case_text
+from crag.training.self_rag.critique_labels import NO_LABEL, Judge, Judgement
 
 _REASONS = {
     "refused": "the model refused",

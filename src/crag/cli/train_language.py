@@ -12,22 +12,22 @@ from crag.charts import require_matplotlib
 from crag.cli.terminal import plain_table, print_json, safe
 from crag.errors import DataError, TrainingError
 from crag.models.model_card import CARD
-from crag.training.critic import agreement, critic_texts, load_critic
-from crag.training.critique_cases import LabelledCase
-from crag.training.generator_data import ReflectiveRecord
-from crag.training.language_base import LanguageModel, save_language_model
-from crag.training.language_card import (
+from crag.training.pictures import training_curves
+from crag.training.saving import outside_faults
+from crag.training.self_rag.critic import agreement, critic_texts, load_critic
+from crag.training.self_rag.critique_cases import LabelledCase
+from crag.training.self_rag.generator_data import ReflectiveRecord
+from crag.training.self_rag.language_base import LanguageModel, save_language_model
+from crag.training.self_rag.language_card import (
     LanguageData,
     LanguageModelCard,
     describe_data,
     language_card,
 )
-from crag.training.language_recipe import LanguageModelKind, LanguageRecipe
-from crag.training.language_trainer import TokenText, load_base, train_language_model
-from crag.training.pictures import training_curves
-from crag.training.records import read_records
-from crag.training.reflective_text import fault_of, reflective_text
-from crag.training.saving import outside_faults
+from crag.training.self_rag.language_recipe import LanguageModelKind, LanguageRecipe
+from crag.training.self_rag.language_trainer import TokenText, load_base, train_language_model
+from crag.training.self_rag.records import read_records
+from crag.training.self_rag.reflective_text import fault_of, reflective_text
 from crag.training.trainer import finish
 
 _CRITIC_LIMITS = [

@@ -21,9 +21,9 @@ from crag.reflection_tokens import (
     without_tokens,
 )
 from crag.text.sentences import sentences_of
-from crag.training.critique_cases import Case
-from crag.training.records import Ledger, read_records
-from crag.training.reflective_text import fault_of
+from crag.training.self_rag.critique_cases import Case
+from crag.training.self_rag.records import Ledger, read_records
+from crag.training.self_rag.reflective_text import fault_of
 
 _SHORT = 30
 """Of an output with more than two sentences, those with fewer characters are copied as they are."""
@@ -57,7 +57,7 @@ class ReflectiveRecord(BaseModel):
 
 
 class Judging(Protocol):
-    """What is needed of a critic; `crag.training.critic.Critic` has it."""
+    """What is needed of a critic; `crag.training.self_rag.critic.Critic` has it."""
 
     def labels(self, cases: Sequence[Case]) -> list[str]:
         """Return the likeliest label of each case."""

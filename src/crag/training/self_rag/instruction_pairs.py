@@ -3,9 +3,9 @@
 import random
 from collections.abc import Sequence
 
-from crag.training.generator_data import Pair
-from crag.training.self_contained import self_contained
-from crag.training.truths import Truth
+from crag.training.self_rag.generator_data import Pair
+from crag.training.self_rag.self_contained import self_contained
+from crag.training.self_rag.truths import Truth
 
 DECLINED = "What I found does not answer this."
 """The output for a question that no passage answers."""

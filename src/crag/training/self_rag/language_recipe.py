@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crag.errors import SettingsError
-from crag.training.language_base import SMOLLM2, NewRows
+from crag.training.self_rag.language_base import SMOLLM2, NewRows
 
 LanguageModelKind = Literal["critic", "generator"]
 

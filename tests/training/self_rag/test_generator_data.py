@@ -18,8 +18,8 @@ from crag.reflection_tokens import (
     RETRIEVAL,
     UTILITY,
 )
-from crag.training.critique_cases import Case
-from crag.training.generator_data import (
+from crag.training.self_rag.critique_cases import Case
+from crag.training.self_rag.generator_data import (
     DataRules,
     Made,
     Pair,
@@ -29,10 +29,10 @@ from crag.training.generator_data import (
     read_instruction_pairs,
     reflective_output,
 )
-from crag.training.instruction_pairs import DECLINED, instruction_pairs
-from crag.training.records import Ledger
-from crag.training.reflective_text import fault_of
-from crag.training.truths import read_truths
+from crag.training.self_rag.instruction_pairs import DECLINED, instruction_pairs
+from crag.training.self_rag.records import Ledger
+from crag.training.self_rag.reflective_text import fault_of
+from crag.training.self_rag.truths import read_truths
 from tests.reflective import articles, written
 
 BEST = UTILITY[4]

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from crag.errors import DataError
 from crag.parts import Passage
 from crag.text.sentences import split_sentences
-from crag.training.records import numbered_lines
+from crag.training.self_rag.records import numbered_lines
 
 _OTHERS = 3
 """Most passages without the answer that are kept of the question's own article."""

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.errors import TrainingError
-from crag.training.language_base import LanguageModel, load_language_model, with_adapters
-from crag.training.language_recipe import LanguageRecipe
 from crag.training.saving import outside_faults
+from crag.training.self_rag.language_base import LanguageModel, load_language_model, with_adapters
+from crag.training.self_rag.language_recipe import LanguageRecipe
 from crag.training.trainer import WORK, last_point, stop_at_nan
 
 if TYPE_CHECKING:

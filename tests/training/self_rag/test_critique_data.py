@@ -17,12 +17,12 @@ from crag.reflection_tokens import (
     RETRIEVAL,
 )
 from crag.text.sentences import sentences_of
-from crag.training.critique_cases import KINDS, LABELS, LabelledCase, critic_prompt
-from crag.training.critique_labels import Judgement, label_cases
-from crag.training.critique_rules import critique_cases, without_leaks
-from crag.training.records import Ledger, read_records, write_records
-from crag.training.self_contained import self_contained
-from crag.training.truths import read_truths
+from crag.training.self_rag.critique_cases import KINDS, LABELS, LabelledCase, critic_prompt
+from crag.training.self_rag.critique_labels import Judgement, label_cases
+from crag.training.self_rag.critique_rules import critique_cases, without_leaks
+from crag.training.self_rag.records import Ledger, read_records, write_records
+from crag.training.self_rag.self_contained import self_contained
+from crag.training.self_rag.truths import read_truths
 from tests.reflective import articles, written
 
 TRUTHS = articles(24)

@@ -25,13 +25,17 @@ from crag.models.model_card import CARD
 from crag.parts import Continuation, Passage, Prefix, SegmentLimits
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import FULLY, IRRELEVANT, PAD, RELEVANT, TOKENS, token_ids
-from crag.training.critic import agreement, case_ids, critic_texts, load_critic
-from crag.training.critique_cases import Case, LabelledCase
-from crag.training.generator_data import Pair, ReflectiveRecord
-from crag.training.language_base import load_language_model, save_language_model, unquantised
-from crag.training.language_card import LanguageModelCard
-from crag.training.language_recipe import LanguageRecipe, language_recipe
-from crag.training.language_trainer import (
+from crag.training.self_rag.critic import agreement, case_ids, critic_texts, load_critic
+from crag.training.self_rag.critique_cases import Case, LabelledCase
+from crag.training.self_rag.generator_data import Pair, ReflectiveRecord
+from crag.training.self_rag.language_base import (
+    load_language_model,
+    save_language_model,
+    unquantised,
+)
+from crag.training.self_rag.language_card import LanguageModelCard
+from crag.training.self_rag.language_recipe import LanguageRecipe, language_recipe
+from crag.training.self_rag.language_trainer import (
     IGNORED,
     TokenText,
     batch_of,
@@ -39,8 +43,8 @@ from crag.training.language_trainer import (
     train_language_model,
     training_order,
 )
-from crag.training.records import read_records, write_records
-from crag.training.reflective_text import reflective_text
+from crag.training.self_rag.records import read_records, write_records
+from crag.training.self_rag.reflective_text import reflective_text
 from crag.training.trainer import WORK
 from tests.reflective import tiny_base
 
@@ -203,7 +207,7 @@ def test_a_killed_run_ends_as_one_that_was_not(
     whole = train_language_model(load_base(chosen), chosen, texts, tmp_path / "w", quiet=True)
     stopping = StopAfter(killed)
     with monkeypatch.context() as patched:
-        patched.setattr("crag.training.language_trainer.stop_at_nan", lambda: stopping)
+        patched.setattr("crag.training.self_rag.language_trainer.stop_at_nan", lambda: stopping)
         with pytest.raises(KeyboardInterrupt):
             train_language_model(load_base(chosen), chosen, texts, tmp_path / "k", quiet=True)
     resumed = train_language_model(load_base(chosen), chosen, texts, tmp_path / "k", quiet=True)

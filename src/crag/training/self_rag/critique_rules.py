@@ -39,9 +39,9 @@ from crag.reflection_tokens import (
     UTILITY,
 )
 from crag.text.sentences import sentences_of
-from crag.training.critique_cases import KINDS, LABELS, Kind, LabelledCase
-from crag.training.self_contained import self_contained
-from crag.training.truths import Gold, Truth
+from crag.training.self_rag.critique_cases import KINDS, LABELS, Kind, LabelledCase
+from crag.training.self_rag.self_contained import self_contained
+from crag.training.self_rag.truths import Gold, Truth
 
 RULE = "rule"
 _SHORTEST, _LONGEST = 25, 400

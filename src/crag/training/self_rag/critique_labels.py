@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from crag.training.critique_cases import LABELS, Case, LabelledCase
-from crag.training.records import Ledger
+from crag.training.self_rag.critique_cases import LABELS, Case, LabelledCase
+from crag.training.self_rag.records import Ledger
 
 NO_LABEL = "the reply is no label of its kind"
 

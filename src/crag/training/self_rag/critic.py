@@ -11,9 +11,9 @@ from crag.models.batches import length_sorted_batches
 from crag.models.devices import find_device
 from crag.models.model_card import CARD
 from crag.reflection_tokens import token_ids
-from crag.training.critique_cases import KINDS, LABELS, Case, LabelledCase, critic_prompt
-from crag.training.language_base import padded_left
-from crag.training.language_trainer import TokenText, token_text
+from crag.training.self_rag.critique_cases import KINDS, LABELS, Case, LabelledCase, critic_prompt
+from crag.training.self_rag.language_base import padded_left
+from crag.training.self_rag.language_trainer import TokenText, token_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -115,7 +115,7 @@ def load_critic(folder: Path, *, device: str | None = None, batch_size: int = BA
     from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from crag.training.language_card import LanguageModelCard
+    from crag.training.self_rag.language_card import LanguageModelCard
 
     where = find_device(device, partial(ModelError, str(folder), "unknown"))
     try:

@@ -21,7 +21,7 @@ from crag.reflection_tokens import (
     UTILITY,
     token_ids,
 )
-from crag.training.language_trainer import TokenText, token_text
+from crag.training.self_rag.language_trainer import TokenText, token_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from crag.training.language_base import weight_files
-from crag.training.language_recipe import LanguageModelKind, LanguageRecipe
+from crag.training.self_rag.language_base import weight_files
+from crag.training.self_rag.language_recipe import LanguageModelKind, LanguageRecipe
 
 
 class LanguageData(BaseModel):
