@@ -18,7 +18,7 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -77,7 +77,7 @@ class Measured(NamedTuple):
     """MiB on disk."""
     opening: float
     """Seconds until the first question is answered after opening."""
-    questions: dict[str, tuple[float, float]]
+    questions: Mapping[FindBy, tuple[float, float]]
     """Median and 95th percentile of the seconds of a question, by the way of finding."""
 
 

@@ -68,14 +68,14 @@ def by_pypdf_layout(body: bytes) -> list[str]:
 
 def by_pdfminer(body: bytes) -> list[str]:
     """Read with the layout analysis of pdfminer.six."""
-    from pdfminer.high_level import extract_text
+    from pdfminer.high_level import extract_text  # type: ignore[import-not-found, unused-ignore]
 
     return str(extract_text(BytesIO(body))).split("\f")
 
 
 def by_pdfplumber(body: bytes) -> list[str]:
     """Read with pdfplumber, the rows of its tables after the text."""
-    import pdfplumber
+    import pdfplumber  # type: ignore[import-not-found, unused-ignore]
 
     with pdfplumber.open(BytesIO(body)) as file:
         pages = []
@@ -88,8 +88,8 @@ def by_pdfplumber(body: bytes) -> list[str]:
 
 def by_docling_parse(body: bytes) -> list[str]:
     """Read with docling-parse, line by line."""
-    from docling_core.types.doc.page import TextCellUnit
-    from docling_parse.pdf_parser import DoclingPdfParser
+    from docling_core.types.doc.page import TextCellUnit  # type: ignore[import-not-found, unused-ignore]
+    from docling_parse.pdf_parser import DoclingPdfParser  # type: ignore[import-not-found, unused-ignore]
 
     document = DoclingPdfParser(loglevel="fatal").load(BytesIO(body))
     return [

@@ -327,7 +327,7 @@ def _averaged(start: Weights, learned: Weights, share: float) -> Weights:
     if not share:
         return learned
     return {
-        name: share * start[name] + (1 - share) * values if name in start else values
+        name: (share * start.get(name, values) + (1 - share) * values).astype(np.float32)
         for name, values in learned.items()
     }
 
