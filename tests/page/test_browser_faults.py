@@ -63,7 +63,7 @@ def test_no_documents_and_no_answer_are_told_apart_from_failures(visit: Visit, d
     assert "The web cannot be searched" in page.inner_text("#events")
     assert "no answer" in page.inner_text("#history")
     page.locator("#documents summary").first.click()
-    assert "discarded · the action is incorrect" in page.inner_text("#documents")
+    page.wait_for_selector("#documents >> text=discarded · the action is incorrect")
 
 
 def test_a_server_that_ends_is_noticed_midway_and_before(visit: Visit, tmp_path: Path) -> None:
