@@ -94,6 +94,11 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     run(options, as_json=as_json)
 
 
+LeftOutOption = Annotated[
+    list[Path] | None,
+    typer.Option("--dev", help="Leave out questions and articles of these files."),
+]
+RowsOption = Annotated[Path, typer.Option(help="File to write (JSONL).", show_default=False)]
 DataOption = Annotated[
     list[Path],
     typer.Argument(help="Questions with their passages (JSONL): paragraphs, or documents."),
@@ -115,7 +120,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: Annotated[
         list[Path], typer.Argument(help="Pairs (JSONL): instruction, output, perhaps input.")
     ],
-    output: Annotated[Path, typer.Option(help="File to write (JSONL).", show_default=False)],
+    output: RowsOption,
     critic: Annotated[
         Path, typer.Option("--critic", help="Folder of crag train critic.", show_default=False)
     ],
@@ -150,11 +155,8 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
 @reflect_data.command("critic")
 def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: DataOption,
-    output: Annotated[Path, typer.Option(help="File to write (JSONL).", show_default=False)],
-    development: Annotated[
-        list[Path] | None,
-        typer.Option("--dev", help="Leave out questions and articles of these files."),
-    ] = None,
+    output: RowsOption,
+    development: LeftOutOption = None,
     each: Annotated[int, typer.Option(min=1, help="Most cases of each label.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
     chat: Annotated[
@@ -251,11 +253,8 @@ def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
 @reflect_data.command("pairs")
 def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: DataOption,
-    output: Annotated[Path, typer.Option(help="File to write (JSONL).", show_default=False)],
-    development: Annotated[
-        list[Path] | None,
-        typer.Option("--dev", help="Leave out questions and articles of these files."),
-    ] = None,
+    output: RowsOption,
+    development: LeftOutOption = None,
     count: Annotated[int, typer.Option(min=1, help="Most pairs.")] = 5000,
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
     as_json: JsonOption = False,
