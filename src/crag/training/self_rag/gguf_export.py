@@ -146,7 +146,7 @@ def _tensors(folder: Path, config: Any) -> Iterator[tuple[str, Any]]:
     from safetensors import safe_open
 
     for file in sorted(folder.glob("*.safetensors")):
-        with safe_open(file, framework="pt") as weights:  # type: ignore[no-untyped-call]
+        with safe_open(file, framework="pt") as weights:
             for name in weights.keys():  # noqa: SIM118 - no dictionary
                 tensor = weights.get_tensor(name).float().numpy()
                 kind = next((kind for kind in _HEADS if f".{kind}." in name), None)

