@@ -84,11 +84,13 @@ def make_pairs(  # noqa: PLR0913 - the options of the command
     count: int,
     seed: int,
     *,
+    declined: float,
+    unsupported: float,
     as_json: bool,
 ) -> None:
     """Write pairs of instruction and output, and tell how many."""
     truths, leaks = unleaked(data, development, seed)
-    pairs = instruction_pairs(truths, count, seed=seed)
+    pairs = instruction_pairs(truths, count, declined=declined, unsupported=unsupported, seed=seed)
     if not pairs:
         raise TrainingError("no question is left: all of them are in the development data too")
     write_records(output, pairs)
@@ -132,7 +134,7 @@ def make_generator_data(options: GeneratorDataOptions, *, as_json: bool) -> None
         documents = retriever.invoke(query, k=rules.passages)
         return [Passage(str(d.metadata.get("title", "")), d.page_content) for d in documents]
 
-    critic = load_critic(options.critic, device=options.device)
+    critic = load_critic(options.critic, device=options.device, weights=rules.weights)
     with Ledger(ledger_of(options.output), run) as ledger:
         with progress_bar("critiquing", quiet=as_json) as advance:
             made = generator_data(

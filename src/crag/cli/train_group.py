@@ -256,10 +256,21 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     output: RowsOption,
     development: LeftOutOption = None,
     count: Annotated[int, typer.Option(min=1, help="Most pairs.")] = 5000,
+    declined: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Share of answerable questions that are declined."),
+    ] = 0.0,
+    unsupported: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Share of outputs that state what no passage holds."),
+    ] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Make pairs of instruction and output from questions whose truth is known."""
     from crag.cli.train_data import make_pairs
 
-    make_pairs(data, development or [], output, count, seed, as_json=as_json)
+    make_pairs(
+        data, development or [], output, count, seed,
+        declined=declined, unsupported=unsupported, as_json=as_json,
+    )  # fmt: skip
