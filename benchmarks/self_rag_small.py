@@ -13,6 +13,7 @@ the likelier of the label words in reply to the same question.
 """
 
 import argparse
+import asyncio
 import json
 import random
 import re
@@ -29,7 +30,7 @@ from crag.bench.metrics.matching import normalised_match
 from crag.correction.provenance import offered_document
 from crag.graph import build_reflect
 from crag.models.batches import length_sorted_batches
-from crag.parts import Passage, Prefix
+from crag.parts import Candidate, Continuation, Passage, Prefix, SegmentLimits
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection.prompt_format import decision_prompt, passage_block
 from crag.reflection_tokens import RELEVANT, token_ids
@@ -41,6 +42,8 @@ from crag.training.self_rag.reflective_text import fault_of
 from crag.training.self_rag.truths import read_truths
 
 PASSAGES = 3
+TOGETHER = 16
+"""Questions of which the passages share a batch."""
 LONGEST = 60
 """Tokens of an answer, of both models."""
 DECLINES = re.compile(
@@ -181,27 +184,61 @@ def _nearest(path: Path) -> Any:
     return nearest
 
 
+class Gathered:
+    """A reflecting model that generates for several questions at once, which is faster."""
+
+    def __init__(self, backend: TransformersReflection) -> None:
+        self.approximation = backend.approximation
+        self.decide, self.candidates, self.adecide = (
+            backend.decide, backend.candidates, backend.adecide,
+        )  # fmt: skip
+        self._backend = backend
+        self._waiting: list[tuple[Sequence[Continuation], asyncio.Future[list[Candidate]]]] = []
+
+    async def acandidates(
+        self, continuations: Sequence[Continuation], limits: SegmentLimits
+    ) -> list[Candidate]:
+        """Generate together with what others ask for within a moment."""
+        mine: asyncio.Future[list[Candidate]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((continuations, mine))
+        if len(self._waiting) == 1:
+            await asyncio.sleep(0.5)
+            asked, self._waiting = self._waiting, []
+            joined = [one for part, _ in asked for one in part]
+            made = iter(await self._backend.acandidates(joined, limits))
+            for part, future in asked:
+                future.set_result([next(made) for _ in part])
+        return await mine
+
+
 def reflected(model: LanguageModel, questions: Sequence[Question]) -> list[Reply]:
     """Answer in Self-RAG's short form, always with the passages."""
-    backend = TransformersReflection.around(model.model, model.tokenizer)
+    backend = Gathered(TransformersReflection.around(model.model, model.tokenizer, batch_size=48))
     graph = build_reflect(backend)
     settings = Settings(retrieval_mode="always", max_segment_tokens=LONGEST)
-    replies: list[Reply] = []
-    for question in questions:
+
+    async def reply(question: Question, turns: asyncio.Semaphore) -> Reply:
         documents = [
             Document(page_content=one.text, metadata={"title": one.title})
             for one in question.passages
         ]
         offered = [offered_document(one, place) for place, one in enumerate(documents)]
-        state = graph.invoke({"question": question.text, "passages": offered}, context=settings)
+        given: Any = {"question": question.text, "passages": offered}
+        async with turns:
+            state = await graph.ainvoke(given, context=settings)
         outputs = [
             passage_block(question.passages[one["passage"]]) + one["text"]
             for one in state["critiques"]
             if one["passage"] is not None
         ]
         legal = [not fault_of(output) for output in outputs]
-        replies.append(Reply(state["answer"], sum(legal) / max(1, len(legal))))
-    return replies
+        return Reply(state["answer"], sum(legal) / max(1, len(legal)))
+
+    async def all_replies() -> list[Reply]:
+        turns = asyncio.Semaphore(TOGETHER)
+        return await asyncio.gather(*(reply(question, turns) for question in questions))
+
+    return asyncio.run(all_replies())
 
 
 def plainly_answered(model: LanguageModel, questions: Sequence[Question]) -> list[Reply]:
@@ -241,7 +278,7 @@ def _written(model: LanguageModel, prompts: Sequence[Sequence[int]]) -> list[str
 
     made: dict[int, str] = {}
     tokenizer = model.tokenizer
-    for batch in length_sorted_batches([len(one) for one in prompts], 8):
+    for batch in length_sorted_batches([len(one) for one in prompts], TOGETHER):
         ids, mask = padded_left([prompts[place] for place in batch])
         with torch.inference_mode():
             rows = model.model.generate(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import PositiveInt, TypeAdapter, ValidationError
 from rich.console import Console
 
 from crag.bench.budget import Budget, Meter
@@ -20,7 +20,7 @@ from crag.models.model_card import CARD
 from crag.parts import Passage
 from crag.retrieval import DocumentIndex, IndexRetriever
 from crag.training.self_rag.critic import load_critic
-from crag.training.self_rag.critique_cases import KINDS, LABELS, LabelledCase
+from crag.training.self_rag.critique_cases import KINDS, LABELS, Kind, LabelledCase
 from crag.training.self_rag.critique_labels import Labelled, label_cases
 from crag.training.self_rag.critique_rules import critique_cases, without_leaks
 from crag.training.self_rag.generator_data import (
@@ -44,6 +44,7 @@ class CriticDataOptions:
     development: Sequence[Path]
     output: Path
     each: int
+    most: Mapping[str, object]
     seed: int
     chat: bool
     concurrency: int
@@ -53,7 +54,7 @@ class CriticDataOptions:
 def make_critic_data(options: CriticDataOptions, *, as_json: bool) -> None:
     """Write the cases, and tell how many of each label there are and what was left out."""
     truths, leaks = unleaked(options.data, options.development, options.seed)
-    made = critique_cases(truths, options.each, options.seed)
+    made = critique_cases(truths, options.each, options.seed, most=_limits(options.most))
     dropped = dict(made.dropped) | ({"in the development data": leaks} if leaks else {})
     cases = made.cases
     told: dict[str, Any] = {}
@@ -75,6 +76,15 @@ def make_critic_data(options: CriticDataOptions, *, as_json: bool) -> None:
         print_json(result)
         return
     _show(result)
+
+
+def _limits(most: Mapping[str, object]) -> Mapping[Kind, int]:
+    try:
+        return TypeAdapter(dict[Kind, PositiveInt]).validate_python(most)
+    except ValidationError as error:
+        name = str(error.errors()[0]["loc"][0])
+        allowed = f"one of {', '.join(KINDS)}, and a number from 1"
+        raise SettingsError("--most", f"{name}={most.get(name)}", allowed) from error
 
 
 def make_pairs(  # noqa: PLR0913 - the options of the command

@@ -158,6 +158,10 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     output: RowsOption,
     development: LeftOutOption = None,
     each: Annotated[int, typer.Option(min=1, help="Most cases of each label.")] = 1000,
+    most: Annotated[
+        list[str] | None,
+        typer.Option("--most", metavar="KIND=NUMBER", help="The same for one kind; repeatable."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
     chat: Annotated[
         bool, typer.Option("--chat", help="Let the chat model label the cases, not the rules.")
@@ -172,11 +176,12 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """Make labelled cases for a critic, by rule or with your chat model; run again to resume."""
     from crag.bench.budget import Budget
     from crag.cli.bench import priced
+    from crag.cli.terminal import assigned
     from crag.cli.train_data import CriticDataOptions, make_critic_data
 
     options = CriticDataOptions(
-        data=data, development=development or [], output=output, each=each, seed=seed, chat=chat,
-        concurrency=concurrency,
+        data=data, development=development or [], output=output, each=each,
+        most=assigned(most or []), seed=seed, chat=chat, concurrency=concurrency,
         budget=Budget(
             calls=max_calls, tokens=max_tokens, cost=max_cost, prices=priced(prices)
         ),

@@ -85,14 +85,17 @@ class Rules(NamedTuple):
     """What was left out, counted by reason."""
 
 
-def critique_cases(truths: Sequence[Truth], each: int, seed: int = 0) -> Rules:
-    """Return at most `each` labelled cases for each label of each kind.
+def critique_cases(
+    truths: Sequence[Truth], each: int, seed: int = 0, *, most: Mapping[Kind, int] | None = None
+) -> Rules:
+    """Return at most `each` labelled cases for each label of a kind; `most` sets a kind apart.
 
     All labels of a kind are equally frequent: the rarest decides, and a kind of which a label could
     not be made is left out and counted. Equal cases are kept once; equal cases with different
     labels are both left out.
     """
     draw = random.Random(seed)  # noqa: S311 - a choice of examples, no secret
+    limits: Mapping[Kind, int] = dict.fromkeys(KINDS, each) | dict(most or {})
     made = _Maker(truths, draw)
     order = list(range(len(truths)))
     draw.shuffle(order)
@@ -100,17 +103,19 @@ def critique_cases(truths: Sequence[Truth], each: int, seed: int = 0) -> Rules:
     full: Counter[tuple[Kind, str]] = Counter()
     dropped: Counter[str] = Counter()
     contradicted: set[str] = set()
-    for case in _all(made, [truths[index] for index in order], each, seed):
+    for case in _all(made, [truths[index] for index in order], limits["retrieve"], seed):
         bucket = case.kind, case.label
         known = found.get(case.key)
         if known is not None:
             dropped["repeated"] += 1
             if known.label != case.label:
                 contradicted.add(case.key)
-        elif full[bucket] < each:
+        elif full[bucket] < limits[case.kind]:
             full[bucket] += 1
             found[case.key] = case
-        if len(full) == sum(map(len, LABELS.values())) and min(full.values()) == each:
+        if len(full) == sum(map(len, LABELS.values())) and all(
+            found_so_far == limits[kind] for (kind, _), found_so_far in full.items()
+        ):
             break
     dropped["two labels for the same case"] = len(contradicted)
     cases = [case for key, case in found.items() if key not in contradicted]
