@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import PositiveInt, TypeAdapter, ValidationError
 from rich.console import Console
 
 from crag.bench.budget import Budget, Meter
@@ -20,7 +20,7 @@ from crag.models.model_card import CARD
 from crag.parts import Passage
 from crag.retrieval import DocumentIndex, IndexRetriever
 from crag.training.self_rag.critic import load_critic
-from crag.training.self_rag.critique_cases import KINDS, LABELS, LabelledCase
+from crag.training.self_rag.critique_cases import KINDS, LABELS, Kind, LabelledCase
 from crag.training.self_rag.critique_labels import Labelled, label_cases
 from crag.training.self_rag.critique_rules import critique_cases, without_leaks
 from crag.training.self_rag.generator_data import (
@@ -44,6 +44,7 @@ class CriticDataOptions:
     development: Sequence[Path]
     output: Path
     each: int
+    most: Mapping[str, object]
     seed: int
     chat: bool
     concurrency: int
@@ -53,7 +54,7 @@ class CriticDataOptions:
 def make_critic_data(options: CriticDataOptions, *, as_json: bool) -> None:
     """Write the cases, and tell how many of each label there are and what was left out."""
     truths, leaks = unleaked(options.data, options.development, options.seed)
-    made = critique_cases(truths, options.each, options.seed)
+    made = critique_cases(truths, options.each, options.seed, most=_limits(options.most))
     dropped = dict(made.dropped) | ({"in the development data": leaks} if leaks else {})
     cases = made.cases
     told: dict[str, Any] = {}
@@ -77,6 +78,15 @@ def make_critic_data(options: CriticDataOptions, *, as_json: bool) -> None:
     _show(result)
 
 
+def _limits(most: Mapping[str, object]) -> Mapping[Kind, int]:
+    try:
+        return TypeAdapter(dict[Kind, PositiveInt]).validate_python(most)
+    except ValidationError as error:
+        name = str(error.errors()[0]["loc"][0])
+        allowed = f"one of {', '.join(KINDS)}, and a number from 1"
+        raise SettingsError("--most", f"{name}={most.get(name)}", allowed) from error
+
+
 def make_pairs(  # noqa: PLR0913 - the options of the command
     data: Sequence[Path],
     development: Sequence[Path],
@@ -84,11 +94,13 @@ def make_pairs(  # noqa: PLR0913 - the options of the command
     count: int,
     seed: int,
     *,
+    declined: float,
+    unsupported: float,
     as_json: bool,
 ) -> None:
     """Write pairs of instruction and output, and tell how many."""
     truths, leaks = unleaked(data, development, seed)
-    pairs = instruction_pairs(truths, count, seed=seed)
+    pairs = instruction_pairs(truths, count, declined=declined, unsupported=unsupported, seed=seed)
     if not pairs:
         raise TrainingError("no question is left: all of them are in the development data too")
     write_records(output, pairs)
@@ -132,7 +144,7 @@ def make_generator_data(options: GeneratorDataOptions, *, as_json: bool) -> None
         documents = retriever.invoke(query, k=rules.passages)
         return [Passage(str(d.metadata.get("title", "")), d.page_content) for d in documents]
 
-    critic = load_critic(options.critic, device=options.device)
+    critic = load_critic(options.critic, device=options.device, weights=rules.weights)
     with Ledger(ledger_of(options.output), run) as ledger:
         with progress_bar("critiquing", quiet=as_json) as advance:
             made = generator_data(

