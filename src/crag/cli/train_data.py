@@ -14,12 +14,10 @@ from crag.bench.budget import Budget, Meter
 from crag.bench.resources import metered
 from crag.cli.terminal import environment, plain_table, print_json, progress_bar, safe
 from crag.cli.train_labels import chat_judge
+from crag.cli.train_workers import CriticTools, ray_outcomes
 from crag.errors import SettingsError, TrainingError
-from crag.factory import choose_encoder, choose_model, choose_prompts
+from crag.factory import choose_model, choose_prompts
 from crag.models.model_card import CARD
-from crag.parts import Passage
-from crag.retrieval import DocumentIndex, IndexRetriever
-from crag.training.self_rag.critic import load_critic
 from crag.training.self_rag.critique_cases import KINDS, LABELS, Kind, LabelledCase
 from crag.training.self_rag.critique_labels import Labelled, label_cases
 from crag.training.self_rag.critique_rules import critique_cases, without_leaks
@@ -27,6 +25,7 @@ from crag.training.self_rag.generator_data import (
     DataRules,
     generator_data,
     label_shares,
+    one_by_one,
     read_instruction_pairs,
 )
 from crag.training.self_rag.instruction_pairs import instruction_pairs
@@ -121,6 +120,8 @@ class GeneratorDataOptions:
     location: str | None
     device: str | None
     changes: Mapping[str, object]
+    ray: bool = False
+    concurrency: int = 2
 
 
 def make_generator_data(options: GeneratorDataOptions, *, as_json: bool) -> None:
@@ -131,26 +132,21 @@ def make_generator_data(options: GeneratorDataOptions, *, as_json: bool) -> None
     """
     rules = _rules(options.changes)
     pairs = [pair for path in options.data for pair in read_instruction_pairs(path)]
-    found = environment(options.location)
-    index = DocumentIndex(found.index, choose_encoder(found))
-    retriever = IndexRetriever(index)
+    tools = CriticTools(options.critic, options.location, options.device, rules)
     run = {
-        "rules": rules.model_dump(), "pairs": digest_of(pairs), "passages": index.count(),
+        "rules": rules.model_dump(), "pairs": digest_of(pairs), "passages": tools.passages(),
         "critic": hashlib.sha256((options.critic / CARD).read_bytes()).hexdigest()
         if (options.critic / CARD).is_file() else "",
     }  # fmt: skip
-
-    def retrieve(query: str) -> list[Passage]:
-        documents = retriever.invoke(query, k=rules.passages)
-        return [Passage(str(d.metadata.get("title", "")), d.page_content) for d in documents]
-
-    critic = load_critic(options.critic, device=options.device, weights=rules.weights)
+    if options.ray:
+        outcomes = ray_outcomes(tools, options.concurrency)
+    else:
+        outcomes = one_by_one(*tools.load(), rules)
     with Ledger(ledger_of(options.output), run) as ledger:
         with progress_bar("critiquing", quiet=as_json) as advance:
             made = generator_data(
-                pairs, critic, retrieve, rules, ledger,
-                lambda done, total: advance(done, total, "critiquing"),
-            )  # fmt: skip
+                pairs, outcomes, ledger, lambda done, total: advance(done, total, "critiquing")
+            )
         if not made.records:
             told = ", ".join(f"{count} {reason}" for reason, count in made.rejected.items())
             message = f"no record could be made: {told}. Change the data, the index or the critic"

@@ -139,6 +139,12 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     device: Annotated[
         str | None, typer.Option(help="Device of the critic. Default: CUDA if there is one.")
     ] = None,
+    ray: Annotated[
+        bool, typer.Option("--ray", help="Critique in Ray workers; RAY_ADDRESS names a cluster.")
+    ] = False,
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="With --ray: workers, each with a critic of its own.")
+    ] = 2,
     as_json: JsonOption = False,
 ) -> None:
     """Insert passages and the critic's tokens into outputs (Alg. 2); run it again to resume."""
@@ -147,7 +153,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     options = GeneratorDataOptions(
         data=data, output=output, critic=critic, location=location, device=device,
-        changes=assigned(settings or []),
+        changes=assigned(settings or []), ray=ray, concurrency=concurrency,
     )  # fmt: skip
     make_generator_data(options, as_json=as_json)
 

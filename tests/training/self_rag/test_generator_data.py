@@ -26,6 +26,7 @@ from crag.training.self_rag.generator_data import (
     Rejected,
     generator_data,
     label_shares,
+    one_by_one,
     read_instruction_pairs,
     reflective_output,
 )
@@ -200,7 +201,8 @@ PAIRS = [
 
 def made_with(path: Path, critic: ByWords) -> Made:
     with Ledger(path, {"critic": "c"}) as ledger:
-        return generator_data(PAIRS, critic, finding("A red kettle."), DataRules(), ledger)
+        outcomes = one_by_one(critic, finding("A red kettle."), DataRules())
+        return generator_data(PAIRS, outcomes, ledger)
 
 
 def test_records_and_rejections_add_up(tmp_path: Path) -> None:

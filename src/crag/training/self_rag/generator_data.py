@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
@@ -68,6 +68,12 @@ Retrieve = Callable[[str], Sequence[Passage]]
 """Passages for a query, best first."""
 
 
+Outcome = dict[str, str]
+"""The `output` of a pair with tokens and passages, or the `problem` for which there is none."""
+Outcomes = Callable[[Sequence[Pair]], Iterator[tuple[int, Outcome]]]
+"""Yields the place of each pair and its outcome, in any order."""
+
+
 class DataRules(BaseModel):
     """What is kept; the shares are drawn for each record by its own seed."""
 
@@ -100,6 +106,24 @@ class Rejected(Exception):  # noqa: N818 - a pair without a record, no failure
     """A pair of which no record is made; the message is the reason."""
 
 
+def one_by_one(critic: Judging, retrieve: Retrieve, rules: DataRules) -> Outcomes:
+    """Return what makes the outcomes in this process, in order."""
+
+    def outcomes(pairs: Sequence[Pair]) -> Iterator[tuple[int, Outcome]]:
+        for place, pair in enumerate(pairs):
+            yield place, outcome_of(pair, critic, retrieve, rules)
+
+    return outcomes
+
+
+def outcome_of(pair: Pair, critic: Judging, retrieve: Retrieve, rules: DataRules) -> Outcome:
+    """Return the output of a pair with tokens and passages, or why there is none."""
+    try:
+        return {"output": reflective_output(pair, critic, retrieve, rules)}
+    except Rejected as reason:
+        return {"problem": str(reason)}
+
+
 def read_instruction_pairs(path: Path) -> list[Pair]:
     """Read pairs: JSONL with `instruction`, `output` and perhaps `input`.
 
@@ -109,11 +133,9 @@ def read_instruction_pairs(path: Path) -> list[Pair]:
     return read_records(path, Pair)
 
 
-def generator_data(  # noqa: PLR0913, PLR0917 - what a run needs
+def generator_data(
     pairs: Sequence[Pair],
-    critic: Judging,
-    retrieve: Retrieve,
-    rules: DataRules,
+    outcomes: Outcomes,
     ledger: Ledger,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Made:
@@ -122,14 +144,12 @@ def generator_data(  # noqa: PLR0913, PLR0917 - what a run needs
     The same pair becomes the same record, whatever was made before it. Equal pairs are used once.
     """
     distinct = {f"{pair.asked}\n\n{pair.output}": pair for pair in pairs}
-    for number, (key, pair) in enumerate(distinct.items(), start=1):
-        if key not in ledger.made:
-            try:
-                made = {"output": reflective_output(pair, critic, retrieve, rules)}
-            except Rejected as reason:
-                made = {"problem": str(reason)}
-            ledger.add(key, made)
-        progress(number, len(distinct))
+    left = [(key, pair) for key, pair in distinct.items() if key not in ledger.made]
+    progress(len(distinct) - len(left), len(distinct))
+    made = outcomes([pair for _, pair in left])
+    for done, (place, outcome) in enumerate(made, start=len(distinct) - len(left) + 1):
+        ledger.add(left[place][0], outcome)
+        progress(done, len(distinct))
     kept: list[ReflectiveRecord] = []
     rejected: Counter[str] = Counter()
     for key, pair in distinct.items():
