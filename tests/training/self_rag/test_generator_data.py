@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crag.errors import DataError
+from crag.errors import DataError, TrainingError
 from crag.parts import Passage
 from crag.reflection_tokens import (
     CONTINUE,
@@ -31,10 +31,10 @@ from crag.training.self_rag.generator_data import (
     reflective_output,
 )
 from crag.training.self_rag.instruction_pairs import DECLINED, instruction_pairs
-from crag.training.self_rag.records import Ledger
+from crag.training.self_rag.records import Ledger, write_records
 from crag.training.self_rag.reflective_text import fault_of
 from crag.training.self_rag.truths import read_truths
-from tests.reflective import articles, written
+from tests.reflective import articles, files_of_at_most, written
 
 BEST = UTILITY[4]
 EVERY = DataRules(keep_without_retrieval=1.0, irrelevant=0.0)
@@ -185,6 +185,11 @@ PASSAGE = "[Retrieval]<paragraph>T\nx</paragraph>"
         ("A.", "no reflection tokens"),
         ("", "no reflection tokens"),
         (f"[No Retrieval] A.</s>{BEST}", "end or pad"),
+        ("[No Retrieval] A.[Utility:6]", "unknown token [Utility:6]"),
+        (f"[No Retrieval] A.[no retrieval] B.{BEST}", "unknown token [no retrieval]"),
+        (f"{PASSAGE}[Relevant] A.[Supported]{FULLY}{BEST}", "unknown token [Supported]"),
+        (f"[Retrieval]<Paragraph>x</Paragraph>[Relevant] A.{FULLY}{BEST}", "unknown token <Para"),
+        (f"{PASSAGE.replace('x', '[Supported by] x')}[Relevant] A [1] B.{FULLY}{BEST}", ""),
     ],
 )
 def test_only_legal_orders_have_no_fault(text: str, fault: str) -> None:
@@ -230,6 +235,22 @@ def test_a_run_killed_anywhere_goes_on_to_the_same_records(tmp_path: Path) -> No
         assert made_with(path, critic) == whole
         assert len(critic.cases) < len(all_cases.cases) or done == 0
         assert path.read_bytes() == content
+
+
+def test_a_full_disk_loses_no_record_that_was_made(tmp_path: Path) -> None:
+    whole, path = made_with(tmp_path / "whole", ByWords()), tmp_path / "run"
+    with files_of_at_most(1500), pytest.raises(TrainingError, match=r"writing to .* failed"):
+        made_with(path, ByWords())
+    kept = path.read_bytes()
+    assert kept.count(b"\n") > 3
+    again = ByWords()
+    assert made_with(path, again) == whole
+    assert path.read_bytes().startswith(kept[: kept.rindex(b"\n")])
+    output = tmp_path / "records.jsonl"
+    with files_of_at_most(1500), pytest.raises(TrainingError, match=r"writing to .* failed"):
+        write_records(output, whole.records)
+    assert not list(tmp_path.glob("*records*"))
+    assert not list(tmp_path.glob(".new-*"))
 
 
 def test_pairs_are_read_and_others_named(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ from crag.training.self_rag.language_trainer import (
 from crag.training.self_rag.records import read_records, write_records
 from crag.training.self_rag.reflective_text import reflective_text
 from crag.training.trainer import WORK
-from tests.reflective import tiny_base
+from tests.reflective import files_of_at_most, tiny_base
 
 runner = CliRunner()
 PEFT = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
@@ -240,6 +240,21 @@ def test_a_killed_run_ends_as_one_that_was_not(
     other = chosen.model_copy(update={"learning_rate": 1e-3})
     with pytest.raises(TrainingError, match="another recipe"):
         train_language_model(load_base(other), other, texts, tmp_path / "k", quiet=True)
+
+
+def test_a_disk_that_is_full_while_training_loses_no_step(base: Path, tmp_path: Path) -> None:
+    chosen = recipe(base)
+    texts = texts_for(chosen)
+    whole = train_language_model(load_base(chosen), chosen, texts, tmp_path / "w", quiet=True)
+    for place, size in (("weights", 20_000), ("optimiser", 200_000)):
+        start = load_base(chosen)
+        with files_of_at_most(size), pytest.raises(TrainingError, match=r"writing to .* failed"):
+            train_language_model(start, chosen, texts, tmp_path / place, quiet=True)
+        resumed = train_language_model(
+            load_base(chosen), chosen, texts, tmp_path / place, quiet=True
+        )
+        after, wanted = parameters(resumed.model), parameters(whole.model)
+        assert all(torch.equal(after[name], wanted[name]) for name in wanted)
 
 
 @PEFT
@@ -440,6 +455,14 @@ def test_the_commands_make_a_model_that_reflects(base: Path, tmp_path: Path) -> 
     )  # fmt: skip
     assert made["rejected"] == {"an output without a sentence": 1}
     assert made["records"] == len(asked)
+    write_records(tmp_path / "empty.jsonl", [Pair(instruction="Why?", output="")])
+    nothing = [
+        "reflect-data", "generator", tmp_path / "empty.jsonl", "--critic", critic,
+        "--index", index, "--output", tmp_path / "nothing.jsonl",
+    ]  # fmt: skip
+    with pytest.raises(TrainingError, match="no record could be made: 1 an output without"):
+        runner.invoke(app, [str(word) for word in nothing], catch_exceptions=False)
+    assert not (tmp_path / "nothing.jsonl").exists()
     card = call(
         "train", "generator", tmp_path / "records.jsonl", "--output", model, *common,
         "--set", "epochs=14",

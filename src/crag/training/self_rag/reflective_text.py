@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _ANY = re.compile("|".join(map(re.escape, (*TOKENS, PAD, END))))
+_PASSAGE = re.compile(rf"{re.escape(OPEN)}.*?{re.escape(CLOSE)}", re.DOTALL)
+_LIKE_TOKENS = re.compile(
+    r"\[(?:utility|(?:no )?retriev|continue to|(?:ir)?relevant|(?:\w+ )?support)[^\]\n]*\]"
+    r"|</?paragraph\b[^>\n]*>",
+    re.IGNORECASE,
+)
+"""What a writer of records may have meant as a token, such as ``[Utility:6]``."""
 _KIND = {
     RETRIEVAL: "R", NO_RETRIEVAL: "N", CONTINUE: "C", OPEN: "<", CLOSE: ">", RELEVANT: "r",
     IRRELEVANT: "i", **dict.fromkeys(SUPPORT, "s"), **dict.fromkeys(UTILITY, "u"),
@@ -45,8 +52,10 @@ def fault_of(output: str) -> str:
     letters = _letters(output)
     if letters is None:
         return "an end or pad token in the output"
+    unknown = _LIKE_TOKENS.search(_ANY.sub("", _PASSAGE.sub("", output)))
     checks = (
         (_opened(letters), "unbalanced paragraph tags"),
+        (unknown, f"an unknown token {unknown.group()}" if unknown else ""),
         (not letters.replace("t", ""), "no reflection tokens"),
         (letters[:1] not in {"N", "R"}, "no Retrieve token at the beginning"),
         (letters.find("u") != len(letters) - 1, "not exactly one IsUse token at the end"),
