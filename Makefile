@@ -36,7 +36,7 @@ test: $(DEV)  ## Run the tests
 	$(PYTEST)
 
 test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, more kills and faults, on all data
-	$(PYTEST) --hypothesis-profile thorough
+	$(PYTEST) --hypothesis-profile thorough -m 'not browser'
 
 check: $(DEV)  ## Lint, check types and the import contracts
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-style check-mypy check-pyright

@@ -215,3 +215,17 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         data, evaluator, labels, aim,
         seed=seed, compat=compat, write=write, pictures=pictures, as_json=as_json,
     )  # fmt: skip
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="Folder of a model with reflection tokens.")],
+    output: Annotated[
+        Path, typer.Option(help="GGUF file to write.", show_default=False, dir_okay=False)
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Write a trained generator as GGUF, which llama.cpp's server loads."""
+    from crag.cli.export import run
+
+    run(folder, output, as_json=as_json)

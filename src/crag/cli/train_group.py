@@ -139,6 +139,12 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     device: Annotated[
         str | None, typer.Option(help="Device of the critic. Default: CUDA if there is one.")
     ] = None,
+    ray: Annotated[
+        bool, typer.Option("--ray", help="Critique in Ray workers; RAY_ADDRESS names a cluster.")
+    ] = False,
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="With --ray: workers, each with a critic of its own.")
+    ] = 2,
     as_json: JsonOption = False,
 ) -> None:
     """Insert passages and the critic's tokens into outputs (Alg. 2); run it again to resume."""
@@ -147,7 +153,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     options = GeneratorDataOptions(
         data=data, output=output, critic=critic, location=location, device=device,
-        changes=assigned(settings or []),
+        changes=assigned(settings or []), ray=ray, concurrency=concurrency,
     )  # fmt: skip
     make_generator_data(options, as_json=as_json)
 
@@ -158,6 +164,10 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     output: RowsOption,
     development: LeftOutOption = None,
     each: Annotated[int, typer.Option(min=1, help="Most cases of each label.")] = 1000,
+    most: Annotated[
+        list[str] | None,
+        typer.Option("--most", metavar="KIND=NUMBER", help="The same for one kind; repeatable."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
     chat: Annotated[
         bool, typer.Option("--chat", help="Let the chat model label the cases, not the rules.")
@@ -172,11 +182,12 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """Make labelled cases for a critic, by rule or with your chat model; run again to resume."""
     from crag.bench.budget import Budget
     from crag.cli.bench import priced
+    from crag.cli.terminal import assigned
     from crag.cli.train_data import CriticDataOptions, make_critic_data
 
     options = CriticDataOptions(
-        data=data, development=development or [], output=output, each=each, seed=seed, chat=chat,
-        concurrency=concurrency,
+        data=data, development=development or [], output=output, each=each,
+        most=assigned(most or []), seed=seed, chat=chat, concurrency=concurrency,
         budget=Budget(
             calls=max_calls, tokens=max_tokens, cost=max_cost, prices=priced(prices)
         ),
@@ -256,10 +267,21 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     output: RowsOption,
     development: LeftOutOption = None,
     count: Annotated[int, typer.Option(min=1, help="Most pairs.")] = 5000,
+    declined: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Share of answerable questions that are declined."),
+    ] = 0.0,
+    unsupported: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Share of outputs that state what no passage holds."),
+    ] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Make pairs of instruction and output from questions whose truth is known."""
     from crag.cli.train_data import make_pairs
 
-    make_pairs(data, development or [], output, count, seed, as_json=as_json)
+    make_pairs(
+        data, development or [], output, count, seed,
+        declined=declined, unsupported=unsupported, as_json=as_json,
+    )  # fmt: skip
