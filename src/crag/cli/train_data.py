@@ -25,12 +25,14 @@ from crag.training.self_rag.critique_labels import Labelled, label_cases
 from crag.training.self_rag.critique_rules import critique_cases, without_leaks
 from crag.training.self_rag.generator_data import (
     DataRules,
+    Judging,
     generator_data,
     label_shares,
     read_instruction_pairs,
 )
 from crag.training.self_rag.instruction_pairs import instruction_pairs
 from crag.training.self_rag.records import Ledger, digest_of, ledger_of, write_records
+from crag.training.self_rag.truth_critic import TruthCritic
 from crag.training.self_rag.truths import Truth, read_truths
 
 _NO_MODEL = "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
@@ -117,7 +119,8 @@ class GeneratorDataOptions:
 
     data: Sequence[Path]
     output: Path
-    critic: Path
+    critic: Path | None
+    truth: Sequence[Path]
     location: str | None
     device: str | None
     changes: Mapping[str, object]
@@ -136,15 +139,14 @@ def make_generator_data(options: GeneratorDataOptions, *, as_json: bool) -> None
     retriever = IndexRetriever(index)
     run = {
         "rules": rules.model_dump(), "pairs": digest_of(pairs), "passages": index.count(),
-        "critic": hashlib.sha256((options.critic / CARD).read_bytes()).hexdigest()
-        if (options.critic / CARD).is_file() else "",
+        "critic": _digest(options),
     }  # fmt: skip
+    critic = _critic(options, rules)
 
     def retrieve(query: str) -> list[Passage]:
         documents = retriever.invoke(query, k=rules.passages)
         return [Passage(str(d.metadata.get("title", "")), d.page_content) for d in documents]
 
-    critic = load_critic(options.critic, device=options.device, weights=rules.weights)
     with Ledger(ledger_of(options.output), run) as ledger:
         with progress_bar("critiquing", quiet=as_json) as advance:
             made = generator_data(
@@ -168,6 +170,22 @@ def make_generator_data(options: GeneratorDataOptions, *, as_json: bool) -> None
     for reason, count in made.rejected.items():
         console.print(f"rejected: {count:,} {safe(reason)}")
     console.print(f"{len(made.records):,} written to {safe(options.output)}.", soft_wrap=True)
+
+
+def _critic(options: GeneratorDataOptions, rules: DataRules) -> Judging:
+    if (options.critic is None) == (not options.truth):
+        allowed = "give a critic's folder, or --truth with the files the pairs were made from"
+        raise SettingsError("--critic", options.critic, allowed)
+    if options.critic is None:
+        return TruthCritic([truth for path in options.truth for truth in read_truths(path)])
+    return load_critic(options.critic, device=options.device, weights=rules.weights)
+
+
+def _digest(options: GeneratorDataOptions) -> str:
+    """Return a digest of what judges: the critic's card, or the files that hold the truth."""
+    card = options.critic / CARD if options.critic else None
+    files = [path for path in (*options.truth, card) if path and path.is_file()]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def _rules(changes: Mapping[str, object]) -> DataRules:
