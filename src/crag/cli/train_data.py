@@ -1,6 +1,5 @@
 """`crag reflect-data`: make the data that a critic and a generator are trained on."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from crag.cli.train_labels import chat_judge
 from crag.cli.train_workers import CriticTools, ray_outcomes
 from crag.errors import SettingsError, TrainingError
 from crag.factory import choose_model, choose_prompts
-from crag.models.model_card import CARD
 from crag.training.self_rag.critique_cases import KINDS, LABELS, Kind, LabelledCase
 from crag.training.self_rag.critique_labels import Labelled, label_cases
 from crag.training.self_rag.critique_rules import critique_cases, without_leaks
@@ -116,7 +114,8 @@ class GeneratorDataOptions:
 
     data: Sequence[Path]
     output: Path
-    critic: Path
+    critic: Path | None
+    truth: Sequence[Path]
     location: str | None
     device: str | None
     changes: Mapping[str, object]
@@ -132,11 +131,15 @@ def make_generator_data(options: GeneratorDataOptions, *, as_json: bool) -> None
     """
     rules = _rules(options.changes)
     pairs = [pair for path in options.data for pair in read_instruction_pairs(path)]
-    tools = CriticTools(options.critic, options.location, options.device, rules)
+    tools = CriticTools(
+        options.critic, tuple(options.truth), options.location, options.device, rules
+    )
+    if (options.critic is None) == (not options.truth):
+        allowed = "give a critic's folder, or --truth with the files the pairs were made from"
+        raise SettingsError("--critic", options.critic, allowed)
     run = {
         "rules": rules.model_dump(), "pairs": digest_of(pairs), "passages": tools.passages(),
-        "critic": hashlib.sha256((options.critic / CARD).read_bytes()).hexdigest()
-        if (options.critic / CARD).is_file() else "",
+        "critic": tools.digest(),
     }  # fmt: skip
     if options.ray:
         outcomes = ray_outcomes(tools, options.concurrency)

@@ -122,8 +122,17 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ],
     output: RowsOption,
     critic: Annotated[
-        Path, typer.Option("--critic", help="Folder of crag train critic.", show_default=False)
-    ],
+        Path | None,
+        typer.Option("--critic", help="Folder of crag train critic.", show_default=False),
+    ] = None,
+    truth: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--truth",
+            help="Instead: what the pairs were made from; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     location: Annotated[
         str | None,
         typer.Option("--index", help="Where passages are found. Default: CRAG_INDEX, .crag/index."),
@@ -133,7 +142,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="passages, keep_without_retrieval, irrelevant or seed.",
+            help="passages, keep_without_retrieval, irrelevant, unsupported, weights or seed.",
         ),
     ] = None,
     device: Annotated[
@@ -152,8 +161,8 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.cli.train_data import GeneratorDataOptions, make_generator_data
 
     options = GeneratorDataOptions(
-        data=data, output=output, critic=critic, location=location, device=device,
-        changes=assigned(settings or []), ray=ray, concurrency=concurrency,
+        data=data, output=output, critic=critic, truth=truth or [], location=location,
+        device=device, changes=assigned(settings or []), ray=ray, concurrency=concurrency,
     )  # fmt: skip
     make_generator_data(options, as_json=as_json)
 

@@ -1,5 +1,6 @@
 """What makes a generator's data: a critic and an index, in this process or in Ray workers."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -9,6 +10,7 @@ from crag.bench.ray_workers import RETRIES, cluster, load_ray
 from crag.cli.terminal import environment
 from crag.errors import CragError
 from crag.factory import choose_encoder
+from crag.models.model_card import CARD
 from crag.parts import Passage
 from crag.retrieval import DocumentIndex, IndexRetriever
 from crag.training.self_rag.critic import load_critic
@@ -21,6 +23,8 @@ from crag.training.self_rag.generator_data import (
     Retrieve,
     outcome_of,
 )
+from crag.training.self_rag.truth_critic import TruthCritic
+from crag.training.self_rag.truths import read_truths
 
 _AHEAD = 2
 """Pairs submitted per worker, so that no worker waits for the next one."""
@@ -29,7 +33,9 @@ _AHEAD = 2
 class CriticTools(NamedTuple):
     """Where critic and passages are; on a cluster, the same places on each machine."""
 
-    critic: Path
+    critic: Path | None
+    truth: tuple[Path, ...]
+    """Without a critic, the files that hold the truth."""
     location: str | None
     device: str | None
     rules: DataRules
@@ -37,6 +43,12 @@ class CriticTools(NamedTuple):
     def passages(self) -> int:
         """Return how many passages the index holds."""
         return self._index().count()
+
+    def digest(self) -> str:
+        """Return a digest of what judges: the critic's card, or the files that hold the truth."""
+        card = self.critic / CARD if self.critic else None
+        files = [path for path in (*self.truth, card) if path and path.is_file()]
+        return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
     def load(self) -> tuple[Judging, Retrieve]:
         """Load the critic and open the index.
@@ -50,8 +62,12 @@ class CriticTools(NamedTuple):
             documents = retriever.invoke(query, k=self.rules.passages)
             return [Passage(str(d.metadata.get("title", "")), d.page_content) for d in documents]
 
-        critic = load_critic(self.critic, device=self.device, weights=self.rules.weights)
-        return critic, retrieve
+        return self._judge(), retrieve
+
+    def _judge(self) -> Judging:
+        if self.critic is None:
+            return TruthCritic([truth for path in self.truth for truth in read_truths(path)])
+        return load_critic(self.critic, device=self.device, weights=self.rules.weights)
 
     def _index(self) -> DocumentIndex:
         found = environment(self.location)
@@ -71,7 +87,11 @@ def ray_outcomes(tools: CriticTools, workers: int) -> Outcomes:
     gpus = int((tools.device or "").startswith("cuda"))
     place = Path(environment(tools.location).index)
     location = str(place.absolute()) if place.exists() else tools.location
-    here = tools._replace(critic=tools.critic.absolute(), location=location)
+    here = tools._replace(
+        critic=tools.critic.absolute() if tools.critic else None,
+        truth=tuple(path.absolute() for path in tools.truth),
+        location=location,
+    )
 
     def outcomes(pairs: Sequence[Pair]) -> Iterator[tuple[int, Outcome]]:
         with cluster(ray, workers):

@@ -48,7 +48,7 @@ from crag.training.self_rag.language_trainer import (
 from crag.training.self_rag.records import read_records, write_records
 from crag.training.self_rag.reflective_text import reflective_text
 from crag.training.trainer import WORK
-from tests.reflective import files_of_at_most, tiny_base
+from tests.reflective import articles, files_of_at_most, tiny_base, written
 
 runner = CliRunner()
 PEFT = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
@@ -463,6 +463,12 @@ def test_the_commands_make_a_model_that_reflects(base: Path, tmp_path: Path) -> 
     with pytest.raises(TrainingError, match="no record could be made: 1 an output without"):
         runner.invoke(app, [str(word) for word in nothing], catch_exceptions=False)
     assert not (tmp_path / "nothing.jsonl").exists()
+    truth = written(tmp_path / "truth.jsonl", articles(2))
+    known = call(
+        "reflect-data", "generator", pairs, "--truth", truth, "--index", index,
+        "--output", tmp_path / "known.jsonl", "--set", "keep_without_retrieval=1",
+    )  # fmt: skip
+    assert known["records"] == made["records"]
     card = call(
         "train", "generator", tmp_path / "records.jsonl", "--output", model, *common,
         "--set", "epochs=14",

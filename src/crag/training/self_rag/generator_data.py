@@ -22,6 +22,7 @@ from crag.reflection_tokens import (
 )
 from crag.text.sentences import sentences_of
 from crag.training.self_rag.critique_cases import Case
+from crag.training.self_rag.critique_rules import DECLINED
 from crag.training.self_rag.records import Ledger, read_records
 from crag.training.self_rag.reflective_text import fault_of
 
@@ -88,7 +89,8 @@ class DataRules(BaseModel):
     there, so that Irrelevant is learned."""
     unsupported: float = Field(default=0.0, ge=0, le=1)
     """Share of the sentences that no passage supports which are given the first relevant one, so
-    that No support is learned; 0.25 in the released code, never in the paper."""
+    that No support is learned; 0.25 in the released code, never in the paper. A sentence that
+    declines is not among them: it is right where no passage is relevant."""
     weights: Literal["auto", "float32", "bfloat16"] = "auto"
     """Type of the weights in which the critic computes; auto: as they were saved."""
     seed: int = Field(default=0, ge=0, lt=2**31)
@@ -271,7 +273,7 @@ def _critiqued(  # noqa: PLR0913, PLR0917 - what one sentence needs
     bad = [place for place, label in enumerate(relevance) if label == IRRELEVANT]
     if good and not (bad and draw.random() < rules.irrelevant):
         chosen = good[0]
-    elif relevant and not good and draw.random() < rules.unsupported:
+    elif relevant and not good and sentence != DECLINED and draw.random() < rules.unsupported:
         chosen = relevant[0]
     else:
         chosen = draw.choice(bad or list(range(len(passages))))
