@@ -112,11 +112,17 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 
 @app.command()
-def doctor(location: IndexOption = None, as_json: JsonOption = False) -> None:
-    """Show which parts are in use, what is missing, and how to fix it."""
+def doctor(
+    location: IndexOption = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only name the parts: load nothing, ask no server.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Use each part once; show which are in use, what is missing, and how to fix it."""
     from crag.cli.doctor import run
 
-    raise typer.Exit(run(location, as_json=as_json))
+    raise typer.Exit(run(location, quick=quick, as_json=as_json))
 
 
 @app.command()
