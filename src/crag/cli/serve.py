@@ -184,9 +184,10 @@ def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
         "CRAG_INDEX": chosen.index if "://" in chosen.index else str(Path(chosen.index).resolve()),
         "CRAG_PAGE_CACHE": str(chosen.page_cache.resolve()),
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        **({"CRAG_CONFIG": str(chosen.config)} if chosen.config else {}),
         "LANGGRAPH_NO_VERSION_CHECK": "true",
     }
-    for name in ("CRAG_EVALUATOR", "CRAG_EMBEDDING_MODEL", "CRAG_REFLECTION"):
+    for name in ("CRAG_EVALUATOR", "CRAG_EMBEDDING_MODEL", "CRAG_PROMPTS", "CRAG_REFLECTION"):
         if name in variables and Path(variables[name]).exists():
             variables[name] = str(Path(variables[name]).resolve())
     return variables | {

@@ -28,6 +28,7 @@ from crag.retrieval import DocumentIndex
 from crag.retrieval.index import safe_location
 from crag.retrieval.store import embedding_name
 from crag.runtime.attempt import Attempt
+from crag.runtime.config_file import read_config
 from crag.runtime.environment import Environment
 
 QUESTION = "What is Corrective RAG?"
@@ -46,6 +47,7 @@ def examine(environment: Environment, *, use: bool = True) -> list[PartStatus]:
     model, answers = _model(environment, use=use)
     evaluator, grades = _evaluator(environment, encoder, model, use=use)
     return [
+        *_file(environment),
         embeddings,
         _index(environment, encoder, use=use),
         grades,
@@ -54,6 +56,19 @@ def examine(environment: Environment, *, use: bool = True) -> list[PartStatus]:
         *_web(environment, use=use),
         _reflection(environment, evaluator, model, answers, use=use),
     ]
+
+
+def _file(environment: Environment) -> list[PartStatus]:
+    """Describe `crag.toml`, if there is one, with what it sets and what overrules it."""
+    if environment.config is None:
+        return []
+    kept, overruled = [], []
+    for name, value in read_config(environment.config, Environment).items():
+        field = next(one for one in Environment.model_fields if one in {name, name.lower()})
+        (kept if str(getattr(environment, field)) == str(value) else overruled).append(field)
+    why = ", ".join(kept) or "nothing is set"
+    why += f"; overruled by the environment: {', '.join(overruled)}" if overruled else ""
+    return [PartStatus("configuration", "ready", str(environment.config), why, "")]
 
 
 def _encoder(environment: Environment, *, use: bool) -> tuple[Embeddings | None, PartStatus]:
