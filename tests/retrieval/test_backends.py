@@ -24,13 +24,15 @@ STAMP = Stamp(schema=1, embeddings="fake", dimension=4)
 DOWN = "/data/handbook/leave.md"
 
 
-@pytest.fixture(params=["folder", "chroma", "postgres"])
+@pytest.fixture(params=["folder", "chroma", "postgres", "qdrant", "faiss"])
 def location(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
     """Return the location of an index that does not exist."""
     if request.param == "folder":
         yield str(tmp_path / "index")
+    elif request.param in {"qdrant", "faiss"}:
+        yield f"{request.param}://{tmp_path / 'index'}"
     elif request.param == "chroma":
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         url = request.getfixturevalue("chroma_server")

@@ -1,4 +1,4 @@
-"""Back ends of the index: Chroma in a folder, a Chroma server, PostgreSQL.
+"""Back ends of the index: Chroma in a folder, a Chroma server, PostgreSQL, Qdrant, FAISS.
 
 To add one, write a module with a class that implements `crag.retrieval.index.Index` and takes the
 location, and register it in `BACKENDS`; or, from another package, as an entry point of the group
@@ -14,10 +14,13 @@ from crag.runtime import entry_points
 
 BACKENDS: dict[str, str] = {
     "": "crag.retrieval.backends.chroma:ChromaFolder",
+    "faiss": "crag.retrieval.backends.faiss:Faiss",
     "http": "crag.retrieval.backends.chroma:ChromaServer",
     "https": "crag.retrieval.backends.chroma:ChromaServer",
     "postgres": "crag.retrieval.backends.postgres:Postgres",
     "postgresql": "crag.retrieval.backends.postgres:Postgres",
+    "qdrant": "crag.retrieval.backends.qdrant:Qdrant",
+    "qdrant+https": "crag.retrieval.backends.qdrant:Qdrant",
 }
 """Scheme of a location to ``module:Class``; a location without a scheme is a folder."""
 
