@@ -76,7 +76,7 @@ def test_crag_toml_names_what_a_package_adds(tmp_path: Path) -> None:
 
 
 def test_the_names_are_told_where_another_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CragError, match="did you mean cosine.*strict"):
+    with pytest.raises(CragError, match=r"did you mean cosine.*strict"):
         load_evaluator("cosin")
     with pytest.raises(CragError, match="shelf://"):
         open_backend("shell://kept")
@@ -91,12 +91,12 @@ def test_what_is_no_evaluator_is_refused() -> None:
 
 
 def test_what_cannot_be_imported_names_its_package() -> None:
-    with pytest.raises(CragError, match="'broken' of shelf cannot be loaded: .*missing"):
+    with pytest.raises(CragError, match=r"'broken' of shelf cannot be loaded: .*missing"):
         load_evaluator("broken")
 
 
 def test_a_name_of_two_packages_is_refused(package: Path) -> None:
     install(package, "other", "[crag.evaluators]\nstrict = shelf_parts:strict\n")
     invalidate_caches()
-    with pytest.raises(CragError, match="added by .*shelf.*: uninstall all but one"):
+    with pytest.raises(CragError, match=r"added by .*shelf.*: uninstall all but one"):
         load_evaluator("strict")

@@ -111,5 +111,5 @@ def test_what_it_may_not_hold(text: str, words: str) -> None:
 
 def test_a_named_file_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CRAG_CONFIG", "nowhere.toml")
-    with pytest.raises(ConfigurationError, match="cannot be read .*CRAG_CONFIG names it"):
+    with pytest.raises(ConfigurationError, match=r"cannot be read .*CRAG_CONFIG names it"):
         Environment()

@@ -1,5 +1,6 @@
 """The commands and their options; each implementation is imported when it runs."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,11 +15,43 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"crag {version('corrective-rag')}")
+        raise typer.Exit
+
+
+@app.callback()
+def choose(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="TOML file that names the parts. Default: CRAG_CONFIG, crag.toml.",
+            show_default=False,
+        ),
+    ] = None,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Ask your documents; get a corrected answer with citations."""
+    del version  # Its callback has ended the command.
+    if config is not None:  # Where every command, and the server it starts, finds it.
+        os.environ["CRAG_CONFIG"] = str(config)
+
+
 IndexOption = Annotated[
     str | None,
     typer.Option(
         "--index",
-        help="Folder of the index, or URL of a Chroma server or a PostgreSQL database. "
+        help="Folder of the index, or URL of a Chroma server, PostgreSQL, Qdrant or FAISS. "
         "Default: CRAG_INDEX, .crag/index.",
         show_default=False,
     ),

@@ -1,6 +1,6 @@
 """What chooses the parts: environment variables, a `.env` file, and `crag.toml`.
 
-An option of a command comes first, then the environment, `.env`, `crag.toml`, and the defaults here.
+An option of a command comes first, then the environment, `.env`, `crag.toml`, and the default.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ class Environment(BaseSettings):
     config: Path | None = None
     """CRAG_CONFIG: a TOML file of these variables, without secrets; unset, `crag.toml` here."""
     index: str = DEFAULT_INDEX
-    """CRAG_INDEX: folder of the index, or URL of a Chroma server or a PostgreSQL database."""
+    """CRAG_INDEX: folder of the index, or URL of a Chroma server, PostgreSQL, Qdrant or FAISS."""
     evaluator: str = "default"
     """CRAG_EVALUATOR: name of the evaluator, or the folder of one."""
     inference: str = "onnxruntime"
@@ -98,6 +98,11 @@ class Environment(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return what is read, the strongest first."""
         return init_settings, env_settings, dotenv_settings, ConfigFile(settings_cls)
+
+    @field_validator("config")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        return value.expanduser().resolve() if value else None
 
     @field_validator("allow_loopback", mode="before")
     @classmethod
