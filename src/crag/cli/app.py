@@ -60,6 +60,19 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 
 
 GraphName = Literal["crag", "rag", "self-rag", "self-crag"]
+MethodOption = Annotated[
+    GraphName,
+    typer.Option(
+        help="crag corrects what was retrieved, rag does not; self-rag critiques what it reads "
+        "and writes, self-crag does both."
+    ),
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A setting, such as upper=0.5; may be repeated."
+    ),
+]
 LabelsOption = Annotated[
     Literal["auto", "title", "answer", "graded"],
     typer.Option(help="What makes a document of a QA set relevant."),
@@ -105,19 +118,8 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
 def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     question: Annotated[str, typer.Argument(help="Your question.")],
     location: IndexOption = None,
-    method: Annotated[
-        GraphName,
-        typer.Option(
-            help="crag corrects what was retrieved, rag does not; self-rag critiques what it reads "
-            "and writes, self-crag does both."
-        ),
-    ] = "crag",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A setting, such as upper=0.5; may be repeated."
-        ),
-    ] = None,
+    method: MethodOption = "crag",
+    settings: SettingsOption = None,
     folder: Annotated[
         str | None,
         typer.Option("--in", help="Search only this folder or file, or any folder of that name."),
@@ -142,6 +144,35 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     chosen = [*(settings or []), *filters(folder, kind, since, until)]
     run(question, location, method, chosen, verbose=verbose, as_json=as_json)
+
+
+@app.command()
+def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    questions: Annotated[
+        Path,
+        typer.Argument(
+            help="JSON Lines: question, with answers, or files that hold the answer, or neither."
+        ),
+    ],
+    location: IndexOption = None,
+    method: MethodOption = "crag",
+    settings: SettingsOption = None,
+    output: Annotated[Path, typer.Option(help="Folder of the report and of the rows.")] = Path(
+        "evaluation"
+    ),
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Ask only the first ones.", show_default=False)
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Questions at the same time.")] = 4,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask your own questions, count what is right, and write a page of failures to read."""
+    from crag.cli.evaluate import run
+
+    run(
+        questions, location, method, settings or [], output,
+        limit=limit, concurrency=concurrency, as_json=as_json,
+    )  # fmt: skip
 
 
 @app.command()
