@@ -192,6 +192,10 @@ def test_it_serves_anywhere_and_ends_with_all_it_started(
                 assert "three minutes" in state["answer"]  # type: ignore[call-overload]
             assert asyncio.run(tools(addresses["MCP"], token)) == set(GRAPHS)
             studio(url, token)
+            keyed = {"Authorization": f"Bearer {token or 'any'}"}
+            listed = httpx.get(f"{addresses['OpenAI']}/models", headers=keyed).json()["data"]
+            assert {one["id"] for one in listed} == set(GRAPHS)
+            assert httpx.get(f"{addresses['OpenAI']}/models").is_success is (token is None)
             below = psutil.Process(serve.pid).children(recursive=True)
             assert below
         finally:
@@ -204,7 +208,7 @@ def test_it_serves_anywhere_and_ends_with_all_it_started(
         "kettle.md", "made", "crag.toml", "said", "temporary",
     }  # fmt: skip
     assert not list((folder / "temporary").glob("crag-serve-*"))
-    expected = {"Page": f"{url}/", "API": url, "MCP": f"{url}/mcp"}
+    expected = {"Page": f"{url}/", "API": url, "MCP": f"{url}/mcp", "OpenAI": f"{url}/v1"}
     if token:
         base = quote(f"{url}/token/{token}", safe="")
         expected["Page"] = f"{url}/?token={token}"

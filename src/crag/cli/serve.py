@@ -262,8 +262,9 @@ def _announce(address: Address, rules: Rules, *, opens: bool) -> None:
     _tell(f"Page    {page}")
     _tell(f"API     {address.url}")
     _tell(f"MCP     {address.url}/mcp")
+    _tell(f"OpenAI  {address.url}/v1")
     if token:
-        _tell(f"Token   {token} (for the API and MCP, as the header x-api-key)")
+        _tell(f"Token   {token} (for the API, MCP and OpenAI clients, as their key)")
     if STUDIO in rules.origins:
         base = f"{address.url}/token/{token}" if token else address.url
         _tell(f"Studio  {STUDIO}/studio/?baseUrl={quote(base, safe='')}")
