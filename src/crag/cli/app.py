@@ -6,11 +6,13 @@ from typing import Annotated, Literal
 
 import typer
 
+from crag.cli.commands import Group, command, name_values
+
 app = typer.Typer(
     name="crag",
     help="Ask your documents; get a corrected answer with citations.",
+    cls=Group,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -51,6 +53,7 @@ IndexOption = Annotated[
     str | None,
     typer.Option(
         "--index",
+        metavar="PLACE",
         help="Folder of the index, or URL of a Chroma server, PostgreSQL, Qdrant or FAISS. "
         "Default: CRAG_INDEX, .crag/index.",
         show_default=False,
@@ -79,7 +82,13 @@ LabelsOption = Annotated[
 ]
 
 
-@app.command()
+@command(
+    app,
+    "crag index docs notes.pdf",
+    "crag index docs --watch",
+    "crag index old.md --remove",
+    "crag index docs --index postgresql://localhost/docs",
+)
 def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     paths: Annotated[
         list[Path],
@@ -114,7 +123,12 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
         run(paths, location, remove=remove, as_json=as_json, verbose=verbose)
 
 
-@app.command()
+@command(
+    app,
+    'crag ask "How long is parental leave?"',
+    'crag ask "Who approves travel?" --in handbook --verbose',
+    'crag ask "Why?" --set upper=0.5 --set strips_kept=3 --json',
+)
 def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     question: Annotated[str, typer.Argument(help="Your question.")],
     location: IndexOption = None,
@@ -122,10 +136,15 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     settings: SettingsOption = None,
     folder: Annotated[
         str | None,
-        typer.Option("--in", help="Search only this folder or file, or any folder of that name."),
+        typer.Option(
+            "--in",
+            metavar="PATH",
+            help="Search only this folder or file, or any folder of that name.",
+        ),
     ] = None,
     kind: Annotated[
-        str | None, typer.Option(help="Search only this: prose, list, table or code.")
+        str | None,
+        typer.Option(metavar="KIND", help="Search only this: prose, list, table or code."),
     ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="DAY", help="Search only files modified since.")
@@ -146,7 +165,11 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     run(question, location, method, chosen, verbose=verbose, as_json=as_json)
 
 
-@app.command()
+@command(
+    app,
+    "crag evaluate questions.jsonl",
+    "crag evaluate questions.jsonl --method rag --output plain",
+)
 def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     questions: Annotated[
         Path,
@@ -175,7 +198,11 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     )  # fmt: skip
 
 
-@app.command()
+@command(
+    app,
+    "crag doctor",
+    "crag doctor --quick --json",
+)
 def doctor(
     location: IndexOption = None,
     quick: Annotated[
@@ -189,7 +216,11 @@ def doctor(
     raise typer.Exit(run(location, quick=quick, as_json=as_json))
 
 
-@app.command()
+@command(
+    app,
+    "crag prompts",
+    "crag prompts --copy prompts-of-mine",
+)
 def prompts(
     copy: Annotated[
         Path | None,
@@ -207,7 +238,13 @@ def prompts(
     run(copy, as_json=as_json)
 
 
-@app.command()
+@command(
+    app,
+    "crag serve --open",
+    "crag serve --port 3000 --studio",
+    "crag serve --host 0.0.0.0",
+    extra="studio",
+)
 def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     location: IndexOption = None,
     host: Annotated[
@@ -238,7 +275,12 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     run(location, host, port, studio=studio, token=token, opens=opens, verbose=verbose)
 
 
-@app.command()
+@command(
+    app,
+    "crag calibrate labelled.jsonl",
+    "crag calibrate labelled.jsonl --evaluator mine --precision 0.95 --write",
+    extra="train",
+)
 def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: Annotated[
         list[Path],
@@ -285,3 +327,6 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         data, evaluator, labels, aim,
         seed=seed, compat=compat, write=write, pictures=pictures, as_json=as_json,
     )  # fmt: skip
+
+
+name_values(choose)
