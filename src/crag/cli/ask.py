@@ -15,12 +15,13 @@ from crag.factory import choose_parts
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
 from crag.settings import Settings, settings_from_text
 
-_BUILDERS = {
+BUILDERS = {
     "crag": build_crag,
     "rag": build_rag,
     "self-rag": build_self_rag,
     "self-crag": build_self_crag,
 }
+"""The graphs by the names of `--method`."""
 _THREAD = RunnableConfig(configurable={"thread_id": "ask"})
 INTERRUPT = "__interrupt__"
 _ANSWERS = {"": "approve", "y": "approve", "yes": "approve", "n": "refuse", "no": "refuse"}
@@ -57,7 +58,7 @@ def run(  # noqa: PLR0913 - the options of the command
     chosen = settings_from_text(assigned(assignments))
     parts = choose_parts(environment(location), index_must_exist=True)
     checkpointer = InMemorySaver() if chosen.confirm_web else None
-    graph = _BUILDERS[method](parts, checkpointer=checkpointer)
+    graph = BUILDERS[method](parts, checkpointer=checkpointer)
     if as_json:
         state = _invoke(graph, question, chosen)
         names = _REPORTED + (_REFLECTED if method.startswith("self") else ())

@@ -184,9 +184,10 @@ def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
         "CRAG_INDEX": chosen.index if "://" in chosen.index else str(Path(chosen.index).resolve()),
         "CRAG_PAGE_CACHE": str(chosen.page_cache.resolve()),
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        **({"CRAG_CONFIG": str(chosen.config)} if chosen.config else {}),
         "LANGGRAPH_NO_VERSION_CHECK": "true",
     }
-    for name in ("CRAG_EVALUATOR", "CRAG_EMBEDDING_MODEL", "CRAG_REFLECTION"):
+    for name in ("CRAG_EVALUATOR", "CRAG_EMBEDDING_MODEL", "CRAG_PROMPTS", "CRAG_REFLECTION"):
         if name in variables and Path(variables[name]).exists():
             variables[name] = str(Path(variables[name]).resolve())
     return variables | {
@@ -261,8 +262,9 @@ def _announce(address: Address, rules: Rules, *, opens: bool) -> None:
     _tell(f"Page    {page}")
     _tell(f"API     {address.url}")
     _tell(f"MCP     {address.url}/mcp")
+    _tell(f"OpenAI  {address.url}/v1")
     if token:
-        _tell(f"Token   {token} (for the API and MCP, as the header x-api-key)")
+        _tell(f"Token   {token} (for the API, MCP and OpenAI clients, as their key)")
     if STUDIO in rules.origins:
         base = f"{address.url}/token/{token}" if token else address.url
         _tell(f"Studio  {STUDIO}/studio/?baseUrl={quote(base, safe='')}")

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from typer.core import TyperGroup
+
+from crag.cli.commands import Group, command
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 LabelsOption = Annotated[
@@ -21,7 +22,7 @@ LicenceOption = Annotated[
 _HELP = {"-h", "--help"}
 
 
-class _WithDefault(TyperGroup):
+class _WithDefault(Group):
     """A group whose first command runs when none is named, as in `crag train DATA`."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
@@ -41,7 +42,12 @@ train = _group("Train an evaluator, or the critic and generator of Self-RAG.")
 reflect_data = _group("Make the data that Self-RAG is trained on.")
 
 
-@train.command()
+@command(
+    train,
+    "crag train pairs.jsonl --output mine",
+    "crag train pairs.jsonl --output mine --dev held-out.jsonl --set epochs=3",
+    extra="train",
+)
 def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: Annotated[
         list[Path],
@@ -115,7 +121,12 @@ Prices = Annotated[
 ]
 
 
-@reflect_data.command("generator")
+@command(
+    reflect_data,
+    "crag reflect-data generator pairs.jsonl --critic models/critic --output records.jsonl",
+    name="generator",
+    extra="torch",
+)
 def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: Annotated[
         list[Path], typer.Argument(help="Pairs (JSONL): instruction, output, perhaps input.")
@@ -167,7 +178,12 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     make_generator_data(options, as_json=as_json)
 
 
-@reflect_data.command("critic")
+@command(
+    reflect_data,
+    "crag reflect-data critic squad.jsonl --output critic.jsonl",
+    "crag reflect-data critic squad.jsonl --output critic.jsonl --chat --max-calls 500",
+    name="critic",
+)
 def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: DataOption,
     output: RowsOption,
@@ -217,7 +233,11 @@ PicturesOption = Annotated[
 ]
 
 
-@train.command()
+@command(
+    train,
+    "crag train critic critic.jsonl --output models/critic",
+    extra="train",
+)
 def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: CasesOption,
     output: OutputFolder,
@@ -248,7 +268,11 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     train_critic(options, as_json=as_json)
 
 
-@train.command()
+@command(
+    train,
+    "crag train generator records.jsonl --output models/self-rag",
+    extra="train",
+)
 def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: CasesOption,
     output: OutputFolder,
@@ -270,7 +294,11 @@ def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     train_generator(options, as_json=as_json)
 
 
-@reflect_data.command("pairs")
+@command(
+    reflect_data,
+    "crag reflect-data pairs squad.jsonl --output pairs.jsonl",
+    name="pairs",
+)
 def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: DataOption,
     output: RowsOption,

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from langchain_core.embeddings import Embeddings
 
 from crag.errors import EncoderError, MissingPackageError
+from crag.extras import provider_package
 from crag.models.encoder import SentenceEncoder
 
 TIMEOUT = 60.0
@@ -88,7 +89,7 @@ def _of_provider(name: str) -> Embeddings:
     try:
         return init_embeddings(name)  # type: ignore[no-any-return]
     except ImportError as error:
-        package = error.name or "of the provider"
+        package = provider_package(error)
         raise MissingPackageError(package, f"the embedding model {name!r}") from error
     except ValueError as error:
         raise EncoderError(name, str(error)) from error

@@ -355,7 +355,7 @@ def _feature(path: str) -> str | None:
             return "a2a"
         case [("metrics" | "store" | "ui") as feature, *_]:
             return feature
-        case [""] | ["page" | "assistants" | "threads" | "runs" | "mcp" | "ok" | "info", *_]:
+        case [""] | ["page" | "assistants" | "threads" | "runs" | "mcp" | "ok" | "info" | "v1", *_]:
             return ""
     return None
 
