@@ -1,9 +1,10 @@
 /** The retrieved documents: their scores, and what refinement kept of each. */
 
 import { bar, legend, scale } from "./bars.js";
-import { byId, element, fill, link, longText, show, webAddress } from "./dom.js";
+import { cited } from "./citations.js";
+import { byId, element, fill, link, show, webAddress } from "./dom.js";
 import { addressOf, placeNamer } from "./places.js";
-import { numbered, stripList } from "./strips.js";
+import { numbered, stripList, written } from "./strips.js";
 import { ACTIONS, count, keptWords } from "./words.js";
 
 /** The id by which strips name their document, as the server gives it. */
@@ -30,9 +31,9 @@ export class DocumentsView {
     if (!this.rows.length) this.#begin(documents);
     this.head.replaceChildren(...headOf(run.values));
     this.strips = bySource(run.values.internal);
-    const cited = numbered(run.values.internal ?? [], run.values.citations ?? []);
+    const numbers = numbered(run.values.internal ?? [], cited(run.values).citations);
     const percent = run.values.thresholds && scale(run.values.scores, run.values.thresholds);
-    for (const row of this.rows) row.update(run, this.strips.get(row.id) ?? [], cited, percent);
+    for (const row of this.rows) row.update(run, this.strips.get(row.id) ?? [], numbers, percent);
   }
 
   #begin(documents) {
@@ -92,17 +93,17 @@ class Row {
     );
   }
 
-  update(run, strips, cited, percent) {
-    const { scores = [], thresholds, action, citations = [] } = run.values;
+  update(run, strips, numbers, percent) {
+    const { scores = [], thresholds, action } = run.values;
     const points = scores[this.index];
     if (thresholds && points !== undefined) this.score.replaceChildren(bar(points, thresholds, percent));
     const kept = strips.filter((strip) => strip.kept).length;
     this.kept.textContent = strips.length ? `${kept} of ${count(strips.length, "strip")}` : "";
     this.details.classList.toggle("empty", strips.length > 0 && kept === 0);
     this.strips = strips;
-    this.cited = new Map(strips.filter((strip) => cited.has(strip)).map((strip) => [strip, cited.get(strip)]));
-    const covered = new Set(cited.values());
-    this.asWhole = citations.filter(({ number, source }) => source.id === this.id && !covered.has(number));
+    this.cited = new Map(strips.filter((strip) => numbers.has(strip)).map((strip) => [strip, numbers.get(strip)]));
+    const covered = new Set(numbers.values());
+    this.asWhole = cited(run.values).citations.filter(({ number, source }) => source.id === this.id && !covered.has(number));
     this.discarded = action === "incorrect";
     if (this.cited.size || this.asWhole.length) this.details.open = true;
     this.filled = false;
@@ -120,7 +121,7 @@ class Row {
   }
 
   #whole() {
-    const holder = element("div", {}, longText(this.document.page_content, "p"));
+    const holder = element("div", {}, written(this.document.page_content, addressOf(this.document), "p"));
     holder.firstChild.classList.add("whole");
     if (this.discarded) {
       holder.classList.add("discarded");
