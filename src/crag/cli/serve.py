@@ -186,6 +186,8 @@ def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
         "LANGGRAPH_NO_VERSION_CHECK": "true",
     }
+    if uploads := Rules().uploads:
+        variables["CRAG_SERVE_UPLOADS"] = str(uploads.expanduser().resolve())
     for name in ("CRAG_EVALUATOR", "CRAG_EMBEDDING_MODEL", "CRAG_REFLECTION"):
         if name in variables and Path(variables[name]).exists():
             variables[name] = str(Path(variables[name]).resolve())

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from crag.page.documents import ROUTES
 from crag.page.guard import Guard, Rules, require_switches
 
 MEDIA_TYPES = {
@@ -109,5 +110,6 @@ def middleware(rules: Rules) -> list[Middleware]:
 _rules = Rules()
 require_switches(_rules.allow, json.loads(os.environ.get("LANGGRAPH_HTTP") or "{}"))
 app = Starlette(
-    routes=[Route("/", page), Route("/page/{name}", asset)], middleware=middleware(_rules)
+    routes=[Route("/", page), Route("/page/{name}", asset), *ROUTES],
+    middleware=middleware(_rules),
 )

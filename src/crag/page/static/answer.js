@@ -2,6 +2,7 @@
 
 import { cited, pieces } from "./citations.js";
 import { byId, element, link, webAddress } from "./dom.js";
+import { idOf } from "./documents.js";
 import { nowDoing } from "./graph.js";
 import { isMarkdown, markdown } from "./markdown.js";
 import { placeNamer } from "./places.js";
@@ -38,7 +39,7 @@ const BODIES = {
       : element("p.lead.working", {}, `${sentence(nowDoing(run))}…`),
   ],
   waiting: (run) => [asked(run), element("p.lead", {}, "The run waits for your decision about the web search, above.")],
-  done: (run, actions) => [asked(run), answerText(run.values), ...sources(run.values), edit(run, actions)],
+  done: (run, actions) => [asked(run), answerText(run.values), ...sources(run.values, actions.reading), edit(run, actions)],
   abstained: (run, actions) => [
     asked(run),
     element("p.text", {}, run.values.answer),
@@ -118,20 +119,25 @@ function mark(number, citation) {
   return element("a.cite", { href: `#strip-${number}`, "aria-label": label, data: cite }, `${number}`);
 }
 
-function sources(values) {
-  const { documents } = values;
+function sources(values, reading) {
+  const { documents = [] } = values;
   const { citations } = cited(values);
   if (!citations.length) return [];
   const namePlace = placeNamer(documents);
   const list = element("ol.sources", { "aria-label": "Sources" });
-  for (const { number, source } of citations) {
+  for (const citation of citations) {
+    const { number, source } = citation;
+    const file = documents.find((document, at) => idOf(document, at) === source.id)?.metadata?.source;
+    const opens = reading.has(file) ? () => reading.open(file, citation) : null;
     const place = namePlace(source.url, source.position);
     const name = source.title || place || source.id;
     list.append(element(
       "li",
       {},
       element("a.cite", { href: `#strip-${number}`, data: { cite: number }, "aria-label": `Show strip ${number}` }, `${number}`),
-      webAddress(source.url) ? link(source.url, name) : element("span", {}, name),
+      opens
+        ? element("button.plain.opens", { type: "button", onclick: opens, title: "Open the document at this place" }, name)
+        : webAddress(source.url) ? link(source.url, name) : element("span", {}, name),
       place && place !== name ? element("span.place", {}, place) : null,
     ));
   }

@@ -8,11 +8,13 @@ import { numbered, stripList, written } from "./strips.js";
 import { ACTIONS, count, keptWords } from "./words.js";
 
 /** The id by which strips name their document, as the server gives it. */
-const idOf = (document, index) => String(document.id ?? document.metadata?.id ?? `document-${index + 1}`);
+export const idOf = (document, index) => String(document.id ?? document.metadata?.id ?? `document-${index + 1}`);
 
 /** Draws the documents of one run; rows stay while what is in them changes. */
 export class DocumentsView {
-  constructor() {
+  /** @param {{open: Function, has: Function}} reading opens the file of a document */
+  constructor(reading) {
+    this.reading = reading;
     this.section = byId("documents");
     this.head = element("div");
     this.list = element("ol.documents");
@@ -38,7 +40,7 @@ export class DocumentsView {
 
   #begin(documents) {
     const namePlace = placeNamer(documents);
-    this.rows = documents.map((document, index) => new Row(document, index, namePlace));
+    this.rows = documents.map((document, index) => new Row(document, index, namePlace, this.reading));
     fill(this.list, this.rows, (row) => row.item);
     this.section.replaceChildren(
       element("h2", { id: "documents-title" }, "Documents"), this.head, this.list,
@@ -69,8 +71,9 @@ function bySource(strips = []) {
 
 /** One document: a line that opens onto its text. */
 class Row {
-  constructor(document, index, namePlace) {
+  constructor(document, index, namePlace, reading) {
     this.document = document;
+    this.reading = reading;
     this.index = index;
     this.id = idOf(document, index);
     this.score = element("span.points");
@@ -117,7 +120,15 @@ class Row {
     const content = this.strips?.length ? stripList(this.strips, this.cited) : this.#whole();
     const address = addressOf(this.document);
     const leads = webAddress(address) ? [element("p.place", {}, link(address, address))] : [];
+    const file = this.document.metadata?.source;
+    if (this.reading.has(file)) leads.push(this.#opens(file));
     this.body.replaceChildren(...leads, ...this.asWhole.map(({ number }) => wholeMark(number)), content);
+  }
+
+  #opens(file) {
+    const { page_content: text, metadata } = this.document;
+    const onclick = () => this.reading.open(file, { text, source: metadata });
+    return element("button.plain.opens", { type: "button", onclick }, "Open the document here");
   }
 
   #whole() {

@@ -8,15 +8,19 @@ import { DocumentsView } from "./documents.js";
 import { byId, element, show } from "./dom.js";
 import { GraphView, loadingGraph } from "./graph.js";
 import { History } from "./history.js";
+import { Library } from "./library.js";
 import { begin, cancelled, close, conclude, isWhole, resume, take } from "./run.js";
 import * as server from "./server.js";
 import { Settings } from "./settings.js";
+import { openSource } from "./source.js";
 import { tell } from "./status.js";
 import { drawEvents, drawNumbers } from "./trace.js";
 import { drawWeb } from "./web.js";
 
 const graphView = new GraphView(byId("graph"));
-const documentsView = new DocumentsView();
+const library = new Library(openSource);
+const reading = { open: openSource, has: (source) => library.has(source) };
+const documentsView = new DocumentsView(reading);
 const settings = new Settings(() => byId("question").focus());
 const history = new History(open);
 const drawings = new Map();
@@ -29,7 +33,7 @@ let active = null;
 
 const DRAWN_BY = [
   [["steps", "asked", "error"], (run) => graphView.light(run)],
-  [["steps", "draft", "answer", "abstained", "citations", "error", "asked"], (run) => drawAnswer(run, { ask, edit })],
+  [["steps", "draft", "answer", "abstained", "citations", "error", "asked"], (run) => drawAnswer(run, { ask, edit, reading })],
   [["documents", "scores", "internal", "citations"], (run) => documentsView.draw(run)],
   [["query", "hits", "pages", "external", "refused", "citations"], drawWeb],
   [["critiques", "choices", "passages", "approximation"], drawCritiques],
@@ -52,6 +56,7 @@ async function boot() {
   const names = assistants.map((assistant) => assistant.graph_id);
   const name = wanted.get("graph") ?? (names.includes("crag") ? "crag" : names[0]);
   drawChoices(names);
+  library.load().then(() => shown && changed(shown, EVERYTHING));
   if (names.includes(name)) return choose(name);
   notice(`There is no graph “${name}” on this server; it has ${names.join(", ")}.`);
   return choose(names.includes("crag") ? "crag" : names[0]);
@@ -152,7 +157,7 @@ function renew() {
   clear();
   graphView.light(null);
   drawTurns([], null, open);
-  drawAnswer(null, { ask, edit });
+  drawAnswer(null, { ask, edit, reading });
   byId("status").textContent = "";
   history.show(null);
   working(false);
@@ -326,7 +331,7 @@ byId("leave").addEventListener("click", () => {
   byId("question").focus();
 });
 document.addEventListener("click", jump);
-drawAnswer(null, { ask, edit });
+drawAnswer(null, { ask, edit, reading });
 history.draw();
 server.takeToken();
 boot();

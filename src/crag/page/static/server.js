@@ -146,6 +146,23 @@ export async function* stream({ thread, graph, input, resume, context, checkpoin
   }
 }
 
+/** Return the files of the index, and what may be uploaded; refused where the server has none. */
+export const documents = () => get("/documents");
+
+/** Return what is being indexed now, or null. */
+export const documentProgress = () => get("/documents/progress");
+
+/** Return the text of a source of the index. */
+export const source = (path) => get(`/documents/source?source=${encodeURIComponent(path)}`);
+
+/** Upload a file, and wait until it is indexed. */
+export const addDocument = (file) => call(`/documents/${encodeURIComponent(file.name)}`, {
+  method: "PUT", headers: { "Content-Type": "application/octet-stream" }, body: file,
+});
+
+/** Remove a file from the index. */
+export const removeDocument = (path) => call(`/documents?path=${encodeURIComponent(path)}`, { method: "DELETE" });
+
 /** Cancel a run; one that has ended already is left as it is. */
 export async function cancel(thread, run) {
   await post(`/threads/${thread}/runs/${run}/cancel?wait=0&action=interrupt`, {});
