@@ -4,7 +4,8 @@ import time
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk
 
 from crag.graph import build_crag, build_rag
 from crag.parts import Hit, Parts
@@ -35,7 +36,15 @@ class SlowModel(FakeChatModel):
 
 
 class EchoModel(FakeChatModel):
-    """Completes a follow-up question, and answers with the question it was asked."""
+    """Completes a follow-up question, and answers with the question it was asked.
+
+    It counts 1,000 tokens read and 100 written for each call.
+    """
+
+    def _stream(self, *arguments: Any, **options: Any) -> Any:
+        yield from super()._stream(*arguments, **options)
+        counted = {"input_tokens": 1000, "output_tokens": 100, "total_tokens": 1100}
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=counted))
 
     def _reply(self, messages: list[BaseMessage]) -> str:
         text = messages[-1].text

@@ -16,6 +16,7 @@ const { placeNamer } = await load("places.js");
 const { begin, cancelled, close, conclude, isWhole, plainError, resume, take, trace } = await load("run.js");
 const { bounds, fieldOf, read } = await load("settings.js");
 const { eventsOf } = await load("sse.js");
+const { cut, lineNumbers, placeOf, placesOf } = await load("source.js");
 const { numbered } = await load("strips.js");
 const { taken } = await load("taken.js");
 
@@ -210,6 +211,21 @@ test("the answer itself is set off within a quotation, once", () => {
   assert.deepEqual(atSpans("In 1815, in London, in 1815.", ["London", "1815"]), ["In 1815, in ", "London", ", in ", "1815", "."]);
   assert.deepEqual(atSpans("nothing", ["1815"]), ["nothing"]);
   assert.deepEqual(atSpans("", []), [""]);
+});
+
+test("a quotation is found in its file, whatever the white space", () => {
+  const text = "One.\nTwo words,\n  and (more).\nTwo words, and (more).";
+  assert.deepEqual(placeOf("words, and (more)", text, 0), [9, 28]);
+  assert.deepEqual(placeOf("words, and (more)", text, 12), [34, 51]);
+  assert.equal(placeOf("nowhere", text, 0), null);
+  assert.equal(placeOf(" ", text, 0), null);
+  assert.deepEqual(lineNumbers("10-12 30"), [10, 11, 12, 30]);
+  assert.deepEqual(cut("abcdef", 10, [[14, 99], [11, 12]]), ["a", "b", "cd", "ef", ""]);
+  assert.deepEqual(cut("abc", 10, [[0, 5]]), ["abc"]);
+  const quoted = { text: "😀 Two words, and (more).", quotes: [{ start: 2, end: 12, span: [6, 11] }] };
+  assert.deepEqual(placesOf(quoted, text, 0), { ranges: [[5, 15]], focus: 9 });
+  assert.deepEqual(placesOf({ text: "(more)" }, text, 30), { ranges: [[45, 51]], focus: 45 });
+  assert.deepEqual(placesOf({ text: "gone" }, text, 3), { ranges: [], focus: 3 });
 });
 
 test("a citation leads to the first kept strip of its text and source", () => {

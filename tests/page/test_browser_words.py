@@ -1,11 +1,13 @@
 """The page says what is so, shows text as it is meant, and lets the keyboard pass quickly."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.page.asking import ask, open_everything
+from tests.page.asking import ask, open_everything, set_setting
 from tests.page.serving import free_port
 
 pytestmark = pytest.mark.browser
@@ -136,3 +138,20 @@ def test_conditional_edges_carry_their_action(visit: Visit, site: str) -> None:
         "follow-up",
         "first question",
     }
+
+
+def test_a_question_says_what_it_cost_and_where_the_time_went(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=chat")
+    set_setting(page, input_price="2", output_price="10")
+    ask(page, ADA)
+    numbers = page.locator("#numbers > dl").inner_text().split("\n")
+    told = dict(zip(numbers[::2], numbers[1::2], strict=True))
+    assert (told["input tokens"], told["output tokens"], told["cost"]) == ("1,000", "100", "0.003")
+    page.click("#numbers .times summary")
+    nodes = page.locator("#numbers .times dt").all_inner_texts()
+    assert {"retrieve", "grade", "refine", "generate"} <= set(nodes)
+    with page.expect_download() as download:
+        page.click("#numbers > button")
+    trace = json.loads(Path(download.value.path()).read_text("utf-8"))
+    assert trace["state"]["usage"]["cost"] == 0.003
+    assert all(step["milliseconds"] >= 0 for step in trace["steps"])

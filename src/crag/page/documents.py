@@ -155,7 +155,7 @@ def check_upload(name: str, content: bytes) -> None:
     Raises:
         DocumentError: it is refused; the message says why.
     """
-    plain = name == Path(name).name and not set(name) & {"/", "\\", "\0"}
+    plain = bool(name) and name == Path(name).name and not set(name) & {"/", "\\", "\0"}
     printable = name.isprintable() and storable(name) == name
     if not (plain and printable) or name.startswith(".") or len(name.encode()) > _LONGEST_NAME:
         raise DocumentError(400, f"{name[:80]!r} is no name of a file: rename it")

@@ -38,10 +38,21 @@ export function cut(line, start, ranges) {
   return [...parts, line.slice(at)];
 }
 
-/** What a citation says in its own words: its quotations, or else the whole strip. */
-function quotations({ text, quotes = [] }) {
-  const characters = [...text];
-  return quotes.length ? quotes.map(({ start, end }) => characters.slice(start, end).join("")) : [text];
+/**
+ * Find in a text what a citation quotes of it, or else the whole strip.
+ * @returns {{ranges: [number, number][], focus: number}} the quotations, and where the answer itself
+ *   stands in them
+ */
+export function placesOf(citation, text, from) {
+  const characters = [...citation.text];
+  const said = ([start, end]) => characters.slice(start, end).join("");
+  const quotes = citation.quotes?.length ? citation.quotes : [{ start: 0, end: characters.length }];
+  const found = quotes.map(({ start, end, span }) => {
+    const range = placeOf(said([start, end]), text, from);
+    const answer = range && span && placeOf(said(span), text, range[0]);
+    return range && { range, focus: (answer ?? range)[0] };
+  }).filter(Boolean);
+  return { ranges: found.map(({ range }) => range), focus: found[0]?.focus ?? from };
 }
 
 /**
@@ -59,8 +70,7 @@ export async function openSource(path, citation = null) {
     if (!(error instanceof ServerError)) throw error;
     dialog.replaceChildren(head(dialog, path, ""), element("p.problem", { role: "alert" }, error.message));
   }
-  const target = dialog.querySelector("mark") ?? dialog.querySelector(".cited");
-  target?.scrollIntoView({ block: "center" });
+  dialog.querySelector(".focus")?.scrollIntoView({ block: "center" });
 }
 
 function head(dialog, title, place) {
@@ -71,50 +81,61 @@ function head(dialog, title, place) {
 
 function draw(dialog, told, citation) {
   const { title, source, changed, pages, text } = told;
+  const lines = lineNumbers(citation?.source.lines);
+  const from = pages.length ? pages[pageOf(citation) - 1] : startOf(text, Math.min(...lines, Infinity));
+  const cited = { lines: new Set(lines), ...(citation ? placesOf(citation, text, from ?? 0) : { ranges: [], focus: -1 }) };
   const changes = changed ? [element("p.problem", {}, "This file was changed after it was indexed.")] : [];
-  const body = pages.length ? paged(told, citation) : numbered(text, 0, citation && lineNumbers(citation.source.lines), citation);
+  const body = pages.length ? paged(told, cited) : reading(text, 0, cited, true);
   dialog.replaceChildren(head(dialog, title || source, source), ...changes, body);
 }
 
-/** One page at a time, that of the citation first. */
-function paged(told, citation) {
-  const cited = Number(/\d+/.exec(citation?.source.position ?? "")?.[0] ?? 1);
+const pageOf = (citation) => Number(/\d+/.exec(citation?.source.position ?? "")?.[0] ?? 1);
+
+/** Where a line begins, from its number; 0 without one. */
+function startOf(text, number) {
+  let at = 0;
+  for (let line = 1; line < number && line < text.length && Number.isFinite(number); line += 1) at = text.indexOf("\n", at) + 1;
+  return at;
+}
+
+/** One page at a time, that of the answer first. */
+function paged(told, cited) {
   const holder = element("div.paged");
   const turn = (number) => {
-    const start = told.pages[number - 1] ?? 0;
-    const text = told.text.slice(start, told.pages[number] ?? undefined).trimEnd();
+    const start = told.pages[number - 1];
     const to = (label, page) => element(
       "button", { type: "button", disabled: page < 1 || page > told.pages.length, onclick: () => turn(page) }, label,
     );
+    const where = element("span", { role: "status" }, `${told.unit} ${number} of ${told.pages.length}`);
     holder.replaceChildren(
-      element("div.buttons", {}, to("Previous", number - 1), element("span", { role: "status" }, `${told.unit} ${number} of ${told.pages.length}`), to("Next", number + 1)),
-      numbered(text, null, number === cited && citation ? [] : null, number === cited ? citation : null),
+      element("div.buttons", {}, to("Previous", number - 1), where, to("Next", number + 1)),
+      reading(told.text.slice(start, told.pages[number]).trimEnd(), start, cited, false),
     );
   };
-  turn(Math.min(Math.max(1, cited), told.pages.length));
+  turn(Math.max(1, told.pages.findLastIndex((start) => start <= cited.focus) + 1));
   return holder;
 }
 
 /**
- * Draw lines: with their numbers, unless `first` is null, and what is cited set off.
- * @param {number[]|null} cited numbers of lines; null where nothing is cited
+ * Draw a text line by line, with what is cited set off.
+ * @param {number} start where the text begins in the whole document
+ * @param {{lines: Set<number>, ranges: [number, number][], focus: number}} cited
+ * @param {boolean} counts whether lines have numbers
  */
-function numbered(text, first, cited, citation) {
+function reading(text, start, cited, counts) {
   const lines = text.split("\n");
-  const offsets = [0];
-  for (const line of lines) offsets.push(offsets.at(-1) + line.length + 1);
-  const set = new Set(cited ?? []);
-  const from = offsets[Math.max(0, Math.min(...(set.size ? set : [1])) - 1)] ?? 0;
-  const ranges = citation ? quotations(citation).map((words) => placeOf(words, text, from)).filter(Boolean) : [];
-  const middle = set.size ? Math.min(...set) : 1;
-  const [begin, end] = lines.length <= 3 * AROUND ? [0, lines.length] : [Math.max(0, middle - AROUND), middle + AROUND];
-  const list = element(first === null ? "ol.lines.bare" : "ol.lines", { start: begin + 1 });
+  const starts = [start];
+  for (const line of lines) starts.push(starts.at(-1) + line.length + 1);
+  const middle = starts.findLastIndex((at) => at <= cited.focus);
+  const [begin, end] = lines.length <= 3 * AROUND ? [0, lines.length] : [Math.max(0, middle - AROUND), Math.max(0, middle) + AROUND];
+  const list = element(counts ? "ol.lines" : "ol.lines.bare");
   list.append(...lines.slice(begin, end).map((line, at) => {
     const number = begin + at + 1;
-    const parts = cut(line, offsets[number - 1], ranges).map((part, odd) => (odd % 2 ? element("mark", {}, part) : part));
-    return element(set.has(number) ? "li.cited" : "li", { value: number }, ...parts);
+    const parts = cut(line, starts[number - 1], cited.ranges).map((part, odd) => (odd % 2 ? element("mark", {}, part) : part));
+    const names = ["li", counts && cited.lines.has(number) && "cited", middle === number - 1 && "focus"].filter(Boolean);
+    return element(names.join("."), { value: number }, ...parts);
   }));
-  const hidden = lines.length - (Math.min(end, lines.length) - begin);
+  const hidden = lines.length - list.children.length;
   const note = hidden ? [element("p.hint", {}, `${hidden.toLocaleString("en")} more lines of this file are not shown.`)] : [];
   return element("div.reading", { tabindex: "0", role: "region", "aria-label": "Text of the document" }, list, ...note);
 }
