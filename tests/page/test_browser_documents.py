@@ -10,6 +10,7 @@ import httpx
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
+from tests.page.accessibility import violations
 from tests.page.asking import ask
 from tests.page.serving import environment, free_port, printed, wait_for
 
@@ -124,6 +125,15 @@ def test_a_document_is_uploaded_asked_and_removed(visit: Visit, own: str, tmp_pa
     page.wait_for_selector("#library >> text=3 documents")
     ask(page, "Where does the quokka live now?")
     assert "Rottnest" not in page.inner_text("#answer-body")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_documents(visit: Visit, own: str, scheme: str) -> None:
+    page = visit(own, color_scheme=scheme)
+    page.wait_for_selector("#library:not([hidden])")
+    assert violations(page) == []
+    opened(page, MARY)
+    assert violations(page) == []
 
 
 def test_what_is_no_document_is_refused_in_words(visit: Visit, own: str, tmp_path: Path) -> None:
