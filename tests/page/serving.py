@@ -80,13 +80,13 @@ def serving(
 
 
 @contextmanager
-def serving_guide(folder: Path, *options: str) -> Iterator[str]:
-    """Serve our own guide as a user would, from another folder, with `crag serve`.
+def serving_guide(folder: Path, *options: str, documents: Path = ROOT / "docs") -> Iterator[str]:
+    """Serve documents, our own guide, as a user would, from another folder, with `crag serve`.
 
     Yield the address of the page, as it was printed.
     """
     crag = str(Path(sys.executable).with_name("crag"))
-    index = [crag, "index", str(ROOT / "docs"), "--index", str(folder / "index")]
+    index = [crag, "index", str(documents), "--index", str(folder / "index")]
     subprocess.run(index, check=True, capture_output=True)
     port = free_port()
     command = [crag, "serve", "--index", "index", "--port", str(port), *options]

@@ -187,6 +187,8 @@ def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
         **({"CRAG_CONFIG": str(chosen.config)} if chosen.config else {}),
         "LANGGRAPH_NO_VERSION_CHECK": "true",
     }
+    if uploads := Rules().uploads:
+        variables["CRAG_SERVE_UPLOADS"] = str(uploads.expanduser().resolve())
     for name in ("CRAG_EVALUATOR", "CRAG_EMBEDDING_MODEL", "CRAG_PROMPTS", "CRAG_REFLECTION"):
         if name in variables and Path(variables[name]).exists():
             variables[name] = str(Path(variables[name]).resolve())

@@ -19,6 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from crag.page import completions
+from crag.page.documents import ROUTES
 from crag.page.guard import Guard, Rules, require_switches
 
 MEDIA_TYPES = {
@@ -110,6 +111,6 @@ def middleware(rules: Rules) -> list[Middleware]:
 _rules = Rules()
 require_switches(_rules.allow, json.loads(os.environ.get("LANGGRAPH_HTTP") or "{}"))
 app = Starlette(
-    routes=[Route("/", page), Route("/page/{name}", asset), *completions.routes],
+    routes=[Route("/", page), Route("/page/{name}", asset), *ROUTES, *completions.routes],
     middleware=middleware(_rules),
 )

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -32,6 +33,10 @@ _ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?")
 _TOKEN = re.compile(r"[\w.~-]{16,}", re.ASCII)
 _WITHIN_PATH = re.compile(r"/token/([^/]*)(/.*)")
 _OPEN = frozenset({"/", "/ok"})
+_FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-real-ip", "via"})
+_SERVED = frozenset(
+    {"", "page", "documents", "assistants", "threads", "runs", "mcp", "ok", "info", "v1"}
+)
 _SHOWN = 100
 
 Scope = MutableMapping[str, Any]
@@ -63,6 +68,9 @@ class Rules(BaseSettings):
     """CRAG_SERVE_ALLOW: comma-separated `FEATURES` to enable."""
     max_bytes: int = 16 * 2**20
     """CRAG_SERVE_MAX_BYTES: largest request body, in bytes."""
+    uploads: Path | None = None
+    """CRAG_SERVE_UPLOADS: folder of documents that were uploaded on the page. Unset, beside the
+    index, where that is a folder."""
 
     @field_validator("hosts", "origins", "allow", mode="before")
     @classmethod
@@ -204,8 +212,9 @@ class Guard:
         self._check_site(request)
         self._check_feature(request.path)
         self._check_client(request, scope, known=known)
-        if request.has_body and _media_type(request.headers) != "application/json":
-            raise RefusedError(415, "a body is read as application/json only: set Content-Type")
+        kind = "application/octet-stream" if _is_upload(request) else "application/json"
+        if request.has_body and _media_type(request.headers) != kind:
+            raise RefusedError(415, f"a body is read as {kind} only: set Content-Type")
         return scope, request
 
     def _without_token(self, scope: Scope) -> tuple[Scope, bool]:
@@ -283,6 +292,10 @@ class Guard:
             raise RefusedError(403, _switched_off(feature))
 
     def _check_client(self, request: Request, scope: Scope, *, known: bool) -> None:
+        if _manages(request.path) and not _is_direct(request, scope):
+            raise RefusedError(
+                403, "documents are listed, shown and changed from the server's own machine only"
+            )
         if self.rules.token is None:
             if not _of_this_machine(scope):
                 raise RefusedError(
@@ -344,6 +357,21 @@ def _is_file(request: Request) -> bool:
     return readable and (request.path in _OPEN or request.path.startswith("/page/"))
 
 
+def _manages(path: str) -> bool:
+    """Whether a path is one of the documents."""
+    return path.strip("/").partition("/")[0] == "documents"
+
+
+def _is_upload(request: Request) -> bool:
+    """Whether the body is a file; browsers send its type to other origins only if allowed to."""
+    return request.method == "PUT" and _manages(request.path)
+
+
+def _is_direct(request: Request, scope: Scope) -> bool:
+    """Whether a request comes from this machine, and not through a proxy on it."""
+    return _of_this_machine(scope) and not _FORWARDED & request.headers.keys()
+
+
 def _feature(path: str) -> str | None:
     """Return the member of `FEATURES` of a path, "" if always enabled, None if unknown."""
     match path.strip("/").split("/"):
@@ -355,7 +383,7 @@ def _feature(path: str) -> str | None:
             return "a2a"
         case [("metrics" | "store" | "ui") as feature, *_]:
             return feature
-        case [""] | ["page" | "assistants" | "threads" | "runs" | "mcp" | "ok" | "info" | "v1", *_]:
+        case [first, *_] if first in _SERVED:
             return ""
     return None
 

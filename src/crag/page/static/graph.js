@@ -12,9 +12,11 @@ const SECTIONS = {
   web: ["rewrite", "confirm_search", "search", "read_pages", "select"],
 };
 const WORDS = {
-  idle: "", running: "running", done: "", failed: "failed", waiting: "waits", cancelled: "stopped",
-  skipped: "not taken",
+  idle: "", running: "running", done: "", passed: "nothing to do", failed: "failed", waiting: "waits",
+  cancelled: "stopped", skipped: "not taken",
 };
+const SPOKEN = { idle: "not reached", passed: "had nothing to do" };
+const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const MARKS = { done: "✓ ", failed: "✕ ", waiting: "? ", cancelled: "– " };
 
 /** Where a node's work is shown on the page. */
@@ -60,9 +62,24 @@ export class GraphView {
       ...placed.groups.map((group) => groupBox(group, across)),
       ...(this.edges = placed.edges.map((edge) => edgeLine(edge, across))),
       ...(this.nodes = placed.nodes.map(nodeBox)),
+      ...placed.edges.filter(isLabelled).map((edge) => edgeLabel(edge, placed.nodes)),
     );
+    svg.addEventListener("keydown", (event) => this.#walk(event));
+    this.nodes.find(({ tagName }) => tagName === "a")?.setAttribute("tabindex", "0");
     this.holder.replaceChildren(svg);
     this.#mark();
+  }
+
+  /** Let the arrow keys lead from node to node: all of them are one stop of Tab. */
+  #walk(event) {
+    const step = STEPS[event.key];
+    const nodes = this.nodes.filter(({ tagName }) => tagName === "a");
+    const at = nodes.indexOf(event.target.closest?.("a"));
+    if (!step || at < 0 || !nodes[at + step]) return;
+    event.preventDefault();
+    nodes[at].setAttribute("tabindex", "-1");
+    nodes[at + step].setAttribute("tabindex", "0");
+    nodes[at + step].focus();
   }
 
   #mark() {
@@ -114,6 +131,15 @@ function edgeLine({ source, target, points, back }, across) {
   return drawn("path", { d: line(points, across), class: "edge" });
 }
 
+/** A conditional edge says on what condition it is taken, unless that is the name of its target. */
+const isLabelled = ({ data, target }) => Boolean(data) && data !== shortName(target);
+
+function edgeLabel({ data, target }, nodes) {
+  const { x, y, width } = nodes.find(({ id }) => id === target);
+  const above = target.includes(":") ? 15 : 6;
+  return drawn("text", { class: "condition", x: x + width / 2, y: y - above, "aria-hidden": "true" }, String(data));
+}
+
 function smooth([first, ...others], across) {
   let [x, y] = first;
   let path = `M${x},${y}`;
@@ -148,7 +174,7 @@ function nodeBox({ id, x, y, width, height }) {
   }
   const node = drawn(
     "a",
-    { class: "node", href: `#${sectionOf(id)}` },
+    { class: "node", href: `#${sectionOf(id)}`, tabindex: "-1" },
     drawn("rect", { x, y, width, height, rx: 10 }),
     drawn("text", { class: "name", x: x + width / 2, y: y + height / 2 + 4.5 }, shortName(id)),
     drawn("text", { class: "told", x: x + width / 2, y: y + height / 2 + 13 }),
@@ -164,7 +190,7 @@ function markNode(node, step) {
   const told = (MARKS[step.state] ?? "") + (time || WORDS[step.state]);
   node.querySelector(".told").textContent = told;
   node.classList.toggle("telling", told !== "");
-  const spoken = [shortName(node.dataset.node), step.state === "idle" ? "not reached" : step.state, time];
+  const spoken = [shortName(node.dataset.node), SPOKEN[step.state] ?? step.state, time];
   node.setAttribute("aria-label", spoken.filter(Boolean).join(", "));
 }
 
