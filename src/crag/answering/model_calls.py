@@ -7,10 +7,10 @@ from langchain_core.messages import AnyMessage, BaseMessage
 
 from crag.errors import ModelProblem
 from crag.parts import ChatModel
-from crag.plain import said, well_formed
+from crag.plain import said
 from crag.reflection_tokens import without_reflection
 from crag.runtime.attempt import Attempt
-from crag.runtime.replies import message_of, usage_of
+from crag.runtime.replies import message_of, reply_of, usage_of
 from crag.state import Usage
 
 _CUT_BY_FILTER = {"content_filter", "refusal", "safety", "SAFETY"}
@@ -56,7 +56,7 @@ def _read(returned: object) -> Reply:
     if refusal:
         return Reply("", "refused", refusal, message_id, usage)
     # A model with reflection tokens writes them after any prompt; the official code removes them.
-    text = without_reflection(well_formed(raw.text if is_message else raw)).strip()
+    text = without_reflection(reply_of(raw.text if is_message else raw)).strip()
     if not text:
         return Reply("", "empty", "the model replied with nothing", message_id, usage)
     return Reply(text, None, "", message_id, usage)

@@ -19,6 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from crag.page.guard import Guard, Rules, require_switches
+from crag.page.keeping import keeping
 
 MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -109,5 +110,7 @@ def middleware(rules: Rules) -> list[Middleware]:
 _rules = Rules()
 require_switches(_rules.allow, json.loads(os.environ.get("LANGGRAPH_HTTP") or "{}"))
 app = Starlette(
-    routes=[Route("/", page), Route("/page/{name}", asset)], middleware=middleware(_rules)
+    routes=[Route("/", page), Route("/page/{name}", asset)],
+    middleware=middleware(_rules),
+    lifespan=keeping(_rules),
 )

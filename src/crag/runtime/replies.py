@@ -36,6 +36,12 @@ from crag.runtime.attempt import Attempt
 from crag.state import Strip, Thresholds, Usage
 
 _MOST_QUOTATIONS = 1000
+_MOST_CHARACTERS = 50_000_000
+"""Of all documents together: what a run holds is stored at every step."""
+_LONGEST_REPLY = 1_000_000
+"""Characters of a model's reply, or of a segment."""
+_LONGEST_FIELD = 1_000_000
+"""Characters of each field of a hit."""
 _READING: Final = TypeAdapter(Reading)
 _PAGE: Final = TypeAdapter(Page)
 _QUOTATION: Final = TypeAdapter(Quotation)
@@ -46,7 +52,12 @@ Checked = TypeVar("Checked")
 
 def documents_of(found: object, most: int) -> list[Document]:
     """Return at most `most` documents of a retriever; metadata become plain JSON."""
-    return [_document(one) for one in _items(found, "retriever", "documents", most)]
+    documents = [_document(one) for one in _items(found, "retriever", "documents", most)]
+    length = sum(len(document.page_content) for document in documents)
+    if length > _MOST_CHARACTERS:
+        problem = f"returned {length:,} characters; a run holds at most {_MOST_CHARACTERS:,}"
+        raise ReplyError("retriever", problem)
+    return documents
 
 
 def _document(one: object) -> Document:
@@ -104,7 +115,11 @@ def hits_of(found: object, most: int) -> list[Hit]:
     for hit in hits:
         if not isinstance(hit, Hit):
             raise ReplyError("searcher", f"returned {_name(hit)} instead of a Hit")
-    return [Hit(*("" if text is None else said(text) for text in hit)) for hit in hits]
+    return [Hit(*(_field(text) for text in hit)) for hit in hits]
+
+
+def _field(text: object) -> str:
+    return "" if text is None else said(text)[:_LONGEST_FIELD]
 
 
 def pages_of(found: object, urls: Sequence[str]) -> list[Page]:
@@ -137,11 +152,21 @@ def quotations_of(found: object, strips: Sequence[Strip]) -> list[Quotation]:
             problem = f"quoted strip {quoted.strip} of {len(strips)}; the first one is 0"
             raise ReplyError("quoter", problem)
         length = len(strips[quoted.strip]["text"])
+        if len(quoted.text) > length:
+            problem = f"quoted {len(quoted.text)} characters of a strip of {length}"
+            raise ReplyError("quoter", problem)
         for place in (quoted.place, quoted.span):
             if place is not None and not _is_within(*place, length):
                 problem = f"quoted the characters {place} of a strip of {length} characters"
                 raise ReplyError("quoter", problem)
     return quotations
+
+
+def reply_of(text: str) -> str:
+    """Return the text of a model's reply, well-formed; one of over a million characters is none."""
+    if len(text) > _LONGEST_REPLY:
+        raise ReplyError("model", f"replied with {len(text):,} characters")
+    return well_formed(text)
 
 
 def message_of(reply: object) -> BaseMessage | str:
@@ -172,7 +197,10 @@ def candidates_of(found: object, expected: int) -> list[Candidate]:
     """Return one candidate for each of the `expected` passages."""
     items = _as_many(found, "back end", "candidates", expected, "passages")
     candidates = [_valid(_CANDIDATE, one, "back end", "a candidate") for one in items]
-    return [one._replace(tokens=_count(one.tokens)) for one in candidates]
+    return [
+        one._replace(text=one.text[:_LONGEST_REPLY], tokens=_count(one.tokens))
+        for one in candidates
+    ]
 
 
 def approximation_of(backend: ReflectionBackend) -> str:
