@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough torture test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader bench-reader bench-docs clean
+.PHONY: help ask test test-thorough torture test-browser check check-style check-mypy check-pyright format docs licences notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader bench-reader bench-docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -62,6 +62,9 @@ format: $(DEV)  ## Format the code and mend what can be mended
 
 docs: $(DEV)  ## Write the generated parts of README and docs
 	$(BIN)/python -m tests.generated
+
+licences: $(DEV)  ## Write the list of the licences of all pinned packages
+	$(BIN)/python -m tests.torture.supply
 
 notebooks: $(DEV)  ## Run the notebooks again and write their outputs
 	$(BIN)/python -m tests.notebooks.executing
