@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab clean
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -31,13 +31,16 @@ ask: $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge strip?"
 	@$(BIN)/crag ask "$$Q" --index .crag/docs
 
 # The processes that tests start would otherwise each compile crag again.
-test test-thorough: export PYTHONDONTWRITEBYTECODE =
+test test-thorough torture: export PYTHONDONTWRITEBYTECODE =
 
 test: $(DEV)  ## Run the tests
 	$(PYTEST)
 
 test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, more kills and faults, on all data
 	$(PYTEST) --hypothesis-profile thorough -m 'not browser'
+
+torture: $(DEV)  ## Attack it in full: broken parts, hostile files, kills, faults, half an hour of load (hours)
+	$(BIN)/python -m pytest --hypothesis-profile torture -s tests/torture
 
 check: $(DEV)  ## Lint, check types and the import contracts
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-style check-mypy check-pyright
@@ -60,6 +63,9 @@ format: $(DEV)  ## Format the code and mend what can be mended
 
 docs: $(DEV)  ## Write the generated parts of README and docs
 	$(BIN)/python -m tests.generated
+
+licences: $(DEV)  ## Write the list of the licences of all pinned packages
+	$(BIN)/python -m tests.torture.supply
 
 notebooks: $(DEV)  ## Run the notebooks again and write their outputs
 	$(BIN)/python -m tests.notebooks.executing

@@ -5,7 +5,6 @@ from typing import Annotated
 from langchain_core.messages import AnyMessage
 from langchain_core.retrievers import BaseRetriever
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph.message import add_messages
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
@@ -18,7 +17,17 @@ from crag.nodes.short_form import ShortForm
 from crag.parts import ReflectionBackend
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
-from crag.state import Action, Choice, Citation, Critique, OfferedPassage, Reflection, State, Usage
+from crag.state import (
+    Action,
+    Choice,
+    Citation,
+    Critique,
+    OfferedPassage,
+    Reflection,
+    State,
+    Usage,
+    add_chat,
+)
 from crag.tasks import Posed
 
 
@@ -27,7 +36,7 @@ class ReflectInput(TypedDict, total=False):
 
     question: str
     posed: Posed | None
-    messages: Annotated[list[AnyMessage], add_messages]
+    messages: Annotated[list[AnyMessage], add_chat]
     passages: list[OfferedPassage]
     choices: list[Choice]
     action: Action
@@ -45,7 +54,7 @@ class ReflectOutput(TypedDict):
     answer: str
     abstained: bool
     citations: list[Citation]
-    messages: Annotated[list[AnyMessage], add_messages]
+    messages: Annotated[list[AnyMessage], add_chat]
     events: list[Event]
     usage: Usage
 

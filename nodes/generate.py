@@ -1,6 +1,7 @@
 """Generate the answer from the knowledge that was kept."""
 
 import asyncio
+from copy import deepcopy
 from typing import NamedTuple
 
 from langchain_core.language_models import BaseChatModel
@@ -16,6 +17,7 @@ from crag.events import Event, EventKind, event
 from crag.parts import ChatModel, Quotation, Quoter
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt
+from crag.runtime.replies import quotations_of
 from crag.settings import Settings
 from crag.state import State, Strip
 from crag.tasks import written
@@ -106,7 +108,9 @@ class Generate:
         if self._quoter is None or not plan.strips:
             return quotations, plan.events
         with Attempt("quoter") as attempt:
-            quotations = self._quoter.quote(settings.profile.bare_question(state), plan.strips)
+            question = settings.profile.bare_question(state)
+            reply = self._quoter.quote(question, deepcopy(plan.strips))
+            quotations = quotations_of(reply, plan.strips)
         if attempt.error is not None:
             failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
             return [], [*plan.events, failed]

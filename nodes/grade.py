@@ -11,9 +11,14 @@ from crag.correction.scoring import LOWEST, score_passages
 from crag.events import Event, event
 from crag.parts import Evaluator, Passage
 from crag.reading import Reading
+from crag.runtime.attempt import Attempt
+from crag.runtime.replies import thresholds_of
 from crag.settings import Settings
 from crag.state import Action, State, Thresholds, Usage
 from crag.text.language import languages_of, named, unread_language
+
+_ALL_AMBIGUOUS = Thresholds(upper=1.0, lower=-1.0)
+"""For an evaluator without thresholds of its own: its scores alone say neither of the others."""
 
 
 class GradeUpdate(TypedDict):
@@ -51,7 +56,12 @@ class Grade:
             scores, events, usage = score_passages(
                 self._evaluator, question, passages, node="grade"
             )
-        own = self._evaluator.thresholds
+        own = _ALL_AMBIGUOUS
+        with Attempt("evaluator") as attempt:
+            own = thresholds_of(self._evaluator)
+        if attempt.error is not None:
+            fallback = "judge what is between -1 and 1 ambiguous"
+            events = [*events, event("evaluator_failed", "grade", attempt.error, fallback)]
         upper, lower = limits(own["upper"], own["lower"], settings)
         judged = decide(scores, upper, lower)
         action = replaced(judged, settings)
@@ -66,14 +76,16 @@ class Grade:
 
     def _unread(self, question: str, passages: Sequence[Passage]) -> list[Event]:
         texts = "\n".join(passage.text for passage in passages)
-        for what, text in (("the question seems", question), ("the documents seem", texts)):
-            if language := unread_language(self._evaluator, text):
-                detail = (
-                    f"{what} to be in {named([language])}, and the evaluator reads "
-                    f"{named(languages_of(self._evaluator))}: name one that reads both "
-                    "(CRAG_EVALUATOR), such as chat-batch"
-                )
-                return [event("unread_language", "grade", detail, "use its scores all the same")]
+        with Attempt("languages of the evaluator"):
+            for what, text in (("the question seems", question), ("the documents seem", texts)):
+                if language := unread_language(self._evaluator, text):
+                    reads = named(languages_of(self._evaluator))
+                    detail = (
+                        f"{what} to be in {named([language])}, and the evaluator reads {reads}: "
+                        "name one that reads both (CRAG_EVALUATOR), such as chat-batch"
+                    )
+                    fallback = "use its scores all the same"
+                    return [event("unread_language", "grade", detail, fallback)]
         return []
 
 

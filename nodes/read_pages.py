@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from typing_extensions import TypedDict
 
 from crag.correction.provenance import strips_of_page, strips_of_snippet
 from crag.events import Event, event
 from crag.parts import Page, PageReader, ReadingLimits
+from crag.plain import said
 from crag.runtime.attempt import Attempt
+from crag.runtime.replies import pages_of
 from crag.runtime.threads import await_within, call_within
 from crag.settings import Settings
 from crag.state import FoundHit, PageRecord, State, Strip, Usage
@@ -52,7 +54,8 @@ class ReadPages:
         with Attempt("page reader") as attempt:
             if reader is not None and urls and limits.seconds > 0:
                 seconds = limits.seconds + _GRACE
-                pages = _checked(call_within(seconds, lambda: reader.read(urls, limits)))
+                reply = call_within(seconds, lambda: reader.read(list(urls), limits))
+                pages = pages_of(reply, urls)
         return self._update(state, settings, _by_url(urls, pages, attempt, limits), start)
 
     async def arun(self, state: State, settings: Settings) -> ReadPagesUpdate:
@@ -63,7 +66,8 @@ class ReadPages:
         with Attempt("page reader") as attempt:
             if reader is not None and urls and limits.seconds > 0:
                 seconds = limits.seconds + _GRACE
-                pages = _checked(await await_within(seconds, reader.aread(urls, limits)))
+                reply = await await_within(seconds, reader.aread(list(urls), limits))
+                pages = pages_of(reply, urls)
         return self._update(state, settings, _by_url(urls, pages, attempt, limits), start)
 
     def _update(
@@ -119,22 +123,13 @@ def _given(hit: FoundHit) -> Page | None:
     return Page(hit["url"], hit["title"], paragraphs) if paragraphs else None
 
 
-def _checked(pages: Sequence[Any]) -> list[Page]:
-    """Validate a page from the reader; a page without paragraphs must have a problem."""
-    for page in pages:
-        if not isinstance(page, Page):
-            raise TypeError(f"the reader returned {type(page).__name__} instead of a Page")
-    empty = {"problem": "empty", "detail": "it holds no text"}
-    return [page if page.paragraphs or page.problem else page._replace(**empty) for page in pages]
-
-
 def _by_url(
     urls: Sequence[str], pages: Sequence[Page], attempt: Attempt, limits: ReadingLimits
 ) -> Pages:
-    """Return the page for each address; an invalid result counts as no page read."""
+    """Return the page for each address; after a failure, none was read."""
     if len(pages) == len(urls):
         return dict(zip(urls, pages, strict=True))
-    detail = str(attempt.error or f"the reader returned {len(pages)} of {len(urls)} pages")
+    detail = "no page was read" if attempt.error is None else said(attempt.error)
     if attempt.error is None and limits.seconds <= 0:
         detail = "no time was left after the search"
     return {url: Page(url, problem="budget", detail=detail) for url in urls}

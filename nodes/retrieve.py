@@ -10,6 +10,7 @@ from crag.correction.question import is_open, read_question
 from crag.events import Event, event
 from crag.nodes.open_run import OpeningUpdate, opening
 from crag.runtime.attempt import Attempt, ignored_filters, options_of
+from crag.runtime.replies import documents_of
 from crag.settings import Settings
 from crag.state import FreshEvents, OpenState
 from crag.text.language import languages_of, named, unread_language
@@ -47,7 +48,8 @@ class Retrieve:
         question = settings.profile.bare_question(opened or state)
         found: list[Document] = []
         with Attempt("retriever") as attempt:
-            found = list(self._retriever.invoke(question, **self._options(settings)))
+            reply = self._retriever.invoke(question, **self._options(settings))
+            found = documents_of(reply, settings.k)
         return self._update(opened, question, found, settings, attempt)
 
     async def arun(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
@@ -56,7 +58,8 @@ class Retrieve:
         question = settings.profile.bare_question(opened or state)
         found: list[Document] = []
         with Attempt("retriever") as attempt:
-            found = list(await self._retriever.ainvoke(question, **self._options(settings)))
+            reply = await self._retriever.ainvoke(question, **self._options(settings))
+            found = documents_of(reply, settings.k)
         return self._update(opened, question, found, settings, attempt)
 
     def _options(self, settings: Settings) -> dict[str, Any]:
@@ -76,7 +79,6 @@ class Retrieve:
         settings: Settings,
         attempt: Attempt,
     ) -> RetrieveUpdate:
-        found = found[: settings.k]
         events = self._ignored(settings) + self._unread(question) + _events(found, attempt)
         if opened is None:
             return DocumentsUpdate(documents=found, events=events)
@@ -84,21 +86,25 @@ class Retrieve:
         return opened
 
     def _ignored(self, settings: Settings) -> list[Event]:
-        names = ignored_filters(self._retriever, settings)
+        names: list[str] = []
+        with Attempt("retriever"):
+            names = ignored_filters(self._retriever, settings)
         if not names:
             return []
         detail = f"the retriever {type(self._retriever).__name__} takes no {', '.join(names)}"
         return [event("filter_ignored", "retrieve", detail, "search all documents")]
 
     def _unread(self, question: str) -> list[Event]:
-        language = unread_language(self._retriever, question)
-        if not language:
+        detail = ""
+        with Attempt("languages of the retriever"):
+            if language := unread_language(self._retriever, question):
+                detail = (
+                    f"the question seems to be in {named([language])}, and the embedding model "
+                    f"reads {named(languages_of(self._retriever))}: name one that reads both "
+                    "(CRAG_EMBEDDING_MODEL), and index again"
+                )
+        if not detail:
             return []
-        detail = (
-            f"the question seems to be in {named([language])}, and the embedding model reads "
-            f"{named(languages_of(self._retriever))}: name one that reads both "
-            "(CRAG_EMBEDDING_MODEL), and index again"
-        )
         fallback = "find documents by shared words more than by meaning"
         return [event("unread_language", "retrieve", detail, fallback)]
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -10,6 +9,7 @@ from crag.errors import SearchError
 from crag.events import Event, event
 from crag.parts import Hit, Parts, WebSearcher
 from crag.runtime.attempt import Attempt
+from crag.runtime.replies import hits_of
 from crag.runtime.threads import await_within, call_within
 from crag.settings import Settings
 from crag.state import FoundHit, State, Usage
@@ -18,6 +18,8 @@ from crag.text.urls import distinct, is_wikipedia
 _FALLBACK = "continue without web knowledge"
 _MOST_HITS = 20
 """The most that Tavily returns for one search."""
+_MOST_READ = 100
+"""The most that are looked at if a searcher returns more than it was asked for."""
 
 
 class SearchUpdate(TypedDict):
@@ -48,7 +50,7 @@ class Search:
         hits: list[Hit] = []
         start = time.monotonic()
         with Attempt("web search") as attempt:
-            hits = _checked(call_within(seconds, lambda: searcher.search(query, limit)))
+            hits = hits_of(call_within(seconds, lambda: searcher.search(query, limit)), _MOST_READ)
         return _update(state, settings, hits, attempt, start)
 
     async def arun(self, state: State, settings: Settings) -> SearchUpdate:
@@ -60,7 +62,7 @@ class Search:
         hits: list[Hit] = []
         start = time.monotonic()
         with Attempt("web search") as attempt:
-            hits = _checked(await await_within(seconds, searcher.asearch(query, limit)))
+            hits = hits_of(await await_within(seconds, searcher.asearch(query, limit)), _MOST_READ)
         return _update(state, settings, hits, attempt, start)
 
     def _without_search(self, state: State, settings: Settings) -> SearchUpdate | None:
@@ -74,14 +76,6 @@ class Search:
             detail = f"max_searches is {settings.max_searches}"
             return _nothing(event("budget_exhausted", "search", detail, _FALLBACK))
         return None
-
-
-def _checked(hits: Sequence[Any]) -> list[Hit]:
-    """Validate the hits from a searcher; null counts as an empty text."""
-    for hit in hits:
-        if not isinstance(hit, Hit):
-            raise TypeError(f"the searcher returned {type(hit).__name__} instead of a Hit")
-    return [Hit(*(str(text or "") for text in hit)) for hit in hits]
 
 
 def _update(

@@ -33,7 +33,8 @@ HITS = [
 # Without deadlines: the first example may load a model.
 settings.register_profile("quick", max_examples=25, deadline=None)
 settings.register_profile("thorough", max_examples=300, deadline=None)
-settings.load_profile("quick")  # `make test-thorough` takes the other.
+settings.register_profile("torture", max_examples=300, deadline=None)
+settings.load_profile("quick")  # `make test-thorough` and `make torture` take the others.
 
 _ONE_SERVER = "tests/server/"
 _TORCH = (

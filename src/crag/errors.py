@@ -11,7 +11,8 @@
     ├── SourceError              one file that cannot be indexed
     ├── ContentError             bytes that hold no text anybody can read
     ├── EncoderError             the sentence encoder cannot be loaded
-    ├── EvaluatorError           the evaluator cannot be loaded, or returns invalid scores
+    ├── EvaluatorError           the evaluator cannot be loaded
+    ├── ReplyError               a part returned what its Protocol does not allow
     ├── PromptError              a prompt of the user's own that cannot be used
     ├── DataError                labelled data that cannot be used
     ├── TrainingError            training or calibration that cannot continue
@@ -124,7 +125,15 @@ class ContentError(CragError):
 
 
 class EvaluatorError(CragError):
-    """The evaluator cannot be loaded, or did not return one score per text."""
+    """The evaluator cannot be loaded, or cannot be used as it is."""
+
+
+class ReplyError(CragError):
+    """A part of a graph (`part`) returned what its Protocol does not allow; `problem` says what."""
+
+    def __init__(self, part: str, problem: str) -> None:
+        self.part, self.problem = part, problem
+        super().__init__(f"the {part} {problem}")
 
 
 class DataError(CragError):

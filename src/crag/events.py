@@ -6,6 +6,8 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
+from crag.plain import said
+
 EventKind = Literal[
     "contextualize_failed",
     "contextualize_skipped",
@@ -72,7 +74,8 @@ def redact(text: str) -> str:
 
 def describe(detail: object) -> str:
     """Return a sentence or an exception on one line of at most 500 characters, without secrets."""
+    text = said(detail)
     if isinstance(detail, BaseException):
-        detail = f"{type(detail).__name__}: {detail}" if str(detail) else type(detail).__name__
-    text = " ".join(redact(str(detail)).split())
+        text = f"{type(detail).__name__}: {text}" if text else type(detail).__name__
+    text = " ".join(redact(text).split())
     return text if len(text) <= _LONGEST_DETAIL else f"{text[: _LONGEST_DETAIL - 1]}…"

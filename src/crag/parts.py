@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from inspect import getattr_static
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.retrievers import BaseRetriever
@@ -73,6 +74,12 @@ class ReadingEvaluator(Evaluator, Protocol):
         at once.
         """
         ...
+
+
+def is_reading(evaluator: Evaluator) -> TypeGuard[ReadingEvaluator]:
+    """Return whether an evaluator reads, without running any of its code, as `isinstance` would."""
+    names = ("read", "quote_threshold")
+    return all(getattr_static(evaluator, name, None) is not None for name in names)
 
 
 class Hit(NamedTuple):

@@ -11,6 +11,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -159,7 +160,12 @@ class Correction(BaseModel):
 
 
 class Settings(ReflectionSettings, Correction):
-    """Settings of one run, including every switch that the papers ablate."""
+    """Settings of one run, including every switch that the papers ablate.
+
+    Raises:
+        SettingsError: a value is invalid, wherever it comes from: the context of a run, a client of
+            a server. The message names the field, the value and what is allowed.
+    """
 
     model_config = ConfigDict(json_schema_extra=arrange)
 
@@ -202,6 +208,27 @@ class Settings(ReflectionSettings, Correction):
             raise ValueError(message)
         return until
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_words(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        """Say what is wrong in words for users; it comes last, so it wraps the others."""
+        try:
+            return validate(given)
+        except ValidationError as error:
+            raise _problem(error, given) from None
+
+
+def _problem(error: ValidationError, given: object) -> SettingsError:
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    allowed = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        allowed = f"unknown name; {did_you_mean(field, Settings.model_fields)}"
+    value = first["input"]
+    if isinstance(given, Mapping):
+        value = given.get(field, value) if field else dict(given)
+    return SettingsError(field or "upper, lower", value, allowed)
+
 
 def settings_from(values: Mapping[str, object]) -> Settings:
     """Validate `values`; values may be text from a command line.
@@ -210,17 +237,7 @@ def settings_from(values: Mapping[str, object]) -> Settings:
         SettingsError: a value is invalid; the message names the field, the value and what is
         allowed.
     """
-    try:
-        return Settings.model_validate(dict(values))
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            allowed = f"unknown name; {did_you_mean(field, Settings.model_fields)}"
-        else:
-            allowed = first["msg"].removeprefix("Value error, ")
-        value = values.get(field, first["input"]) if field else dict(values)
-        raise SettingsError(field or "upper, lower", value, allowed) from None
+    return Settings.model_validate(dict(values))
 
 
 def settings_from_text(values: Mapping[str, object]) -> Settings:

@@ -14,7 +14,9 @@ from langgraph.graph.message import add_messages
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
+from crag.errors import QuestionError
 from crag.events import Event
+from crag.plain import said
 from crag.reading import Reading
 from crag.tasks import Posed
 
@@ -358,6 +360,23 @@ def replace_action(_: Action | None, new: object) -> Action | None:
     return None if new is None else known_action(new)
 
 
+def add_chat(chat: Any, new: Any) -> Any:
+    """Add messages to a chat as `add_messages` does; clients send them in many forms.
+
+    Raises:
+        QuestionError: one is no message.
+    """
+    try:
+        return add_messages(chat, new)
+    except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError) as error:
+        problem = said(error).partition("\n")[0].rstrip(". ")
+        message = (
+            f"`messages` cannot be read: {problem}. Write each as "
+            '{"role": "user", "content": "…"}; other roles are assistant and system'
+        )
+        raise QuestionError(message) from None
+
+
 def replace_documents(
     _: list[Document], new: Sequence[Document | Mapping[str, Any]]
 ) -> list[Document]:
@@ -387,7 +406,7 @@ class InputState(TypedDict, total=False):
 
     question: str
     """The question; optional if `messages` are given."""
-    messages: Annotated[list[AnyMessage], add_messages]
+    messages: Annotated[list[AnyMessage], add_chat]
     """A chat instead of a question; its last message is the question."""
 
 

@@ -8,8 +8,8 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from pydantic import ValidationError
 
+from crag.errors import SettingsError
 from crag.graph import build_crag
 from crag.settings import Settings
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
@@ -189,9 +189,9 @@ def test_thresholds_of_the_run_win_over_the_evaluators(make_parts: Any) -> None:
 
 def test_a_wrong_setting_is_refused_before_the_run(make_parts: Any) -> None:
     parts = make_parts()
-    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+    with pytest.raises(SettingsError, match="greater than or equal to 1"):
         build_crag(parts).invoke(QUESTION, context={"k": 0})
-    with pytest.raises(ValidationError, match="colour"):
+    with pytest.raises(SettingsError, match="colour"):
         build_crag(parts).invoke(QUESTION, context={"colour": "red"})
     assert parts.retriever.questions == []
 

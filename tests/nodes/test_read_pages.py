@@ -84,7 +84,7 @@ class Short(FakeReader):
 async def test_a_reader_that_breaks_its_contract(way: str) -> None:
     update = await read(Short(PAGES), state(hit(ADA), hit(ENGINE)), Settings(), way)
     assert [strip["text"] for strip in update["external"]] == ["A snippet."] * 2
-    assert "returned 1 of 2 pages" in update["events"][0]["detail"]
+    assert "returned 1 pages for 2 addresses" in update["events"][0]["detail"]
 
 
 def test_a_hit_without_snippet_gives_its_title_and_an_empty_one_nothing() -> None:

@@ -5,17 +5,18 @@ reflection writes them, is made to cite the strips that the passages consist of.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from crag.state import Citation, OfferedPassage, Source, Strip
 
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
-_MARK = re.compile(r"\s*\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
+_MARK = re.compile(r"(?:(?<!\s)\s+)?\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
 _PASSAGE_MARK = re.compile(r"\[(\d+)\]")
 _WORD = re.compile(r"\w+")
-_LINK = re.compile(r"(!?)\[([^\]\n]*)\]\(\s*<?([^\s)>]*)[^)\n]*\)")
+_TARGET = re.compile(r"\]\(\s*<?([^\s)>]*)(?:(?:[^\S\n]|>)[^)\n]*)?\)")
 _ADDRESS = re.compile(r"\b(?:https?|ftp|data|javascript|file):[^\s<>\])\"'”»]+", re.IGNORECASE)
+_MOST_DIGITS = 10
 _AFTER = ".,;:!?"
 _GONE = "(link removed)"
 _SENTENCE_ENDS = ".!?…。！？"
@@ -64,16 +65,17 @@ def validate(answer: str, available: Sequence[Citation]) -> Validated:
 
 def _without_links(prose: str, available: Sequence[Citation], removed: list[str]) -> str:
     """Return prose without links and pictures that no strip has; append them to `removed`."""
+    known = {entry["source"]["url"] for entry in available}
+    known.update(address for entry in available for address in _addresses(entry))
 
     def stands(address: str) -> bool:
-        return any(address in (entry["source"]["url"], *_addresses(entry)) for entry in available)
+        return address in known
 
-    def label_of(link: re.Match[str]) -> str:
-        picture, label, address = link.groups()
-        if stands(address) and not picture:
-            return link[0]
-        removed.append(address)
-        return f"[{label}]" if label.isdecimal() else label
+    def label_of(link: _Link) -> str:
+        if stands(link.address) and not link.is_picture:
+            return prose[link.start : link.end]
+        removed.append(link.address)
+        return f"[{link.label}]" if link.label.isdecimal() else link.label
 
     def bare(found: re.Match[str]) -> str:
         address = found[0].rstrip(_AFTER)
@@ -82,7 +84,40 @@ def _without_links(prose: str, available: Sequence[Citation], removed: list[str]
         removed.append(address)
         return _GONE + found[0][len(address) :]
 
-    return _ADDRESS.sub(bare, _LINK.sub(label_of, prose))
+    pieces, end = [], 0
+    for link in _links(prose):
+        pieces += [prose[end : link.start], label_of(link)]
+        end = link.end
+    return _ADDRESS.sub(bare, "".join([*pieces, prose[end:]]))
+
+
+class _Link(NamedTuple):
+    """A link of Markdown, or a picture, with its place in the text."""
+
+    start: int
+    end: int
+    is_picture: bool
+    label: str
+    address: str
+
+
+def _links(text: str) -> Iterator[_Link]:
+    """Find the links of a text from left to right.
+
+    From the end of each label backwards, and only up to the last parenthesis: a pattern for all of
+    it reads a text of unfinished links over and over.
+    """
+    end, last = 0, text.rfind(")")
+    while 0 <= (at := text.find("](", end)) < last:
+        begun = max(end, text.rfind("]", end, at) + 1)
+        begun = max(begun, text.rfind("\n", begun, at) + 1)
+        opened, target = text.find("[", begun, at), _TARGET.match(text, at)
+        if opened < 0 or target is None:
+            end = at + 1
+            continue
+        is_picture = opened > end and text[opened - 1] == "!"
+        yield _Link(opened - is_picture, target.end(), is_picture, text[opened + 1 : at], target[1])
+        end = target.end()
 
 
 def _addresses(entry: Citation) -> list[str]:
@@ -107,7 +142,8 @@ def attributed(answer: str, passages: Sequence[OfferedPassage]) -> tuple[str, li
     pieces = _PASSAGE_MARK.split(answer)
     citations: list[Citation] = []
     for place in range(1, len(pieces), 2):
-        number = int(pieces[place])
+        # Python reads no number of thousands of digits.
+        number = int(pieces[place]) if len(pieces[place]) < _MOST_DIGITS else 0
         pieces[place] = ""
         if 1 <= number <= len(passages):
             strip = _nearest(pieces[place - 1], passages[number - 1])

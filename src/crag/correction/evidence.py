@@ -11,16 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeGuard
 
 from langchain_core.documents import Document
-from pydantic import TypeAdapter
 
 from crag.correction.provenance import source_of, source_within, unscored
 from crag.correction.scoring import LOWEST
 from crag.correction.strips import choose, decompose, located, score_of
-from crag.errors import EvaluatorError
 from crag.events import Event, event
-from crag.parts import Evaluator, Passage, ReadingEvaluator
+from crag.parts import Evaluator, Passage, ReadingEvaluator, is_reading
 from crag.reading import Reading, evidence_in, sliced
 from crag.runtime.attempt import Attempt
+from crag.runtime.replies import readings_of
 from crag.settings import Decomposition, Settings
 from crag.state import Strip, Usage
 
@@ -40,7 +39,6 @@ _LEAST = 0.005
 _CERTAIN = 1 - 1e-12
 """A score of 1 has no log-odds."""
 _NOTHING: Final = Reading(score=LOWEST, starts=[], evidence=[], span=None)
-_READINGS: Final = TypeAdapter(list[Reading])
 
 
 class ReadPassages(NamedTuple):
@@ -61,7 +59,7 @@ def reads(evaluator: Evaluator, settings: Settings) -> TypeGuard[ReadingEvaluato
     scored alone.
     """
     in_context = settings.strip_scores == "in_context" and settings.decomposition != "excerption"
-    return in_context and isinstance(evaluator, ReadingEvaluator)
+    return in_context and is_reading(evaluator)
 
 
 def read_passages(
@@ -75,7 +73,7 @@ def read_passages(
         return ReadPassages([_NOTHING.copy() for _ in passages], [], Usage())
     readings: list[Reading] = []
     with Attempt("evaluator") as attempt:
-        readings = _checked(evaluator.read(question, passages), passages)
+        readings = readings_of(evaluator.read(question, list(passages)), passages)
     usage = Usage(evaluator_calls=1, evaluated_texts=len(passages))
     if attempt.error is not None:
         fallback = f"all {len(passages)} texts score {LOWEST}"
@@ -144,24 +142,3 @@ def _standing(reading: Reading, rank: int) -> float:
 def _log_odds(probability: float) -> float:
     share = min(max(probability, _LEAST), 1 - _LEAST)
     return math.log(share / (1 - share))
-
-
-def _checked(readings: object, passages: Sequence[Passage]) -> list[Reading]:
-    found = _READINGS.validate_python(readings)
-    if len(found) != len(passages):
-        message = f"the evaluator returned {len(found)} readings for {len(passages)} texts"
-        raise EvaluatorError(message)
-    for reading, passage in zip(found, passages, strict=True):
-        starts, evidence, span = reading["starts"], reading["evidence"], reading["span"]
-        length = len(passage.text)
-        if (
-            not -1 <= reading["score"] <= 1  # Not a number fails here, too.
-            or len(starts) != len(evidence)
-            or starts != sorted(set(starts))
-            or (starts and (starts[0] != 0 or starts[-1] > length))
-            or any(not 0 <= share <= 100 for share in evidence)  # noqa: PLR2004 - per cent
-            or (span is not None and not 0 <= span["start"] <= span["end"] <= length)
-        ):
-            message = f"the evaluator returned a reading that does not fit its text: {reading}"
-            raise EvaluatorError(message)
-    return found

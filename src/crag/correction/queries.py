@@ -32,7 +32,8 @@ _STOP_WORDS = frozenset(
 
 def longest_query(searcher: WebSearcher | None) -> int:
     """Return the longest query in characters: the searcher's `longest_query`, or the default."""
-    return int(getattr(searcher, "longest_query", LONGEST))
+    longest = getattr(searcher, "longest_query", LONGEST)
+    return longest if isinstance(longest, int) and longest > 0 else LONGEST
 
 
 def read_query(reply: str, longest: int = LONGEST) -> str | None:

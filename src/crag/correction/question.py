@@ -3,6 +3,7 @@
 from langchain_core.messages import AIMessage, HumanMessage
 
 from crag.errors import QuestionError
+from crag.plain import well_formed
 from crag.state import InputState, OpenState
 
 
@@ -31,7 +32,7 @@ def read_question(state: InputState, longest: int) -> str:
     if not isinstance(question, str):
         message = f"question must be text, not {type(question).__name__}"
         raise QuestionError(message)
-    question = question.strip()
+    question = well_formed(question).strip()
     if not question:
         message = "question is empty: give `question`, or `messages` whose last one asks it"
         raise QuestionError(message)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 from crag.correction.strips import FEWEST_WORDS, STRIPS_KEPT, choose
-from crag.errors import EvaluatorError
 from crag.events import Event, event
 from crag.parts import Evaluator, Passage, PassageEvaluator
 from crag.runtime.attempt import Attempt
+from crag.runtime.replies import scores_of_reply
 from crag.settings import Settings
 from crag.state import Strip, Usage
 
@@ -79,7 +79,8 @@ def score_passages(
     if not asked:
         return Scored(scores, [], Usage())
     with Attempt("evaluator") as attempt:
-        answers = _checked(scores_of(evaluator, question, [passages[i] for i in asked]), len(asked))
+        reply = scores_of(evaluator, question, [passages[i] for i in asked])
+        answers = scores_of_reply(reply, len(asked))
         for index, score in zip(asked, answers, strict=True):
             scores[index] = score
     usage = Usage(evaluator_calls=1, evaluated_texts=len(asked))
@@ -87,13 +88,6 @@ def score_passages(
         fallback = f"all {len(passages)} texts score {LOWEST}"
         return Scored(scores, [event("evaluator_failed", node, attempt.error, fallback)], usage)
     return _without_nan(scores, node, usage)
-
-
-def _checked(scores: Sequence[float], expected: int) -> list[float]:
-    if len(scores) != expected:
-        message = f"the evaluator returned {len(scores)} scores for {expected} texts"
-        raise EvaluatorError(message)
-    return [float(score) for score in scores]
 
 
 def _without_nan(scores: list[float], node: str, usage: Usage) -> Scored:

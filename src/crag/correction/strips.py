@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from crag.settings import Decomposition, Settings
@@ -113,17 +114,16 @@ def neutral_knowledge(text: str) -> str:
 def _units_of_sentences(text: str) -> list[str]:
     """Join up to three sentences, with their line breaks; a heading starts a new unit."""
     units: list[list[str]] = [[]]
+    sentences = 0  # In the last unit.
     for piece in (part for sentence in split_sentences(text) for part in _cut_long(sentence)):
-        heading = piece.lstrip().startswith("#")
-        full = sum(map(_is_sentence, units[-1])) == SENTENCES_PER_STRIP
-        if piece.strip() and (full or (heading and any(map(_is_sentence, units[-1])))):
+        heading, blank = piece.lstrip().startswith("#"), not piece.strip()
+        if not blank and (sentences == SENTENCES_PER_STRIP or (heading and sentences)):
             units.append([])
+            sentences = 0
         units[-1].append(piece)
-    return ["".join(unit).strip() for unit in units if "".join(unit).strip()]
-
-
-def _is_sentence(piece: str) -> bool:
-    return bool(piece.strip()) and not piece.lstrip().startswith("#")
+        sentences += not (heading or blank)
+    joined = ("".join(unit).strip() for unit in units)
+    return [unit for unit in joined if unit]
 
 
 def _cut_long(sentence: str) -> list[str]:
@@ -145,14 +145,17 @@ def _excerption(text: str) -> list[str]:
     entry even if it is empty. Line breaks and tabs are spaces, as the official reader leaves them.
     """
     entries: list[str] = []
+    known = Counter[str]()
     pieces = [piece for part in _BREAKS.sub(" ", text).split("?") for piece in part.split(". ")]
     for piece in pieces:
-        if piece in entries:
+        if known[piece]:
             continue
         if not entries or len(piece.split()) > EXCERPT_MINIMUM_WORDS:
             entries.append(piece)
         else:
+            known[entries[-1]] -= 1
             entries[-1] += piece
+        known[entries[-1]] += 1
     strips = (" ".join(group) for group in _groups(entries, SENTENCES_PER_STRIP))
     return [strip for strip in strips if strip.strip()]
 

@@ -7,7 +7,7 @@ from crag.correction.evidence import parts_in_context
 from crag.correction.scoring import scores_of
 from crag.correction.strips import FEWEST_WORDS
 from crag.generation.quoting import quotations_in
-from crag.parts import Evaluator, Passage, Quotation, ReadingEvaluator
+from crag.parts import Evaluator, Passage, Quotation, ReadingEvaluator, is_reading
 from crag.state import Strip
 from crag.text.sentences import sentences_of
 
@@ -42,7 +42,7 @@ class ExtractiveAnswerer:
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
         """Return the best quotations, in the order of the strips."""
         evaluator = self._evaluator
-        if isinstance(evaluator, ReadingEvaluator):
+        if is_reading(evaluator):
             threshold = evaluator.quote_threshold if self._threshold is None else self._threshold
             most = self._most or _MOST_STRIPS
             return _quoted_in(_read(evaluator, question, strips), most, threshold)

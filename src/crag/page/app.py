@@ -21,6 +21,7 @@ from starlette.routing import Route
 from crag.page import completions
 from crag.page.documents import ROUTES
 from crag.page.guard import Guard, Rules, require_switches
+from crag.page.keeping import keeping
 
 MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -113,4 +114,5 @@ require_switches(_rules.allow, json.loads(os.environ.get("LANGGRAPH_HTTP") or "{
 app = Starlette(
     routes=[Route("/", page), Route("/page/{name}", asset), *ROUTES, *completions.routes],
     middleware=middleware(_rules),
+    lifespan=keeping(_rules),
 )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
-from pydantic import SecretStr, field_validator
+from pydantic import SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from crag.errors import SettingsError
@@ -71,6 +71,10 @@ class Rules(BaseSettings):
     uploads: Path | None = None
     """CRAG_SERVE_UPLOADS: folder of documents that were uploaded on the page. Unset, beside the
     index, where that is a folder."""
+    max_threads: int = 1000
+    """CRAG_SERVE_MAX_THREADS: threads that are kept; those unchanged for longest are deleted."""
+    thread_days: int = 30
+    """CRAG_SERVE_THREAD_DAYS: days after its last change on which a thread is deleted."""
 
     @field_validator("hosts", "origins", "allow", mode="before")
     @classmethod
@@ -79,11 +83,12 @@ class Rules(BaseSettings):
             return value
         return frozenset(name.strip().lower() for name in value.split(",") if name.strip())
 
-    @field_validator("max_bytes", mode="before")
+    @field_validator("max_bytes", "max_threads", "thread_days", mode="before")
     @classmethod
-    def _counted(cls, value: object) -> int:
+    def _counted(cls, value: object, info: ValidationInfo) -> int:
         if not str(value).isdecimal() or int(str(value)) == 0:
-            raise SettingsError("CRAG_SERVE_MAX_BYTES", value, "allowed are whole numbers from 1")
+            name = f"CRAG_SERVE_{str(info.field_name).upper()}"
+            raise SettingsError(name, value, "allowed are whole numbers from 1")
         return int(str(value))
 
     @field_validator("token")
@@ -329,8 +334,8 @@ class Guard:
             more = message.get("more_body", False)
             if len(body) > limit:
                 raise too_large
-        if "webhooks" not in self.rules.allow and "/runs" in request.path:
-            _check_webhook(bytes(body))
+        if "/runs" in request.path:
+            _check_run(bytes(body), webhooks="webhooks" in self.rules.allow)
         return _first({"type": "http.request", "body": bytes(body), "more_body": False}, receive)
 
 
@@ -408,9 +413,9 @@ def _media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _check_webhook(body: bytes) -> None:
-    """Refuse a run whose result would be sent to a webhook."""
-    if b"webhook" not in body and rb"\u" not in body:
+def _check_run(body: bytes, *, webhooks: bool) -> None:
+    """Refuse a run whose result would go to a webhook, or that sets what only LangGraph may."""
+    if not any(part in body for part in (b"webhook", b"checkpoint_ns", rb"\u")):
         return
     try:
         found = json.loads(body)
@@ -419,8 +424,17 @@ def _check_webhook(body: bytes) -> None:
     except RecursionError:
         raise RefusedError(400, "the body is nested too deeply: send less") from None
     runs = found if isinstance(found, list) else [found]
-    if any(isinstance(run, dict) and run.get("webhook") is not None for run in runs):
-        raise RefusedError(403, _switched_off("webhooks"))
+    for run in (run for run in runs if isinstance(run, dict)):
+        if not webhooks and run.get("webhook") is not None:
+            raise RefusedError(403, _switched_off("webhooks"))
+        config = run.get("config")
+        options = config.get("configurable") if isinstance(config, dict) else None
+        if isinstance(options, dict) and options.get("checkpoint_ns"):
+            raise RefusedError(
+                422,
+                "config.configurable.checkpoint_ns names a graph within a graph, which no run "
+                "starts in: leave it out",
+            )
 
 
 def _first(message: Message, receive: Receive) -> Receive:

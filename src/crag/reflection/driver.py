@@ -33,8 +33,15 @@ from crag.parts import (
     SegmentLimits,
     continuations,
 )
+from crag.plain import said
 from crag.reflection.spending import Spending, counting
 from crag.runtime.attempt import Attempt, options_of
+from crag.runtime.replies import (
+    approximation_of,
+    candidates_of,
+    decisions_of,
+    documents_of,
+)
 from crag.settings import Settings
 from crag.state import (
     Choice,
@@ -139,7 +146,6 @@ class Offered:
 
 Request = AskDecision | AskCandidates | AskPassages | Judged
 Result = TypeVar("Result")
-Reply = TypeVar("Reply")
 Steps = Generator[Sequence[Request], list[Any], Result]
 """An algorithm: yields batches of requests, receives their answers, returns its result. If a
 request fails with a `ModelError`, the error is raised at its ``yield``."""
@@ -256,7 +262,7 @@ def _answers(
         case AskDecision():
             prefixes = _prefixes(requests)
             with _model_errors():
-                return _one_each("decisions", list(backend.decide(prefixes)), len(prefixes))
+                return decisions_of(backend.decide(list(prefixes)), len(prefixes))
         case AskCandidates(limits=limits):
             with _model_errors():
                 return _split(requests, backend.candidates(_continuations(requests), limits))
@@ -276,8 +282,7 @@ async def _aanswers(
         case AskDecision():
             prefixes = _prefixes(requests)
             with _model_errors():
-                decisions = list(await backend.adecide(prefixes))
-                return _one_each("decisions", decisions, len(prefixes))
+                return decisions_of(await backend.adecide(list(prefixes)), len(prefixes))
         case AskCandidates(limits=limits):
             with _model_errors():
                 return _split(requests, await backend.acandidates(_continuations(requests), limits))
@@ -296,7 +301,7 @@ def _model_errors() -> Iterator[None]:
     if isinstance(error, ModelError):
         raise error
     if error is not None:
-        detail = f"{type(error).__name__}: {error}"
+        detail = f"{type(error).__name__}: {said(error)}"
         raise ModelError("reflection", "failed", detail) from None
 
 
@@ -313,19 +318,11 @@ def _continuations(requests: Sequence[Request]) -> list[Continuation]:
     ]
 
 
-def _split(requests: Sequence[Request], candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+def _split(requests: Sequence[Request], candidates: object) -> list[list[Candidate]]:
     """Return the candidates of each request."""
     counts = [len(request.passages) for request in requests if isinstance(request, AskCandidates)]
-    left = iter(_one_each("candidates", list(candidates), sum(counts)))
+    left = iter(candidates_of(candidates, sum(counts)))
     return [list(islice(left, count)) for count in counts]
-
-
-def _one_each(replies: str, found: list[Reply], count: int) -> list[Reply]:
-    if len(found) != count:
-        asked = "prefixes" if replies == "decisions" else "passages"
-        message = f"it returned {len(found)} {replies} for {count} {asked}"
-        raise ModelError("reflection", "failed", message)
-    return found
 
 
 class Reflected(NamedTuple):
@@ -360,7 +357,7 @@ class Driver:
     @property
     def approximation(self) -> str:
         """How the back end approximates critiques; empty for a model with the tokens."""
-        return self._backend.approximation
+        return approximation_of(self._backend)
 
     def run(self, steps: Callable[[], Steps[Result]], settings: Settings) -> Reflected:
         """Run in the calling thread."""
@@ -389,8 +386,7 @@ class _Searches:
     """The searches of one run; one that fails finds nothing, and is recorded as an event."""
 
     def __init__(self, retriever: BaseRetriever | None, node: str, settings: Settings) -> None:
-        self._retriever, self._node, self._k = retriever, node, settings.k
-        self._options = options_of(retriever, settings)
+        self._retriever, self._node, self._settings = retriever, node, settings
         self.found: list[OfferedPassage] = []
         self.events: list[Event] = []
 
@@ -398,21 +394,25 @@ class _Searches:
         documents: list[Document] = []
         with Attempt("retriever") as attempt:
             if self._retriever is not None:
-                documents = self._retriever.invoke(query, **self._options)
+                options = options_of(self._retriever, self._settings)
+                reply = self._retriever.invoke(query, **options)
+                documents = documents_of(reply, self._settings.k)
         return self._passages(documents, attempt)
 
     async def asearch(self, query: str) -> list[Passage]:
         documents: list[Document] = []
         with Attempt("retriever") as attempt:
             if self._retriever is not None:
-                documents = await self._retriever.ainvoke(query, **self._options)
+                options = options_of(self._retriever, self._settings)
+                reply = await self._retriever.ainvoke(query, **options)
+                documents = documents_of(reply, self._settings.k)
         return self._passages(documents, attempt)
 
     def _passages(self, documents: Sequence[Document], attempt: Attempt) -> list[Passage]:
         if attempt.error is not None:
             fallback = "go on without new passages"
             self.events.append(event("retrieval_failed", self._node, attempt.error, fallback))
-        kept = [document for document in documents[: self._k] if document.page_content.strip()]
+        kept = [document for document in documents if document.page_content.strip()]
         offered = [offered_document(document, place) for place, document in enumerate(kept)]
         self.found += offered
         return [passage_of(passage) for passage in offered]

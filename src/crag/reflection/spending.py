@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import reduce
+from typing import cast
 
+from crag.plain import WIDEST
 from crag.state import Usage, add_usage
 
 
@@ -19,8 +21,16 @@ class Spending:
         self._spent: list[Usage] = []
 
     def add(self, usage: Usage) -> None:
-        """Add the cost of one call; threads may do so at the same time."""
-        self._spent.append(usage)
+        """Add the cost of one call; threads may do so at the same time.
+
+        Back ends may be foreign code: counts that are no numbers are left out.
+        """
+        counts = {
+            name: count
+            for name, count in usage.items()
+            if name in Usage.__annotations__ and isinstance(count, int) and 0 <= count <= WIDEST
+        }
+        self._spent.append(cast("Usage", counts))
 
     @property
     def usage(self) -> Usage:

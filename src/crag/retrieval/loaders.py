@@ -20,6 +20,7 @@ from crag.retrieval.pages import (
 )
 from crag.retrieval.records import count_lines, load_csv, load_jsonl
 from crag.retrieval.texts import reason_of
+from crag.runtime.attempt import Attempt
 from crag.text.encodings import storable
 
 _CODE = (
@@ -163,18 +164,22 @@ def supported() -> str:
 
 
 def _loaded(path: Path) -> Iterator[Loaded]:
-    try:
-        for loaded in LOADERS[path.suffix.lower()](path):
-            if isinstance(loaded, Unusable):
-                yield loaded
-            elif loaded.text.strip():
-                yield replace(loaded, title=storable(loaded.title), text=storable(loaded.text))
-            else:
-                yield Unusable(loaded.source, "empty", empty=True)
-    except (ContentError, SourceError) as error:
-        yield Unusable(str(path), error.problem)
-    except MissingPackageError as error:
-        yield Unusable(str(path), str(error))
+    # What readers of damaged files raise cannot be listed, and one file must not end the others.
+    with Attempt(f"reading {path.name!r}") as attempt:
+        try:
+            for loaded in LOADERS[path.suffix.lower()](path):
+                if isinstance(loaded, Unusable):
+                    yield loaded
+                elif loaded.text.strip():
+                    yield replace(loaded, title=storable(loaded.title), text=storable(loaded.text))
+                else:
+                    yield Unusable(loaded.source, "empty", empty=True)
+        except (ContentError, SourceError) as error:
+            yield Unusable(str(path), error.problem)
+        except MissingPackageError as error:
+            yield Unusable(str(path), str(error))
+    if attempt.error is not None:
+        yield Unusable(str(path), f"damaged, or not what it seems ({type(attempt.error).__name__})")
 
 
 def _state(path: Path) -> tuple[int, int] | None:

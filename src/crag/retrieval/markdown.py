@@ -22,7 +22,7 @@ _TABLE_HEAD = 2
 _FRONT_MATTER = re.compile(
     r"\A---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|\Z)|\A\+\+\+\n(?:.*\n)*?\+\+\+\s*?(?:\n|\Z)"
 )
-_TITLE = re.compile(r"^title[ \t]*[:=][ \t]*(.+?)[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_TITLE = re.compile(r"^title[ \t]*[:=](.+)$", re.MULTILINE | re.IGNORECASE)
 _NOT_TEXT = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,})\{(?:toctree|contents|currentmodule|include|literalinclude|image"
     r"|index|tableofcontents)\}(?:.*\n)*?[ \t]*(?P=fence)[ \t]*$"
@@ -34,7 +34,7 @@ _NOT_TEXT = re.compile(
     r"|^[ \t]*::: [\w.]+[ \t]*$"  # mkdocstrings
     r"|^[ \t]*!\[[^\]\n]*\]\([^)\n]*\)[ \t]*$"  # a picture alone on its line
     r"|\{%-? *(?:include|import|from|extends|raw|endraw|image|end\w+|block|assign|set)\b[^%]*%\}"
-    r"|[ \t]*\{: *[^}\n]*\}[ \t]*$",  # attributes of kramdown
+    r"|(?:(?<![ \t])[ \t]+)?\{:[^{}\n]*\}[ \t]*$",  # attributes of kramdown
     re.MULTILINE,
 )
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -50,7 +50,7 @@ _CODE = re.compile(
     r"|(?<!`)(?P<ticks>`+)(?!`)(?:[^`]|(?!(?P=ticks)(?!`))`)*?(?P=ticks)(?!`)",
     re.MULTILINE,
 )
-_HEADING_TAIL = re.compile(r"[ \t]+\{#[^}]*\}$")
+_HEADING_TAIL = re.compile(r"(?<![ \t])[ \t]+\{#[^{}]*\}$")
 
 
 def markdown_blocks(text: str) -> list[Block]:
@@ -82,7 +82,7 @@ def readable_markdown(text: str) -> tuple[str, str]:
     title = ""
     if match := _FRONT_MATTER.match(text):
         named = _TITLE.search(match[0])
-        title = named[1].strip("\"'") if named else ""
+        title = named[1].strip().strip("\"'") if named else ""
         text = _blank(match) + text[match.end() :]
     text = _outside_code(text, _COMMENT)
     text = _NOT_TEXT.sub(_blank, text)

@@ -22,8 +22,8 @@ _TARGET = re.compile(r"[ \t]*\.\. (?:_[^\n]*:|\[[^\]\n]*\]$|\|[^|\n]+\| )|[ \t]*
 _COMMENT = re.compile(r"[ \t]*\.\.(?:\s|$)(?!\s*(?:\|[^|\n]+\| )?[\w:.+-]+::|\s*[_\[|])")
 _INLINE = re.compile(
     r"(?P<literal>``.+?``)"
-    r"|:[a-zA-Z][\w:.+-]*:`(?P<text>[^`]+)`"  # a role
-    r"|(?<![`:\w])`(?P<label>[^`<]+?)\s*<[^`<>]+>`__?",  # a link
+    r"|:[a-zA-Z][\w:.+-]{0,100}:`(?P<text>[^`]+)`"  # a role
+    r"|(?<![`:\w])`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`__?",  # a link
     re.DOTALL,
 )
 _LABELLED = re.compile(r"(?P<label>[^<]*\S)\s*<[^<>]*>\Z", re.DOTALL)

@@ -14,6 +14,9 @@ MOST_BYTES = 100_000_000
 _BLOCK = 1 << 20
 _SAMPLE = 256 * 1024
 _MOST_UNPACKED = 1_000_000_000
+_LARGEST_PART = 40_000_000
+"""Bytes of one part that is read as a whole: as a tree it takes some thirty times as much."""
+_TREES = (".xml", ".xhtml", ".html", ".htm", ".opf", ".rels")
 
 
 @contextmanager
@@ -47,9 +50,14 @@ def check_archive(path: Path) -> None:
         zipfile.BadZipFile: it is damaged.
     """
     with reading(path), zipfile.ZipFile(path) as archive:
-        size = sum(part.file_size for part in archive.infolist())
+        parts = archive.infolist()
+        size = sum(part.file_size for part in parts)
+        trees = [part.file_size for part in parts if part.filename.lower().endswith(_TREES)]
     if size > _MOST_UNPACKED:
         raise SourceError(str(path), f"it unpacks to {size:,} bytes, more than {_MOST_UNPACKED:,}")
+    if max(trees, default=0) > _LARGEST_PART:
+        problem = f"a part of it unpacks to {max(trees):,} bytes, more than {_LARGEST_PART:,}"
+        raise SourceError(str(path), problem)
 
 
 def read_text(path: Path) -> str:

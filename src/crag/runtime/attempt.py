@@ -4,7 +4,9 @@ A part that fails must not end a run. The exceptions that third-party code raise
 so this module is the one place that catches all of them. Nodes record them as events.
 """
 
+import asyncio
 import logging
+import threading
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,7 +14,9 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStoreRetriever
 from langgraph.errors import GraphBubbleUp
 
+from crag.errors import ReplyError
 from crag.events import redact
+from crag.plain import said
 from crag.settings import FILTERS, Settings
 
 logger = logging.getLogger(__name__)
@@ -21,7 +25,9 @@ logger = logging.getLogger(__name__)
 class Attempt:
     """Catch the exception of a call made in its ``with`` block, so the node can continue.
 
-    LangGraph's own signals (an interrupt for a human, a drained run) and cancellation are raised.
+    LangGraph's own signals (an interrupt for a human, a drained run), the cancellation of the run,
+    Ctrl-C, and an exit that a signal handler may have asked for are raised. A part that cancels
+    itself, or calls `sys.exit` where no handler runs, has failed like any other.
     """
 
     def __init__(self, what: str) -> None:
@@ -38,13 +44,35 @@ class Attempt:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        """Catch an ordinary exception; raise everything else."""
-        if not isinstance(error, Exception) or isinstance(error, GraphBubbleUp):
+        """Catch what the part raised; raise everything else."""
+        if error is None or isinstance(error, GraphBubbleUp):
             return False
-        self.error = error
-        logger.warning("%s failed: %s: %s", self.what, type(error).__name__, redact(str(error)))
+        if isinstance(error, Exception):
+            self.error = error
+        elif _is_of_the_part(error):
+            self.error = ReplyError(self.what, f"raised {type(error).__name__}")
+        else:
+            return False
+        logger.warning("%s failed: %s: %s", self.what, type(error).__name__, redact(said(error)))
         logger.debug("%s failed", self.what, exc_info=error)
         return True
+
+
+def _is_of_the_part(error: BaseException) -> bool:
+    """Tell a part that gives up from a run that is cancelled, or a program that is to end."""
+    if isinstance(error, asyncio.CancelledError):
+        task = _current_task()
+        return task is None or task.cancelling() == 0
+    # Handlers of signals run in the main thread only.
+    in_main = threading.current_thread() is threading.main_thread()
+    return isinstance(error, SystemExit) and not in_main
+
+
+def _current_task() -> "asyncio.Task[Any] | None":
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # No event loop runs in this thread.
+        return None
 
 
 def options_of(retriever: BaseRetriever | None, settings: Settings) -> dict[str, Any]:

@@ -28,6 +28,8 @@ def started(
             return
         try:
             result = context.run(function, *args, **kwargs)
+        except StopIteration as error:  # A future would take it for the end of its own coroutine.
+            future.set_exception(RuntimeError(f"{type(error).__name__} was raised"))
         except BaseException as error:  # noqa: BLE001 - raised again where the result is awaited
             future.set_exception(error)
         else:

@@ -12,8 +12,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
-_META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+_HEADER = re.compile(r"charset\s*=\s*(?:[\"']\s*)?([\w.:-]+)", re.IGNORECASE)
+_META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*(?:[\"']\s*)?([\w.:-]+)", re.IGNORECASE)
 _META_WITHIN = 4_096
 _PLAIN = ("text/plain", "text/markdown", "text/x-markdown")
 _SUPERSETS = {
@@ -31,7 +31,7 @@ _SUPERSETS = {
 _FOR_TEXT = re.compile(
     r"utf-(8|16|32)|cp\d|iso(8859|2022)|koi8|mac-|big5|gb|euc_|shift_jis|hz|johab"
 )
-_TAG = re.compile(rb"<[^>]{0,2000}>")
+_TAG = re.compile(rb"<[^<>]{0,2000}>")
 _SAMPLE = 20_000
 _MOST_BINARY = 0.05
 _BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f\x7f\N{REPLACEMENT CHARACTER}]")

@@ -2,14 +2,17 @@
 
 import re
 
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"\n]*\")?\)")
-_REFERENCE = re.compile(r"\[([^\]\n]+)\]\[[^\]\n]*\]")
+# A label has at most 500 characters: brackets without an end would each be read to the last line.
+_LINK = re.compile(
+    r"!?\[([^\]\n]{0,500})\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"\n]*\")?\)"
+)
+_REFERENCE = re.compile(r"\[([^\]\n]{1,500})\]\[[^\]\n]{0,500}\]")
 _RULE = re.compile(r"^[ \t>]*(?:[-=~^\"'#*+.`_:|][-=~^\"'#*+.`_:| ]{2,})$", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _START = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?)", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*\.\. [\w:.+-]+::[ \t]*", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})(?=\S)([^*\n]+?)(?<=\S)\1(?![\w*])")
-_CELLS = re.compile(r"[ \t]*\|[ \t]*")
+_CELLS = re.compile(r"(?:(?<![ \t])[ \t]+)?\|[ \t]*")
 
 
 def without_markup(text: str) -> str:

@@ -6,7 +6,7 @@ of the header that it repeats and then its own. Lines count from 1.
 """
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 
 
 def lines_written(numbers: Iterable[int]) -> str:
@@ -17,12 +17,14 @@ def lines_written(numbers: Iterable[int]) -> str:
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
-def line_numbers(lines: str) -> list[int]:
-    """Return the line of the file for each line of a chunk, from its metadata `lines`."""
+def line_numbers(lines: str, most: int | None = None) -> list[int]:
+    """Return the line of the file for each line of a chunk, from its metadata `lines`.
+
+    No more than `most`, which a chunk has lines: metadata of others may name any number.
+    """
     ranges = (part.partition("-") for part in lines.split())
-    return [
-        number for first, _, last in ranges for number in range(int(first), int(last or first) + 1)
-    ]
+    numbers = (range(int(first), int(last or first) + 1) for first, _, last in ranges)
+    return list(islice(chain.from_iterable(numbers), most))
 
 
 def lines_between(text: str, lines: str, start: int, end: int) -> tuple[int, int]:
@@ -31,7 +33,7 @@ def lines_between(text: str, lines: str, start: int, end: int) -> tuple[int, int
     `text` and `lines` are a chunk's text and metadata; of blank characters at both ends nothing is
     counted.
     """
-    numbers = line_numbers(lines)
+    numbers = line_numbers(lines, text.count("\n") + 1)
     part = text[start:end]
     first = start + len(part) - len(part.lstrip())
     last = max(first, start + len(part.rstrip()) - 1)
@@ -42,4 +44,4 @@ def lines_between(text: str, lines: str, start: int, end: int) -> tuple[int, int
 def lines_of_part(text: str, lines: str, start: int, end: int) -> str:
     """Return the metadata `lines` of the characters from `start` to `end` of a chunk."""
     first = text.count("\n", 0, start)
-    return lines_written(line_numbers(lines)[first : first + 1 + text.count("\n", start, end)])
+    return lines_written(line_numbers(lines, first + 1 + text.count("\n", start, end))[first:])

@@ -11,8 +11,8 @@ _LENGTH = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+))([a-z%]*)")
 _PIXELS = {"em": 16.0, "rem": 16.0, "pt": 4 / 3, "%": 0.16, "vw": 10.0, "vh": 10.0, "ex": 8.0}
 _HEX = re.compile(r"#([0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})")
 _PARTS = re.compile(r"[\d.]+%?")
-_NO_CLIP = re.compile(r"rect\((\s*[01](px)?[\s,]*){4}\)|inset\((5\d|[6-9]\d|100)%|circle\(0")
-_SCALE = re.compile(r"scale[xy]?\(\s*0*\.?0*\s*[,)]")
+_NO_CLIP = re.compile(r"rect\(\s*(?:[01](?:px)?[\s,]*){4}\)|inset\((5\d|[6-9]\d|100)%|circle\(0")
+_SCALE = re.compile(r"scale[xy]?\(\s*(?:(?:0+(?:\.0*)?|\.0*)\s*)?[,)]")
 _NAMED: dict[str, Colour] = {
     "white": (255, 255, 255),
     "snow": (255, 250, 250),

@@ -6,6 +6,8 @@ and only what nobody sees is removed.
 
 import re
 
+from crag.plain import well_formed
+
 _ANSI = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
     r"|\x1b[\]PX^_][^\x07\x1b]{0,500}(?:\x07|\x1b\\)"  # titles, links
@@ -35,7 +37,7 @@ _STRAY = re.compile(
 _TAG = re.compile(
     r"[<＜﹤](?=\s*(?:[/\\]\s*)?(?:(?:passages?|question|conversation|paragraph|start_of_turn|end_of_turn|"
     r"start_of_image|system|user|assistant|human|think|tool_call|tool_response)\b"
-    r"|(?:s|bos|eos|unk|pad)\s*[>＞﹥]|[<＜﹤]\s*/?\s*sys\b|sys\s*[>＞﹥]))",
+    r"|(?:s|bos|eos|unk|pad)\s*[>＞﹥]|[<＜﹤]\s*(?:/\s*)?sys\b|sys\s*[>＞﹥]))",
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[<＜﹤](\s*[|｜]\s*[\w▁:/.-]{1,60}\s*[|｜]\s*)[>＞﹥]")
@@ -65,8 +67,9 @@ def without_controls(text: str) -> str:
     """Remove what a terminal obeys and what nobody sees; of line breaks only the line feed stays.
 
     Escape sequences, control and direction characters become a space, so that the words around them
-    stay apart.
+    stay apart. Half a pair of surrogates, which nothing can write, becomes U+FFFD.
     """
+    text = well_formed(text)
     text = _CONTROL.sub(" ", _ANSI.sub(" ", text.replace("\r\n", "\n")))
     before, text = "", _INVISIBLE.sub("", text)
     while before != text:  # What one removal brings together may be stray in its turn.

@@ -21,7 +21,7 @@ MOST_PDF_PAGES = 100
 """Later pages of a PDF are not read."""
 _MOST_CHARACTERS = 1_000_000
 _MARKUP = re.compile(rb"<\s*(!doctype|html|head|body|p|div|h1|meta)\b", re.IGNORECASE)
-_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
+_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*)$", re.MULTILINE)
 
 MediaKind = Literal["html", "pdf", "text", "markdown"]
 _KINDS: dict[str, MediaKind] = {
@@ -100,7 +100,7 @@ def _read(kind: MediaKind, body: bytes, content_type: str, url: str) -> tuple[st
             return read_html(text, url)
         case "markdown":
             heading = next(iter(_HEADING.findall(text)), ("", ""))
-            return heading[1], paragraphs_of(_HEADING.sub("\n", text))
+            return heading[1].rstrip(" \t#"), paragraphs_of(_HEADING.sub("\n", text))
         case _:
             return "", paragraphs_of(text)
 

@@ -1,0 +1,59 @@
+"""Values of foreign code as plain ones: text that UTF-8 can write, and JSON."""
+
+import math
+from collections.abc import Mapping
+from datetime import date, time
+from numbers import Integral, Real
+from uuid import UUID
+
+WIDEST = 2**53
+"""Integers beyond this are not the same everywhere: JavaScript rounds them."""
+_DEEPEST = 20
+_STORED = (date, time, UUID)
+"""What LangGraph stores as it is; a `datetime` is a `date`."""
+
+
+def well_formed(text: str) -> str:
+    """Return `text` with each pair of surrogates joined, and each half of one replaced by U+FFFD.
+
+    JSON from outside may hold half a pair, where an emoji was cut in two. No file, terminal,
+    database or tokenizer takes it. What a subclass of `str` makes of itself does not count.
+    """
+    text = str.__str__(text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def said(value: object) -> str:
+    """Return `str(value)`, well-formed, or the name of the type where that raises."""
+    try:
+        return well_formed(value if isinstance(value, str) else str(value))
+    except Exception:  # noqa: BLE001 - whatever the `__str__` of others raises
+        return f"<{type(value).__name__} that cannot be shown>"
+
+
+def plain_json(value: object, depth: int = 0) -> object:
+    """Return a value as JSON types, with days, times and UUIDs as they are.
+
+    A number that is not finite becomes None, and anything else what it says of itself.
+    """
+    if isinstance(value, str):
+        return well_formed(value)
+    if value is None or isinstance(value, (bool, *_STORED)):
+        return value
+    if isinstance(value, Real):
+        return _number(value)
+    if depth < _DEEPEST and isinstance(value, Mapping):
+        return {said(key): plain_json(inner, depth + 1) for key, inner in value.items()}
+    if depth < _DEEPEST and isinstance(value, list | tuple | set | frozenset):
+        return [plain_json(inner, depth + 1) for inner in value]
+    return said(value)
+
+
+def _number(value: Real) -> int | float | str | None:
+    if isinstance(value, Integral):
+        return int(value) if abs(int(value)) <= WIDEST else said(value)
+    return float(value) if math.isfinite(value) else None

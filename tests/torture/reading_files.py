@@ -1,0 +1,33 @@
+"""Read every file of a folder in a process of its own, and print what became of each."""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+from crag.retrieval.documents import Unusable
+from crag.retrieval.loaders import load
+
+
+def main() -> None:
+    """Print one JSON object: by name the outcome, the seconds, and the most memory so far."""
+    told = {}
+    for path in sorted(Path(sys.argv[1]).iterdir()):
+        start = time.process_time()
+        texts, reasons = [], []
+        for loaded in load(path):
+            if isinstance(loaded, Unusable):
+                reasons.append(loaded.reason)
+            else:
+                texts.append(f"{loaded.title}\n{loaded.text}")
+        told[path.name] = {
+            "text": "\n".join(texts)[:2_000_000],
+            "reasons": reasons,
+            "seconds": time.process_time() - start,
+            "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        }
+    sys.stdout.write(json.dumps(told))
+
+
+main()

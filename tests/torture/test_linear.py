@@ -1,0 +1,132 @@
+"""40,000 characters of any bad shape are read in no time by whatever reads text from outside."""
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from crag.answering.citations import attributed, validate
+from crag.correction.queries import keywords, read_query
+from crag.correction.strips import decompose, located, neutral_knowledge
+from crag.errors import ContentError, EvaluatorError, PageError
+from crag.evaluators.chat import verdict
+from crag.events import event
+from crag.generation.quoting import on_few_lines
+from crag.reflection.cleaning import cleaned
+from crag.reflection_tokens import without_reflection
+from crag.retrieval.blocks import blocks_of
+from crag.retrieval.markdown import markdown_blocks, readable_markdown
+from crag.retrieval.restructured import readable_rst
+from crag.retrieval.words import question_words, words
+from crag.state import Citation, OfferedPassage, Source, Strip
+from crag.tasks import split_options
+from crag.text.encodings import decoded, likeliest
+from crag.text.html import read_whole_html
+from crag.text.language import language_of
+from crag.text.markup import without_markup
+from crag.text.paragraphs import paragraphs_of
+from crag.text.sentences import split_sentences
+from crag.text.untrusted import neutral
+from crag.text.urls import canonical
+from crag.web.search_replies import plain
+from crag.web.transcribe import transcribe
+from tests.repeating import times
+from tests.torture.shapes import shape, shapes
+
+LENGTH = 40_000
+SECONDS = 2.0
+"""Of the processor, for one text; a pattern that is not linear takes minutes."""
+PLAIN = "Yes. A text of one paragraph, and it has two sentences."
+SOURCE = Source(id="1", title="A", url="a.md", position="")
+
+
+def cite(text: str) -> object:
+    return validate(text, [Citation(number=1, text=text, source=SOURCE)])
+
+
+def attribute(text: str) -> object:
+    strip = Strip(text=text, source=SOURCE, score=1.0, kept=True, reason="")
+    passage = OfferedPassage(title="A", text=text, label="document", grade="", strips=[strip])
+    return attributed(text, [passage])
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "neutral": neutral,
+    "neutral_knowledge": neutral_knowledge,
+    "validate": cite,
+    "attributed": attribute,
+    "event": lambda text: event("abstained", "generate", text),
+    "cleaned": cleaned,
+    "without_reflection": without_reflection,
+    "on_few_lines": on_few_lines,
+    "split_options": split_options,
+    "sentences": lambda text: located(text, decompose(text, "sentences")),
+    "sentences_de": lambda text: split_sentences(text, "de"),
+    "fixed_num": lambda text: located(text, decompose(text, "fixed_num")),
+    "excerption": lambda text: decompose(text, "excerption"),
+    "read_query": read_query,
+    "keywords": keywords,
+    "verdict": verdict,
+    "language_of": language_of,
+    "without_markup": without_markup,
+    "paragraphs_of": paragraphs_of,
+    "canonical": lambda text: canonical(f"http://{text}"),
+    "decoded": lambda text: decoded(
+        text.encode("latin-1", "replace"), f"text/html; charset={text}"
+    ),
+    "likeliest": lambda text: likeliest(text.encode()),
+    "markdown_blocks": markdown_blocks,
+    "readable_markdown": readable_markdown,
+    "readable_rst": readable_rst,
+    "plain_blocks": lambda text: blocks_of(text, "plain"),
+    "words": lambda text: list(words(text)),
+    "question_words": question_words,
+    "search_reply": plain,
+    "whole_html": read_whole_html,
+    "web_html": lambda text: transcribe(text.encode(), "text/html", "http://a/"),
+    "web_markdown": lambda text: transcribe(text.encode(), "text/markdown", "http://a/"),
+}
+"""What reads text from outside, each as it is called with it."""
+
+FOUND = {
+    "neutral": shape(LENGTH, " ", "<<"),
+    "validate": shape(LENGTH, "[a]("),
+    "attributed": f"[{'9' * LENGTH}]",
+    "sentences": shape(LENGTH, "# a.\n\n"),
+    "excerption": shape(LENGTH, "a b c d e f g. "),
+    "without_markup": shape(LENGTH, "["),
+    "decoded": shape(LENGTH, " "),
+    "likeliest": shape(5 * LENGTH, "<"),
+    "readable_markdown": shape(LENGTH, " ", "{:", "x"),
+    "readable_rst": shape(LENGTH, ":a"),
+    "web_html": shape(LENGTH, " ", "<p style='clip:rect(0", "x'>a</p>"),
+    "web_markdown": shape(LENGTH, " ", "# a", "b"),
+}
+"""What took too long once."""
+
+
+def slow(read: Callable[[str], Any], texts: Iterable[str]) -> dict[str, float]:
+    """Return the beginnings of the texts that take too long, with their seconds."""
+    found: dict[str, float] = {}
+    for text in texts:
+        start = time.thread_time()
+        with suppress(ContentError, EvaluatorError, PageError):
+            read(text)
+        seconds = time.thread_time() - start
+        if seconds > SECONDS:
+            found[f"{text[:30]!r}"] = round(seconds, 2)
+    return found
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_once_took_minutes_takes_no_time(name: str) -> None:
+    slow(READERS[name], [PLAIN])  # Loads what it loads.
+    assert slow(READERS[name], [FOUND[name]]) == {}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_shape_is_read_in_time(name: str) -> None:
+    slow(READERS[name], [PLAIN])
+    assert slow(READERS[name], list(shapes(LENGTH))[:: times(60, 4, 1)]) == {}

@@ -1,0 +1,53 @@
+"""What is installed is what was chosen: pins with hashes, and licences that allow the use."""
+
+import re
+
+from tests.torture.supply import HASHES, LICENCES, installed, licence_of, pinned
+from tests.torture.supply import PINS as CONSTRAINTS
+
+PINS = pinned(CONSTRAINTS)
+FREE = re.compile(
+    r"MIT|BSD|Apache|ISC|PSF|Python Software|MPL|Mozilla|LGPL|Elastic|0BSD|CC0|Unlicense|HPND",
+    re.IGNORECASE,
+)
+"""Licences under which a package may be installed and used beside ours."""
+OF_BENCHMARKS = {"mauve-text"}
+"""GPL: imported by one metric of the extra `bench`, and by nothing that answers questions."""
+COPYLEFT = re.compile(r"\b(?:A?GPL|Affero|GNU General)", re.IGNORECASE)
+
+
+def test_every_pin_has_hashes() -> None:
+    assert pinned(HASHES) == PINS
+    pieces = re.split(r"^(?=\S+==)", HASHES.read_text("utf-8"), flags=re.MULTILINE)[1:]
+    assert len(pieces) == len(PINS)
+    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}\b", piece) for piece in pieces)
+
+
+def test_what_is_installed_is_what_is_pinned() -> None:
+    found = installed()
+    # Builds for one kind of processor have a name of their own after a plus.
+    kept = PINS.keys() & found.keys()
+    others = {name: found[name].version.partition("+")[0] for name in kept}
+    assert others == {name: PINS[name] for name in others}
+    assert len(others) > 100
+
+
+def test_every_package_has_a_licence_that_allows_its_use() -> None:
+    found = installed()
+    named = {name: licence_of(found[name]) for name in PINS.keys() & found.keys()}
+    closed = {name: text for name, text in named.items() if not FREE.search(text)}
+    assert closed.keys() == OF_BENCHMARKS & named.keys(), closed
+    copyleft = {name for name, text in named.items() if COPYLEFT.search(text)}
+    strict = {name for name in copyleft if not FREE.search(named[name])}
+    assert strict <= OF_BENCHMARKS
+
+
+def test_the_list_of_licences_is_up_to_date() -> None:
+    listed = re.findall(
+        r"^\| (\S+) \| (\S+) \| (.+) \|$", LICENCES.read_text("utf-8"), re.MULTILINE
+    )
+    assert {name: version for name, version, _ in listed if name in PINS} == {
+        name: version for name, version in PINS.items() if name in {row[0] for row in listed}
+    }
+    missing = PINS.keys() & installed().keys() - {name for name, *_ in listed}
+    assert missing == set()
