@@ -265,6 +265,7 @@ def test_questions_become_pairs_answered_declined_or_without_need(tmp_path: Path
     truths = read_truths(written(tmp_path / "truths.jsonl", [*articles(24), bare]))
     pairs = {one.instruction: one.output for one in instruction_pairs(truths, 30)}
     assert len(pairs) == 24 + 6
+    assert len(instruction_pairs(truths, 5000)) == 25 + 6
     assert pairs.get("Why?", DECLINED) == DECLINED
     answers = {truth.question: truth.gold[0].answer for truth in truths if truth.gold}
     asked = pairs.keys() & answers.keys()

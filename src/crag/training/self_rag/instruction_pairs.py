@@ -30,6 +30,7 @@ def instruction_pairs(  # noqa: PLR0913 - the shares of what is made
     share `unsupported` state another number, date or name than the passage, or more than it holds.
     """
     draw = random.Random(seed)  # noqa: S311 - a choice of examples, no secret
+    count = min(count, round(len(truths) / (1 - without_retrieval)))
     tasks, refusals, wrong = (round(count * s) for s in (without_retrieval, declined, unsupported))
     rest = max(0, count - tasks - refusals - wrong)
     order = draw.sample(truths, k=len(truths))
