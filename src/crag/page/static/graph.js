@@ -6,6 +6,7 @@ import { taken } from "./taken.js";
 import { doing, seconds } from "./words.js";
 
 const SMALLEST = 0.75;
+const DOWN = 34; // Downwards, conditions stand between the layers.
 const SECTIONS = {
   critiques: ["decide", "prepare_passages"],
   documents: ["retrieve", "grade", "refine", "pass_through"],
@@ -62,7 +63,7 @@ export class GraphView {
       ...placed.groups.map((group) => groupBox(group, across)),
       ...(this.edges = placed.edges.map((edge) => edgeLine(edge, across))),
       ...(this.nodes = placed.nodes.map(nodeBox)),
-      ...placed.edges.filter(isLabelled).map((edge) => edgeLabel(edge, placed.nodes)),
+      ...placed.edges.filter(isLabelled).map((edge) => edgeLabel(edge, placed.nodes, across)),
     );
     svg.addEventListener("keydown", (event) => this.#walk(event));
     this.nodes.find(({ tagName }) => tagName === "a")?.setAttribute("tabindex", "0");
@@ -114,7 +115,7 @@ function fitting(graph, width) {
     const placed = layout(graph, true, gap);
     if (width >= placed.width * (way === "wide" ? 1 : SMALLEST)) return { placed, across: true, way };
   }
-  return { placed: layout(graph, false, GAPS.tight), across: false, way: "down" };
+  return { placed: layout(graph, false, DOWN), across: false, way: "down" };
 }
 
 function groupBox({ name, x, y, width, height }, across) {
@@ -134,10 +135,14 @@ function edgeLine({ source, target, points, back }, across) {
 /** A conditional edge says on what condition it is taken, unless that is the name of its target. */
 const isLabelled = ({ data, target }) => Boolean(data) && data !== shortName(target);
 
-function edgeLabel({ data, target }, nodes) {
-  const { x, y, width } = nodes.find(({ id }) => id === target);
-  const above = target.includes(":") ? 15 : 6;
-  return drawn("text", { class: "condition", x: x + width / 2, y: y - above, "aria-hidden": "true" }, String(data));
+/** Write a condition above the node it leads to; across, below a group, where its frame leaves room. */
+function edgeLabel({ data, target }, nodes, across) {
+  const { x, y, width, height } = nodes.find(({ id }) => id === target);
+  const within = target.includes(":");
+  const place = within && across
+    ? { x: x - 10, y: y + height + 24, "text-anchor": "start" }
+    : { x: x + width / 2, y: y - (within ? 15 : 6), "text-anchor": "middle" };
+  return drawn("text", { ...place, class: "condition", "aria-hidden": "true" }, String(data));
 }
 
 function smooth([first, ...others], across) {
