@@ -14,8 +14,8 @@ PINS, HASHES, LICENCES = (
 )
 HEAD = """# Licences of what crag runs with
 
-The packages that `constraints.txt` pins, direct and indirect, with those for development, and the licence
-that each names of itself. `make licences` writes this list from the installed packages.
+The packages that `constraints.txt` pins, direct and indirect, with those for development, and the
+licence that each names of itself. `make licences` writes this list from the installed packages.
 
 | package | version | licence |
 |---|---|---|
