@@ -7,7 +7,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from crag.correction.provenance import strips_of_page, strips_of_snippet
-from crag.events import Event, event
+from crag.events import Event, event, redact
 from crag.parts import Page, PageReader, ReadingLimits
 from crag.plain import said
 from crag.runtime.attempt import Attempt
@@ -142,7 +142,7 @@ def _record(hit: FoundHit, page: Page) -> PageRecord:
         url=hit["url"],
         title=page.title or hit["title"],
         status="failed" if failed else "cached" if page.cached else fetched,
-        detail=page.detail,
+        detail=redact(page.detail),
         paragraphs=len(page.paragraphs),
         fetched_bytes=page.fetched_bytes,
     )

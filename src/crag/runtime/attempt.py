@@ -7,6 +7,7 @@ so this module is the one place that catches all of them. Nodes record them as e
 import asyncio
 import logging
 import threading
+from traceback import format_exception
 from types import TracebackType
 from typing import Any, Self
 
@@ -54,7 +55,8 @@ class Attempt:
         else:
             return False
         logger.warning("%s failed: %s: %s", self.what, type(error).__name__, redact(said(error)))
-        logger.debug("%s failed", self.what, exc_info=error)
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("%s failed\n%s", self.what, redact("".join(format_exception(error))))
         return True
 
 

@@ -1,5 +1,6 @@
 """Open a Chroma database safely, and translate its errors."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,6 +86,7 @@ def find_collection(client: "Client", location: str) -> "Collection | None":
 
 
 _REBUILD = "Delete the folder and index again"
+_FULL = re.compile("disk I/O|is full|readonly|read-only|No space|too large", re.IGNORECASE)
 
 
 @contextmanager
@@ -100,6 +102,8 @@ def index_errors(location: str) -> Iterator[None]:
     except (ChromaError, httpx.HTTPError, ValueError, OSError) as error:
         if is_server(location):
             advice = "Is the Chroma server running, and is this its URL?"
+        elif _FULL.search(str(error)):
+            advice = "Is the disk full, or may nothing be written there? The index itself is whole."
         else:
             advice = f"Is it an index? If it is damaged: {_REBUILD.lower()}"
         raise DocumentIndexError(location, f"{_sentence(error)} {advice}") from error

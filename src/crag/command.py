@@ -1,0 +1,41 @@
+"""The entry point of the command `crag`.
+
+Loading the command line takes a moment, in which users may already press Ctrl-C.
+"""
+
+import os
+import sys
+
+FAILED, USAGE_ERROR, INTERRUPTED = 1, 2, 130
+"""Exit codes: a reader of the output has gone; something is wrong that users can mend; Ctrl-C."""
+
+
+def main() -> None:
+    """Run the command line, and end with one line where the system refuses something."""
+    code: int | str | None = 0
+    try:
+        from crag.cli import main as run
+
+        try:
+            run()
+        except SystemExit as ended:
+            code = ended.code
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BrokenPipeError:
+        code = FAILED
+        _discard_output()
+    except OSError as error:
+        code = USAGE_ERROR
+        _discard_output()
+        what = f"{error.strerror or type(error).__name__}"
+        sys.stderr.write(f"Error: {what}{f': {error.filename}' if error.filename else ''}\n")
+    sys.exit(code)
+
+
+def _discard_output() -> None:
+    """Let the interpreter write what is left to nowhere; it would complain at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

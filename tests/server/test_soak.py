@@ -1,0 +1,113 @@
+"""The server under mixed load: what it holds in memory stays, and nothing fails that should not."""
+
+import os
+import random
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.repeating import times
+from tests.server.asking import GRAPHS, INPUT, QUICK
+from tests.torture.telling import tell
+
+pytestmark = pytest.mark.slow
+SECONDS = times(3, 30, 1800)
+WARM = times(1, 10, 120)
+CLIENTS = 4
+GROWTH = 1.10 if SECONDS > 1000 else 1.5
+BAD = (
+    {"input": {"question": " "}},
+    {"input": {"messages": [7]}},
+    {"input": INPUT, "context": {"k": 0}},
+    {"input": INPUT, "assistant_id": "none"},
+    {"input": INPUT, "config": {"configurable": {"checkpoint_ns": "mine"}}},
+)
+
+
+def memory(url: str) -> int:
+    """Return the bytes that the process which listens at this address holds."""
+    port = int(url.rpartition(":")[2])
+    held = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if f"--port\0{port}\0" in place.read_text() and "langgraph" in place.read_text():
+                pages = int(place.with_name("statm").read_text().split()[1])
+                held.append(pages * os.sysconf("SC_PAGE_SIZE"))
+        except OSError:  # It has ended meanwhile.
+            continue
+    return max(held)
+
+
+def ask(client: httpx.Client, draw: random.Random) -> str:
+    """Send one request of a random kind; return what is wrong with the answer, or nothing."""
+    kind = draw.choice(("wait", "wait", "stream", "bad", "state", "large", "gone"))
+    asked: dict[str, Any] = {"assistant_id": draw.choice(list(GRAPHS)), "input": INPUT}
+    asked["context"] = QUICK
+    match kind:
+        case "wait":
+            found = client.post("/runs/wait", json=asked)
+            return (
+                ""
+                if found.is_success and "answer" in found.json()
+                else f"{kind} {found.text[:200]}"
+            )
+        case "stream":
+            with client.stream("POST", "/runs/stream", json=asked) as found:
+                said = found.read().decode()
+            return (
+                "" if "event: error" not in said and "answer" in said else f"{kind} {said[-200:]}"
+            )
+        case "bad":
+            found = client.post("/runs/wait", json=asked | draw.choice(BAD))
+            told = found.status_code in {404, 422} or "__error__" in found.json()
+            return "" if told else f"{kind} {found.status_code} {found.text[:200]}"
+        case "state":
+            thread = client.post("/threads", json={}).json()["thread_id"]
+            client.post(f"/threads/{thread}/runs/wait", json=asked)
+            state = client.get(f"/threads/{thread}/state")
+            client.delete(f"/threads/{thread}")
+            return "" if state.json()["values"]["answer"] else f"{kind} {state.text[:200]}"
+        case "large":
+            body = b'{"assistant_id": "crag", "input": {"question": "' + b"x" * 17 * 2**20
+            headers = {"Content-Type": "application/json"}
+            found = client.post("/runs/wait", content=body, headers=headers)
+            return "" if found.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE else kind
+    with client.stream("POST", "/runs/stream", json=asked) as found:
+        next(found.iter_raw(), b"")  # And leave.
+    return ""
+
+
+def test_the_server_stays_as_large_as_it_was(url: str) -> None:
+    start = time.monotonic()
+    problems, counts, sizes = list[str](), Counter[str](), list[int]()
+
+    def load(seed: int) -> None:
+        draw = random.Random(seed)  # noqa: S311 - tests repeat
+        with httpx.Client(base_url=url, timeout=120, trust_env=False) as client:
+            while time.monotonic() - start < SECONDS:
+                try:
+                    problem = ask(client, draw)
+                except httpx.WriteError:  # A body that is refused before its end.
+                    problem = ""
+                counts["requests"] += 1
+                if problem:
+                    problems.append(problem)
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        running = [pool.submit(load, seed) for seed in range(CLIENTS)]
+        time.sleep(WARM)
+        sizes.append(memory(url))
+        for one in running:
+            one.result()
+    sizes.append(memory(url))
+    first, last = (size >> 20 for size in sizes)
+    tell(
+        f"{counts['requests']} requests in {SECONDS} s: {first} MB after {WARM} s, {last} MB at the end"
+    )
+    assert problems == []
+    assert last <= first * GROWTH

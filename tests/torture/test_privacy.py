@@ -1,0 +1,207 @@
+"""Nothing phones home, and keys stay where they are."""
+
+import json
+import logging
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from crag.graph import build_crag, build_self_rag
+from crag.parts import Parts
+from crag.settings import Settings
+from crag.testing import (
+    FakeChatModel,
+    FakeEvaluator,
+    FakeReader,
+    FakeReflection,
+    FakeRetriever,
+    FakeSearcher,
+)
+from tests.commands import CRAG, crag, variables
+from tests.conftest import DOCUMENTS, HITS
+from tests.repeating import times
+from tests.torture.telling import tell
+
+QUESTION = "Who designed the lighthouse of Cape Merrow?"
+KEYS = {
+    "OPENAI_API_KEY": "sk-planted-0123456789abcdef",
+    "TAVILY_API_KEY": "tvly-planted-0123456789abcdef",
+    "LANGSMITH_API_KEY": "lsv2_planted_0123456789abcdef",
+    "HF_TOKEN": "hf_planted0123456789abcdef",
+    "CRAG_SERVE_TOKEN": "planted-token-of-the-server",
+    "SOME_PASSWORD": "a planted pass phrase",
+    "MY_SECRET": "planted+secret/with=signs",
+}
+CALLS: list[str] = []
+"""Connections and look-ups of this process while `watching`; hooks cannot be removed."""
+_WATCHED = {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"}
+_watch = {"on": False}
+
+
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if _watch["on"] and event in _WATCHED:
+        CALLS.append(f"{event} {arguments[1:] if event.startswith('socket.conn') else arguments}")
+
+
+@pytest.fixture
+def calls() -> Iterator[list[str]]:
+    """Record every connection that Python code of this process makes."""
+    if "hooked" not in _watch:
+        sys.addaudithook(_hook)
+        _watch["hooked"] = True
+    CALLS.clear()
+    _watch["on"] = True
+    try:
+        yield CALLS
+    finally:
+        _watch["on"] = False
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    text = "The lighthouse of Cape Merrow was designed by Edith Halloran."
+    (folder / "light.md").write_text(f"# Lights\n\n{text}\n", "utf-8")
+    return folder
+
+
+def test_index_and_ask_connect_to_nothing(
+    documents: Path, tmp_path: Path, calls: list[str]
+) -> None:
+    index = tmp_path / "index"
+    assert crag("index", documents, "--index", index).returncode == 0
+    for method in ("crag", "rag", "self-rag", "self-crag"):
+        done = crag("ask", QUESTION, "--index", index, "--method", method, "--set", "web_results=1")
+        assert done.returncode == 0, done.stderr
+    assert [call for call in calls if not _is_local(call)] == []
+
+
+def _is_local(call: str) -> bool:
+    return any(name in call for name in ("127.0.0.1", "'localhost'", "'::1'", "AF_UNIX", "'/"))
+
+
+@pytest.mark.slow
+def test_no_process_of_the_commands_connects_beyond_this_machine(
+    documents: Path, tmp_path: Path
+) -> None:
+    """Native libraries too: by the system calls of all threads and children."""
+    if not times(0, 0, 1):
+        return  # `make torture` traces; `make test` watches Python's own calls above.
+    strace = shutil.which("strace")
+    assert strace, "make torture needs strace: apt-get install strace"
+    kept = variables({"CRAG_INDEX": str(tmp_path / "index"), "HOME": str(tmp_path)})
+    for name, arguments in {
+        "index": ["index", str(documents)],
+        "ask": ["ask", QUESTION],
+        "serve": ["serve", "--port", str(_free_port())],
+    }.items():
+        trace = tmp_path / f"{name}.trace"
+        command = [strace, "-f", "-e", "trace=connect,sendto,sendmsg", "-o", str(trace)]
+        process = subprocess.Popen([*command, str(CRAG), *arguments], cwd=tmp_path, env=kept)
+        if name == "serve":
+            _ask_server(int(arguments[-1]), process)
+        assert process.wait(600) in {0, 130, -2}
+        beyond = [line for line in trace.read_text().splitlines() if _leaves(line)]
+        tell(f"crag {name}: {len(trace.read_text().splitlines())} calls, {len(beyond)} beyond")
+        assert beyond == []
+
+
+def _leaves(line: str) -> bool:
+    """Say whether a traced call names an address that is not of this machine."""
+    found = re.findall(r"inet_addr\(\"([^\"]+)\"\)|inet_pton\(AF_INET6, \"([^\"]+)\"", line)
+    return any(not (four or six).startswith(("127.", "::1", "0.0.0.0")) for four, six in found)  # noqa: S104
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _ask_server(port: int, process: "subprocess.Popen[bytes]") -> None:
+    """Wait for the server, give it time to phone, and end it as a user would."""
+    until = time.monotonic() + 400
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/ok", timeout=10, trust_env=False).is_success:
+                break
+        except httpx.TransportError:
+            time.sleep(0.5)
+    time.sleep(20)
+    for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+        os.kill(int(child), 2)
+
+
+class Leaking(FakeReader):
+    """Tells every key in the reason why it cannot read."""
+
+    def read(self, urls: Any, limits: Any) -> Any:
+        pages = super().read(urls, limits)
+        return [page._replace(detail=" ".join(KEYS.values())) for page in pages]
+
+
+@pytest.mark.parametrize("build", [build_crag, build_self_rag])
+def test_keys_that_parts_tell_appear_nowhere(
+    build: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, key in KEYS.items():
+        monkeypatch.setenv(name, key)
+    error = ConnectionError(f"refused with {' and '.join(KEYS.values())}")
+    parts = Parts(
+        retriever=FakeRetriever(documents=list(DOCUMENTS), error=error),
+        evaluator=FakeEvaluator(0.0, error=error),
+        model=FakeChatModel(error=error),
+        searcher=FakeSearcher(HITS),
+        reader=Leaking({}),
+        reflection=FakeReflection({}, fails_after=0),
+    )
+    keeper = InMemorySaver()
+    graph = build(parts, checkpointer=keeper)
+    config = {"configurable": {"thread_id": "1"}}
+    with caplog.at_level(logging.DEBUG):
+        streamed = list(
+            graph.stream(
+                {"question": QUESTION},
+                config,
+                context=Settings(),
+                stream_mode=["updates", "values"],
+            )
+        )
+    seen = {
+        "state": json.dumps(streamed[-1][1], default=str),
+        "stream": str(streamed),
+        "logs": caplog.text,
+        "checkpoints": f"{keeper.storage} {keeper.writes} {keeper.blobs}",
+    }
+    assert "ConnectionError" in seen["state"]
+    for place, text in seen.items():
+        assert [name for name, key in KEYS.items() if key in text] == [], place
+
+
+def test_keys_of_the_environment_are_not_shown(documents: Path, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("".join(f"{name}={key}\n" for name, key in KEYS.items()))
+    nowhere = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "CRAG_MODEL": "local"} | KEYS
+    index = tmp_path / "index"
+    assert crag("index", documents, "--index", index).returncode == 0
+    for arguments in (
+        ("ask", QUESTION, "--json"),
+        ("ask", QUESTION, "--verbose"),
+        ("doctor",),
+        ("doctor", "--json"),
+    ):
+        done = crag(*arguments, "--index", index, folder=tmp_path, environment=nowhere)
+        shown = done.stdout + done.stderr
+        assert [name for name, key in KEYS.items() if key in shown] == [], arguments
