@@ -187,7 +187,8 @@ def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
         **({"CRAG_CONFIG": str(chosen.config)} if chosen.config else {}),
         "LANGGRAPH_NO_VERSION_CHECK": "true",
     }
-    for name in ("CRAG_EVALUATOR", "CRAG_EMBEDDING_MODEL", "CRAG_PROMPTS", "CRAG_REFLECTION"):
+    for field in ("embedding_model", "evaluator", "prompts", "reflection", "reranker"):
+        name = f"CRAG_{field.upper()}"
         if name in variables and Path(variables[name]).exists():
             variables[name] = str(Path(variables[name]).resolve())
     return variables | {

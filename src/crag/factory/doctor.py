@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import HumanMessage
 
@@ -14,7 +15,7 @@ from crag.evaluators import (
     load_evaluator,
 )
 from crag.events import describe
-from crag.factory.parts import choose_encoder, choose_model, choose_prompts
+from crag.factory.parts import choose_encoder, choose_model, choose_prompts, choose_reranker
 from crag.factory.reflection import choose_reflection, examine_reflection
 from crag.factory.status import PartStatus
 from crag.factory.web import choose_searcher, examine_web
@@ -50,6 +51,7 @@ def examine(environment: Environment, *, use: bool = True) -> list[PartStatus]:
         *_file(environment),
         embeddings,
         _index(environment, encoder, use=use),
+        *_reranker(environment, encoder, model, use=use),
         grades,
         answers,
         *_prompts(environment),
@@ -98,6 +100,27 @@ def _index(environment: Environment, encoder: Embeddings | None, *, use: bool) -
     except CragError as error:
         return PartStatus("index", "missing", location, "CRAG_INDEX or default", str(error))
     return PartStatus("index", "ready", location, f"{size:,} chunks", "")
+
+
+def _reranker(
+    environment: Environment, encoder: Embeddings | None, model: ChatModel | None, *, use: bool
+) -> list[PartStatus]:
+    """Describe the reranker, if there is one."""
+    part, name, why = "reranker", environment.reranker, "CRAG_RERANKER"
+    if name is None:
+        return []
+    if encoder is None:
+        return [_blocked(part, name, "embeddings")]
+    try:
+        reranker = choose_reranker(environment, encoder, model, choose_prompts(environment))
+    except CragError as error:
+        return [PartStatus(part, "broken", name, why, str(error))]
+    documents = [Document(_PASSAGE)]
+    if use and reranker:
+        problem = _problem(part, lambda: reranker.compress_documents(documents, QUESTION))
+        if problem:
+            return [PartStatus(part, "broken", name, why, problem)]
+    return [PartStatus(part, "ready", f"{name} ({type(reranker).__name__})", why, "")]
 
 
 def _evaluator(
