@@ -33,7 +33,7 @@ class Retrieve:
     If the retriever fails or finds nothing, the node writes no documents and records an event. The
     action is then Incorrect, so the web is searched (official rule for empty retrieval).
 
-    A reranker puts `Settings.rerank_from` documents in order, of which the k best go on. If it fails,
+    A reranker orders `Settings.rerank_from` documents, of which the k best go on. If it fails,
     the retriever's order stays.
 
     Raises:

@@ -1,6 +1,7 @@
 """Which parts are in use, why, and whether they work: `crag doctor` uses each of them once."""
 
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, distribution
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -48,6 +49,7 @@ def examine(environment: Environment, *, use: bool = True) -> list[PartStatus]:
     model, answers = _model(environment, use=use)
     evaluator, grades = _evaluator(environment, encoder, model, use=use)
     return [
+        *_installation(),
         *_file(environment),
         embeddings,
         _index(environment, encoder, use=use),
@@ -58,6 +60,20 @@ def examine(environment: Environment, *, use: bool = True) -> list[PartStatus]:
         *_web(environment, use=use),
         _reflection(environment, evaluator, model, answers, use=use),
     ]
+
+
+def _installation() -> list[PartStatus]:
+    """Tell if the other distribution with a package `crag` is here: both write the same folder."""
+    try:
+        other = distribution("crag")
+    except PackageNotFoundError:
+        return []
+    todo = (
+        "its files and ours overwrite each other: pip uninstall crag corrective-rag, and install "
+        "corrective-rag again"
+    )
+    why = "another distribution with a package of the same name"
+    return [PartStatus("installation", "broken", f"crag {other.version}", why, todo)]
 
 
 def _file(environment: Environment) -> list[PartStatus]:
