@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences clean
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -175,6 +175,9 @@ bench-docs: $(DEV)  ## Evidence kept and answers right over real documentation
 bench-evaluator: $(DEV)  ## How good and how fast the evaluators are: make bench-evaluator T5=folder
 	$(BIN)/python benchmarks/evaluator_quality.py $(DATA) $(if $(T5),--t5 '$(T5)')
 	$(BIN)/python benchmarks/evaluator_speed.py $(DATA)
+
+dist: $(DEV)  ## Build wheel and source distribution reproducibly into dist/, and check them
+	$(BIN)/python .ci/dist.py
 
 clean:  ## Remove the environment and everything that was built
 	rm -rf $(VENV) build dist .crag .langgraph_api

@@ -13,6 +13,7 @@ EventKind = Literal[
     "contextualize_skipped",
     "nothing_retrieved",
     "retrieval_failed",
+    "reranker_failed",
     "filter_ignored",
     "unread_language",
     "evaluator_failed",

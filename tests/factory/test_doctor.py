@@ -133,3 +133,16 @@ def test_a_completions_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     told = examined(monkeypatch)["reflection"]
     assert told.state == "broken"
     assert told.todo
+
+
+def test_another_distribution_named_crag_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "installation" not in examined(monkeypatch, use=False)
+    information = tmp_path / "site" / "crag-3.0.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: crag\nVersion: 3.0\n")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    told = examined(monkeypatch, use=False)["installation"]
+    assert (told.state, told.in_use) == ("broken", "crag 3.0")
+    assert "pip uninstall crag corrective-rag" in told.todo

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -12,7 +12,7 @@ from typer.models import ArgumentInfo, OptionInfo
 from crag.extras import Extra, require
 
 Function = Callable[..., Any]
-_MODULES: dict[Extra | None, tuple[str, ...]] = {
+_MODULES: dict[Extra, tuple[str, ...]] = {
     "torch": ("torch", "transformers"),
     "train": ("accelerate", "sklearn"),
 }
@@ -50,7 +50,9 @@ def command(
     def add(function: Function) -> Function:
         @wraps(function)
         def run(**options: Any) -> None:
-            if extra in _MODULES:  # Before it reads files that may be wrong, too.
+            if (
+                extra is not None and extra in _MODULES
+            ):  # Before it reads files that may be wrong, too.
                 require(extra, f"crag {name or function.__name__}", *_MODULES[extra])
             function(**options)
 
@@ -64,7 +66,7 @@ def command(
 def name_values(function: Function) -> None:
     """Name the values of all parameters that name none."""
     for parameter, hint in function.__annotations__.items():
-        if get_origin(hint) is not Annotated:
+        if not hasattr(hint, "__metadata__"):  # Annotated
             continue
         kind, info, *_ = get_args(hint)
         if isinstance(info, OptionInfo | ArgumentInfo) and info.metavar is None:

@@ -13,7 +13,7 @@ _MARKS = {
     "broken": "[red]broken[/]",
     "blocked": "[yellow]blocked[/]",
 }
-_NEEDED = {"embeddings", "index", "evaluator", "answers"}
+_NEEDED = {"installation", "embeddings", "index", "evaluator", "answers"}
 
 
 def run(location: str | None, *, quick: bool, as_json: bool) -> int:

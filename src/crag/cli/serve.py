@@ -189,7 +189,8 @@ def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
     }
     if uploads := Rules().uploads:
         variables["CRAG_SERVE_UPLOADS"] = str(uploads.expanduser().resolve())
-    for name in ("CRAG_EVALUATOR", "CRAG_EMBEDDING_MODEL", "CRAG_PROMPTS", "CRAG_REFLECTION"):
+    for field in ("embedding_model", "evaluator", "prompts", "reflection", "reranker"):
+        name = f"CRAG_{field.upper()}"
         if name in variables and Path(variables[name]).exists():
             variables[name] = str(Path(variables[name]).resolve())
     return variables | {

@@ -1,7 +1,9 @@
 """Which parts are in use, why, and whether they work: `crag doctor` uses each of them once."""
 
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, distribution
 
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import HumanMessage
 
@@ -14,7 +16,7 @@ from crag.evaluators import (
     load_evaluator,
 )
 from crag.events import describe
-from crag.factory.parts import choose_encoder, choose_model, choose_prompts
+from crag.factory.parts import choose_encoder, choose_model, choose_prompts, choose_reranker
 from crag.factory.reflection import choose_reflection, examine_reflection
 from crag.factory.status import PartStatus
 from crag.factory.web import choose_searcher, examine_web
@@ -47,15 +49,31 @@ def examine(environment: Environment, *, use: bool = True) -> list[PartStatus]:
     model, answers = _model(environment, use=use)
     evaluator, grades = _evaluator(environment, encoder, model, use=use)
     return [
+        *_installation(),
         *_file(environment),
         embeddings,
         _index(environment, encoder, use=use),
+        *_reranker(environment, encoder, model, use=use),
         grades,
         answers,
         *_prompts(environment),
         *_web(environment, use=use),
         _reflection(environment, evaluator, model, answers, use=use),
     ]
+
+
+def _installation() -> list[PartStatus]:
+    """Tell if the other distribution with a package `crag` is here: both write the same folder."""
+    try:
+        other = distribution("crag")
+    except PackageNotFoundError:
+        return []
+    todo = (
+        "its files and ours overwrite each other: pip uninstall crag corrective-rag, and install "
+        "corrective-rag again"
+    )
+    why = "another distribution with a package of the same name"
+    return [PartStatus("installation", "broken", f"crag {other.version}", why, todo)]
 
 
 def _file(environment: Environment) -> list[PartStatus]:
@@ -98,6 +116,27 @@ def _index(environment: Environment, encoder: Embeddings | None, *, use: bool) -
     except CragError as error:
         return PartStatus("index", "missing", location, "CRAG_INDEX or default", str(error))
     return PartStatus("index", "ready", location, f"{size:,} chunks", "")
+
+
+def _reranker(
+    environment: Environment, encoder: Embeddings | None, model: ChatModel | None, *, use: bool
+) -> list[PartStatus]:
+    """Describe the reranker, if there is one."""
+    part, name, why = "reranker", environment.reranker, "CRAG_RERANKER"
+    if name is None:
+        return []
+    if encoder is None:
+        return [_blocked(part, name, "embeddings")]
+    try:
+        reranker = choose_reranker(environment, encoder, model, choose_prompts(environment))
+    except CragError as error:
+        return [PartStatus(part, "broken", name, why, str(error))]
+    documents = [Document(_PASSAGE)]
+    if use and reranker:
+        problem = _problem(part, lambda: reranker.compress_documents(documents, QUESTION))
+        if problem:
+            return [PartStatus(part, "broken", name, why, problem)]
+    return [PartStatus(part, "ready", f"{name} ({type(reranker).__name__})", why, "")]
 
 
 def _evaluator(

@@ -30,6 +30,9 @@ class Environment(BaseSettings):
     """CRAG_INDEX: folder of the index, or URL of a Chroma server, PostgreSQL, Qdrant or FAISS."""
     evaluator: str = "default"
     """CRAG_EVALUATOR: name of the evaluator, or the folder of one."""
+    reranker: str | None = None
+    """CRAG_RERANKER: evaluator whose scores order what was found before it is graded, by name or
+    folder, or a name that a package adds; unset, the order of the index stays."""
     inference: str = "onnxruntime"
     """CRAG_INFERENCE: what runs the packaged models: onnxruntime, or openvino, an extra."""
     embedding_model: str | None = None
