@@ -49,7 +49,7 @@ def model() -> Model:
 
 @pytest.fixture
 def queue(model: Model) -> BatchQueue[int, int]:
-    return BatchQueue(model, lambda length: length)
+    return BatchQueue(model, lambda length: length, abreast=1)
 
 
 def results(queue: BatchQueue[int, int], rows: Sequence[int], size: int = 32) -> list[int]:

@@ -21,6 +21,9 @@ other."""
 MOST_TOKENS = 1024
 """Tokens of a batch, with padding; a longer text is a batch of its own. A token costs least between
 100 and 1,000 (`make bench-inference`): above, the layers' values leave the processor's caches."""
+ABREAST = max(2, (os.cpu_count() or 1) // 4)
+"""Batches that run at the same time, if several callers wait: where one batch waits for a core,
+another one computes, and one of 1,024 tokens does not keep many cores busy."""
 _TURN = 64
 """Texts of one caller after which others come first: a question does not wait for a whole index."""
 
@@ -35,7 +38,7 @@ class Batch(NamedTuple, Generic[Result]):
 
 
 class BatchQueue(Generic[Row, Result]):
-    """Run the rows of all callers in batches of like length, one batch at a time; thread-safe.
+    """Run the rows of all callers in batches of like length, a few at a time; thread-safe.
 
     `run` returns a result for each of its rows, and `length` how many tokens a row has. Callers are
     served in the order in which they came, after 64 texts in turns. What is computed for a lone
@@ -46,12 +49,17 @@ class BatchQueue(Generic[Row, Result]):
     """
 
     def __init__(
-        self, run: Callable[[Sequence[Row]], Sequence[Result]], length: Callable[[Row], int]
+        self,
+        run: Callable[[Sequence[Row]], Sequence[Result]],
+        length: Callable[[Row], int],
+        *,
+        abreast: int = ABREAST,
     ) -> None:
         self._run = run
         self._length = length
+        self._abreast = abreast
         self._waiting: list[_Caller[Row, Result]] = []
-        self._running = False
+        self._running = 0
         self._changed = threading.Condition()
         _QUEUES.add(self)
 
@@ -85,14 +93,14 @@ class BatchQueue(Generic[Row, Result]):
     def _next(self, caller: "_Caller[Row, Result]") -> Batch[Result] | None:
         """Return what is done for a caller, or run a batch that may be for others."""
         with self._changed:
-            while self._running and not caller.done:
+            while not caller.done and not (caller.pending and self._running < self._abreast):
                 self._changed.wait()
             if caller.done:
                 found = caller.done.popleft()
                 if isinstance(found, Exception):
                     raise found
                 return found
-            self._running = True
+            self._running += 1
             shared = self._chosen()
         try:
             outcomes = self._outcomes(shared)
@@ -107,7 +115,7 @@ class BatchQueue(Generic[Row, Result]):
                     part.caller.done.append(outcome)
         finally:
             with self._changed:
-                self._running = False
+                self._running -= 1
                 self._changed.notify_all()
         return None
 
@@ -156,7 +164,7 @@ class BatchQueue(Generic[Row, Result]):
 
     def forget(self) -> None:
         """Empty the queue in a process that forked: the threads that would do so are not in it."""
-        self._waiting, self._running = [], False
+        self._waiting, self._running = [], 0
         self._changed = threading.Condition()
 
 
