@@ -64,7 +64,7 @@ class Retrieve:
         if self._reranker and found:
             with reranking:
                 reply = self._reranker.compress_documents(found, question)
-                found = documents_of(reply, settings.k)
+                found = documents_of(reply, settings.k, "reranker")
         return self._update(opened, question, found, settings, attempt, reranking)
 
     async def arun(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
@@ -79,7 +79,7 @@ class Retrieve:
         if self._reranker and found:
             with reranking:
                 reply = await self._reranker.acompress_documents(found, question)
-                found = documents_of(reply, settings.k)
+                found = documents_of(reply, settings.k, "reranker")
         return self._update(opened, question, found, settings, attempt, reranking)
 
     def _options(self, settings: Settings) -> dict[str, Any]:
