@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader bench-reader bench-docs clean
+.PHONY: help ask test test-thorough test-browser test-servers check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve serve-production train-evaluator train-reader bench-reader bench-docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -65,6 +65,13 @@ notebooks: $(DEV)  ## Run the notebooks again and write their outputs
 
 test-browser: $(DEV)  ## Run the tests of the page in Chromium (apt-get install chromium, or CRAG_TEST_BROWSER)
 	$(BIN)/python -m pytest -m browser tests/page
+
+test-servers: $(DEV)  ## Run the tests of the server against `crag serve --postgres`, and kill it (minutes)
+	$(BIN)/python -m pytest --production tests/server tests/production
+
+serve-production: $(DEV)  ## Serve the guide with threads and runs in PostgreSQL, which runs in .crag/postgres
+	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
+	$(BIN)/crag serve --index .crag/docs --postgres .crag/postgres --workers 2
 
 serve: $(DEV)  ## Serve the guide: the page, the API, Studio's server
 	@$(BIN)/crag index docs/guide docs/method --index .crag/docs

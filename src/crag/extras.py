@@ -5,7 +5,9 @@ from typing import Literal
 
 from crag.errors import MissingPackageError
 
-Extra = Literal["torch", "train", "bench", "ray", "postgres", "office", "openvino"]
+Extra = Literal[
+    "torch", "train", "bench", "ray", "postgres", "office", "openvino", "server", "trial"
+]
 
 
 def require(extra: Extra, purpose: str, *modules: str) -> None:
