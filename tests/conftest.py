@@ -76,8 +76,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return next(starts, len(_LONGEST))
 
     items.sort(key=place)
-    if config.getoption("--production"):
-        items[:] = [item for item in items if not item.get_closest_marker("development")]
+    other = "development" if config.getoption("--production") else "production"
+    items[:] = [item for item in items if not item.get_closest_marker(other)]
 
 
 @pytest.hookimpl(optionalhook=True)

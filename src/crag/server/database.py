@@ -83,8 +83,10 @@ class Bells:
 
 async def heard_within(event: asyncio.Event, seconds: float) -> None:
     """Wait for a bell, but not for ever: a notification can get lost with the database."""
+    # Python 3.11's wait_for swallows a cancellation that comes together with the bell.
     with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await event.wait()
     event.clear()
 
 

@@ -26,7 +26,7 @@ _TOLD = (
 )  # fmt: skip
 """Errors whose message the client is told; those of LangGraph's own server."""
 _DATABASE = (psycopg.Error, PoolTimeout)
-_ROUND, _TIDY = 1.0, 5.0
+_ROUND, _TIDY, _END_SECONDS = 1.0, 5.0, 5.0
 _WAITING_PARTS = 1000
 
 _logger = logging.getLogger(__name__)
@@ -102,9 +102,10 @@ class Worker:
         try:
             yield
         finally:
-            for task in (*loops, *self._tasks.values()):
+            tasks = {*loops, *self._tasks.values()}
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*loops, *self._tasks.values(), return_exceptions=True)
+            await asyncio.wait(tasks, timeout=_END_SECONDS)
             with suppress(*_DATABASE):
                 await self._runs.release(self.identity)
 
