@@ -71,12 +71,14 @@ def serving(settings: Callable[..., ServerSettings]) -> Serving:
     """Serve a graph that answers in capitals, and asks a human about what ends with `?`."""
 
     @asynccontextmanager
-    async def serve(nodes: Any = ask, **changed: Any) -> AsyncIterator[LangGraphClient]:
+    async def serve(
+        nodes: Any = ask, rules: Rules | None = None, **changed: Any
+    ) -> AsyncIterator[LangGraphClient]:
         built = StateGraph(State)
         built.add_node("ask", nodes)
         built.add_edge(START, "ask")
         graph: Any = built.compile()
-        app = create(settings(**changed), {"crag": graph}, Rules(allow=""))
+        app = create(settings(**changed), {"crag": graph}, rules or Rules())
         transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
         client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=20)
         async with app.router.lifespan_context(app), client:

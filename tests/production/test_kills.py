@@ -52,10 +52,12 @@ class Server:
 
     def kill_one(self, chance: random.Random) -> None:
         """Kill a process that serves; the one that starts them starts another."""
-        serving = [one for one in psutil.Process(self._process.pid).children()
-                   if "multiprocessing.spawn" in " ".join(one.cmdline())]  # fmt: skip
-        with suppress(psutil.NoSuchProcess, IndexError):
-            chance.choice(serving).kill()
+        children = psutil.Process(self._process.pid).children()
+        for one in chance.sample(children, len(children)):
+            with suppress(psutil.NoSuchProcess):  # It has ended by itself, or is no server.
+                if "multiprocessing.spawn" in " ".join(one.cmdline()):
+                    one.kill()
+                    return
 
     def kill_all(self) -> None:
         """Kill all processes at once, as a machine that loses its power does."""

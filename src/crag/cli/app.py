@@ -172,6 +172,13 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     workers: Annotated[
         int, typer.Option(min=1, max=256, help="Processes of the server; needs --postgres.")
     ] = 1,
+    one_user: Annotated[
+        bool,
+        typer.Option(
+            "--one-user",
+            help="Let other machines use a production server although all have one token.",
+        ),
+    ] = False,
 ) -> None:
     """Serve the page, the graphs' API, and LangGraph Studio's server."""
     from crag.cli.serve import run
@@ -180,7 +187,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise typer.BadParameter("--workers needs --postgres: name the database they share")
     run(
         location, host, port, studio=studio, token=token, opens=opens, verbose=verbose,
-        postgres=postgres, workers=workers,
+        postgres=postgres, workers=workers, one_user=one_user,
     )  # fmt: skip
 
 

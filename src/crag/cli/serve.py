@@ -73,6 +73,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     verbose: bool,
     postgres: str | None = None,
     workers: int = 1,
+    one_user: bool = False,
 ) -> None:
     """Serve until Ctrl-C; with all state in PostgreSQL, at a URL or in a folder, if it is named.
 
@@ -88,7 +89,9 @@ def run(  # noqa: PLR0913 - one parameter for each option
     chosen = environment(location)
     choose_parts(chosen, index_must_exist=True)
     require_port(address)
-    rules = rules_for(address, studio=studio, token=token)
+    rules = rules_for(
+        address, studio=studio, token=token, production=postgres is not None, one_user=one_user
+    )
     variables = _variables(chosen, rules)
     with (
         tempfile.TemporaryDirectory(prefix="crag-serve-") as folder,
@@ -133,15 +136,25 @@ def _production(address: Address, workers: int) -> list[str]:
     return [*command, "--timeout-graceful-shutdown", str(_STREAM_SECONDS)]
 
 
-def rules_for(address: Address, *, studio: bool, token: bool) -> Rules:
+def rules_for(
+    address: Address,
+    *,
+    studio: bool,
+    token: bool,
+    production: bool = False,
+    one_user: bool = False,
+) -> Rules:
     """Return the rules of the environment, changed by the options.
 
     Raises:
-        ServerError: other machines could use the server, and no token would be asked for.
+        ServerError: other machines could use the server, and no token would be asked for; or, in
+            production, nobody would say who they are.
     """
     rules = Rules()
     changes: dict[str, Any] = {"token": None}
-    if token:
+    if rules.login:
+        pass  # Users have keys of their own.
+    elif token:
         changes["token"] = rules.token or SecretStr(secrets.token_urlsafe(24))
     elif not address.is_loopback:
         message = (
@@ -154,6 +167,13 @@ def rules_for(address: Address, *, studio: bool, token: bool) -> Rules:
     if not address.is_loopback:
         name = socket.gethostname() if address.host in _ANY else address.host
         changes["hosts"] = rules.hosts | {name.lower()}
+    if production and not (address.is_loopback or rules.login or one_user):
+        message = (
+            f"{address.host} lets others in, and all would be one user: give each a key in "
+            "CRAG_SERVE_KEYS, or name the issuer of their tokens in CRAG_SERVE_OIDC_ISSUER; or "
+            "say with --one-user that whoever has the token may see and change everything"
+        )
+        raise ServerError(message)
     return rules.model_copy(update=changes)
 
 
@@ -164,7 +184,10 @@ def configuration(rules: Rules) -> dict[str, Any]:
         for name, description in GRAPHS.items()
     }
     http = {"app": "crag.page.app:app", **settings_of_server(rules.allow)}
-    return {"dependencies": ["."], "graphs": graphs, "http": http}
+    found = {"dependencies": ["."], "graphs": graphs, "http": http}
+    if rules.login:
+        found["auth"] = {"path": "crag.page.login:auth", "disable_studio_auth": True}
+    return found
 
 
 def require_server(package: str = "langgraph_cli") -> None:
@@ -293,6 +316,8 @@ def _announce(address: Address, rules: Rules, *, opens: bool, production: bool) 
         _tell(f"MCP     {address.url}/mcp")
     if token:
         _tell(f"Token   {token} (for programs, as the header x-api-key)")
+    if rules.login:
+        _tell("Users   each with a key or token of their own (for programs, as x-api-key)")
     if STUDIO in rules.origins:
         base = f"{address.url}/token/{token}" if token else address.url
         _tell(f"Studio  {STUDIO}/studio/?baseUrl={quote(base, safe='')}")

@@ -16,7 +16,8 @@ from starlette.routing import Route
 
 from crag.graph.served import GRAPHS
 from crag.page.app import asset, middleware, page
-from crag.page.guard import App, Receive, Rules, Scope, Send
+from crag.page.guard import App, Receive, Rules, Scope, Send, is_public
+from crag.page.login import Login, UnknownUserError
 from crag.server.assistants import Assistants
 from crag.server.database import Database
 from crag.server.refusals import RefusedRequestError
@@ -33,13 +34,20 @@ _AWAY_SECONDS = 5
 class Owner:
     """Middleware that tells each request whose it is: without a login, all are of one owner."""
 
-    def __init__(self, app: App) -> None:
-        self.app = app
+    def __init__(self, app: App, rules: Rules) -> None:
+        self.app, self._login = app, Login(rules)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI request."""
-        if scope["type"] == "http":
-            scope.setdefault("state", {})["owner"] = ""
+        if scope["type"] == "http" and not is_public(scope["method"], scope["path"]):
+            try:
+                # In a thread, as the keys of an issuer may have to be fetched.
+                owner = await asyncio.to_thread(self._login.user, Request(scope).headers)
+            except UnknownUserError as error:
+                headers = {"WWW-Authenticate": "Bearer"}
+                await JSONResponse({"detail": str(error)}, 401, headers)(scope, receive, send)
+                return
+            scope.setdefault("state", {})["owner"] = owner
         await self.app(scope, receive, send)
 
 
@@ -49,6 +57,7 @@ def create(
     rules: Rules | None = None,
 ) -> Starlette:
     """Build the application, by default from the environment, with the graphs of the package."""
+    rules = rules or Rules()
     settings = settings or ServerSettings()  # type: ignore[call-arg]  # from the environment
     if graphs is None:
         from crag.graph import studio
@@ -68,7 +77,7 @@ def create(
 
     return Starlette(
         routes=[Route("/", page), Route("/page/{name}", asset), *api.routes()],
-        middleware=[*middleware(rules or Rules()), Middleware(Owner)],
+        middleware=[*middleware(rules), Middleware(Owner, rules)],
         exception_handlers={
             RefusedRequestError: _refused,
             404: _unknown,
