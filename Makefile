@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser test-servers check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve serve-production train-evaluator train-reader bench-reader bench-docs clean
+.PHONY: help ask test test-thorough test-browser test-servers check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-server bench-web serve serve-production train-evaluator train-reader bench-reader bench-docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -120,6 +120,9 @@ bench-retriever: $(DEV)  ## What CorrectiveRetriever does to the context of a ch
 
 bench-inference: $(DEV)  ## Embedding and reading on ONNX Runtime and on OpenVINO
 	$(BIN)/python benchmarks/inference.py $(DATA)/corpus/wikipedia.jsonl
+
+bench-server: $(DEV)  ## 200 users against 1, 2 and 4 processes of the production server (15 minutes)
+	$(BIN)/python benchmarks/server_load.py
 
 bench-web: $(DEV)  ## How long the web branch takes, with loopback latencies
 	$(BIN)/python benchmarks/web_latency.py

@@ -4,6 +4,7 @@
 `crag.page.login:auth`. The server of `crag.server` asks the same `Login`.
 """
 
+import asyncio
 import hashlib
 import secrets
 from collections.abc import Mapping
@@ -95,11 +96,11 @@ auth = Auth()
 
 
 @auth.authenticate
-def authenticate(headers: dict[bytes, bytes]) -> Auth.types.MinimalUserDict:
+async def authenticate(headers: dict[bytes, bytes]) -> Auth.types.MinimalUserDict:
     """Tell LangGraph's server who asks."""
     text = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
     try:
-        identity = _login().user(text)
+        identity = await asyncio.to_thread(_login().user, text)
     except UnknownUserError as error:
         raise Auth.exceptions.HTTPException(status_code=401, detail=str(error)) from None
     return {"identity": identity}
@@ -120,7 +121,12 @@ async def own_threads(ctx: Auth.types.AuthContext, value: Any) -> dict[str, str]
 
 
 @auth.on.assistants.read
-@auth.on.assistants.search
-async def all_assistants(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ARG001
+async def read_assistants(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ARG001
     """Let all users see the graphs."""
+    return True
+
+
+@auth.on.assistants.search
+async def search_assistants(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ARG001
+    """Let all users find the graphs."""
     return True

@@ -20,16 +20,16 @@ from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, identifier, not_found
 from crag.server.runs import FINISHED, Cancel, NewRun, Runs, bell
 from crag.server.streaming import Graph, checkpoint_of, interrupts_of, state_of, with_saver
-from crag.server.threads import Threads
+from crag.server.threads import Status, Threads
 
 _HEARTBEAT = 5.0
 _PAGE_LIMIT = 1000
 _NO_CONTENT = Response(status_code=204)
 
 
-def reply(value: object, status: int = 200, **headers: str) -> Response:
+def reply(value: object, **headers: str) -> Response:
     """Return JSON."""
-    return Response(encoded(value), status, headers, media_type="application/json")
+    return Response(encoded(value), headers=headers, media_type="application/json")
 
 
 class Api:
@@ -212,7 +212,7 @@ class Api:
         except (InvalidUpdateError, ValueError, TypeError, CragError) as error:
             raise RefusedRequestError(400, str(error)) from error
         found = await graph.aget_state(_config(row["thread_id"]))
-        status = "interrupted" if found.next else "idle"
+        status: Status = "interrupted" if found.next else "idle"
         await self._threads(request).settle(row["thread_id"], status, row["graph_id"])
         checkpoint = checkpoint_of(written)
         return reply({"checkpoint": checkpoint, "configurable": checkpoint, **(checkpoint or {})})

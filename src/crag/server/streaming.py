@@ -58,13 +58,13 @@ async def parts(  # noqa: PLR0913 - what a run consists of
 
     Within a subgraph the name has a namespace, as in ``updates|web:…``.
     """
-    wanted = {"messages" if mode == "messages-tuple" else mode for mode in modes}
+    wanted: Any = {"messages" if mode == "messages-tuple" else mode for mode in modes}
     grown: dict[str | None, BaseMessageChunk] = {}
     stream: AsyncIterator[Any] = graph.astream(
         given, config, context=context, stream_mode=sorted(wanted), subgraphs=subgraphs,
         interrupt_before=interrupt_before or None, interrupt_after=interrupt_after or None,
         durability=durability,
-    )  # type: ignore[call-overload]  # fmt: skip
+    )  # fmt: skip
     async for item in stream:
         within, mode, data = item if subgraphs else ((), *item)
         if mode == "messages" and "messages-tuple" not in modes:
@@ -84,7 +84,7 @@ def _messages(data: Any, grown: dict[str | None, BaseMessageChunk]) -> list[Part
         grown[message.id] = message
         return [*found, ("messages/complete", [message])]
     before = grown.get(message.id)
-    grown[message.id] = message if before is None else before + message  # type: ignore[assignment]
+    grown[message.id] = message if before is None else before + message
     return [*found, ("messages/partial", [message_chunk_to_message(grown[message.id])])]
 
 

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -119,13 +120,13 @@ class Worker:
                     ):
                         task = asyncio.create_task(self._work(claim))
                         self._tasks[claim.run_id] = task
-                        task.add_done_callback(lambda _, run=claim.run_id: self._done(run))
+                        task.add_done_callback(partial(self._done, claim.run_id))
                 except _DATABASE as error:
                     _logger.warning("Cannot claim runs: %s", type(error).__name__)
                     await asyncio.sleep(_ROUND)
                 await heard_within(bell, _ROUND)
 
-    def _done(self, run_id: UUID) -> None:
+    def _done(self, run_id: UUID, _: asyncio.Task[None]) -> None:
         self._tasks.pop(run_id, None)
         self._ends.pop(run_id, None)
         self._database.bells.ring(QUEUE)
