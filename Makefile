@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist clean
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -73,6 +73,13 @@ notebooks: $(DEV)  ## Run the notebooks again and write their outputs
 test-browser: $(DEV)  ## Run the tests of the page in Chromium (apt-get install chromium, or CRAG_TEST_BROWSER)
 	$(BIN)/python -m pytest -m browser tests/page
 
+test-servers: $(DEV)  ## Run the tests of the server against `crag serve --postgres`, and kill it (minutes)
+	$(BIN)/python -m pytest --production tests/server tests/production
+
+serve-production: $(DEV)  ## Serve the guide with threads and runs in PostgreSQL, which runs in .crag/postgres
+	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
+	$(BIN)/crag serve --index .crag/docs --postgres .crag/postgres --workers 2
+
 serve: $(SERVE)  ## Serve the guide: the page, the API, Studio's server: make serve PORT=3000
 	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
 	$(BIN)/crag serve --index .crag/docs $(if $(PORT),--port $(PORT))
@@ -124,6 +131,9 @@ bench-retriever: $(DEV)  ## What CorrectiveRetriever does to the context of a ch
 
 bench-inference: $(DEV)  ## Embedding and reading on ONNX Runtime and on OpenVINO
 	$(BIN)/python benchmarks/inference.py $(DATA)/corpus/wikipedia.jsonl
+
+bench-server: $(DEV)  ## 200 users against 1, 2 and 4 processes of the production server (15 minutes)
+	$(BIN)/python benchmarks/server_load.py
 
 bench-web: $(DEV)  ## How long the web branch takes, with loopback latencies
 	$(BIN)/python benchmarks/web_latency.py

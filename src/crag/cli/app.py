@@ -268,11 +268,34 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show the server's output.")
     ] = False,
+    postgres: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Keep threads and runs in this PostgreSQL database, for production; for a trial, "
+            "name a folder to run PostgreSQL in.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, max=256, help="Processes of the server; needs --postgres.")
+    ] = 1,
+    one_user: Annotated[
+        bool,
+        typer.Option(
+            "--one-user",
+            help="Let other machines use a production server although all have one token.",
+        ),
+    ] = False,
 ) -> None:
     """Serve the page, the graphs' API, and LangGraph Studio's server."""
     from crag.cli.serve import run
 
-    run(location, host, port, studio=studio, token=token, opens=opens, verbose=verbose)
+    if workers > 1 and postgres is None:
+        raise typer.BadParameter("--workers needs --postgres: name the database they share")
+    run(
+        location, host, port, studio=studio, token=token, opens=opens, verbose=verbose,
+        postgres=postgres, workers=workers, one_user=one_user,
+    )  # fmt: skip
 
 
 @command(
