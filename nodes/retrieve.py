@@ -63,8 +63,8 @@ class Retrieve:
         reranking = Attempt("reranker")
         if self._reranker and found:
             with reranking:
-                reply = self._reranker.compress_documents(found, question)
-                found = documents_of(reply, settings.k, "reranker")
+                reranked = self._reranker.compress_documents(found, question)
+                found = documents_of(reranked, settings.k, "reranker")
         return self._update(opened, question, found, settings, attempt, reranking)
 
     async def arun(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
@@ -78,8 +78,8 @@ class Retrieve:
         reranking = Attempt("reranker")
         if self._reranker and found:
             with reranking:
-                reply = await self._reranker.acompress_documents(found, question)
-                found = documents_of(reply, settings.k, "reranker")
+                reranked = await self._reranker.acompress_documents(found, question)
+                found = documents_of(reranked, settings.k, "reranker")
         return self._update(opened, question, found, settings, attempt, reranking)
 
     def _options(self, settings: Settings) -> dict[str, Any]:
