@@ -21,9 +21,8 @@ other."""
 MOST_TOKENS = 1024
 """Tokens of a batch, with padding; a longer text is a batch of its own. A token costs least between
 100 and 1,000 (`make bench-inference`): above, the layers' values leave the processor's caches."""
-ABREAST = max(2, (os.cpu_count() or 1) // 4)
-"""Batches that run at the same time, if several callers wait: where one batch waits for a core,
-another one computes, and one of 1,024 tokens does not keep many cores busy."""
+ABREAST = max(2, os.cpu_count() or 1)
+"""Batches that run at the same time, if several callers wait."""
 _TURN = 64
 """Texts of one caller after which others come first: a question does not wait for a whole index."""
 
