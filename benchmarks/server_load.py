@@ -110,7 +110,7 @@ def serving(workers: int, variables: Mapping[str, str]) -> Iterator[tuple[str, p
         str(port),
     ]
     command += ["--workers", str(workers), "--log-level", "error", "--no-access-log"]
-    command += ["--timeout-graceful-shutdown", "3"]
+    command += ["--timeout-graceful-shutdown", "3", "--timeout-worker-healthcheck", "60"]
     environment = os.environ | variables
     with subprocess.Popen(  # noqa: S603 - our own interpreter, and no shell
         command, cwd=Path(__file__).parent, env=environment

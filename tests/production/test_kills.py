@@ -44,7 +44,7 @@ class Server:
     def start(self) -> None:
         command = [sys.executable, "-m", "uvicorn", "--factory", "tests.production.walking:walking"]
         command += ["--port", str(self.port), "--workers", str(WORKERS), "--no-access-log"]
-        command += ["--timeout-graceful-shutdown", "3"]
+        command += ["--timeout-graceful-shutdown", "3", "--timeout-worker-healthcheck", "60"]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 command, env=self._variables, stdout=log, stderr=log, cwd=Path(__file__).parents[2]

@@ -5,10 +5,13 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 
+from crag.server.database import Database
 from crag.server.refusals import RefusedRequestError
 from crag.server.runs import Claim, NewRun, Runs
+from crag.server.settings import ServerSettings
 from crag.server.threads import Threads
 
 Make = Callable[..., Runs]
@@ -157,3 +160,29 @@ async def test_parts_are_stored_in_order_whatever_they_hold(make_runs: Make) -> 
     _, parts = await runs.after(run, 1)
     assert [(part["place"], part["data"]) for part in parts] == [(2, "2"), (3, "3")]
     assert await runs.last_place(run) == 3
+
+
+async def test_no_statement_takes_longer_than_it_may(
+    settings: Callable[..., ServerSettings],
+) -> None:
+    async with Database(settings(statement_seconds=0.2)).opened() as database:
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            await database.rows("SELECT pg_sleep(30)")
+
+
+async def test_old_streams_and_threads_of_one_run_are_removed(make_runs: Make) -> None:
+    runs = make_runs(keep_seconds=0.1)
+    kept, mine = await thread(runs), (await Threads(runs.database, "").create(temporary=True))
+    ended, removed = await queued(runs, kept), await queued(runs, mine["thread_id"])
+    for _ in range(2):
+        claim = await claimed(runs)
+        await runs.append(claim, 1, [("values", "1")])
+        await runs.finish(claim, "success", "idle")
+    later = await queued(runs, kept)
+    await runs.append(await claimed(runs), 1, [("values", "1")])
+    await asyncio.sleep(0.2)
+    await runs.sweep()
+    assert await runs.after(ended, 0) == ("success", [])
+    assert await runs.after(removed, 0) == (None, [])
+    assert len((await runs.after(later, 0))[1]) == 1
+    assert (await Threads(runs.database, "").get(kept))["status"] == "busy"

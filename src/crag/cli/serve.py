@@ -35,7 +35,8 @@ from crag.page.guard import STUDIO, Rules, settings_of_server
 from crag.runtime.environment import Environment
 
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where a server that listens everywhere is found
-_START_SECONDS, _STOP_SECONDS, _STREAM_SECONDS = 120.0, 12.0, 3
+_START_SECONDS, _STOP_SECONDS = 120.0, 12.0
+_STREAM_SECONDS, _SILENT_SECONDS = 3, 60
 _TOLD_LINES = 12
 
 
@@ -133,6 +134,8 @@ def _production(address: Address, workers: int) -> list[str]:
     command += ["--host", address.host, "--port", str(address.port), "--workers", str(workers)]
     # Addresses of requests may hold the token, so they are not logged.
     command += ["--no-access-log", "--no-server-header", "--no-proxy-headers"]
+    # On a busy machine a process is slow to answer the one that watches it, and is not dead.
+    command += ["--timeout-worker-healthcheck", str(_SILENT_SECONDS)]
     return [*command, "--timeout-graceful-shutdown", str(_STREAM_SECONDS)]
 
 

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import InvalidUpdateError
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -276,7 +278,11 @@ class Api:
     async def wait_new(self, request: Request) -> Response:
         """Run to the end; return the values of the state."""
         asked, run = await self._new_run(request)
-        return await self._waited(request, run, cancels=asked.on_disconnect == "cancel")
+        found = await self._waited(request, run, cancels=asked.on_disconnect == "cancel")
+        alone = "thread" not in request.path_params and asked.on_completion == "delete"
+        if alone and found.status_code == HTTPStatus.OK:
+            found.background = BackgroundTask(self._threads(request).delete, run["thread_id"])
+        return found
 
     async def stream_new(self, request: Request) -> Response:
         """Run, and stream what happens."""

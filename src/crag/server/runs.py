@@ -17,7 +17,7 @@ from crag.server.database import Connection, Database, Row, notify, rows_of
 from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, not_found
 from crag.server.settings import ServerSettings
-from crag.server.threads import Status, forget_run
+from crag.server.threads import Status, forget_run, forget_threads
 
 FINISHED = frozenset({"success", "error", "interrupted", "timeout"})
 QUEUE = "queue"
@@ -270,7 +270,7 @@ class Runs:
             await notify(connection, QUEUE)
 
     async def tidy(self) -> None:
-        """Do what is due: lost runs, runs that waited too long, old streams, left-over threads."""
+        """Take up lost runs, and end those that were lost too often or waited too long."""
         limits = self._settings
         lost = Failure(
             error="RunLost",
@@ -309,29 +309,31 @@ class Runs:
                 await _settle(connection, row["thread_id"], "error", row["error"])
             if again or ended:
                 await notify(connection, QUEUE, *(bell(row["run_id"]) for row in ended))
+
+    async def sweep(self) -> None:
+        """Remove old streams, and threads that were made for one run which has ended."""
+        async with self.database.transaction() as connection:
             await connection.execute(
                 """
                 DELETE FROM crag_run_events WHERE run_id IN (
-                    SELECT run_id FROM crag_runs WHERE status NOT IN ('pending', 'running')
-                      AND updated_at < now() - make_interval(secs => %s)
-                      AND run_id IN (SELECT run_id FROM crag_run_events)
-                    LIMIT 100)
+                    SELECT run_id FROM crag_run_events AS e JOIN crag_runs AS r USING (run_id)
+                    WHERE e.place = 1 AND r.status NOT IN ('pending', 'running')
+                      AND r.updated_at < now() - make_interval(secs => %s))
                 """,
-                (limits.keep_seconds,),
+                (self._settings.keep_seconds,),
             )
-
-    async def outdated(self) -> list[Row]:
-        """Return threads that were made for one run, have ended, and nobody has removed."""
-        return await self.database.rows(
-            """
-            SELECT thread_id, owner FROM crag_threads AS t
-            WHERE temporary AND updated_at < now() - make_interval(secs => %s) AND NOT EXISTS (
-                SELECT 1 FROM crag_runs AS r
-                WHERE r.thread_id = t.thread_id AND r.status IN ('pending', 'running'))
-            LIMIT 100
-            """,
-            (self._settings.keep_seconds,),
-        )
+            removed = await rows_of(
+                connection,
+                """
+                DELETE FROM crag_threads AS t
+                WHERE temporary AND updated_at < now() - make_interval(secs => %s) AND NOT EXISTS (
+                    SELECT 1 FROM crag_runs AS r
+                    WHERE r.thread_id = t.thread_id AND r.status IN ('pending', 'running'))
+                RETURNING thread_id
+                """,
+                (self._settings.keep_seconds,),
+            )
+            await forget_threads(connection, [row["thread_id"] for row in removed])
 
     async def append(self, claim: Claim, first: int, events: list[tuple[str, str]]) -> None:
         """Store parts of a stream, the first of which has the number `first`."""

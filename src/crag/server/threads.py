@@ -172,3 +172,11 @@ async def forget_run(connection: Connection, thread_id: UUID, run_id: UUID) -> N
         """,
         (str(thread_id), str(run_id)),
     )
+
+
+async def forget_threads(connection: Connection, threads: list[UUID]) -> None:
+    """Remove the checkpoints of threads."""
+    names = ([str(thread) for thread in threads],)
+    await connection.execute("DELETE FROM checkpoints WHERE thread_id = ANY(%s)", names)
+    await connection.execute("DELETE FROM checkpoint_blobs WHERE thread_id = ANY(%s)", names)
+    await connection.execute("DELETE FROM checkpoint_writes WHERE thread_id = ANY(%s)", names)

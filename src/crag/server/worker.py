@@ -19,7 +19,7 @@ from crag.server.encoding import encoded
 from crag.server.runs import CANCELLED, QUEUE, Claim, Failure, Runs
 from crag.server.settings import ServerSettings
 from crag.server.streaming import Graph, command, known_settings, parts, with_saver
-from crag.server.threads import Status, Threads
+from crag.server.threads import Status
 
 _TOLD = (
     ValueError, TypeError, KeyError, AttributeError, RuntimeError, TimeoutError,
@@ -27,7 +27,7 @@ _TOLD = (
 )  # fmt: skip
 """Errors whose message the client is told; those of LangGraph's own server."""
 _DATABASE = (psycopg.Error, PoolTimeout)
-_ROUND, _TIDY, _END_SECONDS = 1.0, 5.0, 5.0
+_ROUND, _TIDY, _SWEEP, _END_SECONDS = 1.0, 5.0, 30.0, 5.0
 _WAITING_PARTS = 1000
 
 _logger = logging.getLogger(__name__)
@@ -159,11 +159,13 @@ class Worker:
                 await heard_within(bell, min(_ROUND, lease / 4))
 
     async def _tidy(self) -> None:
+        sweeping = 0.0
         while True:
             try:
                 await self._runs.tidy()
-                for row in await self._runs.outdated():
-                    await Threads(self._database, row["owner"]).delete(row["thread_id"])
+                if time.monotonic() > sweeping:
+                    sweeping = time.monotonic() + _SWEEP
+                    await self._runs.sweep()
             except _DATABASE as error:
                 _logger.warning("Cannot tidy up: %s", type(error).__name__)
             await asyncio.sleep(min(_TIDY, self._settings.lease_seconds / 4))
