@@ -40,7 +40,7 @@ test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, m
 	$(PYTEST) --hypothesis-profile thorough -m 'not browser'
 
 torture: $(DEV)  ## Attack it in full: broken parts, hostile files, kills, faults, half an hour of load (hours)
-	$(BIN)/python -m pytest --hypothesis-profile torture -s tests/torture tests/server/test_soak.py
+	$(BIN)/python -m pytest --hypothesis-profile torture -s tests/torture tests/server/test_soak.py tests/retrieval/test_backends.py
 
 check: $(DEV)  ## Lint, check types and the import contracts
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-style check-mypy check-pyright

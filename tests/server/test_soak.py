@@ -107,8 +107,7 @@ def test_the_server_stays_as_large_as_it_was(url: str) -> None:
     sizes.append(memory(url))
     first, last = (size >> 20 for size in sizes)
     tell(
-        f"{counts['requests']} requests in {SECONDS} s: "
-        f"{first} MB after {WARM} s, {last} MB at the end"
+        f"{counts['requests']} requests, {SECONDS} s: {first} MB after {WARM} s, {last} at the end"
     )
     assert problems == []
     assert last <= first * GROWTH

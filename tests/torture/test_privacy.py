@@ -82,7 +82,7 @@ def test_index_and_ask_connect_to_nothing(
 ) -> None:
     index = tmp_path / "index"
     assert crag("index", documents, "--index", index).returncode == 0
-    for method in ("crag", "rag", "self-rag", "self-crag"):
+    for method in ("crag", "self-crag", "rag", "self-rag")[: times(2, 4)]:
         done = crag("ask", QUESTION, "--index", index, "--method", method, "--set", "web_results=1")
         assert done.returncode == 0, done.stderr
     assert [call for call in calls if not _is_local(call)] == []
