@@ -80,7 +80,8 @@ def _file(environment: Environment) -> list[PartStatus]:
     """Describe `crag.toml`, if there is one, with what it sets and what overrules it."""
     if environment.config is None:
         return []
-    kept, overruled = [], []
+    kept: list[str] = []
+    overruled: list[str] = []
     for name, value in read_config(environment.config, Environment).items():
         field = next(one for one in Environment.model_fields if one in {name, name.lower()})
         (kept if str(getattr(environment, field)) == str(value) else overruled).append(field)

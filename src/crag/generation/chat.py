@@ -75,7 +75,7 @@ def _of_provider(name: str) -> BaseChatModel:
     except ImportError as error:
         raise MissingPackageError("langchain", f"the model {name!r}") from error
     try:
-        return init_chat_model(name, temperature=0)  # type: ignore[no-any-return]
+        return init_chat_model(name, temperature=0)
     except ImportError as error:
         raise MissingPackageError(provider_package(error), f"the model {name!r}") from error
     except ValueError as error:

@@ -87,7 +87,7 @@ def _of_provider(name: str) -> Embeddings:
     except ImportError as error:
         raise MissingPackageError("langchain", f"the embedding model {name!r}") from error
     try:
-        return init_embeddings(name)  # type: ignore[no-any-return]
+        return init_embeddings(name)
     except ImportError as error:
         package = provider_package(error)
         raise MissingPackageError(package, f"the embedding model {name!r}") from error

@@ -79,7 +79,7 @@ class Qdrant:
 
     def create(self, stamp: Stamp) -> None:
         """Create the collection, with an index of what is filtered by."""
-        from qdrant_client.models import Distance, VectorParams
+        from qdrant_client.models import Distance, PayloadSchemaType, VectorParams
 
         with self._using() as client:
             client.create_collection(
@@ -89,7 +89,7 @@ class Qdrant:
             )
             if self._folder is None:  # The embedded form searches without.
                 for name in ("metadata.source", "metadata.kind", "id"):
-                    client.create_payload_index(COLLECTION, name, "keyword")
+                    client.create_payload_index(COLLECTION, name, PayloadSchemaType.KEYWORD)
 
     def count(self) -> int:
         """Return the number of chunks."""
