@@ -50,9 +50,8 @@ def command(
     def add(function: Function) -> Function:
         @wraps(function)
         def run(**options: Any) -> None:
-            if (
-                extra is not None and extra in _MODULES
-            ):  # Before it reads files that may be wrong, too.
+            # Before the command reads files, which may be wrong, too.
+            if extra is not None and extra in _MODULES:
                 require(extra, f"crag {name or function.__name__}", *_MODULES[extra])
             function(**options)
 

@@ -110,7 +110,7 @@ class Faiss:
                 query = f"SELECT number FROM chunks WHERE {condition}"  # noqa: S608 - of constants
                 rows = database.execute(query, values).fetchall()
             among = faiss.IDSelectorBatch(np.array(rows, dtype=np.int64).reshape(-1))
-            options["params"] = faiss.SearchParameters(sel=among)  # type: ignore[call-arg] # of the wrapper
+            options["params"] = faiss.SearchParameters(sel=among)  # type: ignore[call-arg]
         asked = _unit(np.array([vector], dtype=np.float32))
         _, numbers = index.search(asked, min(k, max(1, index.ntotal)), **options)
         return self._chunks("number", [int(number) for number in numbers[0] if number >= 0])
