@@ -31,3 +31,9 @@ def test_the_language_may_be_named() -> None:
     text = "Am 9. Mai."
     assert split_sentences(text) == ["Am 9. ", "Mai."]  # Too short to tell its language.
     assert split_sentences(text, "de") == [text]
+
+
+def test_marks_without_words_belong_to_the_sentence_before() -> None:
+    row = "| `upper` | none | Upper threshold: it is reached. Empty: the midpoint. |"
+    assert split_sentences(row)[-1] == "Empty: the midpoint. |"
+    assert "".join(split_sentences(row)) == row

@@ -6,6 +6,7 @@ from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] - c
 
 from crag.text.language import ENGLISH, language_of
 
+_WORDS = re.compile(r"\w")
 _FULL_WIDTH = "。！？"
 _BEFORE_MORE = re.compile(
     r"(?:^|[\s(\[\"'“‘])(?:approx|appx|ca|cf|ch|dept|dr|ed|eds|eq|est|et al|etc|ex|fig|figs|gen|"
@@ -60,6 +61,8 @@ def split_sentences(text: str, language: str = "") -> list[str]:
 def _belongs_together(before: str, after: str, language: str) -> bool:
     if "\n\n" in before[-3:] or not before.strip():
         return False
+    if not _WORDS.search(after):
+        return True  # The bar that ends a table's row, or a closing bracket, says nothing alone.
     if not before[-1].isspace() and before[-1] not in _FULL_WIDTH:
         return not after[:1].isspace()  # A name with dots.
     if _MARKER.match(before):
