@@ -58,7 +58,7 @@ def create(
 ) -> Starlette:
     """Build the application, by default from the environment, with the graphs of the package."""
     rules = rules or Rules()
-    settings = settings or ServerSettings()
+    settings = settings or ServerSettings()  # pyright: ignore[reportCallIssue] - from the environment
     if graphs is None:
         from crag.graph import studio
 

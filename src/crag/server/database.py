@@ -98,7 +98,8 @@ class Database:
         self.bells = Bells()
         self._listener: asyncio.Task[None] | None = None
         self.pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            self._url, min_size=1, max_size=settings.connections, timeout=_PATIENCE, open=False,
+            self._url, connection_class=Connection, min_size=1, max_size=settings.connections,
+            timeout=_PATIENCE, open=False,
             kwargs={"autocommit": True, "row_factory": dict_row,
                     "connect_timeout": _CONNECT_SECONDS},
             configure=self._configure, check=AsyncConnectionPool.check_connection,

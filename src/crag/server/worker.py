@@ -263,8 +263,9 @@ class Worker:
     async def _limit(self) -> AsyncIterator[None]:
         """End a run that takes too long; a time-out of its own is its own affair."""
         seconds = self._settings.run_seconds
+        limit = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with limit:
                 yield
         except TimeoutError:
             if not limit.expired():
