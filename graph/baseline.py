@@ -22,7 +22,9 @@ def build_rag(
     """Compile retrieve → pass_through → generate: every document goes to the model, ungraded."""
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("contextualize", waiting(Contextualize(parts.model, parts.prompts)))
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=OpenState)
+    graph.add_node(
+        "retrieve", waiting(Retrieve(parts.retriever, parts.reranker)), input_schema=OpenState
+    )
     graph.add_node("pass_through", computing(PassThrough()))
     graph.add_node("generate", waiting(Generate(parts.model, parts.quoter, parts.prompts)))
     graph.add_conditional_edges(START, by_history, opens("retrieve"))

@@ -27,7 +27,9 @@ def build_crag(
     """
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("contextualize", waiting(Contextualize(parts.model, parts.prompts)))
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=OpenState)
+    graph.add_node(
+        "retrieve", waiting(Retrieve(parts.retriever, parts.reranker)), input_schema=OpenState
+    )
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))

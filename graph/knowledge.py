@@ -35,7 +35,9 @@ def build_knowledge(
     was asked.
     """
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
+    graph.add_node(
+        "retrieve", waiting(Retrieve(parts.retriever, parts.reranker)), input_schema=InputState
+    )
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))

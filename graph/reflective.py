@@ -32,7 +32,7 @@ def build_self_rag(
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("contextualize", waiting(Contextualize(parts.model, parts.prompts)))
     graph.add_node("decide", waiting(Decide(backend, grades=False)), input_schema=OpenState)
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, opens=False)))
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker, opens=False)))
     graph.add_node("prepare_passages", computing(PreparePassages(prepared=False)))
     graph.add_node("reflect", build_reflect(backend, parts.retriever))
 
@@ -60,7 +60,7 @@ def build_self_crag(
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("contextualize", waiting(Contextualize(parts.model, parts.prompts)))
     graph.add_node("decide", waiting(Decide(backend, grades=True)), input_schema=OpenState)
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, opens=False)))
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker, opens=False)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))

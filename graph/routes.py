@@ -1,15 +1,23 @@
 """Routers: pure functions of the state and the settings."""
 
 from collections.abc import Hashable
-from typing import Literal, get_args
+from typing import Literal
 
 from crag.correction.action import Branch, branches
 from crag.correction.question import is_follow_up
 from crag.runtime.node_adapter import current_settings
 from crag.state import OpenState, State, known_action
 
-BRANCHES: dict[Hashable, str] = {branch: branch for branch in get_args(Branch)}
-"""The path map; drawings need it to show the conditional edges."""
+Condition = Literal["correct, ambiguous", "incorrect, ambiguous"]
+BRANCHES: dict[Hashable, str] = {
+    "correct, ambiguous": "refine",
+    "incorrect, ambiguous": "web",
+}
+"""The path map of `by_action`; drawings show its keys at the edges."""
+_CONDITIONS: dict[Branch, Condition] = {
+    "refine": "correct, ambiguous",
+    "web": "incorrect, ambiguous",
+}
 CHOICES: dict[Hashable, str] = {"retrieve": "retrieve", "reflect": "reflect"}
 KNOWLEDGE: dict[Hashable, str] = {
     "refine": "refine",
@@ -22,15 +30,15 @@ FORMS: dict[Hashable, str] = {
 ROUNDS: dict[Hashable, str] = {"beam_step": "beam_step", "finish_reflection": "finish_reflection"}
 
 
-def by_history(state: OpenState) -> Literal["contextualize", "first"]:
+def by_history(state: OpenState) -> Literal["follow-up", "first question"]:
     """Make a follow-up question self-contained, unless that is switched off."""
     follows = current_settings().contextualize and is_follow_up(state)
-    return "contextualize" if follows else "first"
+    return "follow-up" if follows else "first question"
 
 
 def opens(first: str) -> dict[Hashable, str]:
     """Return the path map of `by_history` for a graph whose first node is `first`."""
-    return {"contextualize": "contextualize", "first": first}
+    return {"follow-up": "contextualize", "first question": first}
 
 
 def by_choice(state: State) -> Literal["retrieve", "reflect"]:
@@ -48,7 +56,7 @@ def by_knowledge(state: State) -> list[Literal["refine", "web", "prepare_passage
     if settings.form == "poster":
         return ["prepare_passages"]
     if settings.self_crag_knowledge == "routed":
-        return [*by_action(state)]
+        return [*branches(known_action(state.get("action")))]
     return ["refine", "web"]
 
 
@@ -75,6 +83,7 @@ def by_search(state: State) -> Literal["beam_step", "finish_reflection"]:
     return "beam_step" if state["search"] is not None else "finish_reflection"
 
 
-def by_action(state: State) -> list[Branch]:
-    """Choose the branches for the action."""
-    return branches(known_action(state.get("action")))
+def by_action(state: State) -> list[Condition]:
+    """Choose the branches for the action; `BRANCHES` maps what is returned to nodes."""
+    taken = branches(known_action(state.get("action")))
+    return [_CONDITIONS[branch] for branch in taken]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from langchain_core.documents import Document
+from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
 from typing_extensions import TypedDict
 
@@ -34,12 +34,22 @@ class Retrieve:
     If the retriever fails or finds nothing, the node writes no documents and records an event. The
     action is then Incorrect, so the web is searched (official rule for empty retrieval).
 
+    A reranker orders `Settings.rerank_from` documents, of which the k best go on. If it fails,
+    the retriever's order stays.
+
     Raises:
         QuestionError: the input holds no usable question.
     """
 
-    def __init__(self, retriever: BaseRetriever, *, opens: bool = True) -> None:
+    def __init__(
+        self,
+        retriever: BaseRetriever,
+        reranker: BaseDocumentCompressor | None = None,
+        *,
+        opens: bool = True,
+    ) -> None:
         self._retriever = retriever
+        self._reranker = reranker
         self._opens = opens
 
     def run(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
@@ -49,8 +59,13 @@ class Retrieve:
         found: list[Document] = []
         with Attempt("retriever") as attempt:
             reply = self._retriever.invoke(question, **self._options(settings))
-            found = documents_of(reply, settings.k)
-        return self._update(opened, question, found, settings, attempt)
+            found = documents_of(reply, self._most(settings))
+        reranking = Attempt("reranker")
+        if self._reranker and found:
+            with reranking:
+                reranked = self._reranker.compress_documents(found, question)
+                found = documents_of(reranked, settings.k, "reranker")
+        return self._update(opened, question, found, settings, attempt, reranking)
 
     async def arun(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
         """Retrieve without blocking the event loop."""
@@ -59,11 +74,21 @@ class Retrieve:
         found: list[Document] = []
         with Attempt("retriever") as attempt:
             reply = await self._retriever.ainvoke(question, **self._options(settings))
-            found = documents_of(reply, settings.k)
-        return self._update(opened, question, found, settings, attempt)
+            found = documents_of(reply, self._most(settings))
+        reranking = Attempt("reranker")
+        if self._reranker and found:
+            with reranking:
+                reranked = await self._reranker.acompress_documents(found, question)
+                found = documents_of(reranked, settings.k, "reranker")
+        return self._update(opened, question, found, settings, attempt, reranking)
 
     def _options(self, settings: Settings) -> dict[str, Any]:
-        return options_of(self._retriever, settings)
+        options = options_of(self._retriever, settings)
+        return options | {"k": self._most(settings)} if "k" in options else options
+
+    def _most(self, settings: Settings) -> int:
+        """Return how many documents the retriever is asked for."""
+        return max(settings.k, settings.rerank_from) if self._reranker else settings.k
 
     def _opened(self, state: OpenState, settings: Settings) -> OpeningUpdate | None:
         """Open the run, unless it is open already."""
@@ -71,15 +96,20 @@ class Retrieve:
             return None
         return opening(read_question(state, settings.max_question_characters), settings)
 
-    def _update(
+    def _update(  # noqa: PLR0913, PLR0917 - what came of one retrieval
         self,
         opened: OpeningUpdate | None,
         question: str,
         found: list[Document],
         settings: Settings,
         attempt: Attempt,
+        reranking: Attempt,
     ) -> RetrieveUpdate:
+        found = found[: settings.k]
         events = self._ignored(settings) + self._unread(question) + _events(found, attempt)
+        if reranking.error is not None:
+            fallback = "keep the order of the retriever"
+            events.append(event("reranker_failed", "retrieve", reranking.error, fallback))
         if opened is None:
             return DocumentsUpdate(documents=found, events=events)
         opened["documents"], opened["events"] = found, FreshEvents(events)

@@ -62,7 +62,14 @@ _LONGEST = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--production", action="store_true",
+        help="run the tests of the server against `crag serve --postgres`",
+    )  # fmt: skip
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the longest files, so that no core waits at the end for one of them."""
 
     def place(item: pytest.Item) -> int:
@@ -70,6 +77,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next(starts, len(_LONGEST))
 
     items.sort(key=place)
+    other = "development" if config.getoption("--production") else "production"
+    items[:] = [item for item in items if not item.get_closest_marker(other)]
 
 
 @pytest.hookimpl(optionalhook=True)

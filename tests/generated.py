@@ -23,12 +23,6 @@ from tests import commands
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "benchmarks" / "experiments"
 _NAMES = {"__start__": "question([question])", "__end__": "answer([answer, citations, trace])"}
-_LABELS = {
-    "contextualize": "follow-up",
-    "retrieve": "first question",
-    "refine": "correct, ambiguous",
-    "web": "incorrect, ambiguous",
-}
 
 
 def diagram() -> str:
@@ -39,7 +33,7 @@ def diagram() -> str:
     edges = sorted(drawn.edges, key=lambda edge: (order.index(edge.source), edge.target))
     lines = [
         f"    {_NAMES.get(edge.source, edge.source)} "
-        + (f"-- {_LABELS[edge.target]} --> " if edge.conditional else "--> ")
+        + (f"-- {edge.data} --> " if edge.data else "--> ")
         + _NAMES.get(edge.target, edge.target)
         for edge in edges
     ]

@@ -1,17 +1,24 @@
 """The folders, the installed package and the wheel hold the same files."""
 
 import json
+import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.light import installed
 
 ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CLASSIFIERS: list[str] = PROJECT["classifiers"]
+EPOCH = 1_700_000_000
 FOLDERS = {"": "src/crag", "graph": "graph", "nodes": "nodes", "prompts": "prompts"}
 SHIPPED = {".py", ".md", ".json", ".typed", ".safetensors", ".onnx", ".html", ".css", ".js", ".svg"}
 
@@ -26,11 +33,38 @@ def files_of_folders() -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(out), str(ROOT)]
-    subprocess.run(command, check=True, capture_output=True)
-    return next(out.glob("*.whl"))
+def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the Dockerfile copies, and nothing else."""
+    folder = tmp_path_factory.mktemp("context")
+    ignored = shutil.ignore_patterns("__pycache__")
+    for line in (ROOT / "Dockerfile").read_text().splitlines():
+        if line.startswith("COPY ") and "--from" not in line:
+            *sources, target = line.split()[1:]
+            for source in sources:
+                if (ROOT / source).is_dir():
+                    shutil.copytree(ROOT / source, folder / target, ignore=ignored)
+                else:
+                    shutil.copy(ROOT / source, folder / target)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def distributions(context: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The wheel and the source distribution, as `make dist` builds them."""
+    spec = spec_from_file_location("dist", ROOT / ".ci" / "dist.py")
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made: list[Path] = module.build(
+        context, tmp_path_factory.mktemp("dist"), EPOCH, "--no-isolation"
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions: list[Path]) -> Path:
+    return next(path for path in distributions if path.suffix == ".whl")
 
 
 def test_the_installed_package_has_the_files_of_the_folders() -> None:
@@ -52,6 +86,77 @@ def test_the_wheel_has_them_too_and_nothing_at_the_top_level(wheel: Path) -> Non
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert names == files_of_folders()
+
+
+@pytest.mark.slow
+def test_the_same_source_gives_the_same_bytes(distributions: list[Path]) -> None:
+    for path in distributions:
+        if path.suffix == ".whl":
+            with zipfile.ZipFile(path) as archive:
+                times = {one.date_time for one in archive.infolist()}
+                names = [one.filename for one in archive.infolist()]
+            assert times == {(2023, 11, 14, 22, 13, 20)}
+        else:
+            with tarfile.open(path) as archive:
+                members = archive.getmembers()
+            names = [one.name for one in members]
+            assert {(one.mtime, one.uid, one.uname) for one in members} == {(EPOCH, 0, "")}
+            assert names == sorted(names)
+        assert len(names) == len(set(names))
+
+
+@pytest.mark.slow
+def test_an_index_would_show_it(distributions: list[Path]) -> None:
+    command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, distributions)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("PASSED") == 2
+
+
+def test_the_dockerfile_is_clean() -> None:
+    hadolint = Path(sys.executable).with_name("hadolint")
+    done = subprocess.run(
+        [hadolint, ROOT / "Dockerfile"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_docker_sees_what_is_copied_and_nothing_else() -> None:
+    allowed = {
+        line[1:]
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    }
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    copied = {
+        source
+        for line in lines
+        if line.startswith("COPY ") and "--from" not in line
+        for source in line.split()[1:-1]
+    }
+    assert copied == allowed
+    assert all((ROOT / name).exists() for name in allowed)
+
+
+def test_the_container_runs_as_nobody_in_particular_and_serves_the_index() -> None:
+    last = (ROOT / "Dockerfile").read_text().rpartition("FROM ")[2]
+    assert "USER 10001" in last
+    assert 'CMD ["serve", "--host", "0.0.0.0"]' in last
+    served = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    assert served["page"]["ports"] == ["127.0.0.1:2024:2024"]
+    assert all("index:/index" in one["volumes"] for one in served.values())
+
+
+def test_a_release_checks_the_version_and_publishes_what_was_tested() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    assert jobs["publish"]["needs"] == "install"
+    assert jobs["install"]["needs"] == "build"
+    supported = [
+        line for line in CLASSIFIERS if line.startswith("Programming Language :: Python :: 3.")
+    ]
+    assert jobs["install"]["strategy"]["matrix"]["python"] == [
+        line.rpartition(" ")[2] for line in supported
+    ]
 
 
 @pytest.fixture(scope="module")

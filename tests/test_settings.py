@@ -13,7 +13,8 @@ from crag.tasks import TASKS
     [
         ({"k": 0}, "k", "greater than or equal to 1"),
         ({"k": "many"}, "k", "integer"),
-        ({"uper": 0.5}, "uper", "known are task, k"),
+        ({"uper": 0.5}, "uper", "did you mean upper?"),
+        ({"zzz": 0.5}, "zzz", "known are task, k"),
         ({"upper": 0.1, "lower": 0.2}, "upper, lower", "must not be above"),
         ({"find_by": "taste"}, "find_by", "'both', 'meaning' or 'words'"),
         ({"since": "last week"}, "since", "valid date"),

@@ -3,13 +3,21 @@
 from typing import Any
 
 from crag.settings import Settings
-from crag.settings_form import GROUPS, arrange
+from crag.settings_form import ABLATIONS, BASIC, GROUPS, arrange
 
 SHOWN = [(name, shown) for group in GROUPS.values() for name, shown in group.items()]
 
 
 def test_every_setting_is_shown_once() -> None:
     assert sorted(name for name, _ in SHOWN) == sorted(Settings.model_fields)
+
+
+def test_every_level_names_settings_that_there_are() -> None:
+    assert not BASIC & ABLATIONS
+    assert set(Settings.model_fields) > BASIC | ABLATIONS
+    fields = Settings.model_json_schema()["properties"]
+    levels = [fields[name]["level"] for name in ("k", "without", "beam_width")]
+    assert levels == ["basic", "ablations", "advanced"]
 
 
 def test_titles_are_short_and_differ() -> None:

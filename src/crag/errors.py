@@ -3,6 +3,7 @@
     CragError (RuntimeError)
     ├── QuestionError            no question, or one beyond the limit
     ├── SettingsError            a setting with a value outside its range
+    ├── ConfigurationError       the file crag.toml
     ├── DocumentIndexError       the index of the user's documents
     │   ├── IndexNotFoundError
     │   ├── EmptyIndexError
@@ -25,6 +26,8 @@ built-in types to its clients. Failures *during* a run are recorded instead: see
 """
 
 import shlex
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -61,6 +64,14 @@ class SettingsError(CragError):
     def __init__(self, field: str, value: object, allowed: str) -> None:
         self.field, self.value, self.allowed = field, value, allowed
         super().__init__(f"setting {field!r} cannot be {value!r}: {allowed}")
+
+
+class ConfigurationError(CragError):
+    """The file that names the parts cannot be used."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        self.path, self.problem = path, problem
+        super().__init__(f"{path}: {problem}")
 
 
 class DocumentIndexError(CragError):
@@ -185,3 +196,11 @@ class MissingPackageError(CragError):
         self.package = package
         command = f"pip install {shlex.quote(package)}"
         super().__init__(f"{purpose} needs the package {package!r}. Run: {command}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the known names that are spelled like `name`, or all of them if none is."""
+    names = list(known)
+    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    near += [one for one in names if one not in near and name and name in one.split("_")]
+    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(names)}"

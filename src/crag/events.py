@@ -13,6 +13,7 @@ EventKind = Literal[
     "contextualize_skipped",
     "nothing_retrieved",
     "retrieval_failed",
+    "reranker_failed",
     "filter_ignored",
     "unread_language",
     "evaluator_failed",
@@ -61,7 +62,7 @@ class Event(TypedDict):
 
 def event(kind: EventKind, node: str, detail: object, fallback: str = "") -> Event:
     """Record `detail` (a sentence or an exception), with secrets removed."""
-    return Event(kind=kind, node=node, detail=_describe(detail), fallback=fallback)
+    return Event(kind=kind, node=node, detail=describe(detail), fallback=fallback)
 
 
 def redact(text: str) -> str:
@@ -72,7 +73,8 @@ def redact(text: str) -> str:
     return _SECRET_VALUE.sub("[secret]", text)
 
 
-def _describe(detail: object) -> str:
+def describe(detail: object) -> str:
+    """Return a sentence or an exception on one line of at most 500 characters, without secrets."""
     text = said(detail)
     if isinstance(detail, BaseException):
         text = f"{type(detail).__name__}: {text}" if text else type(detail).__name__

@@ -1,11 +1,15 @@
 """The optional packages of this distribution: `pip install 'corrective-rag[torch]'` and others."""
 
+import re
 from importlib.util import find_spec
 from typing import Literal
 
 from crag.errors import MissingPackageError
 
-Extra = Literal["torch", "train", "bench", "ray", "postgres", "office", "openvino"]
+Extra = Literal[
+    "torch", "train", "bench", "ray", "postgres", "office", "openvino", "qdrant", "faiss",
+    "server", "studio", "trial",
+]  # fmt: skip
 
 
 def require(extra: Extra, purpose: str, *modules: str) -> None:
@@ -17,6 +21,13 @@ def require(extra: Extra, purpose: str, *modules: str) -> None:
     for module in modules:
         if not _is_installed(module):
             raise MissingPackageError(f"corrective-rag[{extra}]", purpose)
+
+
+def provider_package(error: ImportError) -> str:
+    """Return the package that LangChain asks for in the error of `init_chat_model` and the like."""
+    named = re.search(r"pip install [`'\"]?([\w.-]+)", str(error))
+    module = error.name or getattr(error.__cause__, "name", None) or "langchain"
+    return named[1] if named else module.partition(".")[0].replace("_", "-")
 
 
 def _is_installed(module: str) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from inspect import getattr_static
 from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
+from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
@@ -296,6 +297,8 @@ class Parts:
     other one the first k documents are used."""
     evaluator: Evaluator
     """Scores documents and strips."""
+    reranker: BaseDocumentCompressor | None = None
+    """Puts what was found in order before it is graded; any LangChain document compressor."""
     model: ChatModel | None = None
     """Rewrites queries and writes the answer."""
     quoter: Quoter | None = None

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from crag.errors import SettingsError
+from crag.errors import SettingsError, did_you_mean
 from crag.reflection_settings import ReflectionSettings
 from crag.settings_form import arrange
 from crag.state import Action
@@ -43,6 +43,8 @@ class Correction(BaseModel):
     citations. A task's thresholds fit CRAG's T5 evaluator only."""
     k: int = Field(default=10, ge=1, le=1000)
     """Documents to retrieve and grade."""
+    rerank_from: int = Field(default=30, ge=1, le=1000)
+    """Documents to retrieve for a reranker, which keeps the best k. Without one it is ignored."""
     find_by: FindBy = "both"
     """How the index finds documents: by words and by meaning (both), or by one of them. Other
     retrievers ignore it."""
@@ -140,6 +142,11 @@ class Correction(BaseModel):
     max_llm_calls: int = Field(default=8, ge=0, le=1000)
     """Most chat model calls for one question; the last one is reserved for the answer. Reflection
     has its own budgets."""
+    input_price: float | None = Field(default=None, ge=0, le=1_000_000)
+    """What a million tokens cost that the chat model reads, in a currency of yours. Empty: nothing
+    is said of the cost of a run."""
+    output_price: float | None = Field(default=None, ge=0, le=1_000_000)
+    """What a million tokens cost that the chat model writes."""
 
     self_crag_knowledge: SelfCragKnowledge = "routed"
     """Self-CRAG: the knowledge that reflection reads: only the text of the action (routed); the
@@ -168,6 +175,11 @@ class Settings(ReflectionSettings, Correction):
     def profile(self) -> TaskProfile:
         """Everything that the task changes."""
         return TASKS[self.task]
+
+    def cost_of(self, usage: Mapping[str, Any]) -> float:
+        """Return what the tokens of a `Usage` cost; 0 without prices."""
+        read = usage.get("input_tokens", 0) * (self.input_price or 0)
+        return float(read + usage.get("output_tokens", 0) * (self.output_price or 0)) / 1_000_000
 
     @property
     def cites(self) -> bool:
@@ -213,7 +225,7 @@ def _problem(error: ValidationError, given: object) -> SettingsError:
     field = ".".join(str(part) for part in first["loc"])
     allowed = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        allowed = f"unknown name; known are {', '.join(Settings.model_fields)}"
+        allowed = f"unknown name; {did_you_mean(field, Settings.model_fields)}"
     value = first["input"]
     if isinstance(given, Mapping):
         value = given.get(field, value) if field else dict(given)

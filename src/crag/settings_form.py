@@ -1,8 +1,8 @@
 """How forms show the settings: groups, order and titles.
 
 Studio and the page at `/` build their forms from the JSON schema of the settings, in the order of
-its properties. Each property gets a `title`, a `group`, and in `langgraph_nodes` the nodes that
-read it; Studio also shows it at those nodes.
+its properties. Each property gets a `title`, a `group`, a `level`, and in `langgraph_nodes` the
+nodes that read it; Studio also shows it at those nodes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,6 +26,7 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     },
     "Retrieval": {
         "k": Shown("Documents to retrieve", "retrieve"),
+        "rerank_from": Shown("Documents to rerank", "retrieve"),
         "find_by": Shown("Find by words, meaning or both", "retrieve"),
         "folder": Shown("Only this folder", "retrieve"),
         "kind": Shown("Only this kind of text", "retrieve"),
@@ -92,6 +93,12 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     "Budgets": {
         "max_llm_calls": Shown("Model calls", "contextualize web generate"),
         "max_answer_tokens": Shown("Tokens of the answer", "generate"),
+        "input_price": Shown(
+            "Price of a million tokens read", "contextualize web generate reflect"
+        ),
+        "output_price": Shown(
+            "Price of a million tokens written", "contextualize web generate reflect"
+        ),
         "max_question_characters": Shown(
             "Characters of a question", "contextualize decide retrieve"
         ),
@@ -108,6 +115,20 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     },
 }
 """Groups and their settings, both in the order of the form."""
+
+BASIC = frozenset({
+    "k", "find_by", "folder", "kind", "since", "until", "upper", "lower", "confirm_web",
+    "web_results", "require_citations", "allow_own_knowledge", "contextualize",
+    "max_answer_tokens", "max_llm_calls", "max_searches",
+})  # fmt: skip
+"""What somebody who asks their documents may want to change."""
+ABLATIONS = frozenset({
+    "task", "titles", "without", "single_threshold", "only", "refine", "decomposition",
+    "strip_scores", "strip_order", "rewrite", "wikipedia", "read_pages", "select",
+    "self_crag_knowledge", "ambiguous_text", "knowledge_title", "poster_fallback",
+    "sequence_score", "accumulation", "compat",
+})  # fmt: skip
+"""What the experiments of the papers vary, and what their released code does differently."""
 
 
 def arrange(schema: dict[str, Any]) -> None:
@@ -127,7 +148,8 @@ def arrange(schema: dict[str, Any]) -> None:
 def _extras() -> Iterator[tuple[str, dict[str, Any]]]:
     for group, settings in GROUPS.items():
         for name, (title, nodes) in settings.items():
-            extra: dict[str, Any] = {"title": title, "group": group}
+            level = "basic" if name in BASIC else "ablations" if name in ABLATIONS else "advanced"
+            extra: dict[str, Any] = {"title": title, "group": group, "level": level}
             if nodes:
                 extra["langgraph_nodes"] = nodes.split()
             yield name, extra

@@ -296,6 +296,8 @@ class Usage(TypedDict, total=False):
     """Spent on searching and reading, excluding the wait for a human."""
     input_tokens: int
     output_tokens: int
+    cost: float
+    """Of these tokens, by the settings `input_price` and `output_price`; absent without them."""
 
 
 class FollowUp(TypedDict):
@@ -394,7 +396,7 @@ def add_usage(spent: Usage, new: Usage) -> Usage:
     """Sum counts by name, or replace them if they are `FreshUsage`."""
     counts = {} if isinstance(new, FreshUsage) else dict(spent)
     for name, count in new.items():
-        counts[name] = cast("int", counts.get(name, 0)) + cast("int", count)
+        counts[name] = cast("float", counts.get(name, 0)) + cast("float", count)
     return cast("Usage", counts)
 
 

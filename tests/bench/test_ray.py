@@ -11,7 +11,7 @@ import pytest
 
 from crag.bench.answering import Answerer
 from crag.bench.budget import Budget
-from crag.bench.ray_workers import RayWorkers, _cluster, _ray
+from crag.bench.ray_workers import RayWorkers, cluster, load_ray
 from crag.bench.report import outcomes, results
 from crag.bench.resources import RunConfig, load_resources
 from crag.bench.rows import Row, RowFile
@@ -56,12 +56,12 @@ def server(chat: ChatServer, monkeypatch: pytest.MonkeyPatch) -> ChatServer:
 
 
 @pytest.fixture(scope="module")
-def cluster(chat: ChatServer) -> Iterator[None]:
+def started(chat: ChatServer) -> Iterator[None]:
     """One cluster for the tests after the first, which starts one of its own."""
     with pytest.MonkeyPatch.context() as patched:
         for name, value in environment(chat).items():
             patched.setenv(name, value)
-        with _cluster(_ray(), 2):
+        with cluster(load_ray(), 2):
             yield
 
 
@@ -97,7 +97,7 @@ def test_the_table_is_that_of_a_local_run(tmp_path: Path) -> None:
             assert same_but_for_time(row) == same_but_for_time(other.rows[key])
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("started")
 def test_a_killed_worker_loses_no_row(tmp_path: Path, server: ChatServer) -> None:
     config = RunConfig(cache=tmp_path / "cache.sqlite")
     ran(tmp_path, "local.jsonl", config)
@@ -111,7 +111,7 @@ def test_a_killed_worker_loses_no_row(tmp_path: Path, server: ChatServer) -> Non
     assert table(tmp_path, "ray.jsonl") == table(tmp_path, "local.jsonl")
 
 
-@pytest.mark.usefixtures("server", "cluster")
+@pytest.mark.usefixtures("server", "started")
 def test_a_budget_ends_it_after_the_rows_under_way(tmp_path: Path) -> None:
     config = RunConfig(budget=Budget(calls=3))
     ended = ran(tmp_path, "ray.jsonl", config, RayWorkers(config, 1))

@@ -58,6 +58,16 @@ def test_rules_label_what_the_development_data_do_not_have(data: Path, tmp_path:
     assert not titles & {case.group for case in cases}
 
 
+def test_a_kind_has_its_own_number_or_is_named(data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "critic.jsonl"
+    told = call("critic", data, "--output", output, "--each", 2, "--most", "relevance=3")
+    assert set(told["labels"]["relevance"].values()) == {3}
+    wrong = ["reflect-data", "critic", str(data), "--output", str(output), "--most", "rel=3"]
+    failed = runner.invoke(app, wrong).exception
+    assert isinstance(failed, SettingsError)
+    assert "retrieve_next, relevance" in str(failed)
+
+
 def test_the_table_is_shown(data: Path, tmp_path: Path) -> None:
     given = ["reflect-data", "critic", str(data), "--output", str(tmp_path / "c.jsonl")]
     shown = runner.invoke(app, given, catch_exceptions=False).stdout

@@ -21,7 +21,6 @@ from typer.testing import CliRunner
 
 from crag.cli.app import app
 from crag.cli.serve import (
-    GRAPHS,
     Address,
     ServerError,
     configuration,
@@ -30,6 +29,7 @@ from crag.cli.serve import (
     rules_for,
 )
 from crag.errors import IndexNotFoundError
+from crag.graph.served import GRAPHS
 from crag.page.guard import Rules
 from tests.commands import crag
 from tests.page.recording import recorded, replayed
@@ -142,7 +142,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(tmp_path: Path, indexed: Path) -> Path:
     """Make a folder with an index, where nothing of the repository is."""
     shutil.copytree(indexed, tmp_path, dirs_exist_ok=True)
-    (tmp_path / ".env").write_text("CRAG_INDEX=made\n")
+    (tmp_path / "crag.toml").write_text('index = "made"\n')
     return tmp_path
 
 
@@ -150,7 +150,7 @@ def folder(tmp_path: Path, indexed: Path) -> Path:
 def started(
     folder: Path, port: int, *options: str, **variables: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start `crag serve` with temporary files of its own; its index is named in `.env` only."""
+    """Start `crag serve` with temporary files of its own; only `crag.toml` names its index."""
     temporary = folder / "temporary"
     temporary.mkdir()
     with (
@@ -192,6 +192,10 @@ def test_it_serves_anywhere_and_ends_with_all_it_started(
                 assert "three minutes" in state["answer"]  # type: ignore[call-overload]
             assert asyncio.run(tools(addresses["MCP"], token)) == set(GRAPHS)
             studio(url, token)
+            keyed = {"Authorization": f"Bearer {token or 'any'}"}
+            listed = httpx.get(f"{addresses['OpenAI']}/models", headers=keyed).json()["data"]
+            assert {one["id"] for one in listed} == set(GRAPHS)
+            assert httpx.get(f"{addresses['OpenAI']}/models").is_success is (token is None)
             below = psutil.Process(serve.pid).children(recursive=True)
             assert below
         finally:
@@ -201,10 +205,10 @@ def test_it_serves_anywhere_and_ends_with_all_it_started(
     with pytest.raises(httpx.ConnectError):
         httpx.get(url)
     assert {path.name for path in folder.iterdir()} == {
-        "kettle.md", "made", ".env", "said", "temporary",
+        "kettle.md", "made", "crag.toml", "said", "temporary",
     }  # fmt: skip
     assert not list((folder / "temporary").glob("crag-serve-*"))
-    expected = {"Page": f"{url}/", "API": url, "MCP": f"{url}/mcp"}
+    expected = {"Page": f"{url}/", "API": url, "MCP": f"{url}/mcp", "OpenAI": f"{url}/v1"}
     if token:
         base = quote(f"{url}/token/{token}", safe="")
         expected["Page"] = f"{url}/?token={token}"
@@ -254,5 +258,5 @@ def test_a_server_that_cannot_start_says_why(folder: Path) -> None:
     with started(folder, free_port(), MOUNT_PREFIX="no-slash") as serve:
         assert serve.wait(60) == 2
     said = (folder / "said").read_text()
-    assert "LangGraph's server ended" in said
+    assert "the server ended" in said
     assert "Invalid mount_prefix 'no-slash'" in said

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -29,23 +28,6 @@ def test_each_index_once_longest_first_and_stable(lengths: list[int], size: int)
     assert [len(batch) for batch in batches[:-1]] == [size] * (len(batches) - 1)
     keys = [(-lengths[index], index) for index in order]
     assert keys == sorted(keys)
-
-
-@given(st.lists(st.integers(0, 300)), st.integers(1, 7), st.floats(0, 2))
-def test_padding_is_bounded_and_every_batch_as_large_as_it_may(
-    lengths: list[int], size: int, padding: float
-) -> None:
-    batches = length_sorted_batches(lengths, size, padding=padding)
-    order = [index for batch in batches for index in batch]
-    assert order == [index for batch in length_sorted_batches(lengths, 1) for index in batch]
-    assert all(fits([lengths[index] for index in batch], size, padding) for batch in batches)
-    for batch, following in pairwise(batches):
-        assert not fits([lengths[index] for index in [*batch, following[0]]], size, padding)
-
-
-def fits(lengths: list[int], size: int, padding: float) -> bool:
-    filled = len(lengths) * max(lengths)
-    return len(lengths) <= size and (len(lengths) == 1 or filled <= (1 + padding) * sum(lengths))
 
 
 @given(st.lists(ANY), st.integers(1, 7))

@@ -1,5 +1,6 @@
 """The reader that ships: what it reads, where it says it stands, and that nothing is cut off."""
 
+import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 
@@ -130,11 +131,28 @@ def test_a_reading_is_small_plain_json(reader: ReaderEvaluator) -> None:
     assert len(written) < 2500
 
 
-def test_several_threads_may_read_at_once() -> None:
+def test_questions_at_once_are_read_as_each_alone() -> None:
     fresh = ReaderEvaluator.packaged()
-    with ThreadPoolExecutor(4) as pool:
-        scores = list(pool.map(lambda _: fresh.score(QUESTION, [ANSWER])[0], range(4)))
-    assert scores == [pytest.approx(scores[0], abs=1e-6)] * 4
+    passages = [Passage("Sessions", text) for text in (ANSWER, OTHER, ANSWER + OTHER, FILLER * 3)]
+    questions = [f"{QUESTION} {'Tell me. ' * number}" for number in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(lambda question: fresh.read(question, passages), questions))
+    for question, readings in zip(questions, together, strict=True):
+        for reading, alone in zip(readings, fresh.read(question, passages), strict=True):
+            assert reading["score"] == pytest.approx(alone["score"], abs=1e-6)
+            assert reading["starts"] == alone["starts"]
+            assert reading["evidence"] == alone["evidence"]
+
+
+async def test_a_question_that_is_cancelled_leaves_others_their_readings() -> None:
+    fresh = ReaderEvaluator.packaged()
+    passages = [Passage("Sessions", ANSWER), Passage("", OTHER)]
+    tasks = [asyncio.create_task(asyncio.to_thread(fresh.read, QUESTION, passages)) for _ in "123"]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(found[0], asyncio.CancelledError)
+    assert found[1] == found[2] == fresh.read(QUESTION, passages)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -117,7 +117,7 @@ def choice(found: Environment, part: str) -> PartStatus:
 
 def test_doctor_tells_of_the_web_too(monkeypatch: pytest.MonkeyPatch) -> None:
     found = environment(monkeypatch, **SERVER)
-    assert examine(found)[-3:-1] == examine_web(found)
+    assert examine(found, use=False)[-3:-1] == examine_web(found)
 
 
 def test_doctor_says_where_pages_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +174,7 @@ def test_who_reflects(
     chosen = environment(monkeypatch, **variables)
     backend = choose_parts(chosen).reflection
     assert type(backend).__name__ == expected
-    told = next(choice for choice in examine(chosen) if choice.part == "reflection")
+    told = next(choice for choice in examine(chosen, use=False) if choice.part == "reflection")
     assert told.state == "ready"
     assert told.in_use.startswith(why)
     assert bool(told.todo) == (expected in ("EmbeddedReflection", "PromptedReflection"))
@@ -194,6 +194,6 @@ def test_reflection_that_lacks_something(
     chosen = environment(monkeypatch, **variables)
     with pytest.raises(CragError, match=match):
         choose_parts(chosen)
-    told = next(choice for choice in examine(chosen) if choice.part == "reflection")
+    told = next(choice for choice in examine(chosen, use=False) if choice.part == "reflection")
     assert told.state == "broken"
     assert re.search(match, told.todo)

@@ -102,5 +102,13 @@ def test_the_key_is_not_shown() -> None:
 
 
 def test_another_provider_names_the_package_to_install() -> None:
-    with pytest.raises(MissingPackageError, match="pip install langchain"):
+    with pytest.raises(MissingPackageError, match=r"pip install langchain-anthropic$"):
         load_chat_model("anthropic:claude")
+
+
+def test_a_provider_of_langchain_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"model": "m", "message": {"role": "assistant", "content": "ready"}, "done": True}
+    with serving(said) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
+        assert load_chat_model("ollama:tiny").invoke("Are you?").content == "ready"
+        assert server.requests[0]["path"] == "/api/chat"

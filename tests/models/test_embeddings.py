@@ -47,8 +47,16 @@ def test_openai_needs_a_key() -> None:
 
 
 def test_a_provider_needs_its_package() -> None:
-    with pytest.raises(MissingPackageError, match="'cohere:embed' needs the package 'langchain'"):
+    with pytest.raises(MissingPackageError, match="needs the package 'langchain-cohere'"):
         load_embeddings("cohere:embed")
+
+
+def test_a_provider_of_langchain_embeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving({"embeddings": [[0.25, 0.5]]}) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
+        embeddings = load_embeddings("ollama:tiny")
+        assert embeddings.embed_query("eins") == [0.25, 0.5]
+        assert getattr(embeddings, "name", None) == "ollama:tiny"
 
 
 def test_a_name_and_a_folder_are_models_of_this_machine(tmp_path: Path) -> None:

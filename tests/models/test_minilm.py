@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from crag.models.minilm import (
     MODEL,
     REVISION,
     WEIGHTS_SHA256,
+    Input,
     MiniLM,
+    States,
     check_weights,
     official_weights,
     packaged_model,
@@ -51,28 +54,33 @@ def test_of_a_pair_the_longer_text_is_cut_first(model: MiniLM) -> None:
     assert encoding.type_ids.count(1) == 3
 
 
+def hidden(model: MiniLM, inputs: Sequence[Input]) -> list[States]:
+    """Return the states of each input, in order."""
+    states: dict[int, States] = {}
+    for batch in model.hidden(model.encode(inputs)):
+        states.update(zip(batch.indices, batch.results, strict=True))
+    return [states[index] for index in range(len(inputs))]
+
+
 def test_a_state_does_not_depend_on_the_batch(model: MiniLM) -> None:
-    encodings = model.encode(PAIRS)
-    together, mask = model.hidden(encodings)
-    assert together.shape == (3, 32, 384)
-    assert mask.sum(axis=1).tolist() == [len(encoding) for encoding in encodings]
-    for row, encoding in zip(together, encodings, strict=True):
-        alone, _ = model.hidden([encoding])
-        assert row[: len(encoding)] == pytest.approx(alone[0], abs=1e-4)
+    texts = ["one text", "another one", "and a third, a longer text"] * 5
+    assert [states.shape for states in hidden(model, texts)[:3]] == [(4, 384), (4, 384), (9, 384)]
+    for together, text in zip(hidden(model, texts), texts, strict=True):
+        (alone,) = hidden(model, [text])
+        assert together == pytest.approx(alone, abs=1e-5)
 
 
 def test_changed_weights_change_the_states(model: MiniLM) -> None:
     name = "encoder.layer.5.output.dense.weight"
     other = MiniLM(official_weights() | {name: official_weights()[name] * 2}, max_length=32)
-    encodings = model.encode(["a text"])
-    assert not np.allclose(other.hidden(encodings)[0], model.hidden(encodings)[0], atol=1e-2)
+    assert not np.allclose(hidden(other, ["a text"]), hidden(model, ["a text"]), atol=1e-2)
 
 
 def test_threads_share_a_model_that_is_not_loaded_yet() -> None:
     fresh = MiniLM(official_weights(), max_length=32)
 
     def first(text: str) -> float:
-        return float(fresh.hidden(fresh.encode([text]))[0][0, 0, 0])
+        return float(hidden(fresh, [text])[0][0, 0])
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(first, ["one", "two", "three", "four"] * 4))

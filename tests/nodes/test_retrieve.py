@@ -1,10 +1,11 @@
 """Retrieval, and retrievers that fail."""
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
+from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
@@ -96,3 +97,61 @@ def test_a_question_in_a_language_that_is_not_read_is_recorded(documents: list[D
     assert "seems to be in German, and the embedding model reads English" in recorded["detail"]
     assert Retrieve(English(documents=documents)).run(ASKED, Settings())["events"] == []
     assert Retrieve(FakeRetriever(documents=documents)).run(german, Settings())["events"] == []
+
+
+class Backwards(BaseDocumentCompressor):
+    """Turn documents round, or raise."""
+
+    error: str = ""
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Any = None
+    ) -> list[Document]:
+        del query, callbacks
+        if self.error:
+            raise ConnectionError(self.error)
+        return list(documents)[::-1]
+
+
+SHELF = [Document(f"page {number}") for number in range(9)]
+
+
+@pytest.mark.parametrize("way", ["run", "arun"])
+async def test_a_reranker_chooses_among_more_documents(way: str) -> None:
+    node = Retrieve(FakeRetriever(documents=SHELF), Backwards())
+    update = await called(node, way, Settings(k=2, rerank_from=5))
+    assert [found.page_content for found in update["documents"]] == ["page 4", "page 3"]
+    assert list(update["events"]) == []
+
+
+@pytest.mark.parametrize("way", ["run", "arun"])
+async def test_the_order_stays_where_a_reranker_fails(way: str) -> None:
+    node = Retrieve(FakeRetriever(documents=SHELF), Backwards(error="no route"))
+    update = await called(node, way, Settings(k=2))
+    assert [found.page_content for found in update["documents"]] == ["page 0", "page 1"]
+    (event,) = update["events"]
+    assert (event["kind"], event["fallback"]) == (
+        "reranker_failed",
+        "keep the order of the retriever",
+    )
+    assert "no route" in event["detail"]
+
+
+async def called(node: Retrieve, way: str, settings: Settings) -> Any:
+    return node.run(ASKED, settings) if way == "run" else await node.arun(ASKED, settings)
+
+
+def test_a_vector_store_is_asked_for_what_is_reranked(documents: list[Document]) -> None:
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(documents * 9)
+    seen: list[int] = []
+
+    class Counting(Backwards):
+        def compress_documents(
+            self, documents: Sequence[Document], query: str, callbacks: Any = None
+        ) -> list[Document]:
+            seen.append(len(documents))
+            return super().compress_documents(documents, query, callbacks)
+
+    Retrieve(store.as_retriever(), Counting()).run(ASKED, Settings(k=3, rerank_from=8))
+    assert seen == [8]

@@ -45,6 +45,7 @@ def changes(page: Any) -> list[str]:
 def set_setting(page: Any, **values: str | bool) -> None:
     """Change settings in their form, and apply them."""
     page.click("#open-settings")
+    page.evaluate("document.querySelectorAll('.level').forEach((level) => level.open = true)")
     for name, value in values.items():
         field = page.locator(f"#settings [name={name}]")
         if isinstance(value, bool):

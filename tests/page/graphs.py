@@ -4,7 +4,8 @@ import time
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk
 
 from crag.graph import build_crag, build_rag
 from crag.parts import Hit, Parts
@@ -34,6 +35,25 @@ class SlowModel(FakeChatModel):
             yield chunk
 
 
+class EchoModel(FakeChatModel):
+    """Completes a follow-up question, and answers with the question it was asked.
+
+    It counts 1,000 tokens read and 100 written for each call.
+    """
+
+    def _stream(self, *arguments: Any, **options: Any) -> Any:
+        yield from super()._stream(*arguments, **options)
+        counted = {"input_tokens": 1000, "output_tokens": 100, "total_tokens": 1100}
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=counted))
+
+    def _reply(self, messages: list[BaseMessage]) -> str:
+        text = messages[-1].text
+        if "<passage" not in text:
+            return "When did Ada Lovelace write it?"
+        asked = next(line for line in text.splitlines()[::-1] if "?" in line)
+        return f"To **{asked.strip()}** the file says so [2]."
+
+
 def _document(text: str, name: str, source: str) -> Document:
     return Document(text, id=name, metadata={"title": name, "source": source, "position": "line 1"})
 
@@ -59,6 +79,26 @@ _hostile = Parts(
 )
 hostile = build_crag(_hostile)
 plain = build_rag(_hostile)
+
+chat = build_crag(
+    Parts(
+        retriever=FakeRetriever(
+            documents=[
+                _document(
+                    "## Ada *Lovelace*\n\nAda wrote the **first** `program`, see "
+                    "[the notes](https://example.org/n).\n\n- for an engine\n- in 1843\n\n"
+                    "<b>No HTML</b> ![a picture](x.png)",
+                    "Ada",
+                    "/d/ada.md",
+                ),
+                _document("Babbage built the *engine* of __init__.", "Babbage", "/d/babbage.txt"),
+            ]
+        ),
+        evaluator=FakeEvaluator(0.9),
+        model=EchoModel(),
+    )
+)
+"""A chat about a Markdown file: what follows is completed by the model."""
 
 
 def _of_length(documents: int, strips: int, sentence: str) -> Parts:

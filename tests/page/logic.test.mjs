@@ -7,14 +7,16 @@ import { pathToFileURL } from "node:url";
 
 const load = (name) => import(pathToFileURL(join(process.env.PAGE, name)).href);
 
-const { atSpans, pieces } = await load("answer.js");
+const { atSpans } = await load("answer.js");
 const { scale, zone } = await load("bars.js");
+const { cited, pieces } = await load("citations.js");
 const { webAddress } = await load("dom.js");
 const { GAPS, layout } = await load("layout.js");
 const { placeNamer } = await load("places.js");
-const { begin, cancelled, close, plainError, resume, take, trace } = await load("run.js");
+const { begin, cancelled, close, conclude, isWhole, plainError, resume, take, trace } = await load("run.js");
 const { bounds, fieldOf, read } = await load("settings.js");
 const { eventsOf } = await load("sse.js");
+const { cut, lineNumbers, placeOf, placesOf } = await load("source.js");
 const { numbered } = await load("strips.js");
 const { taken } = await load("taken.js");
 
@@ -74,7 +76,8 @@ test("a graph within tells its events and counts once", () => {
     started("c", "generate"),
     finished("c", "generate", { answer: "A [1].", events: [event("own_knowledge")], usage: usage(1) }),
   );
-  close(run, 100);
+  assert.ok(isWhole(run));
+  conclude(run, 100, "success");
   assert.equal(run.phase, "done");
   assert.deepEqual(run.values.events.map((one) => one.kind), ["rewrite_skipped", "own_knowledge"]);
   assert.deepEqual(run.values.usage, { llm_calls: 2 });
@@ -92,7 +95,7 @@ test("a run waits for a human, goes on, and keeps what had been done before", ()
     started("f", "confirm_search", "|web:w"),
     { event: "tasks|web:w", data: { id: "f", name: "confirm_search", result: {}, error: null, interrupts: [{ value: asked }] } },
   );
-  close(run, 60);
+  conclude(run, 60, "interrupted");
   assert.equal(run.phase, "waiting");
   assert.deepEqual(run.asked, asked);
   resume(run);
@@ -117,14 +120,47 @@ test("only what the last node says is the draft of the answer", () => {
   assert.equal(run.draft, "An answer");
 });
 
-test("every end of a stream is told apart", () => {
-  const broken = told(started("a", "retrieve"));
-  close(broken, 50);
-  assert.equal(broken.phase, "broken");
-  assert.equal(broken.steps[0].state, "cancelled");
+test("every end of a run is told apart by its status", () => {
+  const opened = () => told(
+    started("a", "retrieve"), finished("a", "retrieve", { answer: "", citations: [] }), started("b", "grade"),
+  );
+  const ends = { success: "done", error: "failed", timeout: "failed", interrupted: "cancelled", pending: "broken", null: "broken" };
+  for (const [status, phase] of Object.entries(ends)) {
+    const run = opened();
+    assert.ok(!isWhole(run));
+    conclude(run, 50, status === "null" ? null : status);
+    assert.equal(run.phase, phase, status);
+    assert.equal(run.steps[1].state, phase === "done" ? "done" : "cancelled");
+    assert.equal(Boolean(run.error?.message), ["failed", "broken"].includes(phase));
+  }
   const refused = told({ event: "error", data: { error: "QuestionError", message: "question is empty" } });
   assert.deepEqual([refused.phase, refused.error.message], ["failed", "question is empty"]);
   assert.equal(told({ event: "error", data: { error: "UserInterrupt", message: "" } }).phase, "cancelled");
+  assert.equal(told({ event: "error", data: { error: "CancelledError", message: "" } }).phase, "failed");
+});
+
+test("a node that had nothing to do is told apart from one that did", () => {
+  const web = (name, result) => {
+    const run = told(started("a", "retrieve"), finished("a", "retrieve", { question: "Why?" }), started("s", name, "|web:w"), finished("s", name, result, "|web:w"));
+    return run.steps.at(-1).state;
+  };
+  assert.equal(web("rewrite", { query: "Why?", usage: {} }), "passed");
+  assert.equal(web("rewrite", { query: "why", usage: {} }), "done");
+  assert.equal(web("confirm_search", { query: "q", refused: false }), "passed");
+  assert.equal(web("search", { hits: [], usage: {} }), "passed");
+  assert.equal(web("search", { hits: [], usage: { searches: 1 } }), "done");
+  assert.equal(web("read_pages", { pages: [] }), "passed");
+  assert.equal(web("select", { external: [] }), "passed");
+});
+
+test("citations are numbered anew, in the order of the answer", () => {
+  const values = { answer: "A [4]. B [2, 4]; [9].", citations: [{ number: 2, text: "b" }, { number: 4, text: "a" }] };
+  assert.deepEqual(cited(values), {
+    of: values.answer, answer: "A [1]. B [2, 1]; [9].",
+    citations: [{ number: 1, text: "a" }, { number: 2, text: "b" }],
+  });
+  assert.deepEqual(cited({ answer: "A [7].", citations: [{ number: 7 }] }).answer, "A [1].");
+  assert.equal(cited({}).answer, "");
 });
 
 test("the trace is plain data with all that the run brought", () => {
@@ -175,6 +211,21 @@ test("the answer itself is set off within a quotation, once", () => {
   assert.deepEqual(atSpans("In 1815, in London, in 1815.", ["London", "1815"]), ["In 1815, in ", "London", ", in ", "1815", "."]);
   assert.deepEqual(atSpans("nothing", ["1815"]), ["nothing"]);
   assert.deepEqual(atSpans("", []), [""]);
+});
+
+test("a quotation is found in its file, whatever the white space", () => {
+  const text = "One.\nTwo words,\n  and (more).\nTwo words, and (more).";
+  assert.deepEqual(placeOf("words, and (more)", text, 0), [9, 28]);
+  assert.deepEqual(placeOf("words, and (more)", text, 12), [34, 51]);
+  assert.equal(placeOf("nowhere", text, 0), null);
+  assert.equal(placeOf(" ", text, 0), null);
+  assert.deepEqual(lineNumbers("10-12 30"), [10, 11, 12, 30]);
+  assert.deepEqual(cut("abcdef", 10, [[14, 99], [11, 12]]), ["a", "b", "cd", "ef", ""]);
+  assert.deepEqual(cut("abc", 10, [[0, 5]]), ["abc"]);
+  const quoted = { text: "😀 Two words, and (more).", quotes: [{ start: 2, end: 12, span: [6, 11] }] };
+  assert.deepEqual(placesOf(quoted, text, 0), { ranges: [[5, 15]], focus: 9 });
+  assert.deepEqual(placesOf({ text: "(more)" }, text, 30), { ranges: [[45, 51]], focus: 45 });
+  assert.deepEqual(placesOf({ text: "gone" }, text, 3), { ranges: [], focus: 3 });
 });
 
 test("a citation leads to the first kept strip of its text and source", () => {

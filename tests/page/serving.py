@@ -80,13 +80,13 @@ def serving(
 
 
 @contextmanager
-def serving_guide(folder: Path, *options: str) -> Iterator[str]:
-    """Serve our own guide as a user would, from another folder, with `crag serve`.
+def serving_guide(folder: Path, *options: str, documents: Path = ROOT / "docs") -> Iterator[str]:
+    """Serve documents, our own guide, as a user would, from another folder, with `crag serve`.
 
     Yield the address of the page, as it was printed.
     """
     crag = str(Path(sys.executable).with_name("crag"))
-    index = [crag, "index", str(ROOT / "docs"), "--index", str(folder / "index")]
+    index = [crag, "index", str(documents), "--index", str(folder / "index")]
     subprocess.run(index, check=True, capture_output=True)
     port = free_port()
     command = [crag, "serve", "--index", "index", "--port", str(port), *options]
@@ -108,6 +108,8 @@ def printed(log: Path) -> dict[str, str]:
     for _ in range(100):
         text = log.read_text("utf-8")
         if "Ctrl-C" in text:
-            return dict(re.findall(r"^(Page|API|MCP|Token|Studio) +(\S+)", text, re.MULTILINE))
+            return dict(
+                re.findall(r"^(Page|API|MCP|OpenAI|Token|Studio) +(\S+)", text, re.MULTILINE)
+            )
         time.sleep(0.05)
     raise AssertionError(text)

@@ -1,30 +1,17 @@
 """For everybody: keyboard, screen reader, narrow and dark screens, slow machines."""
 
+import os
 from collections.abc import Callable
-from importlib.resources import files
 from typing import Any
 
 import pytest
 
+from tests.page.accessibility import violations
 from tests.page.asking import ask, open_everything, phase, set_setting
 
 pytestmark = pytest.mark.browser
-AXE = files("axe_playwright_python").joinpath("axe.min.js")
 ADA = "Who wrote the first program?"
 Visit = Callable[..., Any]
-
-
-def violations(page: Any) -> list[str]:
-    """Return what axe-core finds serious or critical, with the element it found."""
-    page.wait_for_timeout(400)  # Colours have settled.
-    page.evaluate(AXE.read_text("utf-8"))
-    found = page.evaluate("axe.run().then(({violations}) => violations)")
-    return [
-        f"{one['id']} ({one['impact']}): {node['html'][:120]}"
-        for one in found
-        if one["impact"] in {"serious", "critical"}
-        for node in one["nodes"]
-    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -43,6 +30,10 @@ def test_axe_finds_nothing_serious_in_any_state(visit: Visit, site: str, scheme:
     assert violations(page) == []
     set_setting(page, max_question_characters="3")
     ask(page, ADA, until="#answer[data-phase=failed]")
+    assert page.locator("#earlier .turn").count() == 1
+    assert violations(page) == []
+    page.click("#open-settings")
+    page.fill("#search-settings", "token")
     assert violations(page) == []
 
 
@@ -104,7 +95,11 @@ def test_the_keyboard_alone_does_everything(visit: Visit, site: str) -> None:
     page.wait_for_selector("#answer[data-phase=done]")
     assert "again" in page.inner_text("#web .query")
     page.focus("#question")
-    tab_to(page, "retrieve")
+    tab_to(page, "contextualize")
+    for _ in range(12):
+        keyboard.press("ArrowRight")
+        if focused(page).startswith("retrieve"):
+            break
     keyboard.press("Enter")
     assert page.evaluate("location.hash") == "#documents"
     page.focus("#answer")
@@ -115,7 +110,7 @@ def test_the_keyboard_alone_does_everything(visit: Visit, site: str) -> None:
     keyboard.press("Tab")
     keyboard.press("Enter")
     assert page.evaluate("document.activeElement.dataset.cite") == "1"
-    page.focus("#strip-4")
+    page.focus("#strip-3")
     tab_to(page, "Download the trace")
     with page.expect_download():
         keyboard.press("Enter")
@@ -163,11 +158,24 @@ def test_nothing_is_wider_than_a_narrow_screen(visit: Visit, demo: str, width: i
     assert page.evaluate("document.querySelector('dialog').scrollWidth") <= width
 
 
-def test_the_page_is_painted_within_a_second(visit: Visit, site: str) -> None:
-    page = visit(site)
+def first_paint(page: Any) -> float:
+    """Return after how many milliseconds something was seen."""
     page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
-    painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    assert painted < 1000
+    found = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    return float(found)
+
+
+def test_the_page_is_painted_at_once(visit: Visit, site: str) -> None:
+    """In 0.3 s on an idle machine; where more wait for each processor, in as many times that."""
+    page = visit(site)
+    limit = 300 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    fastest = first_paint(page)
+    for _ in range(5):
+        if fastest < limit:
+            break
+        page.reload()
+        fastest = min(fastest, first_paint(page))
+    assert fastest < limit
 
 
 def test_a_hundred_strips_hold_nothing_up(visit: Visit, site: str) -> None:

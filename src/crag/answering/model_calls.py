@@ -50,15 +50,16 @@ def _failed(attempt: Attempt) -> Reply:
 def _read(returned: object) -> Reply:
     """Read what a model returned; whatever in it raises counts as a failure of the call."""
     raw, usage = message_of(returned), usage_of(returned)
-    message_id, refusal = None, ""
-    if isinstance(raw, BaseMessage):
+    if isinstance(raw, str):
+        written, message_id, refusal = raw, None, ""
+    else:
+        refusal, written = _refusal(raw), str(raw.text)
         message_id = raw.id if isinstance(raw.id, str) else None
-        refusal = _refusal(raw)
     if refusal:
         return Reply("", "refused", refusal, message_id, usage)
     wrote = reply_of(raw.text if isinstance(raw, BaseMessage) else raw)
     # A model with reflection tokens writes them after any prompt; the official code removes them.
-    text = without_reflection(wrote).strip()
+    text = without_reflection(reply_of(written)).strip()
     if not text:
         return Reply("", "empty", "the model replied with nothing", message_id, usage)
     return Reply(text, None, "", message_id, usage)

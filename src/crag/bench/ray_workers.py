@@ -46,7 +46,7 @@ class RayWorkers:
     def __init__(
         self, config: RunConfig, workers: int, *, on_process: Callable[[int], None] | None = None
     ) -> None:
-        self._ray = _ray()
+        self._ray = load_ray()
         self._budget = Meter(config.budget)
         prices = Budget(prices=config.budget.prices)
         self._config = replace(config, budget=prices)
@@ -54,7 +54,7 @@ class RayWorkers:
 
     async def __call__(self, units: Sequence[Unit], on_row: Callable[[Row], None]) -> str:
         """Pass on each row when it is ready; return the limit that stopped the run, if any."""
-        with _cluster(self._ray, self._workers):
+        with cluster(self._ray, self._workers):
             return await self._answers(iter(units), on_row)
 
     async def _answers(self, units: Iterator[Unit], on_row: Callable[[Row], None]) -> str:
@@ -104,7 +104,12 @@ def _kept(config: RunConfig) -> tuple[Answerer, "asyncio.Runner"]:
     return Answerer(load_resources(Environment(), config)), asyncio.Runner()
 
 
-def _ray() -> Any:
+def load_ray() -> Any:
+    """Import Ray, which then reports no usage and leaves the accelerators of a machine visible.
+
+    Raises:
+        MissingPackageError: it is not installed.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # No usage reports.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     require("ray", "--ray", "ray")
@@ -114,7 +119,7 @@ def _ray() -> Any:
 
 
 @contextmanager
-def _cluster(ray: Any, workers: int) -> Iterator[None]:
+def cluster(ray: Any, workers: int) -> Iterator[None]:
     """Use the cluster that RAY_ADDRESS names, or start one on this machine for the block."""
     if ray.is_initialized():
         yield

@@ -4,9 +4,15 @@ import sys
 
 from crag.cli.app import app
 from crag.cli.bench import bench
+from crag.cli.commands import command
 from crag.cli.train_group import reflect_data, train
 
-app.command()(bench)
+command(
+    app,
+    "crag bench experiment.toml --data questions.jsonl --output results",
+    "crag bench experiment.toml --data questions.jsonl --output results --limit 50 --seed 1",
+    extra="bench",
+)(bench)
 app.add_typer(train, name="train")
 app.add_typer(reflect_data, name="reflect-data")
 
@@ -23,7 +29,7 @@ def main() -> None:
     from crag.errors import CragError
 
     try:
-        app()
+        app(prog_name="crag")
     except CragError as error:
         from crag.cli.terminal import print_error
 

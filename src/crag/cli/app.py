@@ -1,24 +1,60 @@
 """The commands and their options; each implementation is imported when it runs."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from crag.cli.commands import Group, command, name_values
+
 app = typer.Typer(
     name="crag",
     help="Ask your documents; get a corrected answer with citations.",
+    cls=Group,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"crag {version('corrective-rag')}")
+        raise typer.Exit
+
+
+@app.callback()
+def choose(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="TOML file that names the parts. Default: CRAG_CONFIG, crag.toml.",
+            show_default=False,
+        ),
+    ] = None,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Ask your documents; get a corrected answer with citations."""
+    del version  # Its callback has ended the command.
+    if config is not None:  # Where every command, and the server it starts, finds it.
+        os.environ["CRAG_CONFIG"] = str(config)
+
 
 IndexOption = Annotated[
     str | None,
     typer.Option(
         "--index",
-        help="Folder of the index, or URL of a Chroma server or a PostgreSQL database. "
+        metavar="PLACE",
+        help="Folder of the index, or URL of a Chroma server, PostgreSQL, Qdrant or FAISS. "
         "Default: CRAG_INDEX, .crag/index.",
         show_default=False,
     ),
@@ -27,13 +63,32 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 
 
 GraphName = Literal["crag", "rag", "self-rag", "self-crag"]
+MethodOption = Annotated[
+    GraphName,
+    typer.Option(
+        help="crag corrects what was retrieved, rag does not; self-rag critiques what it reads "
+        "and writes, self-crag does both."
+    ),
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A setting, such as upper=0.5; may be repeated."
+    ),
+]
 LabelsOption = Annotated[
     Literal["auto", "title", "answer", "graded"],
     typer.Option(help="What makes a document of a QA set relevant."),
 ]
 
 
-@app.command()
+@command(
+    app,
+    "crag index docs notes.pdf",
+    "crag index docs --watch",
+    "crag index old.md --remove",
+    "crag index docs --index postgresql://localhost/docs",
+)
 def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     paths: Annotated[
         list[Path],
@@ -68,29 +123,28 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
         run(paths, location, remove=remove, as_json=as_json, verbose=verbose)
 
 
-@app.command()
+@command(
+    app,
+    'crag ask "How long is parental leave?"',
+    'crag ask "Who approves travel?" --in handbook --verbose',
+    'crag ask "Why?" --set upper=0.5 --set strips_kept=3 --json',
+)
 def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     question: Annotated[str, typer.Argument(help="Your question.")],
     location: IndexOption = None,
-    method: Annotated[
-        GraphName,
-        typer.Option(
-            help="crag corrects what was retrieved, rag does not; self-rag critiques what it reads "
-            "and writes, self-crag does both."
-        ),
-    ] = "crag",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A setting, such as upper=0.5; may be repeated."
-        ),
-    ] = None,
+    method: MethodOption = "crag",
+    settings: SettingsOption = None,
     folder: Annotated[
         str | None,
-        typer.Option("--in", help="Search only this folder or file, or any folder of that name."),
+        typer.Option(
+            "--in",
+            metavar="PATH",
+            help="Search only this folder or file, or any folder of that name.",
+        ),
     ] = None,
     kind: Annotated[
-        str | None, typer.Option(help="Search only this: prose, list, table or code.")
+        str | None,
+        typer.Option(metavar="KIND", help="Search only this: prose, list, table or code."),
     ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="DAY", help="Search only files modified since.")
@@ -111,15 +165,62 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     run(question, location, method, chosen, verbose=verbose, as_json=as_json)
 
 
-@app.command()
-def doctor(location: IndexOption = None, as_json: JsonOption = False) -> None:
-    """Show which parts are in use, what is missing, and how to fix it."""
+@command(
+    app,
+    "crag evaluate questions.jsonl",
+    "crag evaluate questions.jsonl --method rag --output plain",
+)
+def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    questions: Annotated[
+        Path,
+        typer.Argument(
+            help="JSON Lines: question, with answers, or files that hold the answer, or neither."
+        ),
+    ],
+    location: IndexOption = None,
+    method: MethodOption = "crag",
+    settings: SettingsOption = None,
+    output: Annotated[Path, typer.Option(help="Folder of the report and of the rows.")] = Path(
+        "evaluation"
+    ),
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Ask only the first ones.", show_default=False)
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Questions at the same time.")] = 4,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask your own questions, count what is right, and write a page of failures to read."""
+    from crag.cli.evaluate import run
+
+    run(
+        questions, location, method, settings or [], output,
+        limit=limit, concurrency=concurrency, as_json=as_json,
+    )  # fmt: skip
+
+
+@command(
+    app,
+    "crag doctor",
+    "crag doctor --quick --json",
+)
+def doctor(
+    location: IndexOption = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only name the parts: load nothing, ask no server.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Use each part once; show which are in use, what is missing, and how to fix it."""
     from crag.cli.doctor import run
 
-    raise typer.Exit(run(location, as_json=as_json))
+    raise typer.Exit(run(location, quick=quick, as_json=as_json))
 
 
-@app.command()
+@command(
+    app,
+    "crag prompts",
+    "crag prompts --copy prompts-of-mine",
+)
 def prompts(
     copy: Annotated[
         Path | None,
@@ -137,7 +238,13 @@ def prompts(
     run(copy, as_json=as_json)
 
 
-@app.command()
+@command(
+    app,
+    "crag serve --open",
+    "crag serve --port 3000 --studio",
+    "crag serve --host 0.0.0.0",
+    extra="studio",
+)
 def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     location: IndexOption = None,
     host: Annotated[
@@ -161,14 +268,42 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show the server's output.")
     ] = False,
+    postgres: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Keep threads and runs in this PostgreSQL database, for production; for a trial, "
+            "name a folder to run PostgreSQL in.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, max=256, help="Processes of the server; needs --postgres.")
+    ] = 1,
+    one_user: Annotated[
+        bool,
+        typer.Option(
+            "--one-user",
+            help="Let other machines use a production server although all have one token.",
+        ),
+    ] = False,
 ) -> None:
     """Serve the page, the graphs' API, and LangGraph Studio's server."""
     from crag.cli.serve import run
 
-    run(location, host, port, studio=studio, token=token, opens=opens, verbose=verbose)
+    if workers > 1 and postgres is None:
+        raise typer.BadParameter("--workers needs --postgres: name the database they share")
+    run(
+        location, host, port, studio=studio, token=token, opens=opens, verbose=verbose,
+        postgres=postgres, workers=workers, one_user=one_user,
+    )  # fmt: skip
 
 
-@app.command()
+@command(
+    app,
+    "crag calibrate labelled.jsonl",
+    "crag calibrate labelled.jsonl --evaluator mine --precision 0.95 --write",
+    extra="train",
+)
 def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: Annotated[
         list[Path],
@@ -215,3 +350,20 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         data, evaluator, labels, aim,
         seed=seed, compat=compat, write=write, pictures=pictures, as_json=as_json,
     )  # fmt: skip
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="Folder of a model with reflection tokens.")],
+    output: Annotated[
+        Path, typer.Option(help="GGUF file to write.", show_default=False, dir_okay=False)
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Write a trained generator as GGUF, which llama.cpp's server loads."""
+    from crag.cli.export import run
+
+    run(folder, output, as_json=as_json)
+
+
+name_values(choose)

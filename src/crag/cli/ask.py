@@ -10,18 +10,19 @@ from langgraph.types import Command
 from rich.console import Console
 
 from crag.cli.show import Trace
+from crag.cli.stopwatch import Stopwatch
 from crag.cli.terminal import assigned, environment, print_json, safe
 from crag.factory import choose_parts
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
 from crag.settings import Settings, settings_from_text
 
-_BUILDERS = {
+BUILDERS = {
     "crag": build_crag,
     "rag": build_rag,
     "self-rag": build_self_rag,
     "self-crag": build_self_crag,
 }
-_THREAD = RunnableConfig(configurable={"thread_id": "ask"})
+"""The graphs by the names of `--method`."""
 INTERRUPT = "__interrupt__"
 _ANSWERS = {"": "approve", "y": "approve", "yes": "approve", "n": "refuse", "no": "refuse"}
 _REPORTED = (
@@ -57,30 +58,43 @@ def run(  # noqa: PLR0913 - the options of the command
     chosen = settings_from_text(assigned(assignments))
     parts = choose_parts(environment(location), index_must_exist=True)
     checkpointer = InMemorySaver() if chosen.confirm_web else None
-    graph = _BUILDERS[method](parts, checkpointer=checkpointer)
+    graph = BUILDERS[method](parts, checkpointer=checkpointer)
+    watch = Stopwatch()
+    config = RunnableConfig(configurable={"thread_id": "ask"}, callbacks=[watch])
     if as_json:
-        state = _invoke(graph, question, chosen)
+        state = _invoke(graph, question, chosen, config)
         names = _REPORTED + (_REFLECTED if method.startswith("self") else ())
-        print_json({"method": method} | {name: state.get(name) for name in names})
+        told = {name: state.get(name) for name in names} | {"seconds": watch.seconds}
+        print_json({"method": method} | told)
     else:
-        _stream(graph, question, chosen, Trace(Console(highlight=False), verbose=verbose))
+        trace = Trace(Console(highlight=False), verbose=verbose)
+        _stream(graph, question, chosen, config, trace)
+        trace.spent(watch.seconds)
 
 
-def _invoke(graph: Runnable[Any, Any], question: str, chosen: Settings) -> Mapping[str, Any]:
+def _invoke(
+    graph: Runnable[Any, Any], question: str, chosen: Settings, config: RunnableConfig
+) -> Mapping[str, Any]:
     """Run to the end, asking a human whenever the graph interrupts."""
-    state = graph.invoke({"question": question}, _THREAD, context=chosen)
+    state = graph.invoke({"question": question}, config, context=chosen)
     while INTERRUPT in state:
         answer = _confirmed(state[INTERRUPT][0].value)
-        state = graph.invoke(Command(resume=answer), _THREAD, context=chosen)
+        state = graph.invoke(Command(resume=answer), config, context=chosen)
     return dict(state)
 
 
-def _stream(graph: Runnable[Any, Any], question: str, chosen: Settings, trace: Trace) -> None:
+def _stream(
+    graph: Runnable[Any, Any],
+    question: str,
+    chosen: Settings,
+    config: RunnableConfig,
+    trace: Trace,
+) -> None:
     given: Any = {"question": question}
     while given is not None:
         asked = None
         for _, mode, chunk in graph.stream(
-            given, _THREAD, context=chosen, stream_mode=["updates", "messages"], subgraphs=True
+            given, config, context=chosen, stream_mode=["updates", "messages"], subgraphs=True
         ):
             if mode == "updates" and INTERRUPT in chunk:
                 asked = chunk[INTERRUPT][0]

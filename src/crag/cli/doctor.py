@@ -7,13 +7,18 @@ from rich.table import Table
 from crag.cli.terminal import environment, plain_table, print_json
 from crag.factory import PartStatus, examine
 
-_MARKS = {"ready": "[green]ready[/]", "missing": "[yellow]missing[/]", "broken": "[red]broken[/]"}
-_NEEDED = {"embeddings", "index", "evaluator", "answers"}
+_MARKS = {
+    "ready": "[green]ready[/]",
+    "missing": "[yellow]missing[/]",
+    "broken": "[red]broken[/]",
+    "blocked": "[yellow]blocked[/]",
+}
+_NEEDED = {"installation", "embeddings", "index", "evaluator", "answers"}
 
 
-def run(location: str | None, *, as_json: bool) -> int:
+def run(location: str | None, *, quick: bool, as_json: bool) -> int:
     """Show every part; return 0 if `crag ask` would work, else 1."""
-    choices = examine(environment(location))
+    choices = examine(environment(location), use=not quick)
     if as_json:
         print_json([choice._asdict() for choice in choices])
     else:

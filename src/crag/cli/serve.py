@@ -1,21 +1,23 @@
 """`crag serve`: the page, the graphs' API and Studio's server, on one port of this machine.
 
-The server is LangGraph's own, started as a process of its own, because what it keeps goes where it
-runs: into a temporary folder, not into the folder that `crag serve` was called in. The module
-`crag.page.guard` decides who may use it, by rules that it reads from the environment.
+The server is LangGraph's own, or that of `crag.server` where a PostgreSQL database is named. It is
+started as a process of its own, because what it keeps goes where it runs: into a temporary folder,
+not into the folder that `crag serve` was called in. The module `crag.page.guard` decides who may
+use it, by rules that it reads from the environment.
 """
 
 import errno
 import json
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
@@ -26,23 +28,15 @@ from pydantic import SecretStr
 
 from crag.cli.terminal import ending_on_signals, environment
 from crag.errors import CragError
+from crag.extras import require
 from crag.factory import choose_parts
+from crag.graph.served import GRAPHS
 from crag.page.guard import STUDIO, Rules, settings_of_server
 from crag.runtime.environment import Environment
 
-GRAPHS: Mapping[str, str] = {
-    "crag": "Corrective RAG: grades what was retrieved, refines or searches the web, answers with "
-    "citations.",
-    "self_crag": "Self-CRAG: corrected knowledge goes to a model that critiques what it reads and "
-    "writes.",
-    "self_rag": "Self-RAG: the model decides whether to retrieve, and critiques passages, claims "
-    "and answer.",
-    "rag": "Plain retrieval without correction, to compare with.",
-}
-"""What is served, as `langgraph.json` has it for those who work in the repository."""
-
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where a server that listens everywhere is found
-_START_SECONDS, _STOP_SECONDS = 120.0, 5.0
+_START_SECONDS, _STOP_SECONDS = 120.0, 12.0
+_STREAM_SECONDS, _SILENT_SECONDS = 3, 60
 _TOLD_LINES = 12
 
 
@@ -78,39 +72,92 @@ def run(  # noqa: PLR0913 - one parameter for each option
     token: bool,
     opens: bool,
     verbose: bool,
+    postgres: str | None = None,
+    workers: int = 1,
+    one_user: bool = False,
 ) -> None:
-    """Serve until Ctrl-C.
+    """Serve until Ctrl-C; with all state in PostgreSQL, at a URL or in a folder, if it is named.
 
     Raises:
         CragError: the index is missing, LangGraph's server is not installed, the port is taken, or
             other machines could use the server without a token.
     """
     address = Address(host, port)
-    require_server()
+    if postgres is None:
+        require_server()
+    else:
+        require("server", "crag serve --postgres", "psycopg_pool", "uvicorn", "starlette")
     chosen = environment(location)
     choose_parts(chosen, index_must_exist=True)
     require_port(address)
-    rules = rules_for(address, studio=studio, token=token)
-    with tempfile.TemporaryDirectory(prefix="crag-serve-") as folder, ending_on_signals():
+    rules = rules_for(
+        address, studio=studio, token=token, production=postgres is not None, one_user=one_user
+    )
+    variables = _variables(chosen, rules)
+    with (
+        tempfile.TemporaryDirectory(prefix="crag-serve-") as folder,
+        ending_on_signals(),
+        _database(postgres) as database,
+    ):
         home = Path(folder)
-        (home / "langgraph.json").write_text(json.dumps(configuration(rules)), "utf-8")
-        _tell("Starting LangGraph's server")
-        with _server(address, home, _variables(chosen, rules), verbose=verbose) as server:
+        if database is None:
+            (home / "langgraph.json").write_text(json.dumps(configuration(rules)), "utf-8")
+            command = _development(address)
+        else:
+            variables["CRAG_SERVE_DATABASE"] = database
+            command = _production(address, workers)
+        _tell("Starting the server")
+        with _server(command, home, variables, verbose=verbose) as server:
             _wait_until_ready(server, address, home)
-            _announce(address, rules, opens=opens)
+            _announce(address, rules, opens=opens, production=database is not None)
             if server.wait() != 0:
                 _give_up(server, home)
 
 
-def rules_for(address: Address, *, studio: bool, token: bool) -> Rules:
+def _database(postgres: str | None) -> AbstractContextManager[str | None]:
+    """Return the URL of the database while it is needed; a folder is served for as long."""
+    if postgres is None or "://" in postgres:
+        return nullcontext(postgres)
+    from crag.server.trial import postgres_in
+
+    return postgres_in(Path(postgres))
+
+
+def _development(address: Address) -> list[str]:
+    command = [sys.executable, "-m", "langgraph_cli", "dev", "--config", "langgraph.json"]
+    command += ["--host", address.host, "--port", str(address.port), "--n-jobs-per-worker", "8"]
+    return [*command, "--no-browser", "--no-reload"]
+
+
+def _production(address: Address, workers: int) -> list[str]:
+    command = [sys.executable, "-m", "uvicorn", "--factory", "crag.server.app:create"]
+    command += ["--host", address.host, "--port", str(address.port), "--workers", str(workers)]
+    # Addresses of requests may hold the token, so they are not logged.
+    command += ["--no-access-log", "--no-server-header", "--no-proxy-headers"]
+    # On a busy machine a process is slow to answer the one that watches it, and is not dead.
+    command += ["--timeout-worker-healthcheck", str(_SILENT_SECONDS)]
+    return [*command, "--timeout-graceful-shutdown", str(_STREAM_SECONDS)]
+
+
+def rules_for(
+    address: Address,
+    *,
+    studio: bool,
+    token: bool,
+    production: bool = False,
+    one_user: bool = False,
+) -> Rules:
     """Return the rules of the environment, changed by the options.
 
     Raises:
-        ServerError: other machines could use the server, and no token would be asked for.
+        ServerError: other machines could use the server, and no token would be asked for; or, in
+            production, nobody would say who they are.
     """
     rules = Rules()
     changes: dict[str, Any] = {"token": None}
-    if token:
+    if rules.login:
+        pass  # Users have keys of their own.
+    elif token:
         changes["token"] = rules.token or SecretStr(secrets.token_urlsafe(24))
     elif not address.is_loopback:
         message = (
@@ -123,6 +170,13 @@ def rules_for(address: Address, *, studio: bool, token: bool) -> Rules:
     if not address.is_loopback:
         name = socket.gethostname() if address.host in _ANY else address.host
         changes["hosts"] = rules.hosts | {name.lower()}
+    if production and not (address.is_loopback or rules.login or one_user):
+        message = (
+            f"{address.host} lets others in, and all would be one user: give each a key in "
+            "CRAG_SERVE_KEYS, or name the issuer of their tokens in CRAG_SERVE_OIDC_ISSUER; or "
+            "say with --one-user that whoever has the token may see and change everything"
+        )
+        raise ServerError(message)
     return rules.model_copy(update=changes)
 
 
@@ -133,7 +187,10 @@ def configuration(rules: Rules) -> dict[str, Any]:
         for name, description in GRAPHS.items()
     }
     http = {"app": "crag.page.app:app", **settings_of_server(rules.allow)}
-    return {"dependencies": ["."], "graphs": graphs, "http": http}
+    found = {"dependencies": ["."], "graphs": graphs, "http": http}
+    if rules.login:
+        found["auth"] = {"path": "crag.page.login:auth", "disable_studio_auth": True}
+    return found
 
 
 def require_server(package: str = "langgraph_cli") -> None:
@@ -184,9 +241,13 @@ def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
         "CRAG_INDEX": chosen.index if "://" in chosen.index else str(Path(chosen.index).resolve()),
         "CRAG_PAGE_CACHE": str(chosen.page_cache.resolve()),
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        **({"CRAG_CONFIG": str(chosen.config)} if chosen.config else {}),
         "LANGGRAPH_NO_VERSION_CHECK": "true",
     }
-    for name in ("CRAG_EVALUATOR", "CRAG_EMBEDDING_MODEL", "CRAG_REFLECTION"):
+    if uploads := Rules().uploads:
+        variables["CRAG_SERVE_UPLOADS"] = str(uploads.expanduser().resolve())
+    for field in ("embedding_model", "evaluator", "prompts", "reflection", "reranker"):
+        name = f"CRAG_{field.upper()}"
         if name in variables and Path(variables[name]).exists():
             variables[name] = str(Path(variables[name]).resolve())
     return variables | {
@@ -198,12 +259,9 @@ def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
 
 @contextmanager
 def _server(
-    address: Address, home: Path, variables: Mapping[str, str], *, verbose: bool
+    command: list[str], home: Path, variables: Mapping[str, str], *, verbose: bool
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start the server, and end it however the block is left."""
-    command = [sys.executable, "-m", "langgraph_cli", "dev", "--config", "langgraph.json"]
-    command += ["--host", address.host, "--port", str(address.port), "--n-jobs-per-worker", "8"]
-    command += ["--no-browser", "--no-reload"]
     with (home / "server.log").open("wb") as log:
         output = None if verbose else log
         # In a session of its own, Ctrl-C reaches this process alone, which ends the other in order.
@@ -220,12 +278,13 @@ def _server(
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """Terminate the server, and kill it if an open stream keeps it running."""
+    """Terminate the server, and kill it and its workers if an open stream keeps it running."""
     server.terminate()
     try:
         server.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:
-        server.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
         server.wait()
 
 
@@ -252,17 +311,21 @@ def _give_up(server: subprocess.Popen[bytes], home: Path) -> NoReturn:
     said = (home / "server.log").read_text("utf-8", errors="replace").splitlines()
     ended = "did not answer in time" if server.poll() is None else f"ended ({server.returncode})"
     last = "\n".join(f"  {line}" for line in said[-_TOLD_LINES:])
-    raise ServerError(f"LangGraph's server {ended}. Its last lines:\n{last}")
+    raise ServerError(f"the server {ended}. Its last lines:\n{last}")
 
 
-def _announce(address: Address, rules: Rules, *, opens: bool) -> None:
+def _announce(address: Address, rules: Rules, *, opens: bool, production: bool) -> None:
     token = rules.token.get_secret_value() if rules.token else ""
     page = f"{address.url}/?token={token}" if token else f"{address.url}/"
     _tell(f"Page    {page}")
     _tell(f"API     {address.url}")
-    _tell(f"MCP     {address.url}/mcp")
+    if not production:
+        _tell(f"MCP     {address.url}/mcp")
+        _tell(f"OpenAI  {address.url}/v1")
     if token:
-        _tell(f"Token   {token} (for the API and MCP, as the header x-api-key)")
+        _tell(f"Token   {token} (for the API, MCP and OpenAI clients, as their key)")
+    if rules.login:
+        _tell("Users   each with a key or token of their own (for programs, as x-api-key)")
     if STUDIO in rules.origins:
         base = f"{address.url}/token/{token}" if token else address.url
         _tell(f"Studio  {STUDIO}/studio/?baseUrl={quote(base, safe='')}")

@@ -13,7 +13,16 @@ from rich.text import Text
 from crag.cli.critique import CritiqueTrace
 from crag.cli.terminal import safe, shortened
 from crag.correction.action import decide
-from crag.state import Action, ByAction, Citation, Source, Strip, Thresholds
+from crag.state import (
+    Action,
+    ByAction,
+    Citation,
+    Source,
+    Strip,
+    Thresholds,
+    Usage,
+    add_usage,
+)
 from crag.text.untrusted import without_controls
 
 _COLOURS: ByAction[str] = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
@@ -30,6 +39,7 @@ class Trace:
         self._documents: list[Any] = []
         self._draft = ""
         self._query = ""
+        self._usage = Usage()
         self._critiques = CritiqueTrace(console, verbose=verbose)
         self._nodes: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "retrieve": self._retrieve,
@@ -64,9 +74,19 @@ class Trace:
         if node not in self._nodes:  # A subgraph, whose nodes were already shown.
             return
         self._nodes[node](update)
+        self._usage = add_usage(self._usage, update.get("usage") or Usage())
         for entry in update.get("events", []):
             fallback = f" → {entry['fallback']}" if entry["fallback"] else ""
             self._line("event", f"[yellow]{entry['kind']}[/]: {safe(entry['detail'] + fallback)}")
+
+    def spent(self, seconds: Mapping[str, float]) -> None:
+        """Print the tokens of models and their cost, and if verbose the seconds of each node."""
+        read, written = (self._usage.get(name, 0) for name in ("input_tokens", "output_tokens"))
+        if read or written:
+            cost = f", cost {self._usage['cost']:.6g}" if self._usage.get("cost") else ""
+            self._line("tokens", f"{read:,} read, {written:,} written{cost}")
+        if self._verbose:
+            self._line("seconds", ", ".join(f"{name} {took:.2f}" for name, took in seconds.items()))
 
     def _line(self, label: str, text: str) -> None:
         self._console.print(f"[bold]{label:<9}[/] {text}", soft_wrap=True)

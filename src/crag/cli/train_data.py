@@ -1,32 +1,29 @@
 """`crag reflect-data`: make the data that a critic and a generator are trained on."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import PositiveInt, TypeAdapter, ValidationError
 from rich.console import Console
 
 from crag.bench.budget import Budget, Meter
 from crag.bench.resources import metered
 from crag.cli.terminal import environment, plain_table, print_json, progress_bar, safe
 from crag.cli.train_labels import chat_judge
+from crag.cli.train_workers import CriticTools, ray_outcomes
 from crag.errors import SettingsError, TrainingError
-from crag.factory import choose_encoder, choose_model, choose_prompts
-from crag.models.model_card import CARD
-from crag.parts import Passage
-from crag.retrieval import DocumentIndex, IndexRetriever
-from crag.training.self_rag.critic import load_critic
-from crag.training.self_rag.critique_cases import KINDS, LABELS, LabelledCase
+from crag.factory import choose_model, choose_prompts
+from crag.training.self_rag.critique_cases import KINDS, LABELS, Kind, LabelledCase
 from crag.training.self_rag.critique_labels import Labelled, label_cases
 from crag.training.self_rag.critique_rules import critique_cases, without_leaks
 from crag.training.self_rag.generator_data import (
     DataRules,
     generator_data,
     label_shares,
+    one_by_one,
     read_instruction_pairs,
 )
 from crag.training.self_rag.instruction_pairs import instruction_pairs
@@ -44,6 +41,7 @@ class CriticDataOptions:
     development: Sequence[Path]
     output: Path
     each: int
+    most: Mapping[str, object]
     seed: int
     chat: bool
     concurrency: int
@@ -53,7 +51,7 @@ class CriticDataOptions:
 def make_critic_data(options: CriticDataOptions, *, as_json: bool) -> None:
     """Write the cases, and tell how many of each label there are and what was left out."""
     truths, leaks = unleaked(options.data, options.development, options.seed)
-    made = critique_cases(truths, options.each, options.seed)
+    made = critique_cases(truths, options.each, options.seed, most=_limits(options.most))
     dropped = dict(made.dropped) | ({"in the development data": leaks} if leaks else {})
     cases = made.cases
     told: dict[str, Any] = {}
@@ -77,6 +75,15 @@ def make_critic_data(options: CriticDataOptions, *, as_json: bool) -> None:
     _show(result)
 
 
+def _limits(most: Mapping[str, object]) -> Mapping[Kind, int]:
+    try:
+        return TypeAdapter(dict[Kind, PositiveInt]).validate_python(most)
+    except ValidationError as error:
+        name = str(error.errors()[0]["loc"][0])
+        allowed = f"one of {', '.join(KINDS)}, and a number from 1"
+        raise SettingsError("--most", f"{name}={most.get(name)}", allowed) from error
+
+
 def make_pairs(  # noqa: PLR0913 - the options of the command
     data: Sequence[Path],
     development: Sequence[Path],
@@ -84,11 +91,13 @@ def make_pairs(  # noqa: PLR0913 - the options of the command
     count: int,
     seed: int,
     *,
+    declined: float,
+    unsupported: float,
     as_json: bool,
 ) -> None:
     """Write pairs of instruction and output, and tell how many."""
     truths, leaks = unleaked(data, development, seed)
-    pairs = instruction_pairs(truths, count, seed=seed)
+    pairs = instruction_pairs(truths, count, declined=declined, unsupported=unsupported, seed=seed)
     if not pairs:
         raise TrainingError("no question is left: all of them are in the development data too")
     write_records(output, pairs)
@@ -105,10 +114,13 @@ class GeneratorDataOptions:
 
     data: Sequence[Path]
     output: Path
-    critic: Path
+    critic: Path | None
+    truth: Sequence[Path]
     location: str | None
     device: str | None
     changes: Mapping[str, object]
+    ray: bool = False
+    concurrency: int = 2
 
 
 def make_generator_data(options: GeneratorDataOptions, *, as_json: bool) -> None:
@@ -119,26 +131,25 @@ def make_generator_data(options: GeneratorDataOptions, *, as_json: bool) -> None
     """
     rules = _rules(options.changes)
     pairs = [pair for path in options.data for pair in read_instruction_pairs(path)]
-    found = environment(options.location)
-    index = DocumentIndex(found.index, choose_encoder(found))
-    retriever = IndexRetriever(index)
+    tools = CriticTools(
+        options.critic, tuple(options.truth), options.location, options.device, rules
+    )
+    if (options.critic is None) == (not options.truth):
+        allowed = "give a critic's folder, or --truth with the files the pairs were made from"
+        raise SettingsError("--critic", options.critic, allowed)
     run = {
-        "rules": rules.model_dump(), "pairs": digest_of(pairs), "passages": index.count(),
-        "critic": hashlib.sha256((options.critic / CARD).read_bytes()).hexdigest()
-        if (options.critic / CARD).is_file() else "",
+        "rules": rules.model_dump(), "pairs": digest_of(pairs), "passages": tools.passages(),
+        "critic": tools.digest(),
     }  # fmt: skip
-
-    def retrieve(query: str) -> list[Passage]:
-        documents = retriever.invoke(query, k=rules.passages)
-        return [Passage(str(d.metadata.get("title", "")), d.page_content) for d in documents]
-
-    critic = load_critic(options.critic, device=options.device)
+    if options.ray:
+        outcomes = ray_outcomes(tools, options.concurrency)
+    else:
+        outcomes = one_by_one(*tools.load(), rules)
     with Ledger(ledger_of(options.output), run) as ledger:
         with progress_bar("critiquing", quiet=as_json) as advance:
             made = generator_data(
-                pairs, critic, retrieve, rules, ledger,
-                lambda done, total: advance(done, total, "critiquing"),
-            )  # fmt: skip
+                pairs, outcomes, ledger, lambda done, total: advance(done, total, "critiquing")
+            )
         if not made.records:
             told = ", ".join(f"{count} {reason}" for reason, count in made.rejected.items())
             message = f"no record could be made: {told}. Change the data, the index or the critic"

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from typer.core import TyperGroup
+
+from crag.cli.commands import Group, command
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 LabelsOption = Annotated[
@@ -21,7 +22,7 @@ LicenceOption = Annotated[
 _HELP = {"-h", "--help"}
 
 
-class _WithDefault(TyperGroup):
+class _WithDefault(Group):
     """A group whose first command runs when none is named, as in `crag train DATA`."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
@@ -41,7 +42,12 @@ train = _group("Train an evaluator, or the critic and generator of Self-RAG.")
 reflect_data = _group("Make the data that Self-RAG is trained on.")
 
 
-@train.command()
+@command(
+    train,
+    "crag train pairs.jsonl --output mine",
+    "crag train pairs.jsonl --output mine --dev held-out.jsonl --set epochs=3",
+    extra="train",
+)
 def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: Annotated[
         list[Path],
@@ -115,15 +121,29 @@ Prices = Annotated[
 ]
 
 
-@reflect_data.command("generator")
+@command(
+    reflect_data,
+    "crag reflect-data generator pairs.jsonl --critic models/critic --output records.jsonl",
+    name="generator",
+    extra="torch",
+)
 def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: Annotated[
         list[Path], typer.Argument(help="Pairs (JSONL): instruction, output, perhaps input.")
     ],
     output: RowsOption,
     critic: Annotated[
-        Path, typer.Option("--critic", help="Folder of crag train critic.", show_default=False)
-    ],
+        Path | None,
+        typer.Option("--critic", help="Folder of crag train critic.", show_default=False),
+    ] = None,
+    truth: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--truth",
+            help="Instead: what the pairs were made from; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     location: Annotated[
         str | None,
         typer.Option("--index", help="Where passages are found. Default: CRAG_INDEX, .crag/index."),
@@ -133,12 +153,18 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="passages, keep_without_retrieval, irrelevant or seed.",
+            help="passages, keep_without_retrieval, irrelevant, unsupported, weights or seed.",
         ),
     ] = None,
     device: Annotated[
         str | None, typer.Option(help="Device of the critic. Default: CUDA if there is one.")
     ] = None,
+    ray: Annotated[
+        bool, typer.Option("--ray", help="Critique in Ray workers; RAY_ADDRESS names a cluster.")
+    ] = False,
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="With --ray: workers, each with a critic of its own.")
+    ] = 2,
     as_json: JsonOption = False,
 ) -> None:
     """Insert passages and the critic's tokens into outputs (Alg. 2); run it again to resume."""
@@ -146,18 +172,27 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.cli.train_data import GeneratorDataOptions, make_generator_data
 
     options = GeneratorDataOptions(
-        data=data, output=output, critic=critic, location=location, device=device,
-        changes=assigned(settings or []),
+        data=data, output=output, critic=critic, truth=truth or [], location=location,
+        device=device, changes=assigned(settings or []), ray=ray, concurrency=concurrency,
     )  # fmt: skip
     make_generator_data(options, as_json=as_json)
 
 
-@reflect_data.command("critic")
+@command(
+    reflect_data,
+    "crag reflect-data critic squad.jsonl --output critic.jsonl",
+    "crag reflect-data critic squad.jsonl --output critic.jsonl --chat --max-calls 500",
+    name="critic",
+)
 def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: DataOption,
     output: RowsOption,
     development: LeftOutOption = None,
     each: Annotated[int, typer.Option(min=1, help="Most cases of each label.")] = 1000,
+    most: Annotated[
+        list[str] | None,
+        typer.Option("--most", metavar="KIND=NUMBER", help="The same for one kind; repeatable."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
     chat: Annotated[
         bool, typer.Option("--chat", help="Let the chat model label the cases, not the rules.")
@@ -172,11 +207,12 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """Make labelled cases for a critic, by rule or with your chat model; run again to resume."""
     from crag.bench.budget import Budget
     from crag.cli.bench import priced
+    from crag.cli.terminal import assigned
     from crag.cli.train_data import CriticDataOptions, make_critic_data
 
     options = CriticDataOptions(
-        data=data, development=development or [], output=output, each=each, seed=seed, chat=chat,
-        concurrency=concurrency,
+        data=data, development=development or [], output=output, each=each,
+        most=assigned(most or []), seed=seed, chat=chat, concurrency=concurrency,
         budget=Budget(
             calls=max_calls, tokens=max_tokens, cost=max_cost, prices=priced(prices)
         ),
@@ -197,7 +233,11 @@ PicturesOption = Annotated[
 ]
 
 
-@train.command()
+@command(
+    train,
+    "crag train critic critic.jsonl --output models/critic",
+    extra="train",
+)
 def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: CasesOption,
     output: OutputFolder,
@@ -228,7 +268,11 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     train_critic(options, as_json=as_json)
 
 
-@train.command()
+@command(
+    train,
+    "crag train generator records.jsonl --output models/self-rag",
+    extra="train",
+)
 def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: CasesOption,
     output: OutputFolder,
@@ -250,16 +294,31 @@ def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     train_generator(options, as_json=as_json)
 
 
-@reflect_data.command("pairs")
+@command(
+    reflect_data,
+    "crag reflect-data pairs squad.jsonl --output pairs.jsonl",
+    name="pairs",
+)
 def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     data: DataOption,
     output: RowsOption,
     development: LeftOutOption = None,
     count: Annotated[int, typer.Option(min=1, help="Most pairs.")] = 5000,
+    declined: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Share of answerable questions that are declined."),
+    ] = 0.0,
+    unsupported: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Share of outputs that state what no passage holds."),
+    ] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Make pairs of instruction and output from questions whose truth is known."""
     from crag.cli.train_data import make_pairs
 
-    make_pairs(data, development or [], output, count, seed, as_json=as_json)
+    make_pairs(
+        data, development or [], output, count, seed,
+        declined=declined, unsupported=unsupported, as_json=as_json,
+    )  # fmt: skip

@@ -107,10 +107,14 @@ def train_generator(options: LanguageTrainOptions, *, as_json: bool) -> None:
         records += read
         files.append(describe_data(path, len(read), options.licence))
     base = load_base(options.recipe)
+    recipe = options.recipe
     made = [
-        reflective_text(base.tokenizer, one.instruction, one.output, options.recipe.max_length)
+        reflective_text(
+            base.tokenizer, one.instruction, one.output, recipe.max_length,
+            learn_unsupported=recipe.learn_unsupported,
+        )
         for one in records
-    ]
+    ]  # fmt: skip
     texts = [text for text in made if text is not None]
     left_out = {"instruction too long": len(made) - len(texts)}
     card = language_card("generator", options.recipe, files).model_copy(

@@ -6,6 +6,7 @@ from crag.evaluators.cosine import CosineEvaluator
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
 from crag.evaluators.loading import NAMES, load_evaluator
 from crag.evaluators.reader import ReaderEvaluator
+from crag.evaluators.reranker import EvaluatorReranker
 from crag.evaluators.t5 import T5Evaluator
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "ChatEvaluator",
     "CosineEvaluator",
     "CrossEncoderEvaluator",
+    "EvaluatorReranker",
     "ReaderEvaluator",
     "T5Evaluator",
     "load_evaluator",

@@ -13,7 +13,7 @@ from crag.correction.scoring import LOWEST, split_title, with_title
 from crag.errors import EvaluatorError
 from crag.models.inference import Weights
 from crag.models.lexical import LEXICAL, Blend, bare_title
-from crag.models.minilm import WEIGHTS_SHA256, MiniLM, in_batches, official_weights
+from crag.models.minilm import WEIGHTS_SHA256, MiniLM, official_weights
 from crag.models.model_card import EvaluatorCard, read_card
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA, restored
@@ -136,14 +136,14 @@ class ChangedMiniLM:
             model, weights, blend = self._loaded = self._loaded or self._load()
         logits = np.empty(len(pairs))
         encodings = model.encode([(asked, with_title(one.title, one.text)) for asked, one in pairs])
-        for batch in in_batches(encodings, batch_size):
-            encoded = [encodings[index] for index in batch]
-            states, _ = model.hidden(encoded)
-            outputs = _head(states[:, 0], weights).astype(np.float64)
+        for batch in model.hidden(encodings, batch_size):
+            first = np.array([states[0] for states in batch.results])
+            outputs = _head(first, weights).astype(np.float64)
             if blend is not None:
-                titles = [bare_title(pairs[index][1].title) for index in batch]
+                encoded = [encodings[index] for index in batch.indices]
+                titles = [bare_title(pairs[index][1].title) for index in batch.indices]
                 outputs = blend.logits(outputs, blend.features(encoded, titles))
-            logits[batch] = outputs
+            logits[batch.indices] = outputs
         return logits
 
     def _load(self) -> _LoadedModel:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from langchain_core.embeddings import Embeddings
 
-from crag.errors import EvaluatorError
+from crag.errors import EvaluatorError, did_you_mean
 from crag.evaluators.chat import ChatEvaluator
 from crag.evaluators.chat_batch import BatchChatEvaluator
 from crag.evaluators.checkpoint import locate
@@ -20,6 +20,7 @@ from crag.models.model_card import read_card
 from crag.models.weight_delta import DELTA
 from crag.parts import ChatModel, Evaluator
 from crag.prompts import PACKAGED, Prompts
+from crag.runtime import entry_points
 
 NAMES = (
     "default",
@@ -52,7 +53,7 @@ def load_evaluator(
     belongs to all-MiniLM-L6-v2). `chat-direct`, `chat-chain-of-thought` and `chat-few-shot` are the
     paper's baselines, `chat-levels` gives the poster's grades and `chat-batch` grades all texts at
     once; they ask `model` with
-    `prompts`. A folder, or an
+    `prompts`. Other packages add names by the entry points `crag.evaluators`. A folder, or an
     id on the Hugging Face hub, holds what `crag train` wrote, a T5 in the official format, or any
     cross-encoder with one output. `compat` is for T5: see `T5Evaluator`.
 
@@ -68,10 +69,14 @@ def load_evaluator(
         return CrossEncoderEvaluator.packaged()
     if name == "cosine":
         return CosineEvaluator.fitted(embeddings or packaged_encoder())
+    if (added := entry_points.make("crag.evaluators", name, Evaluator)) is not None:
+        return added  # type: ignore[no-any-return]
     if "/" not in name and not Path(name).is_dir():
+        known = ", ".join([*NAMES, *entry_points.names("crag.evaluators")])
+        near = did_you_mean(name, NAMES)
+        near = "" if near.startswith("known") else f" {near}"
         message = (
-            f"no evaluator is called {name!r}; there are: {', '.join(NAMES)}, or give the folder "
-            "of one"
+            f"no evaluator is called {name!r};{near} There are: {known}, or give the folder of one"
         )
         raise EvaluatorError(message)
     return _stored(locate(name, None), compat)

@@ -1,5 +1,13 @@
-"""Which parts the environment chooses, why, and what is missing: `crag doctor`."""
+"""Which parts are in use, why, and whether they work: `crag doctor` uses each of them once."""
 
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, distribution
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.messages import HumanMessage
+
+from crag.answering.model_calls import ask
 from crag.errors import CragError
 from crag.evaluators import (
     CrossEncoderEvaluator,
@@ -7,81 +15,173 @@ from crag.evaluators import (
     T5Evaluator,
     load_evaluator,
 )
-from crag.factory.parts import choose_encoder, choose_model, choose_prompts
-from crag.factory.reflection import examine_reflection
+from crag.events import describe
+from crag.factory.parts import choose_encoder, choose_model, choose_prompts, choose_reranker
+from crag.factory.reflection import choose_reflection, examine_reflection
 from crag.factory.status import PartStatus
-from crag.factory.web import examine_web
+from crag.factory.web import choose_searcher, examine_web
+from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
 from crag.models.encoder import SentenceEncoder
 from crag.models.minilm import MODEL as ENCODER
 from crag.models.minilm import packaged_model
+from crag.parts import ChatModel, Evaluator, Prefix
 from crag.retrieval import DocumentIndex
 from crag.retrieval.index import safe_location
 from crag.retrieval.store import embedding_name
+from crag.runtime.attempt import Attempt
+from crag.runtime.config_file import read_config
 from crag.runtime.environment import Environment
 
+QUESTION = "What is Corrective RAG?"
+_PASSAGE = "Corrective RAG grades what was retrieved and corrects it."
 
-def examine(environment: Environment) -> list[PartStatus]:
-    """Return for each part whether it is ready, why it was chosen and how to fix it."""
+
+def examine(environment: Environment, *, use: bool = True) -> list[PartStatus]:
+    """Return for each part whether it is ready, why it was chosen and how to fix it.
+
+    A part is used once: a text is embedded, the index searched, a passage graded, the chat model,
+    the web search and the reflection server asked. With `use` off nothing is loaded or sent, and
+    "ready" only says that a part is configured. A part whose own parts are broken is "blocked", so
+    that the cause is told once.
+    """
+    encoder, embeddings = _encoder(environment, use=use)
+    model, answers = _model(environment, use=use)
+    evaluator, grades = _evaluator(environment, encoder, model, use=use)
     return [
-        _encoder(environment),
-        _index(environment),
-        _evaluator(environment),
-        _model(environment),
+        *_installation(),
+        *_file(environment),
+        embeddings,
+        _index(environment, encoder, use=use),
+        *_reranker(environment, encoder, model, use=use),
+        grades,
+        answers,
         *_prompts(environment),
-        *examine_web(environment),
-        examine_reflection(environment, has_model=_has_model(environment)),
+        *_web(environment, use=use),
+        _reflection(environment, evaluator, model, answers, use=use),
     ]
 
 
-def _encoder(environment: Environment) -> PartStatus:
+def _installation() -> list[PartStatus]:
+    """Tell if the other distribution with a package `crag` is here: both write the same folder."""
+    try:
+        other = distribution("crag")
+    except PackageNotFoundError:
+        return []
+    todo = (
+        "its files and ours overwrite each other: pip uninstall crag corrective-rag, and install "
+        "corrective-rag again"
+    )
+    why = "another distribution with a package of the same name"
+    return [PartStatus("installation", "broken", f"crag {other.version}", why, todo)]
+
+
+def _file(environment: Environment) -> list[PartStatus]:
+    """Describe `crag.toml`, if there is one, with what it sets and what overrules it."""
+    if environment.config is None:
+        return []
+    kept: list[str] = []
+    overruled: list[str] = []
+    for name, value in read_config(environment.config, Environment).items():
+        field = next(one for one in Environment.model_fields if one in {name, name.lower()})
+        (kept if str(getattr(environment, field)) == str(value) else overruled).append(field)
+    why = ", ".join(kept) or "nothing is set"
+    why += f"; overruled by the environment: {', '.join(overruled)}" if overruled else ""
+    return [PartStatus("configuration", "ready", str(environment.config), why, "")]
+
+
+def _encoder(environment: Environment, *, use: bool) -> tuple[Embeddings | None, PartStatus]:
     why = "packaged, works offline" if packaged_model() else "from the Hugging Face hub, once"
     why = "CRAG_EMBEDDING_MODEL" if environment.embedding_model else why
+    named = environment.embedding_model or ENCODER
     try:
         encoder = choose_encoder(environment)
         if isinstance(encoder, SentenceEncoder):
             encoder.verify()
     except CragError as error:
-        name = environment.embedding_model or ENCODER
-        return PartStatus("embeddings", "broken", name, why, str(error))
-    return PartStatus("embeddings", "ready", embedding_name(encoder), why, "")
+        return None, PartStatus("embeddings", "broken", named, why, str(error))
+    if use and (problem := _problem("embeddings", lambda: encoder.embed_query(QUESTION))):
+        return None, PartStatus("embeddings", "broken", named, why, problem)
+    return encoder, PartStatus("embeddings", "ready", embedding_name(encoder), why, "")
 
 
-def _index(environment: Environment) -> PartStatus:
+def _index(environment: Environment, encoder: Embeddings | None, *, use: bool) -> PartStatus:
     location = safe_location(environment.index)
+    if encoder is None:
+        return _blocked("index", location, "embeddings")
     try:
-        index = DocumentIndex(environment.index, choose_encoder(environment))
-        size = index.count()
-        index.close()
+        with DocumentIndex(environment.index, encoder) as index:
+            size = index.count()
+            if use:
+                index.search(QUESTION, 1)
     except CragError as error:
         return PartStatus("index", "missing", location, "CRAG_INDEX or default", str(error))
     return PartStatus("index", "ready", location, f"{size:,} chunks", "")
 
 
-def _evaluator(environment: Environment) -> PartStatus:
-    name = environment.evaluator
+def _reranker(
+    environment: Environment, encoder: Embeddings | None, model: ChatModel | None, *, use: bool
+) -> list[PartStatus]:
+    """Describe the reranker, if there is one."""
+    part, name, why = "reranker", environment.reranker, "CRAG_RERANKER"
+    if name is None:
+        return []
+    if encoder is None:
+        return [_blocked(part, name, "embeddings")]
     try:
-        encoder, model = choose_encoder(environment), choose_model(environment)
+        reranker = choose_reranker(environment, encoder, model, choose_prompts(environment))
+    except CragError as error:
+        return [PartStatus(part, "broken", name, why, str(error))]
+    documents = [Document(_PASSAGE)]
+    if use and reranker:
+        problem = _problem(part, lambda: reranker.compress_documents(documents, QUESTION))
+        if problem:
+            return [PartStatus(part, "broken", name, why, problem)]
+    return [PartStatus(part, "ready", f"{name} ({type(reranker).__name__})", why, "")]
+
+
+def _evaluator(
+    environment: Environment,
+    encoder: Embeddings | None,
+    model: ChatModel | None,
+    *,
+    use: bool,
+) -> tuple[Evaluator | None, PartStatus]:
+    part, name, why = "evaluator", environment.evaluator, "CRAG_EVALUATOR"
+    if name == "cosine" and encoder is None:
+        return None, _blocked(part, name, "embeddings")
+    if name.startswith("chat-") and model is None and _names_model(environment):
+        return None, _blocked(part, name, "answers")
+    try:
         evaluator = load_evaluator(name, encoder, model=model)
         if isinstance(evaluator, T5Evaluator | CrossEncoderEvaluator | ReaderEvaluator):
             evaluator.verify()
         thresholds = evaluator.thresholds
     except CragError as error:
-        return PartStatus("evaluator", "broken", name, "CRAG_EVALUATOR", str(error))
+        return None, PartStatus(part, "broken", name, why, str(error))
+    if use and (problem := _problem(part, lambda: evaluator.score(QUESTION, [_PASSAGE]))):
+        return None, PartStatus(part, "broken", name, why, problem)
     why = f"upper {thresholds['upper']:g}, lower {thresholds['lower']:g}"
-    return PartStatus("evaluator", "ready", f"{name} ({type(evaluator).__name__})", why, "")
+    return evaluator, PartStatus(part, "ready", f"{name} ({type(evaluator).__name__})", why, "")
 
 
-def _model(environment: Environment) -> PartStatus:
+def _model(environment: Environment, *, use: bool) -> tuple[ChatModel | None, PartStatus]:
+    part = "answers"
     try:
         model = choose_model(environment)
     except CragError as error:
-        return PartStatus("answers", "broken", str(environment.model), "CRAG_MODEL", str(error))
+        broken = PartStatus(part, "broken", str(environment.model), "CRAG_MODEL", str(error))
+        return None, broken
     if model is None:
         todo = "set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL, for written answers"
-        return PartStatus("answers", "ready", "quotations", "no chat model is configured", todo)
+        return None, PartStatus(part, "ready", "quotations", "no chat model is configured", todo)
+    name = environment.model or DEFAULT_MODEL
     why = environment.openai_base_url or ("CRAG_MODEL" if environment.model else "OPENAI_API_KEY")
-    return PartStatus("answers", "ready", environment.model or DEFAULT_MODEL, why, "")
+    if use:
+        reply = ask(model, [HumanMessage("Reply with one word: ready")])
+        if reply.problem:
+            return None, PartStatus(part, "broken", name, why, describe(reply.detail))
+    return model, PartStatus(part, "ready", name, why, "")
 
 
 def _prompts(environment: Environment) -> list[PartStatus]:
@@ -96,8 +196,50 @@ def _prompts(environment: Environment) -> list[PartStatus]:
     return [PartStatus("prompts", "ready", f"{place}: {prompts!r}", why, "")]
 
 
-def _has_model(environment: Environment) -> bool:
-    try:
-        return choose_model(environment) is not None
-    except CragError:
-        return False
+def _web(environment: Environment, *, use: bool) -> list[PartStatus]:
+    """Describe the web search, and search once; pages are only read for a question."""
+    search, pages = examine_web(environment)
+    if use and search.state == "ready":
+        searcher = choose_searcher(environment)
+        if searcher and (problem := _problem("search", lambda: searcher.search(QUESTION, 1))):
+            search = search._replace(state="broken", todo=problem)
+    return [search, pages]
+
+
+def _reflection(
+    environment: Environment,
+    evaluator: Evaluator | None,
+    model: ChatModel | None,
+    answers: PartStatus,
+    *,
+    use: bool,
+) -> PartStatus:
+    told = examine_reflection(environment, has_model=_names_model(environment))
+    if told.in_use == "prompted" and answers.state == "broken":
+        return _blocked(told.part, told.in_use, "answers")
+    if told.in_use == "embedded" and evaluator is None:
+        return _blocked(told.part, told.in_use, "evaluator")
+    if not use or told.state != "ready" or told.todo:  # A stand-in asks parts that were used.
+        return told
+    scorer = evaluator or load_evaluator()
+    backend = choose_reflection(environment, scorer, ExtractiveAnswerer(scorer), model)
+    if problem := _problem("reflection", lambda: backend.decide([Prefix(QUESTION)])):
+        return told._replace(state="broken", todo=problem)
+    return told
+
+
+def _problem(what: str, use: Callable[[], object]) -> str:
+    """Use a part; return what was wrong, or an empty text."""
+    with Attempt(what) as attempt:
+        use()
+    if isinstance(attempt.error, CragError):
+        return describe(str(attempt.error))
+    return describe(attempt.error) if attempt.error else ""
+
+
+def _blocked(part: str, in_use: str, by: str) -> PartStatus:
+    return PartStatus(part, "blocked", in_use, f"it needs {by}", f"see {by}")
+
+
+def _names_model(environment: Environment) -> bool:
+    return environment.model is not None or environment.openai_api_key is not None

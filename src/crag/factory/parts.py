@@ -1,8 +1,9 @@
 """Choose all parts of a graph from the environment."""
 
+from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.embeddings import Embeddings
 
-from crag.evaluators import load_evaluator
+from crag.evaluators import EvaluatorReranker, load_evaluator
 from crag.factory.reflection import choose_reflection
 from crag.factory.web import SEARCHER_HINT, choose_reader, choose_searcher
 from crag.generation import ExtractiveAnswerer, load_chat_model
@@ -13,6 +14,7 @@ from crag.models.inference import use_runtime
 from crag.parts import ChatModel, Parts
 from crag.prompts import PACKAGED, Prompts
 from crag.retrieval import DocumentIndex, IndexRetriever
+from crag.runtime import entry_points
 from crag.runtime.environment import Environment
 
 
@@ -60,6 +62,24 @@ def choose_prompts(environment: Environment) -> Prompts:
     return PACKAGED if folder is None else Prompts.from_folder(folder.expanduser())
 
 
+def choose_reranker(
+    environment: Environment, encoder: Embeddings, model: ChatModel | None, prompts: Prompts
+) -> BaseDocumentCompressor | None:
+    """Return the reranker that `CRAG_RERANKER` names, or None.
+
+    Raises:
+        CragError: the named one cannot be used.
+    """
+    name = environment.reranker
+    if name is None:
+        return None
+    added: BaseDocumentCompressor | None
+    added = entry_points.make("crag.rerankers", name, BaseDocumentCompressor)
+    if added is not None:
+        return added
+    return EvaluatorReranker(evaluator=load_evaluator(name, encoder, model=model, prompts=prompts))
+
+
 def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:
     """Return all parts; the index opens on first use, or now if it must exist.
 
@@ -76,6 +96,7 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
     return Parts(
         retriever=IndexRetriever(index),
         evaluator=evaluator,
+        reranker=choose_reranker(environment, encoder, model, prompts),
         model=model,
         quoter=quoter,
         searcher=searcher,

@@ -2,7 +2,8 @@
 
 from typing import Literal, NamedTuple
 
-State = Literal["ready", "missing", "broken"]
+State = Literal["ready", "missing", "broken", "blocked"]
+"""Blocked: it might work, but a part that it needs is broken."""
 
 
 class PartStatus(NamedTuple):

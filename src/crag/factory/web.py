@@ -5,6 +5,7 @@ from typing import Literal, get_args
 from crag.errors import CragError, SearchError, SettingsError
 from crag.factory.status import PartStatus
 from crag.parts import PageReader, WebSearcher
+from crag.runtime import entry_points
 from crag.runtime.environment import DEFAULT_PAGE_CACHE, Environment
 from crag.web import SearxngSearcher, TavilySearcher, WikipediaSearcher
 
@@ -35,6 +36,8 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
             return _searxng(environment)
         case "none":
             return None
+        case added:
+            return entry_points.make("crag.searchers", added, WebSearcher)  # type: ignore[no-any-return]
 
 
 def choose_reader(environment: Environment) -> PageReader:
@@ -49,7 +52,7 @@ def examine_web(environment: Environment) -> list[PartStatus]:
     return [_searcher(environment), _reader(environment)]
 
 
-def _search_name(environment: Environment) -> tuple[SearchName, str]:
+def _search_name(environment: Environment) -> tuple[str, str]:
     """Return the name of the search service and the variable that chose it.
 
     Raises:
@@ -57,10 +60,11 @@ def _search_name(environment: Environment) -> tuple[SearchName, str]:
     """
     if environment.search is not None:
         wanted = environment.search.strip().lower()
-        for name in get_args(SearchName):
-            if name == wanted:
+        names = [*get_args(SearchName), *entry_points.names("crag.searchers")]
+        for name in names:
+            if name.lower() == wanted:
                 return name, "CRAG_SEARCH"
-        allowed = f"allowed are {', '.join(get_args(SearchName))}"
+        allowed = f"allowed are {', '.join(names)}"
         raise SettingsError("CRAG_SEARCH", environment.search, allowed)
     if environment.tavily_api_key is not None:
         return "tavily", "TAVILY_API_KEY"

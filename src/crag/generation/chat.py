@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 from langchain_core.language_models import BaseChatModel
 
 from crag.errors import MissingPackageError, ModelError, SettingsError
+from crag.extras import provider_package
 
 DEFAULT_MODEL = "gpt-4o-mini"
 TIMEOUT = 60.0
@@ -74,8 +75,8 @@ def _of_provider(name: str) -> BaseChatModel:
     except ImportError as error:
         raise MissingPackageError("langchain", f"the model {name!r}") from error
     try:
-        return init_chat_model(name, temperature=0)  # type: ignore[no-any-return]
+        return init_chat_model(name, temperature=0)
     except ImportError as error:
-        raise MissingPackageError(error.name or "of the provider", f"the model {name!r}") from error
+        raise MissingPackageError(provider_package(error), f"the model {name!r}") from error
     except ValueError as error:
         raise ModelError(name, "unknown", str(error)) from error

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from langchain_core.embeddings import Embeddings
 
 from crag.errors import EncoderError, MissingPackageError
+from crag.extras import provider_package
 from crag.models.encoder import SentenceEncoder
 
 TIMEOUT = 60.0
@@ -86,9 +87,9 @@ def _of_provider(name: str) -> Embeddings:
     except ImportError as error:
         raise MissingPackageError("langchain", f"the embedding model {name!r}") from error
     try:
-        return init_embeddings(name)  # type: ignore[no-any-return]
+        return init_embeddings(name)
     except ImportError as error:
-        package = error.name or "of the provider"
+        package = provider_package(error)
         raise MissingPackageError(package, f"the embedding model {name!r}") from error
     except ValueError as error:
         raise EncoderError(name, str(error)) from error

@@ -13,23 +13,24 @@ from numpy.typing import NDArray
 from crag.errors import EncoderError
 from crag.extras import require
 from crag.models.devices import quietly
-from crag.models.minilm import MODEL as DEFAULT_MODEL
 from crag.models.minilm import (
+    BATCH,
     REVISION,
     MiniLM,
     check_weights,
-    in_batches,
     official_weights,
     packaged_model,
 )
+from crag.models.minilm import MODEL as DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 MAX_LENGTH = 256
 """Tokens that all-MiniLM-L6-v2 reads, from its configuration."""
+WIDTH = 384
+"""Numbers of a vector of all-MiniLM-L6-v2."""
 _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
-_BATCH = 32
 
 
 class SentenceEncoder(Embeddings):
@@ -52,7 +53,7 @@ class SentenceEncoder(Embeddings):
         *,
         revision: str | None = None,
         device: str | None = None,
-        batch_size: int = _BATCH,
+        batch_size: int = BATCH,
     ) -> None:
         self._place = str(Path(model).resolve() if Path(model).is_dir() else model)
         self._revision = revision
@@ -148,18 +149,11 @@ class _PackagedSentences:
 
     def vectors(self, texts: Sequence[str], batch_size: int, *, query: bool) -> NDArray[np.float32]:
         del query  # Questions and passages are embedded the same way.
-        encodings = self._model.encode(texts)
-        batches = in_batches(encodings, batch_size)
-        parts = [self._means([encodings[index] for index in batch]) for batch in batches]
-        order = [index for batch in batches for index in batch]
-        vectors: NDArray[np.float32] = np.concatenate(parts)[np.argsort(order)]
+        vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
+        for batch in self._model.hidden(self._model.encode(texts), batch_size):
+            means = np.array([states.sum(0) / len(states) for states in batch.results])
+            vectors[batch.indices] = means / np.linalg.norm(means, axis=1, keepdims=True)
         return vectors
-
-    def _means(self, encodings: Sequence[Any]) -> NDArray[np.float32]:
-        states, mask = self._model.hidden(encodings)
-        means = (states * mask[:, :, None].astype(np.float32)).sum(1) / mask.sum(1, keepdims=True)
-        unit: NDArray[np.float32] = means / np.linalg.norm(means, axis=1, keepdims=True)
-        return unit.astype(np.float32)
 
 
 class _TorchSentences:

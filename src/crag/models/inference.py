@@ -48,14 +48,24 @@ def use_runtime(name: str) -> None:
     _chosen = name  # type: ignore[assignment]
 
 
-def open_session(weights: Weights) -> Session:
-    """Prepare the graph with `weights`, which are named as in the package."""
+def cores() -> int:
+    """Return how many cores a model may use: OMP_NUM_THREADS, or as many as there are."""
+    threads = os.environ.get("OMP_NUM_THREADS", "")  # torch and numpy read it by themselves.
+    return int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
+
+
+def open_session(weights: Weights, *, one_core: bool = False) -> Session:
+    """Prepare the graph with `weights`, which are named as in the package.
+
+    With `one_core` a call takes one core, so that several at a time need not wait for each other's
+    threads; otherwise it takes all of them.
+    """
     used = {name: weights[name] for name in weights if not name.startswith(_NOT_IN_GRAPH)}
-    return _OpenVino(used) if _chosen == "openvino" else _OnnxRuntime(used)
+    return _OpenVino(used, one_core) if _chosen == "openvino" else _OnnxRuntime(used, one_core)
 
 
 class _OnnxRuntime:
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, one_core: bool) -> None:
         import onnxruntime  # type: ignore[import-untyped]
 
         options: Any = onnxruntime.SessionOptions()  # type: ignore[attr-defined, unused-ignore]
@@ -63,7 +73,7 @@ class _OnnxRuntime:
         # A thread that waits for work would otherwise burn a core that others need: a third of the
         # processor time of indexing on two cores.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.intra_op_num_threads = _threads()
+        options.intra_op_num_threads = 1 if one_core else cores()
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
         options.add_external_initializers(list(weights), values)
         self._read_in_place = (weights, values)
@@ -77,7 +87,7 @@ class _OnnxRuntime:
 
 
 class _OpenVino:
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, one_core: bool) -> None:
         import openvino  # type: ignore[import-untyped, unused-ignore]
 
         core = openvino.Core()
@@ -85,7 +95,8 @@ class _OpenVino:
         computes = core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
         options = {
             "INFERENCE_PRECISION_HINT": "bf16" if "BF16" in computes else "f32",
-            "INFERENCE_NUM_THREADS": _threads(),
+            "INFERENCE_NUM_THREADS": cores(),
+            "NUM_STREAMS": cores() if one_core else 1,
         }
         with TemporaryDirectory() as folder:
             graph = Path(folder, _GRAPH)
@@ -103,9 +114,3 @@ class _OpenVino:
 
 def _graph() -> Traversable:
     return files("crag.models").joinpath(_GRAPH)
-
-
-def _threads() -> int:
-    """Return the number of threads, 0 for as many as there are cores."""
-    threads = os.environ.get("OMP_NUM_THREADS", "")  # torch and numpy read it by themselves.
-    return int(threads) if threads.isdecimal() else 0

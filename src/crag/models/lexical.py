@@ -144,9 +144,8 @@ def _longest_run(
     best = 0.0
     runs = np.zeros(len(text) + 1)
     for token in question:
-        following = np.where(text == token, runs[:-1] + rarity[token], 0.0)
-        runs = np.r_[0.0, following]
-        best = max(best, float(following.max(initial=0.0)))
+        runs[1:] = np.where(text == token, runs[:-1] + rarity[token], 0.0)
+        best = max(best, float(runs.max()))
     return best
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crag.errors import EvaluatorError
 from crag.models.lexical import FEATURES, features
-from crag.models.minilm import MiniLM, in_batches, official_weights
+from crag.models.minilm import MiniLM, States, official_weights
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA, restored
 from crag.parts import Passage
@@ -116,9 +116,9 @@ class ReaderModel:
         """Return for each passage its windows in order; an empty text has none."""
         windows = list(self._windows(question, passages))
         found: list[list[View]] = [[] for _ in passages]
-        for batch in in_batches([window.ids for window in windows], self._batch_size):
-            for view in self._run([windows[index] for index in batch]):
-                found[view.window.passage].append(view)
+        for batch in self._loaded.encoder.hidden(windows, self._batch_size):
+            for index, states in zip(batch.indices, batch.results, strict=True):
+                found[windows[index].passage].append(self._view(windows[index], states))
         return [sorted(views, key=lambda view: view.window.first) for views in found]
 
     def grade(self, view: View) -> float:
@@ -167,17 +167,15 @@ class ReaderModel:
         encodings = self._loaded.encoder.encode(known)
         return [_Tokens(found.ids[1:-1], found.offsets[1:-1]) for found in encodings]
 
-    def _run(self, windows: Sequence[Window]) -> Iterator[View]:
+    def _view(self, window: Window, states: States) -> View:
         loaded = self._loaded
-        states, _ = loaded.encoder.hidden(windows)
-        outputs = loaded.outputs(states[:, 0]).astype(np.float64)
-        marks = loaded.marks(states).astype(np.float64)
-        for window, output, mark in zip(windows, outputs, marks, strict=True):
-            inside = mark[window.text]
-            span = _best_span(inside[:, 1], inside[:, 2], float(mark[0, 1] + mark[0, 2]))
-            best = np.sort(inside[:, 0])[-_BEST_EVIDENCE:].mean() if len(inside) else _NEVER
-            signals = np.r_[output, span[2], best, loaded.features(window)]
-            yield View(window, signals, inside[:, 0], span)
+        output = loaded.outputs(states[0]).astype(np.float64)
+        mark = loaded.marks(states).astype(np.float64)
+        inside = mark[window.text]
+        span = _best_span(inside[:, 1], inside[:, 2], float(mark[0, 1] + mark[0, 2]))
+        best = np.sort(inside[:, 0])[-_BEST_EVIDENCE:].mean() if len(inside) else _NEVER
+        signals = np.r_[output, span[2], best, loaded.features(window)]
+        return View(window, signals, inside[:, 0], span)
 
     @cached_property
     def _loaded(self) -> "_Loaded":
@@ -200,12 +198,12 @@ class _Loaded:
             raise EvaluatorError(message)
 
     def outputs(self, first: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return entity and answer (batch, 2) from the states of the first position."""
+        """Return entity and answer from the state of the first position."""
         pooled = np.tanh(self._layer("pooler.dense", first))
         return self._layer("outputs", pooled)
 
     def marks(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return evidence, first and last (batch, length, 3)."""
+        """Return evidence, first and last (length, 3)."""
         return self._layer("marks", states)
 
     def features(self, window: Window) -> list[float]:

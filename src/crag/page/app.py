@@ -18,6 +18,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from crag.page import completions
+from crag.page.documents import ROUTES
 from crag.page.guard import Guard, Rules, require_switches
 from crag.page.keeping import keeping
 
@@ -110,7 +112,7 @@ def middleware(rules: Rules) -> list[Middleware]:
 _rules = Rules()
 require_switches(_rules.allow, json.loads(os.environ.get("LANGGRAPH_HTTP") or "{}"))
 app = Starlette(
-    routes=[Route("/", page), Route("/page/{name}", asset)],
+    routes=[Route("/", page), Route("/page/{name}", asset), *ROUTES, *completions.routes],
     middleware=middleware(_rules),
     lifespan=keeping(_rules),
 )

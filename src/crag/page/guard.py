@@ -12,10 +12,11 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
-from pydantic import SecretStr, ValidationInfo, field_validator
+from pydantic import SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from crag.errors import SettingsError
@@ -29,9 +30,14 @@ FEATURES = frozenset({"a2a", "crons", "docs", "metrics", "store", "ui", "webhook
 _NAME = re.compile(r"[a-z0-9._-]+")
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::\d{1,5})?")
 _ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?")
+_SAFE_KEYS = re.compile(r"https://|http://(127\.0\.0\.1|localhost|\[::1\])[:/]")
 _TOKEN = re.compile(r"[\w.~-]{16,}", re.ASCII)
 _WITHIN_PATH = re.compile(r"/token/([^/]*)(/.*)")
 _OPEN = frozenset({"/", "/ok"})
+_FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-real-ip", "via"})
+_SERVED = frozenset(
+    {"", "page", "documents", "assistants", "threads", "runs", "mcp", "ok", "info", "v1"}
+)
 _SHOWN = 100
 
 Scope = MutableMapping[str, Any]
@@ -54,6 +60,14 @@ class Rules(BaseSettings):
 
     token: SecretStr | None = None
     """CRAG_SERVE_TOKEN: required from every client. Unset, only this machine is served."""
+    keys: SecretStr | None = None
+    """CRAG_SERVE_KEYS: comma-separated ``name=key`` of each user."""
+    oidc_issuer: str | None = None
+    """CRAG_SERVE_OIDC_ISSUER: who issues the tokens of users, as their claim `iss` has it."""
+    oidc_audience: str | None = None
+    """CRAG_SERVE_OIDC_AUDIENCE: whom the tokens are for, as their claim `aud` has it."""
+    oidc_keys: str | None = None
+    """CRAG_SERVE_OIDC_KEYS: URL of the issuer's public keys, `jwks_uri` in its configuration."""
     hosts: Names = frozenset()
     """CRAG_SERVE_HOSTS: comma-separated names of the server, besides the loopback names and the
     address of the connection."""
@@ -63,6 +77,9 @@ class Rules(BaseSettings):
     """CRAG_SERVE_ALLOW: comma-separated `FEATURES` to enable."""
     max_bytes: int = 16 * 2**20
     """CRAG_SERVE_MAX_BYTES: largest request body, in bytes."""
+    uploads: Path | None = None
+    """CRAG_SERVE_UPLOADS: folder of documents that were uploaded on the page. Unset, beside the
+    index, where that is a folder."""
     max_threads: int = 1000
     """CRAG_SERVE_MAX_THREADS: threads that are kept; those unchanged for longest are deleted."""
     thread_days: int = 30
@@ -90,6 +107,50 @@ class Rules(BaseSettings):
             allowed = "allowed are 16 or more letters, digits and the characters . _ ~ -"
             raise SettingsError("CRAG_SERVE_TOKEN", f"{len(value)} characters", allowed)
         return value
+
+    @field_validator("keys")
+    @classmethod
+    def _paired(cls, value: SecretStr | None) -> SecretStr | None:
+        pairs = (
+            [pair.partition("=") for pair in value.get_secret_value().split(",")] if value else []
+        )
+        names = [name.strip() for name, _, _ in pairs]
+        if value is None:
+            return None
+        if not all(names) or not all(_TOKEN.fullmatch(key.strip()) for _, _, key in pairs):
+            allowed = (
+                "allowed is name=key with commas, with 16 or more letters, digits and the "
+                "characters . _ ~ - in each key"
+            )
+            raise SettingsError("CRAG_SERVE_KEYS", f"{len(pairs)} entries", allowed)
+        if len({key.strip() for _, _, key in pairs}) + len(set(names)) < 2 * len(pairs):
+            allowed = "each name and each key may be there once"
+            raise SettingsError("CRAG_SERVE_KEYS", f"{len(pairs)} entries", allowed)
+        return value
+
+    @model_validator(mode="after")
+    def _whole_login(self) -> "Rules":
+        told = (self.oidc_issuer, self.oidc_audience, self.oidc_keys)
+        if any(told) and not all(told):
+            allowed = "set CRAG_SERVE_OIDC_ISSUER, _AUDIENCE and _KEYS, or none of them"
+            raise SettingsError("CRAG_SERVE_OIDC", "incomplete", allowed)
+        if self.oidc_keys and not _SAFE_KEYS.match(self.oidc_keys):
+            raise SettingsError(
+                "CRAG_SERVE_OIDC_KEYS", self.oidc_keys, "allowed are https addresses"
+            )
+        return self
+
+    @property
+    def users(self) -> dict[str, str]:
+        """The key of each user."""
+        pairs = self.keys.get_secret_value().split(",") if self.keys else []
+        found = (pair.partition("=") for pair in pairs)
+        return {name.strip(): key.strip() for name, _, key in found}
+
+    @property
+    def login(self) -> bool:
+        """Whether each client says who it is, in the place of one token for all."""
+        return self.keys is not None or self.oidc_issuer is not None
 
     @field_validator("hosts")
     @classmethod
@@ -209,8 +270,9 @@ class Guard:
         self._check_site(request)
         self._check_feature(request.path)
         self._check_client(request, scope, known=known)
-        if request.has_body and _media_type(request.headers) != "application/json":
-            raise RefusedError(415, "a body is read as application/json only: set Content-Type")
+        kind = "application/octet-stream" if _is_upload(request) else "application/json"
+        if request.has_body and _media_type(request.headers) != kind:
+            raise RefusedError(415, f"a body is read as {kind} only: set Content-Type")
         return scope, request
 
     def _without_token(self, scope: Scope) -> tuple[Scope, bool]:
@@ -288,6 +350,12 @@ class Guard:
             raise RefusedError(403, _switched_off(feature))
 
     def _check_client(self, request: Request, scope: Scope, *, known: bool) -> None:
+        if _manages(request.path) and not _is_direct(request, scope):
+            raise RefusedError(
+                403, "documents are listed, shown and changed from the server's own machine only"
+            )
+        if self.rules.login:
+            return  # What follows asks who it is.
         if self.rules.token is None:
             if not _of_this_machine(scope):
                 raise RefusedError(
@@ -295,7 +363,7 @@ class Guard:
                     "without a token this server answers its own machine only: set "
                     "CRAG_SERVE_TOKEN, or start it with crag serve",
                 )
-        elif not (known or request.preflight or _is_file(request)):
+        elif not (known or request.preflight or is_public(request.method, request.path)):
             raise RefusedError(
                 401,
                 "the token is missing or wrong: open the address that crag serve printed, or send "
@@ -343,10 +411,24 @@ def _opens_page(request: Request) -> bool:
     )
 
 
-def _is_file(request: Request) -> bool:
-    """Whether this is a file of the page or the health check, which are public."""
-    readable = request.method in {"GET", "HEAD"}
-    return readable and (request.path in _OPEN or request.path.startswith("/page/"))
+def is_public(method: str, path: str) -> bool:
+    """Whether this is a file of the page or the health check, which everybody may see."""
+    return method in {"GET", "HEAD"} and (path in _OPEN or path.startswith("/page/"))
+
+
+def _manages(path: str) -> bool:
+    """Whether a path is one of the documents."""
+    return path.strip("/").partition("/")[0] == "documents"
+
+
+def _is_upload(request: Request) -> bool:
+    """Whether the body is a file; browsers send its type to other origins only if allowed to."""
+    return request.method == "PUT" and _manages(request.path)
+
+
+def _is_direct(request: Request, scope: Scope) -> bool:
+    """Whether a request comes from this machine, and not through a proxy on it."""
+    return _of_this_machine(scope) and not _FORWARDED & request.headers.keys()
 
 
 def _feature(path: str) -> str | None:
@@ -360,7 +442,7 @@ def _feature(path: str) -> str | None:
             return "a2a"
         case [("metrics" | "store" | "ui") as feature, *_]:
             return feature
-        case [""] | ["page" | "assistants" | "threads" | "runs" | "mcp" | "ok" | "info", *_]:
+        case [first, *_] if first in _SERVED:
             return ""
     return None
 

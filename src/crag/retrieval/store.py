@@ -1,9 +1,10 @@
 """The index of the user's documents: find by words and by meaning, and open for writing."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -27,6 +28,9 @@ _RANK_OFFSET = 5
 """Cormack et al. use 60, which lets a chunk that both halves find late pass the first of either;
 over real documentation 1 to 10 found more of the evidence early."""
 
+_known: WeakSet["DocumentIndex"] = WeakSet()
+"""The indexes of this process: those that read close when another one has written."""
+
 
 class DocumentIndex:
     """An index at `location`: a folder, or the URL of a Chroma server or a PostgreSQL database.
@@ -45,6 +49,7 @@ class DocumentIndex:
         self._index = open_backend(self._given)
         self._checked = False
         self.embeddings = embeddings
+        _known.add(self)
 
     @property
     def location(self) -> str:
@@ -65,6 +70,10 @@ class DocumentIndex:
     def exists(self) -> bool:
         """Return whether the index exists, empty or not."""
         return check_stamp(self._index, self.embeddings) is not None
+
+    def stored(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Return the id and the metadata of every chunk; none if there is no index."""
+        return self._index.stored() if self.exists() else iter(())
 
     def count(self) -> int:
         """Return the number of chunks, at least 1."""
@@ -105,17 +114,26 @@ class DocumentIndex:
 
     @contextmanager
     def writing(self) -> Iterator["IndexWriter"]:
-        """Open for writing, and close it for reading.
+        """Open for writing, and close it for reading, here and wherever this process has it open.
 
         Raises:
             DocumentIndexError: another run is writing.
         """
         from crag.retrieval.writer import IndexWriter
 
-        self.close()
+        self._close_readers()
         index = open_backend(self._given)
-        with index.writing():
-            yield IndexWriter(index, self.embeddings)
+        try:
+            with index.writing():
+                yield IndexWriter(index, self.embeddings)
+        finally:
+            self._close_readers()
+
+    def _close_readers(self) -> None:
+        """Let all of this process see what is written: they reopen when they are used."""
+        for index in list(_known):
+            if index.location == self.location:
+                index.close()
 
 
 def merged(rankings: Iterable[Sequence[Document]]) -> list[Document]:

@@ -1,11 +1,15 @@
-"""Environment variables, also from a `.env` file: names, addresses and keys of parts."""
+"""What chooses the parts: environment variables, a `.env` file, and `crag.toml`.
+
+An option of a command comes first, then the environment, `.env`, `crag.toml`, and the default.
+"""
 
 from pathlib import Path
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from crag.errors import SettingsError
+from crag.runtime.config_file import ConfigFile
 
 DEFAULT_INDEX = ".crag/index"
 DEFAULT_PAGE_CACHE = Path(".crag/pages.sqlite")
@@ -20,10 +24,15 @@ class Environment(BaseSettings):
         env_prefix="CRAG_", env_file=".env", extra="ignore", env_ignore_empty=True, frozen=True
     )
 
+    config: Path | None = None
+    """CRAG_CONFIG: a TOML file of these variables, without secrets; unset, `crag.toml` here."""
     index: str = DEFAULT_INDEX
-    """CRAG_INDEX: folder of the index, or URL of a Chroma server or a PostgreSQL database."""
+    """CRAG_INDEX: folder of the index, or URL of a Chroma server, PostgreSQL, Qdrant or FAISS."""
     evaluator: str = "default"
     """CRAG_EVALUATOR: name of the evaluator, or the folder of one."""
+    reranker: str | None = None
+    """CRAG_RERANKER: evaluator whose scores order what was found before it is graded, by name or
+    folder, or a name that a package adds; unset, the order of the index stays."""
     inference: str = "onnxruntime"
     """CRAG_INFERENCE: what runs the packaged models: onnxruntime, or openvino, an extra."""
     embedding_model: str | None = None
@@ -59,8 +68,8 @@ class Environment(BaseSettings):
     """CRAG_REFLECTION_DTYPE: auto, float32, bfloat16 or float16."""
 
     search: str | None = None
-    """CRAG_SEARCH: tavily, wikipedia, searxng or none; unset, the service that has a key or an
-    address."""
+    """CRAG_SEARCH: tavily, wikipedia, searxng, none, or a name that a package adds; unset, the
+    service that has a key or an address."""
     tavily_api_key: SecretStr | None = Field(default=None, validation_alias="TAVILY_API_KEY")
     tavily_base_url: str | None = Field(
         default=None, validation_alias=AliasChoices("TAVILY_BASE_URL", "CRAG_TAVILY_URL")
@@ -80,6 +89,23 @@ class Environment(BaseSettings):
     """CRAG_PAGE_CACHE: file that caches the pages that were read."""
     allow_loopback: bool = False
     """CRAG_ALLOW_LOOPBACK: read pages of this machine too, for tests and local sites."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the base class passes it
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return what is read, the strongest first."""
+        return init_settings, env_settings, dotenv_settings, ConfigFile(settings_cls)
+
+    @field_validator("config")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        return value.expanduser().resolve() if value else None
 
     @field_validator("allow_loopback", mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""Run a node in LangGraph with the settings of the run, for sync and async callers."""
+"""Run a node in LangGraph with the settings of the run, and add what its tokens cost."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
@@ -50,7 +50,8 @@ def current_settings() -> Settings:
 
 def _sync(run: Callable[[State, Settings], Update]) -> Callable[[State], Update]:
     def node(state: State) -> Update:
-        return run(state, current_settings())
+        settings = current_settings()
+        return _priced(run(state, settings), settings)
 
     return node
 
@@ -59,6 +60,15 @@ def _async(
     arun: Callable[[State, Settings], Awaitable[Update]],
 ) -> Callable[[State], Awaitable[Update]]:
     async def node(state: State) -> Update:
-        return await arun(state, current_settings())
+        settings = current_settings()
+        return _priced(await arun(state, settings), settings)
 
     return node
+
+
+def _priced(update: Update, settings: Settings) -> Update:
+    """Add to the usage of an update what its tokens cost, where there are prices."""
+    usage = update.get("usage")
+    cost = settings.cost_of(usage) if usage else 0
+    # The same kind of mapping: that of a new question replaces what was counted before.
+    return {**update, "usage": type(usage)({**usage, "cost": cost})} if cost else update

@@ -50,22 +50,22 @@ _CANDIDATE: Final = TypeAdapter(Candidate)
 Checked = TypeVar("Checked")
 
 
-def documents_of(found: object, most: int) -> list[Document]:
-    """Return at most `most` documents of a retriever; metadata become plain JSON."""
-    documents = [_document(one) for one in _items(found, "retriever", "documents", most)]
+def documents_of(found: object, most: int, part: str = "retriever") -> list[Document]:
+    """Return at most `most` documents of a retriever or another part; metadata become JSON."""
+    documents = [_document(one, part) for one in _items(found, part, "documents", most)]
     length = sum(len(document.page_content) for document in documents)
     if length > _MOST_CHARACTERS:
         problem = f"returned {length:,} characters; a run holds at most {_MOST_CHARACTERS:,}"
-        raise ReplyError("retriever", problem)
+        raise ReplyError(part, problem)
     return documents
 
 
-def _document(one: object) -> Document:
+def _document(one: object, part: str) -> Document:
     if not isinstance(one, Document):
-        raise ReplyError("retriever", f"returned {_name(one)} instead of a Document")
+        raise ReplyError(part, f"returned {_name(one)} instead of a Document")
     text, metadata = vars(one).get("page_content"), vars(one).get("metadata")
     if not isinstance(text, str):
-        raise ReplyError("retriever", f"returned a document whose text is {_name(text)}")
+        raise ReplyError(part, f"returned a document whose text is {_name(text)}")
     known: Any = plain_json(metadata) if isinstance(metadata, Mapping) else {}
     own_id = None if one.id is None else said(one.id)
     return Document(page_content=well_formed(text), metadata=known, id=own_id)

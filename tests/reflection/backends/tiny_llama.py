@@ -1,6 +1,7 @@
 """A Llama of two layers that learns within seconds to reflect on colours of things."""
 
 import atexit
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -62,6 +63,53 @@ def tiny_llama() -> Path:
     return folder
 
 
+@cache
+def byte_pair_llama() -> Path:
+    """Return the same model with a vocabulary of byte pairs, as llama.cpp knows them.
+
+    Each word keeps its id; what is needed to put words together has new ids with empty rows.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    place = TemporaryDirectory()
+    atexit.register(place.cleanup)
+    model: Any = AutoModelForCausalLM.from_pretrained(tiny_llama())
+    pairs, before = _byte_pairs(), model.config.vocab_size
+    model.resize_token_embeddings(len(pairs), mean_resizing=False)
+    with torch.no_grad():
+        for table in (model.get_input_embeddings(), model.get_output_embeddings()):
+            table.weight[before:] = 0
+    model.save_pretrained(place.name)
+    pairs.save_pretrained(place.name)
+    return Path(place.name)
+
+
+def _byte_pairs() -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    words = tokenizer()
+    letters = [word for word in words.get_vocab() if word.strip().isalpha()]
+    cutter = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    learning = Tokenizer(models.BPE())
+    learning.pre_tokenizer = cutter
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    learning.train_from_iterator(
+        letters,
+        trainers.BpeTrainer(vocab_size=9999, show_progress=False, initial_alphabet=alphabet),
+    )
+    merged = json.loads(learning.to_str())["model"]
+    special = {"<unk>", "<s>", "</s>", *ADDED}
+    ids = {
+        word if word in special else cutter.pre_tokenize_str(word)[0][0]: number
+        for word, number in words.get_vocab().items()
+    }
+    for piece in merged["vocab"]:
+        ids.setdefault(piece, len(ids))
+    merges = [tuple(pair) for pair in merged["merges"]]
+    return _wrapped(models.BPE(ids, merges), cutter, decoders.ByteLevel(), ADDED)
+
+
 @contextmanager
 def one_core() -> Iterator[None]:
     """Let torch use one core: on so small a model several would only wait for each other."""
@@ -77,19 +125,23 @@ def one_core() -> Iterator[None]:
 
 def tokenizer(added: tuple[str, ...] = ADDED) -> Any:
     """Return a tokenizer of words, with `added` as special tokens after them."""
-    from tokenizers import Regex, Tokenizer, decoders, pre_tokenizers, processors
+    from tokenizers import Regex, decoders, pre_tokenizers
     from tokenizers.models import WordLevel
-    from transformers import PreTrainedTokenizerFast
 
     cutter = pre_tokenizers.Split(Regex(_WORDS), "isolated")
     texts = (text for example in _examples() for text, _ in example if text not in ADDED)
     words = {word for text in texts for word, _ in cutter.pre_tokenize_str(text)}
     vocabulary = ["<unk>", "<s>", "</s>", *sorted(words - {"</s>", *ADDED})]
-    inner = Tokenizer(
-        WordLevel({word: number for number, word in enumerate(vocabulary)}, **_named("unk"))
-    )
-    inner.pre_tokenizer = cutter
-    inner.decoder = decoders.Fuse()
+    ids = {word: number for number, word in enumerate(vocabulary)}
+    return _wrapped(WordLevel(ids, **_named("unk")), cutter, decoders.Fuse(), added)
+
+
+def _wrapped(model: Any, cutter: Any, decoder: Any, added: tuple[str, ...]) -> Any:
+    from tokenizers import Tokenizer, processors
+    from transformers import PreTrainedTokenizerFast
+
+    inner = Tokenizer(model)
+    inner.pre_tokenizer, inner.decoder = cutter, decoder
     inner.post_processor = processors.TemplateProcessing(
         single="<s> $A", special_tokens=[("<s>", 1)]
     )

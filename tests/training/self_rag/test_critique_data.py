@@ -48,6 +48,14 @@ def test_all_labels_of_a_kind_are_equally_frequent(cases: list[LabelledCase]) ->
     assert len({case.key for case in cases}) == len(cases)
 
 
+def test_a_kind_can_have_a_number_of_its_own(tmp_path: Path) -> None:
+    truths = read_truths(written(tmp_path / "truths.jsonl", articles(80)))
+    made = critique_cases(truths, 4, most={"relevance": 9}).cases
+    counts = Counter((case.kind, case.label) for case in made)
+    assert {n for (kind, _), n in counts.items() if kind == "relevance"} == {9}
+    assert {n for (kind, _), n in counts.items() if kind != "relevance"} == {4}
+
+
 def test_what_is_called_supported_stands_in_the_evidence_and_what_is_not_does_not(
     cases: list[LabelledCase],
 ) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crag.errors import DataError
+from crag.errors import DataError, TrainingError
 from crag.parts import Passage
 from crag.reflection_tokens import (
     CONTINUE,
@@ -26,14 +26,15 @@ from crag.training.self_rag.generator_data import (
     Rejected,
     generator_data,
     label_shares,
+    one_by_one,
     read_instruction_pairs,
     reflective_output,
 )
 from crag.training.self_rag.instruction_pairs import DECLINED, instruction_pairs
-from crag.training.self_rag.records import Ledger
+from crag.training.self_rag.records import Ledger, write_records
 from crag.training.self_rag.reflective_text import fault_of
 from crag.training.self_rag.truths import read_truths
-from tests.reflective import articles, written
+from tests.reflective import articles, files_of_at_most, written
 
 BEST = UTILITY[4]
 EVERY = DataRules(keep_without_retrieval=1.0, irrelevant=0.0)
@@ -94,6 +95,22 @@ def test_a_share_of_the_sentences_has_an_irrelevant_passage() -> None:
     rules = DataRules(irrelevant=1.0)
     assert IRRELEVANT in output("It is red.", "A red kettle.", "Rain fell.", rules=rules)
     assert IRRELEVANT not in output("It is red.", "A red kettle.", rules=rules)
+
+
+def test_a_share_of_what_nothing_supports_is_shown_a_relevant_passage() -> None:
+    rules = EVERY.model_copy(update={"unsupported": 1.0})
+    made = output("It is red.", "Rain fell.", "A kettle.", rules=rules)
+    assert made == f"{shown('A kettle.')}{RELEVANT} It is red.{NO_SUPPORT}{BEST}"
+    assert IRRELEVANT in output("It is red.", "Rain fell.", rules=rules)
+
+
+def test_support_is_asked_of_relevant_passages_alone() -> None:
+    critic = ByWords()
+    pair = Pair(instruction="Which kettle?", output="It is red.")
+    reflective_output(pair, critic, finding("Rain fell.", "A red kettle."), EVERY)
+    assert [case.evidence for case in critic.cases if case.kind == "support"] == [
+        "Page\nA red kettle."
+    ]
 
 
 def test_later_sentences_retrieve_continue_or_do_neither() -> None:
@@ -168,6 +185,11 @@ PASSAGE = "[Retrieval]<paragraph>T\nx</paragraph>"
         ("A.", "no reflection tokens"),
         ("", "no reflection tokens"),
         (f"[No Retrieval] A.</s>{BEST}", "end or pad"),
+        ("[No Retrieval] A.[Utility:6]", "unknown token [Utility:6]"),
+        (f"[No Retrieval] A.[no retrieval] B.{BEST}", "unknown token [no retrieval]"),
+        (f"{PASSAGE}[Relevant] A.[Supported]{FULLY}{BEST}", "unknown token [Supported]"),
+        (f"[Retrieval]<Paragraph>x</Paragraph>[Relevant] A.{FULLY}{BEST}", "unknown token <Para"),
+        (f"{PASSAGE.replace('x', '[Supported by] x')}[Relevant] A [1] B.{FULLY}{BEST}", ""),
     ],
 )
 def test_only_legal_orders_have_no_fault(text: str, fault: str) -> None:
@@ -184,7 +206,8 @@ PAIRS = [
 
 def made_with(path: Path, critic: ByWords) -> Made:
     with Ledger(path, {"critic": "c"}) as ledger:
-        return generator_data(PAIRS, critic, finding("A red kettle."), DataRules(), ledger)
+        outcomes = one_by_one(critic, finding("A red kettle."), DataRules())
+        return generator_data(PAIRS, outcomes, ledger)
 
 
 def test_records_and_rejections_add_up(tmp_path: Path) -> None:
@@ -214,6 +237,22 @@ def test_a_run_killed_anywhere_goes_on_to_the_same_records(tmp_path: Path) -> No
         assert path.read_bytes() == content
 
 
+def test_a_full_disk_loses_no_record_that_was_made(tmp_path: Path) -> None:
+    whole, path = made_with(tmp_path / "whole", ByWords()), tmp_path / "run"
+    with files_of_at_most(1500), pytest.raises(TrainingError, match=r"writing to .* failed"):
+        made_with(path, ByWords())
+    kept = path.read_bytes()
+    assert kept.count(b"\n") > 3
+    again = ByWords()
+    assert made_with(path, again) == whole
+    assert path.read_bytes().startswith(kept[: kept.rindex(b"\n")])
+    output = tmp_path / "records.jsonl"
+    with files_of_at_most(1500), pytest.raises(TrainingError, match=r"writing to .* failed"):
+        write_records(output, whole.records)
+    assert not list(tmp_path.glob("*records*"))
+    assert not list(tmp_path.glob(".new-*"))
+
+
 def test_pairs_are_read_and_others_named(tmp_path: Path) -> None:
     rows = [{"instruction": "Add", "input": "1, 2", "output": "3", "source": "x"}]
     assert read_instruction_pairs(written(tmp_path / "a.jsonl", rows))[0].output == "3"
@@ -226,8 +265,24 @@ def test_questions_become_pairs_answered_declined_or_without_need(tmp_path: Path
     truths = read_truths(written(tmp_path / "truths.jsonl", [*articles(24), bare]))
     pairs = {one.instruction: one.output for one in instruction_pairs(truths, 30)}
     assert len(pairs) == 24 + 6
+    assert len(instruction_pairs(truths, 5000)) == 25 + 6
     assert pairs.get("Why?", DECLINED) == DECLINED
     answers = {truth.question: truth.gold[0].answer for truth in truths if truth.gold}
     asked = pairs.keys() & answers.keys()
     assert len(asked) >= 23
     assert all(answers[question] in pairs[question] for question in asked)
+
+
+def test_shares_of_the_pairs_decline_or_state_what_no_passage_holds(tmp_path: Path) -> None:
+    truths = read_truths(written(tmp_path / "truths.jsonl", articles(80)))
+    pairs = instruction_pairs(
+        truths, 60, without_retrieval=0.0, declined=0.2, unsupported=0.1, seed=1
+    )
+    assert len(pairs) == 60
+    assert sum(pair.output == DECLINED for pair in pairs) == 12
+    answers = {truth.question: truth.gold[0] for truth in truths}
+    given = {(t.question, told) for t in truths for told in (t.gold[0].sentence, t.gold[0].answer)}
+    said = [one for one in pairs if one.output != DECLINED]
+    wrong = [one for one in said if (one.instruction, one.output) not in given]
+    assert len(wrong) == 6
+    assert all(one.output not in answers[one.instruction].passage.text for one in wrong)

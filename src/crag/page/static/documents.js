@@ -1,17 +1,20 @@
 /** The retrieved documents: their scores, and what refinement kept of each. */
 
 import { bar, legend, scale } from "./bars.js";
-import { byId, element, fill, link, longText, show, webAddress } from "./dom.js";
+import { cited } from "./citations.js";
+import { byId, element, fill, link, show, webAddress } from "./dom.js";
 import { addressOf, placeNamer } from "./places.js";
-import { numbered, stripList } from "./strips.js";
+import { numbered, stripList, written } from "./strips.js";
 import { ACTIONS, count, keptWords } from "./words.js";
 
 /** The id by which strips name their document, as the server gives it. */
-const idOf = (document, index) => String(document.id ?? document.metadata?.id ?? `document-${index + 1}`);
+export const idOf = (document, index) => String(document.id ?? document.metadata?.id ?? `document-${index + 1}`);
 
 /** Draws the documents of one run; rows stay while what is in them changes. */
 export class DocumentsView {
-  constructor() {
+  /** @param {{open: Function, has: Function}} reading opens the file of a document */
+  constructor(reading) {
+    this.reading = reading;
     this.section = byId("documents");
     this.head = element("div");
     this.list = element("ol.documents");
@@ -30,14 +33,14 @@ export class DocumentsView {
     if (!this.rows.length) this.#begin(documents);
     this.head.replaceChildren(...headOf(run.values));
     this.strips = bySource(run.values.internal);
-    const cited = numbered(run.values.internal ?? [], run.values.citations ?? []);
+    const numbers = numbered(run.values.internal ?? [], cited(run.values).citations);
     const percent = run.values.thresholds && scale(run.values.scores, run.values.thresholds);
-    for (const row of this.rows) row.update(run, this.strips.get(row.id) ?? [], cited, percent);
+    for (const row of this.rows) row.update(run, this.strips.get(row.id) ?? [], numbers, percent);
   }
 
   #begin(documents) {
     const namePlace = placeNamer(documents);
-    this.rows = documents.map((document, index) => new Row(document, index, namePlace));
+    this.rows = documents.map((document, index) => new Row(document, index, namePlace, this.reading));
     fill(this.list, this.rows, (row) => row.item);
     this.section.replaceChildren(
       element("h2", { id: "documents-title" }, "Documents"), this.head, this.list,
@@ -68,8 +71,9 @@ function bySource(strips = []) {
 
 /** One document: a line that opens onto its text. */
 class Row {
-  constructor(document, index, namePlace) {
+  constructor(document, index, namePlace, reading) {
     this.document = document;
+    this.reading = reading;
     this.index = index;
     this.id = idOf(document, index);
     this.score = element("span.points");
@@ -92,17 +96,17 @@ class Row {
     );
   }
 
-  update(run, strips, cited, percent) {
-    const { scores = [], thresholds, action, citations = [] } = run.values;
+  update(run, strips, numbers, percent) {
+    const { scores = [], thresholds, action } = run.values;
     const points = scores[this.index];
     if (thresholds && points !== undefined) this.score.replaceChildren(bar(points, thresholds, percent));
     const kept = strips.filter((strip) => strip.kept).length;
     this.kept.textContent = strips.length ? `${kept} of ${count(strips.length, "strip")}` : "";
     this.details.classList.toggle("empty", strips.length > 0 && kept === 0);
     this.strips = strips;
-    this.cited = new Map(strips.filter((strip) => cited.has(strip)).map((strip) => [strip, cited.get(strip)]));
-    const covered = new Set(cited.values());
-    this.asWhole = citations.filter(({ number, source }) => source.id === this.id && !covered.has(number));
+    this.cited = new Map(strips.filter((strip) => numbers.has(strip)).map((strip) => [strip, numbers.get(strip)]));
+    const covered = new Set(numbers.values());
+    this.asWhole = cited(run.values).citations.filter(({ number, source }) => source.id === this.id && !covered.has(number));
     this.discarded = action === "incorrect";
     if (this.cited.size || this.asWhole.length) this.details.open = true;
     this.filled = false;
@@ -116,11 +120,19 @@ class Row {
     const content = this.strips?.length ? stripList(this.strips, this.cited) : this.#whole();
     const address = addressOf(this.document);
     const leads = webAddress(address) ? [element("p.place", {}, link(address, address))] : [];
+    const file = this.document.metadata?.source;
+    if (this.reading.has(file)) leads.push(this.#opens(file));
     this.body.replaceChildren(...leads, ...this.asWhole.map(({ number }) => wholeMark(number)), content);
   }
 
+  #opens(file) {
+    const { page_content: text, metadata } = this.document;
+    const onclick = () => this.reading.open(file, { text, source: metadata });
+    return element("button.plain.opens", { type: "button", onclick }, "Open the document here");
+  }
+
   #whole() {
-    const holder = element("div", {}, longText(this.document.page_content, "p"));
+    const holder = element("div", {}, written(this.document.page_content, addressOf(this.document), "p"));
     holder.firstChild.classList.add("whole");
     if (this.discarded) {
       holder.classList.add("discarded");

@@ -51,11 +51,11 @@ export function link(address, label) {
 const LONGEST = 3000;
 
 /** Put text on the page; of a very long one the beginning, and a button for the rest. */
-export function longText(text, name = "span") {
-  if (text.length <= LONGEST) return element(name, {}, text);
-  const holder = element(name, {}, `${text.slice(0, LONGEST)}… `);
+export function longText(text, name = "span", drawnAs = (words) => [words]) {
+  if (text.length <= LONGEST) return element(name, {}, ...drawnAs(text));
+  const holder = element(name, {}, ...drawnAs(`${text.slice(0, LONGEST)}… `));
   const label = `Show all ${text.length.toLocaleString("en")} characters`;
-  const more = element("button.plain", { type: "button", onclick: () => holder.replaceChildren(text) }, label);
+  const more = element("button.plain", { type: "button", onclick: () => holder.replaceChildren(...drawnAs(text)) }, label);
   holder.append(more);
   return holder;
 }

@@ -6,15 +6,18 @@ import { taken } from "./taken.js";
 import { doing, seconds } from "./words.js";
 
 const SMALLEST = 0.75;
+const DOWN = 34; // Downwards, conditions stand between the layers.
 const SECTIONS = {
   critiques: ["decide", "prepare_passages"],
   documents: ["retrieve", "grade", "refine", "pass_through"],
   web: ["rewrite", "confirm_search", "search", "read_pages", "select"],
 };
 const WORDS = {
-  idle: "", running: "running", done: "", failed: "failed", waiting: "waits", cancelled: "stopped",
-  skipped: "not taken",
+  idle: "", running: "running", done: "", passed: "nothing to do", failed: "failed", waiting: "waits",
+  cancelled: "stopped", skipped: "not taken",
 };
+const SPOKEN = { idle: "not reached", passed: "had nothing to do" };
+const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const MARKS = { done: "✓ ", failed: "✕ ", waiting: "? ", cancelled: "– " };
 
 /** Where a node's work is shown on the page. */
@@ -60,9 +63,24 @@ export class GraphView {
       ...placed.groups.map((group) => groupBox(group, across)),
       ...(this.edges = placed.edges.map((edge) => edgeLine(edge, across))),
       ...(this.nodes = placed.nodes.map(nodeBox)),
+      ...placed.edges.filter(isLabelled).map((edge) => edgeLabel(edge, placed.nodes, across)),
     );
+    svg.addEventListener("keydown", (event) => this.#walk(event));
+    this.nodes.find(({ tagName }) => tagName === "a")?.setAttribute("tabindex", "0");
     this.holder.replaceChildren(svg);
     this.#mark();
+  }
+
+  /** Let the arrow keys lead from node to node: all of them are one stop of Tab. */
+  #walk(event) {
+    const step = STEPS[event.key];
+    const nodes = this.nodes.filter(({ tagName }) => tagName === "a");
+    const at = nodes.indexOf(event.target.closest?.("a"));
+    if (!step || at < 0 || !nodes[at + step]) return;
+    event.preventDefault();
+    nodes[at].setAttribute("tabindex", "-1");
+    nodes[at + step].setAttribute("tabindex", "0");
+    nodes[at + step].focus();
   }
 
   #mark() {
@@ -97,7 +115,7 @@ function fitting(graph, width) {
     const placed = layout(graph, true, gap);
     if (width >= placed.width * (way === "wide" ? 1 : SMALLEST)) return { placed, across: true, way };
   }
-  return { placed: layout(graph, false, GAPS.tight), across: false, way: "down" };
+  return { placed: layout(graph, false, DOWN), across: false, way: "down" };
 }
 
 function groupBox({ name, x, y, width, height }, across) {
@@ -112,6 +130,19 @@ function groupBox({ name, x, y, width, height }, across) {
 function edgeLine({ source, target, points, back }, across) {
   const line = source === target ? loop : back ? detour : smooth;
   return drawn("path", { d: line(points, across), class: "edge" });
+}
+
+/** A conditional edge says on what condition it is taken, unless that is the name of its target. */
+const isLabelled = ({ data, target }) => Boolean(data) && data !== shortName(target);
+
+/** Write a condition above the node it leads to; across, below a group, where its frame leaves room. */
+function edgeLabel({ data, target }, nodes, across) {
+  const { x, y, width, height } = nodes.find(({ id }) => id === target);
+  const within = target.includes(":");
+  const place = within && across
+    ? { x: x - 10, y: y + height + 24, "text-anchor": "start" }
+    : { x: x + width / 2, y: y - (within ? 15 : 6), "text-anchor": "middle" };
+  return drawn("text", { ...place, class: "condition", "aria-hidden": "true" }, String(data));
 }
 
 function smooth([first, ...others], across) {
@@ -148,7 +179,7 @@ function nodeBox({ id, x, y, width, height }) {
   }
   const node = drawn(
     "a",
-    { class: "node", href: `#${sectionOf(id)}` },
+    { class: "node", href: `#${sectionOf(id)}`, tabindex: "-1" },
     drawn("rect", { x, y, width, height, rx: 10 }),
     drawn("text", { class: "name", x: x + width / 2, y: y + height / 2 + 4.5 }, shortName(id)),
     drawn("text", { class: "told", x: x + width / 2, y: y + height / 2 + 13 }),
@@ -164,7 +195,7 @@ function markNode(node, step) {
   const told = (MARKS[step.state] ?? "") + (time || WORDS[step.state]);
   node.querySelector(".told").textContent = told;
   node.classList.toggle("telling", told !== "");
-  const spoken = [shortName(node.dataset.node), step.state === "idle" ? "not reached" : step.state, time];
+  const spoken = [shortName(node.dataset.node), SPOKEN[step.state] ?? step.state, time];
   node.setAttribute("aria-label", spoken.filter(Boolean).join(", "));
 }
 

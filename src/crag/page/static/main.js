@@ -2,36 +2,45 @@
 
 import { drawAnswer } from "./answer.js";
 import { askHuman, closeQuestion } from "./confirm.js";
+import { drawTurns } from "./conversation.js";
 import { drawCritiques } from "./critiques.js";
 import { DocumentsView } from "./documents.js";
 import { byId, element, show } from "./dom.js";
 import { GraphView, loadingGraph } from "./graph.js";
 import { History } from "./history.js";
-import { begin, cancelled, close, resume, take } from "./run.js";
+import { Library } from "./library.js";
+import { begin, cancelled, close, conclude, isWhole, resume, take } from "./run.js";
 import * as server from "./server.js";
 import { Settings } from "./settings.js";
+import { openSource } from "./source.js";
 import { tell } from "./status.js";
 import { drawEvents, drawNumbers } from "./trace.js";
 import { drawWeb } from "./web.js";
 
 const graphView = new GraphView(byId("graph"));
-const documentsView = new DocumentsView();
+const library = new Library(openSource);
+const reading = { open: openSource, has: (source) => library.has(source) };
+const documentsView = new DocumentsView(reading);
 const settings = new Settings(() => byId("question").focus());
 const history = new History(open);
 const drawings = new Map();
 const dirty = new Set();
 let assistants = [];
 let shown = null;
+let conversation = null;
+let edited = null;
 let active = null;
 
 const DRAWN_BY = [
   [["steps", "asked", "error"], (run) => graphView.light(run)],
-  [["steps", "draft", "answer", "abstained", "citations", "error", "asked"], (run) => drawAnswer(run, { ask })],
+  [["steps", "draft", "answer", "abstained", "citations", "error", "asked"], (run) => drawAnswer(run, { ask, edit, reading })],
   [["documents", "scores", "internal", "citations"], (run) => documentsView.draw(run)],
   [["query", "hits", "pages", "external", "refused", "citations"], drawWeb],
   [["critiques", "choices", "passages", "approximation"], drawCritiques],
   [["events"], drawEvents],
 ];
+
+const EVERYTHING = DRAWN_BY.flatMap(([keys]) => keys);
 
 /** Ask the server what it offers, and open the graph that the address names. */
 async function boot() {
@@ -47,6 +56,7 @@ async function boot() {
   const names = assistants.map((assistant) => assistant.graph_id);
   const name = wanted.get("graph") ?? (names.includes("crag") ? "crag" : names[0]);
   drawChoices(names);
+  library.load().then(() => shown && changed(shown, EVERYTHING));
   if (names.includes(name)) return choose(name);
   notice(`There is no graph “${name}” on this server; it has ${names.join(", ")}.`);
   return choose(names.includes("crag") ? "crag" : names[0]);
@@ -69,30 +79,98 @@ async function choose(name) {
   const assistant = assistants.find((one) => one.graph_id === name)?.assistant_id;
   try {
     if (assistant && !drawings.has(name)) {
-      drawings.set(name, await Promise.all([server.drawing(assistant), server.settingsSchema(assistant)]));
+      drawings.set(name, await Promise.all([server.drawing(assistant), server.schemas(assistant)]));
     }
   } catch (error) {
     return notice(down(error), () => choose(name));
   }
   if (chosen() !== name || !drawings.has(name)) return;
-  const [drawing, schema] = drawings.get(name);
-  settings.use(schema);
+  label();
+  const [drawing, schemas] = drawings.get(name);
+  settings.use(schemas.settings);
   graphView.open(drawing);
   if (shown?.graph === name) graphView.light(shown);
 }
 
-/** Start a run of the chosen graph. */
-async function ask(question) {
+/**
+ * Ask the chosen graph: a follow-up in the conversation that is shown, if it is one of that graph.
+ * @param {string} question
+ * @param {object|null} instead the turn that is asked anew, whose place the question takes
+ */
+async function ask(question, instead = edited) {
   if (active || !question.trim()) return;
   const run = begin(question.trim(), chosen(), settings.context(), performance.now());
+  const before = placed(run, instead);
   show(byId("notice"), false);
-  open(run);
+  byId("question").value = "";
+  open(run, conversation);
   await follow(run, async (signal) => {
-    run.thread = await server.newThread();
-    history.note(run);
+    const from = await lastKept(before);
+    run.thread = from?.thread ?? await server.newThread();
+    history.note();
     const { thread, graph, settings: context } = run;
-    return server.stream({ thread, graph, input: { question: run.question }, context }, signal);
+    const input = drawings.get(graph)?.[1].chats
+      ? { messages: [{ role: "user", content: run.question }] }
+      : { question: run.question };
+    return server.stream({ thread, graph, input, context, checkpoint: from?.checkpoint }, signal);
   });
+}
+
+/**
+ * Put a run into its conversation, and return the turns before it. What is asked anew begins a
+ * conversation of its own, so that nothing that was answered is lost; only a turn without an answer
+ * gives way.
+ */
+function placed(run, instead) {
+  const turns = conversation?.graph === run.graph ? conversation.turns : [];
+  const at = turns.indexOf(instead);
+  const before = at < 0 ? turns : turns.slice(0, at);
+  if (at >= 0 && at === turns.length - 1 && instead.phase !== "done") turns.pop();
+  else if (at >= 0 || conversation?.graph !== run.graph) conversation = history.begin(run.graph, before);
+  const earlier = [...before];
+  conversation.turns.push(run);
+  return earlier;
+}
+
+/** Return the last of some turns that the server kept something of, with its checkpoint. */
+async function lastKept(turns) {
+  for (const turn of turns.toReversed()) {
+    if (!turn.id) continue;
+    turn.checkpoint ??= (await server.kept(turn.thread, turn.id))?.checkpoint ?? null;
+    if (turn.checkpoint) return turn;
+  }
+  return null;
+}
+
+/** Put a question back into its field; asked again, it takes the place of the old one. */
+function edit(run) {
+  edited = run;
+  byId("question").value = run.question;
+  byId("question").focus();
+  label();
+}
+
+/** End whatever the form was about, and begin with nothing. */
+function renew() {
+  if (active) return;
+  [shown, conversation, edited] = [null, null, null];
+  clear();
+  graphView.light(null);
+  drawTurns([], null, open);
+  drawAnswer(null, { ask, edit, reading });
+  byId("status").textContent = "";
+  history.show(null);
+  working(false);
+  byId("question").value = "";
+  byId("question").focus();
+}
+
+/** Say what the form asks: a question, one that follows, or one that is asked anew. */
+function label() {
+  const follows = conversation?.graph === chosen() && conversation.turns.length > 0;
+  byId("asks").textContent = edited ? "Edit the question" : follows ? "Your follow-up question" : "Your question";
+  show(byId("leave"), edited !== null);
+  show(byId("new"), conversation !== null);
 }
 
 /** Go on with a run that waits for a human. */
@@ -109,27 +187,41 @@ async function follow(run, start) {
   const stopping = new AbortController();
   active = { run, stopping };
   working(true);
-  history.note(run);
+  history.note();
   try {
     for await (const part of await start(stopping.signal)) changed(run, take(run, part, performance.now()));
-    close(run, performance.now());
+    await settle(run);
   } catch (error) {
-    ended(run, error);
+    await ended(run, error);
   }
   active = null;
   working(false);
-  history.note(run);
-  changed(run, ["steps", "error", "asked", "events"]);
+  history.note();
+  if (conversation) drawConversation();
+  changed(run, EVERYTHING);
 }
 
-function ended(run, error) {
+async function ended(run, error) {
   const now = performance.now();
   if (error.name === "AbortError") return cancelled(run, now);
   if (!(error instanceof server.ServerError)) throw error;
-  if (error.kind === "broken") return close(run, now, "broken", error.message);
-  run.error = { name: "", message: down(error) };
-  close(run, now, "failed");
+  if (error.kind === "broken") return settle(run, error.message);
   if (error.kind === "down") notice(down(error), boot);
+  return close(run, now, "failed", down(error));
+}
+
+/** Conclude a run by what the server says of it: a stream may end for many reasons. */
+async function settle(run, message) {
+  if (run.phase !== "running") return;
+  let status = null;
+  try {
+    status = await server.statusOf(run.thread, run.id);
+    if (status === "success" && !isWhole(run)) Object.assign(run, await server.kept(run.thread, run.id));
+  } catch (error) {
+    if (!(error instanceof server.ServerError)) throw error;
+    status = null;
+  }
+  conclude(run, performance.now(), status, message);
 }
 
 const down = (error) =>
@@ -143,21 +235,30 @@ function cancel() {
     if (run.id) server.cancel(run.thread, run.id).catch((error) => notice(down(error)));
   } else if (run?.phase === "waiting") {
     cancelled(run, performance.now());
-    history.note(run);
+    history.note();
     changed(run, ["steps", "asked", "error"]);
     working(false);
   }
 }
 
-/** Show a run from its beginning. */
-function open(run) {
-  shown = run;
+/** Show a run of a conversation from its beginning. */
+function open(run, within) {
+  [shown, conversation, edited] = [run, within, null];
+  clear();
+  history.show(conversation);
+  if (chosen() !== run.graph) choose(run.graph);
+  drawConversation();
+  label();
+  changed(run, EVERYTHING);
+}
+
+const drawConversation = () =>
+  drawTurns(conversation.turns, shown, (turn) => history.turn(conversation, turn));
+
+function clear() {
   closeQuestion();
   documentsView.clear();
   for (const id of ["critiques", "web", "events", "numbers"]) show(byId(id), false);
-  history.show(run);
-  if (chosen() !== run.graph) choose(run.graph);
-  changed(run, DRAWN_BY.flatMap(([keys]) => keys));
 }
 
 /** Draw what changed, once for each frame. */
@@ -170,6 +271,7 @@ function changed(run, keys) {
 function draw() {
   const keys = [...dirty];
   dirty.clear();
+  if (!shown) return;
   for (const [names, view] of DRAWN_BY) if (names.some((name) => keys.includes(name))) view(shown);
   if (keys.includes("error") && !shown.values.hits?.length) drawWeb(shown);
   drawNumbers(shown);
@@ -187,6 +289,8 @@ function working(busy) {
   const lost = document.activeElement === byId("cancel") && !cancellable;
   show(byId("cancel"), cancellable);
   byId("send").setAttribute("aria-disabled", String(busy));
+  byId("new").setAttribute("aria-disabled", String(busy));
+  label();
   if (lost) byId("question").focus();
 }
 
@@ -219,8 +323,15 @@ byId("question").addEventListener("keydown", (event) => {
   byId("ask").requestSubmit();
 });
 byId("cancel").addEventListener("click", cancel);
+byId("new").addEventListener("click", renew);
+byId("leave").addEventListener("click", () => {
+  edited = null;
+  byId("question").value = "";
+  label();
+  byId("question").focus();
+});
 document.addEventListener("click", jump);
-drawAnswer(null, { ask });
+drawAnswer(null, { ask, edit, reading });
 history.draw();
 server.takeToken();
 boot();

@@ -4,10 +4,13 @@
  * @typedef {object} Step one execution of one node
  * @property {string} id
  * @property {string} node its name in the drawing, such as "web:search"
- * @property {"running"|"done"|"failed"|"waiting"|"cancelled"} state
+ * @property {"running"|"done"|"passed"|"failed"|"waiting"|"cancelled"} state "passed": it ran, and
+ *   had nothing to do
  * @property {number} started milliseconds
  * @property {number|null} ended
  */
+
+const ENDED = new Set(["done", "passed"]);
 
 /** Begin a run; nothing has been heard of it yet. */
 export function begin(question, graph, settings, now) {
@@ -25,6 +28,7 @@ export function begin(question, graph, settings, now) {
     draft: "",
     asked: null,
     error: null,
+    checkpoint: null,
     outer: new Set(),
   };
 }
@@ -48,7 +52,7 @@ export function take(run, { event, data }, now) {
 }
 
 function failed(run, data, now) {
-  run.phase = /Interrupt|Cancel/.test(data.error) ? "cancelled" : "failed";
+  run.phase = /^User(Interrupt|Rollback)$/.test(data.error) ? "cancelled" : "failed";
   run.error = { name: data.error, message: plainError(data.message) };
   stop(run, run.phase, now);
   return ["steps", "error"];
@@ -68,7 +72,7 @@ function textOf(content) {
 function entered(run, data, path, now) {
   const known = run.steps.find((step) => step.id === data.id);
   // A resumed run begins again what had ended before it was interrupted, and keeps its results.
-  if (known?.state === "done") return [];
+  if (ENDED.has(known?.state)) return [];
   const step = known ?? { id: data.id, node: [...path, data.name].join(":") };
   Object.assign(step, { state: "running", started: now, ended: null });
   if (!known) run.steps.push(step);
@@ -77,14 +81,30 @@ function entered(run, data, path, now) {
 
 function left(run, data, now) {
   const step = run.steps.find((known) => known.id === data.id);
-  if (!step || step.state === "done") return [];
+  if (!step || ENDED.has(step.state)) return [];
   step.ended = now;
   step.state = data.error ? "failed" : data.interrupts?.length ? "waiting" : "done";
+  if (step.state === "done" && didNothing(run, step, data.result ?? {})) step.state = "passed";
   if (step.state === "waiting") {
+    step.asked = true;
     run.asked = data.interrupts[0].value;
     return ["steps", "asked"];
   }
   return ["steps", ...merge(run.values, data.result ?? {}, run.outer.has(data.id))];
+}
+
+const IDLE = {
+  contextualize: (_, { events = [] }) => events.some(({ kind }) => kind === "contextualize_skipped"),
+  rewrite: ({ values }, { query, usage }) => !usage?.llm_calls && query === values.question,
+  confirm_search: (_, __, step) => !step.asked,
+  search: (_, { usage }) => !usage?.searches,
+  read_pages: (_, { pages }) => !pages?.length,
+  select: (_, { external }) => !external?.length,
+};
+
+/** Whether a node ran and had nothing to do, as the web branch without a searcher. */
+function didNothing(run, step, result) {
+  return Boolean(IDLE[step.node.split(":").at(-1)]?.(run, result, step));
 }
 
 /** Merge an update; a graph within has told its events and counts already, node by node. */
@@ -104,16 +124,34 @@ function sum(spent, added) {
   return counts;
 }
 
-/** Say that the stream has ended, for whatever reason `phase` names, or by itself. */
-export function close(run, now, phase = null, message = "") {
-  if (run.phase !== "running") return;
-  const byItself = run.asked ? "waiting" : "answer" in run.values ? "done" : "broken";
-  run.phase = phase ?? byItself;
-  if (run.phase === "broken") {
-    run.error = { name: "", message: message || "The stream ended before there was an answer." };
-  }
-  if (run.phase !== "waiting") stop(run, run.phase === "done" ? "done" : "cancelled", now);
+const ENDS = { success: "done", error: "failed", timeout: "failed", interrupted: "cancelled" };
+const UNTOLD = {
+  error: "The server does not say why.",
+  timeout: "It took longer than the server allows.",
+};
+
+/**
+ * Conclude a run whose stream has ended, by what the server says of it.
+ * @param {string|null} status the run's own status; null where the server cannot be asked
+ * @param {string} message what is known of a connection that broke
+ */
+export function conclude(run, now, status, message = "") {
+  if (run.asked && ["success", "interrupted"].includes(status)) return close(run, now, "waiting");
+  const told = UNTOLD[status] ?? (message || "The stream ended before the run did.");
+  return close(run, now, ENDS[status] ?? "broken", told);
 }
+
+/** End a run that is under way in the phase that is named. */
+export function close(run, now, phase, message = "") {
+  if (run.phase !== "running") return;
+  run.phase = phase;
+  if (["broken", "failed"].includes(phase)) run.error = { name: "", message };
+  if (phase !== "waiting") stop(run, phase === "done" ? "done" : "cancelled", now);
+}
+
+/** Say whether the run has told all there is: its answer, and the end of every step. */
+export const isWhole = ({ values, steps }) =>
+  Boolean(values.answer) && steps.every(({ state }) => !["running", "waiting"].includes(state));
 
 /** Go on after a human has decided. */
 export function resume(run) {

@@ -82,16 +82,36 @@ export async function graphs() {
 
 export const drawing = (assistant) => get(`/assistants/${assistant}/graph?xray=1`);
 
-/** Return the JSON schema of the settings; without properties where the graph takes none. */
-export async function settingsSchema(assistant) {
-  return (await get(`/assistants/${assistant}/schemas`)).context_schema ?? { properties: {} };
+/**
+ * Return the JSON schema of the settings, without properties where the graph takes none, and
+ * whether the graph takes a question as a message of a chat.
+ */
+export async function schemas(assistant) {
+  const { context_schema: settings, input_schema: input } = await get(`/assistants/${assistant}/schemas`);
+  return { settings: settings ?? { properties: {} }, chats: "messages" in (input?.properties ?? {}) };
 }
 
-/** Return what the server kept of a run, with what a human was asked, if anything. */
-export async function kept(thread) {
-  const state = await get(`/threads/${thread}/state`);
+/** Return the status that the server gives a run; one that is just ending is waited for. */
+export async function statusOf(thread, run) {
+  for (let tries = 10; ; tries -= 1) {
+    const { status } = await get(`/threads/${thread}/runs/${run}`);
+    if (!tries || !["pending", "running"].includes(status)) return status;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}
+
+/**
+ * Return what the server kept of a run, and at which checkpoint; null if it kept nothing.
+ * @returns {Promise<{values: object, asked: any, checkpoint: string}|null>} `asked` is what a human
+ *   was asked, null if nothing
+ */
+export async function kept(thread, run) {
+  const wanted = { limit: 1, metadata: { run_id: run } };
+  const [state] = await (await post(`/threads/${thread}/history`, wanted)).json();
+  if (!state) return null;
   const interrupts = state.tasks.flatMap((task) => task.interrupts ?? []);
-  return { values: state.values, asked: interrupts[0]?.value ?? null, next: state.next };
+  const { values, checkpoint } = state;
+  return { values, asked: interrupts[0]?.value ?? null, checkpoint: checkpoint.checkpoint_id };
 }
 
 export async function newThread() {
@@ -101,19 +121,21 @@ export async function newThread() {
 /**
  * Start a run on a thread, or go on with it, and yield its events with parsed data.
  * A client that goes away cancels its run: nobody is left to read the answer.
- * @param {{thread: string, graph: string, input?: object, resume?: any, context: object}} run
+ * @param {{thread: string, graph: string, input?: object, resume?: any, context: object,
+ *   checkpoint?: string}} run goes on from a checkpoint of the thread, or from its latest
  * @param {AbortSignal} signal
  */
-export async function* stream({ thread, graph, input, resume, context }, signal) {
+export async function* stream({ thread, graph, input, resume, context, checkpoint }, signal) {
   const asked = resume === undefined ? { input } : { command: { resume } };
   const response = await post(`/threads/${thread}/runs/stream`, {
     assistant_id: graph,
     ...asked,
     context,
+    ...(checkpoint && { checkpoint: { checkpoint_id: checkpoint, checkpoint_ns: "" } }),
     stream_mode: STREAMED,
     stream_subgraphs: true,
     on_disconnect: "cancel",
-    multitask_strategy: "reject",
+    multitask_strategy: "interrupt",  // One that was cancelled may still be ending.
   }, signal);
   try {
     for await (const { event, data } of eventsOf(response.body)) yield { event, data: JSON.parse(data) };
@@ -123,6 +145,23 @@ export async function* stream({ thread, graph, input, resume, context }, signal)
     throw new ServerError("broken", "The connection to the server broke.");
   }
 }
+
+/** Return the files of the index, and what may be uploaded; refused where the server has none. */
+export const documents = () => get("/documents");
+
+/** Return what is being indexed now, or null. */
+export const documentProgress = () => get("/documents/progress");
+
+/** Return the text of a source of the index. */
+export const source = (path) => get(`/documents/source?source=${encodeURIComponent(path)}`);
+
+/** Upload a file, and wait until it is indexed. */
+export const addDocument = (file) => call(`/documents/${encodeURIComponent(file.name)}`, {
+  method: "PUT", headers: { "Content-Type": "application/octet-stream" }, body: file,
+});
+
+/** Remove a file from the index. */
+export const removeDocument = (path) => call(`/documents?path=${encodeURIComponent(path)}`, { method: "DELETE" });
 
 /** Cancel a run; one that has ended already is left as it is. */
 export async function cancel(thread, run) {

@@ -1,11 +1,13 @@
 /** The settings of a run as a form, made from the schema that the server validates them by. */
 
-import { byId, element } from "./dom.js";
-import { spelled } from "./words.js";
+import { byId, element, show } from "./dom.js";
+import { count, spelled } from "./words.js";
+
+const LEVELS = { basic: "Basic", advanced: "Advanced", ablations: "Ablations of the papers" };
 
 /**
  * Read one property of a JSON schema.
- * @returns {{name: string, title: string, group: string, about: string, kind: string, nullable: boolean,
+ * @returns {{name: string, title: string, group: string, level: string, about: string, kind: string, nullable: boolean,
  *   options?: string[], items?: string[], min?: number, max?: number, above?: number, preset: any}}
  */
 export function fieldOf(name, schema) {
@@ -16,6 +18,7 @@ export function fieldOf(name, schema) {
     name,
     title: titleOf(name, schema.title),
     group: schema.group ?? "",
+    level: schema.level in LEVELS ? schema.level : "basic",
     about: (schema.description ?? "").replaceAll("`", ""),
     kind: options ? "choice" : told.type,
     items: told.items?.enum,
@@ -96,22 +99,55 @@ export class Settings {
     this.dialog.showModal();
   }
 
-  #form() {
+  /** Draw one level as something that opens, with its fields in their groups. */
+  #level([level, title]) {
+    const fields = this.fields.filter((field) => field.level === level);
+    if (!fields.length) return [];
     const groups = new Map();
-    for (const field of this.fields) {
+    for (const field of fields) {
       if (!groups.has(field.group)) groups.set(field.group, element("div.fields"));
       groups.get(field.group).append(control(field, this.values[field.name] ?? (field.name in this.values ? null : field.preset)));
     }
-    const sets = [...groups].map(([name, fields]) =>
-      name ? element("fieldset", {}, element("legend", {}, name), fields) : fields);
+    const sets = [...groups].map(([name, drawn]) =>
+      name ? element("fieldset", {}, element("legend", {}, name), drawn) : drawn);
+    const changed = fields.some(({ name }) => name in this.values);
+    const summary = element("summary", {}, title, " ", element("span.hint", {}, count(fields.length, "setting")));
+    return [element("details.level", { open: level === "basic" || changed, data: { level } }, summary, ...sets)];
+  }
+
+  /** Show only the settings whose name, title or meaning holds every word. */
+  #search(text) {
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    let found = 0;
+    for (const level of this.dialog.querySelectorAll(".level")) {
+      for (const field of level.querySelectorAll(".field")) {
+        const said = field.textContent.toLowerCase();
+        show(field, words.every((word) => said.includes(word)));
+        found += field.hidden ? 0 : 1;
+      }
+      for (const set of level.querySelectorAll("fieldset")) show(set, set.querySelector(".field:not([hidden])"));
+      show(level, level.querySelector(".field:not([hidden])"));
+      if (words.length) level.open = true;
+    }
+    this.dialog.querySelector(".found").textContent = words.length ? `${count(found, "setting")} found` : "";
+  }
+
+  #form() {
+    const search = element("input", {
+      type: "search", id: "search-settings", placeholder: "Search the settings", "aria-label": "Search the settings",
+      oninput: () => this.#search(search.value),
+      // Enter is for the search, not for the whole form.
+      onkeydown: (event) => event.key === "Enter" && event.preventDefault(),
+    });
     const reset = () => this.#keep({});
     return element(
       "form",
       { method: "dialog", novalidate: true, onsubmit: (event) => this.#submit(event) },
       element("h2", { id: "settings-title" }, "Settings of the next run"),
       element("p.hint", {}, "The server checks them again. Only what you change is sent."),
+      element("div.searching", {}, search, element("span.found.hint", { role: "status" })),
       element("p.problem", { role: "alert" }),
-      element("div.scrolls-down", {}, ...sets),
+      element("div.scrolls-down", {}, ...Object.entries(LEVELS).flatMap((level) => this.#level(level))),
       element(
         "div.buttons",
         {},
@@ -138,6 +174,7 @@ export class Settings {
     }
     if (!problems.length) return this.#keep(values);
     this.dialog.querySelector(".problem").textContent = `${problems.map(([, problem]) => problem).join(". ")}.`;
+    problems[0][0].closest(".level").open = true;
     problems[0][0].focus();
   }
 

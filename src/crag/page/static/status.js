@@ -24,7 +24,8 @@ function conclusion(run) {
   if (phase === "waiting") return "The run waits for your decision.";
   const time = run.ended ? ` after ${seconds(run.ended - run.started)}` : "";
   const cited = run.values.citations?.length ? `, with ${count(run.values.citations.length, "citation")}` : "";
-  const why = phase === "failed" ? `: ${run.error.message.replace(/\.$/, "")}` : "";
+  const why = phase === "failed" ? `: ${run.error.message}` : "";
   const word = PHASES[phase];
-  return `${word.charAt(0).toUpperCase()}${word.slice(1)}${time}${cited}${why}.`;
+  const said = `${word.charAt(0).toUpperCase()}${word.slice(1)}${time}${cited}${why}`;
+  return /[.?!]$/.test(said) ? said : `${said}.`;
 }

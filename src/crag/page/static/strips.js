@@ -1,6 +1,7 @@
 /** Knowledge strips: what was kept of a text, what was dropped, and why. */
 
 import { element, fill, longText } from "./dom.js";
+import { isMarkdown, markdown } from "./markdown.js";
 import { score } from "./words.js";
 
 /** Number the strips that the answer cites: the first kept strip of the same text and source. */
@@ -32,10 +33,10 @@ function stripItem(strip, number) {
     `li.strip.${state}`,
     attributes,
     element(
-      "p.said",
+      "div.said",
       {},
       number ? element("span.number", {}, element("span.unseen", {}, "Citation "), `${number}`) : null,
-      longText(strip.text, strip.kept ? "mark" : "span"),
+      written(strip.text, strip.source.url, strip.kept ? "mark" : "span"),
     ),
     element(
       "p.why",
@@ -45,6 +46,10 @@ function stripItem(strip, number) {
     ),
   );
 }
+
+/** Put a text on the page as it is meant: Markdown drawn, everything else as it is. */
+export const written = (text, address, name) =>
+  isMarkdown(address) ? longText(text, "div.md", markdown) : longText(text, name);
 
 function why({ score: points, reason }, state) {
   const parts = [state === "unjudged" ? "not judged yet" : state];

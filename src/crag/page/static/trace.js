@@ -29,20 +29,34 @@ export function drawNumbers(run) {
   if (section.hidden) return;
   const spent = Object.entries(usage).filter(([, number]) => number);
   const time = run.ended ? [["time", seconds(run.ended - run.started)]] : [];
-  const entries = [...time, ...spent.map(([name, number]) => [spelled(name), number.toLocaleString("en")])];
+  const entries = [...time, ...spent.map(([name, number]) => [spelled(name), figure(number)])];
   section.replaceChildren(
     element("h2", { id: "numbers-title" }, "The whole trace"),
     element("dl.numbers", {}, ...entries.map(([name, told]) =>
       element("div", {}, element("dt", {}, name), element("dd", {}, told)))),
+    timesOf(run),
     ...(knowledge ? [given(knowledge)] : []),
     element("button", { type: "button", onclick: () => download(run) }, "Download the trace as JSON"),
   );
 }
 
+/** Write a count, or a sum of money, which may be very small. */
+const figure = (number) => number.toLocaleString("en", Number.isInteger(number) ? {} : { maximumSignificantDigits: 3 });
+
+/** How long each node took, the longest first. */
+function timesOf(run) {
+  const steps = run.steps.filter(({ id, ended }) => ended !== null && !run.outer.has(id));
+  const sums = new Map();
+  for (const { node, started, ended } of steps) sums.set(node, (sums.get(node) ?? 0) + ended - started);
+  const rows = [...sums].sort(([, one], [, other]) => other - one).map(([node, took]) =>
+    element("div", {}, element("dt", {}, spelled(node.replace(":", ": "))), element("dd", {}, seconds(took))));
+  return element("details", { class: "times" }, element("summary", {}, "Time by node"), element("dl.numbers", {}, ...rows));
+}
+
 function given(knowledge) {
   const text = longText(knowledge, "p");
   text.classList.add("whole");
-  return element("details", {}, element("summary", {}, "What the model was given"), text);
+  return element("details", {}, element("summary", {}, "What the model was given, under its own numbers"), text);
 }
 
 /** Hand the trace to the browser as a file. */

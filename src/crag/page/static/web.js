@@ -1,5 +1,6 @@
 /** What was searched for on the web, what was found, what was read and kept. */
 
+import { cited } from "./citations.js";
 import { byId, element, fill, link, show, webAddress } from "./dom.js";
 import { numbered, stripList } from "./strips.js";
 import { count, keptWords } from "./words.js";
@@ -14,21 +15,31 @@ const READ = {
 /** Draw the web branch of a run, as far as it went. */
 export function drawWeb(run) {
   const section = byId("web");
-  const { query, hits = [], external = [], refused, citations = [] } = run.values;
+  const { hits = [], external = [], usage = {} } = run.values;
   const went = run.steps.some((step) => step.node.startsWith("web"));
   show(section, Boolean(went || hits.length || external.length));
   if (section.hidden) return;
-  const cited = numbered(external, citations);
+  const numbers = numbered(external, cited(run.values).citations);
   const list = element("ol.hits");
-  fill(list, hits, (hit, index) => hitItem(hit, index, run.values, cited));
+  fill(list, hits, (hit, index) => hitItem(hit, index, run.values, numbers));
   section.replaceChildren(
     element("h2", { id: "web-title" }, "Web"),
-    element("p.query", {}, query ? "Searched for: " : "Writing a query…", query ? element("q", {}, query) : null),
-    ...(refused ? [element("p.hint", {}, "The search was refused.")] : []),
+    searchedFor(run),
     ...(hits.length ? [element("p.hint", {}, summary(hits, external))] : []),
-    ...(hits.length || !ended(run) || refused ? [] : [element("p.hint", {}, "Nothing came of it; the events say why.")]),
+    ...(usage.searches && !hits.length && ended(run) ? [element("p.hint", {}, "Nothing came of it; the events say why.")] : []),
     list,
   );
+}
+
+/** Say what was searched for, if anything was. */
+function searchedFor(run) {
+  const { query, hits = [], usage = {}, events = [] } = run.values;
+  const quoted = query ? element("q", {}, query) : null;
+  if (usage.searches || hits.length) return element("p.query", {}, "Searched for: ", quoted);
+  const why = events.findLast(({ node, fallback }) => ["search", "confirm_search"].includes(node) && fallback);
+  if (why) return element("p.query", {}, `The web was not searched: ${why.detail}.`);
+  if (ended(run)) return element("p.query", {}, "The web was not searched.");
+  return element("p.query", {}, query ? "Query: " : "Writing a query…", quoted);
 }
 
 const ended = (run) => !["running", "waiting"].includes(run.phase);
@@ -38,10 +49,10 @@ function summary(hits, external) {
   return [count(hits.length, "hit"), judged ? keptWords(external) : ""].filter(Boolean).join("; ") + ".";
 }
 
-function hitItem(hit, index, { pages = [], external = [] }, cited) {
+function hitItem(hit, index, { pages = [], external = [] }, cites) {
   const page = pages.find((one) => one.url === hit.url);
   const strips = external.filter((strip) => strip.source.id === `hit-${index + 1}`);
-  const numbers = new Map(strips.filter((strip) => cited.has(strip)).map((strip) => [strip, cited.get(strip)]));
+  const numbers = new Map(strips.filter((strip) => cites.has(strip)).map((strip) => [strip, cites.get(strip)]));
   return element(
     "li",
     {},

@@ -5,6 +5,7 @@ export const EVENTS = {
   nothing_retrieved: "No document was found",
   unread_language: "A model does not read this language",
   filter_ignored: "A filter was ignored",
+  reranker_failed: "The documents could not be reranked",
   retrieval_failed: "The documents could not be searched",
   evaluator_failed: "The evaluator failed",
   action_replaced: "A setting replaced the action",

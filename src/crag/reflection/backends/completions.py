@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from langgraph.constants import TAG_NOSTREAM
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from crag.errors import ModelError, ModelProblem, SettingsError
 from crag.events import redact
@@ -26,6 +26,13 @@ from crag.reflection.backends.candidates import (
     read_candidate,
     read_decision,
     shortest_cut,
+)
+from crag.reflection.backends.llama_cpp import (
+    AS_ID,
+    KEPT,
+    NO_ECHO,
+    ask_names,
+    parallel_lists,
 )
 from crag.reflection.prompt_format import candidate_prompt, decision_prompt
 from crag.reflection.spending import spend
@@ -48,8 +55,6 @@ ECHO: Mapping[str, Any] = {"echo": True}
 """Ask for the prompt's tokens as well; such a request is not counted as spent."""
 ECHOED = (*TOKENS, END)
 """The prompts whose echo `read_names` reads."""
-AS_ID = "token_id:"
-"""What vLLM puts before the number of a token that it was asked to name by number."""
 Names = Mapping[str, str]
 """The reflection token, or `END`, of each token as the server writes it in its replies."""
 _SPECIAL = {
@@ -57,7 +62,9 @@ _SPECIAL = {
     "spaces_between_special_tokens": False,
     "return_tokens_as_token_ids": True,
     "include_stop_str_in_output": True,
+    **KEPT,
 }
+_NOT_ECHOED = "the server does not echo prompts"
 _ALL = 1_000_000
 """Prompts in one request."""
 _UNSEEN_SHARE = 0.01
@@ -79,7 +86,7 @@ class Completion(BaseModel):
 
     text: str
     finish_reason: str | None
-    logprobs: _LogProbabilities
+    logprobs: Annotated[_LogProbabilities, BeforeValidator(parallel_lists)]
 
 
 class CompletionsReflection:
@@ -236,19 +243,45 @@ class CompletionsReflection:
         return found
 
     def _known_names(self) -> Names:
-        names = (
-            self._names or self._looked_up() or self._names_of(self._client.ask(ECHOED, 1, ECHO))
-        )
-        self._names = names
-        return names
+        if self._names is None:
+            self._names = self._looked_up() or self._learned()
+        return self._names
+
+    def _learned(self) -> Names:
+        try:
+            return self._names_of(self._client.ask(ECHOED, 1, ECHO))
+        except ModelError as error:
+            return self._names_without_echo(error)
 
     async def _aknown_names(self) -> Names:
         names = self._names
         if names is None and self._tokenizer is not None:
             # Loading a tokenizer may go over the network.
             names = await asyncio.to_thread(self._looked_up)
-        self._names = names or self._names_of(await self._client.aask(ECHOED, 1, ECHO))
+        self._names = names or await self._alearned()
         return self._names
+
+    async def _alearned(self) -> Names:
+        try:
+            return self._names_of(await self._client.aask(ECHOED, 1, ECHO))
+        except ModelError as error:
+            return await asyncio.to_thread(self._names_without_echo, error)
+
+    def _names_without_echo(self, error: ModelError) -> Names:
+        """Ask llama.cpp's tokenizer, if it is its server that does not echo.
+
+        Raises:
+            ModelError: `error`, if it is another server; or its model lacks a token.
+        """
+        if not any(words in str(error) for words in (NO_ECHO, _NOT_ECHOED)):
+            raise error
+        numbers = self._client.numbers()
+        if numbers is None:
+            raise error
+        missing = [token for token in TOKENS if token not in numbers.values()]
+        if missing and self._tokens_required:
+            raise without_tokens(self._model, missing)
+        return names_by_number(numbers)
 
     def _names_of(self, echoes: Sequence[Completion]) -> Names:
         told = [echo.logprobs.tokens for echo in echoes]
@@ -322,6 +355,10 @@ class CompletionsClient:
         except faults() as error:
             raise self._error(error) from None
         return self._read(result, prompts, further)
+
+    def numbers(self) -> dict[int, str] | None:
+        """Return the reflection token of each number, if the server is llama.cpp's."""
+        return ask_names(self._base_url, self._model, self._key, self._timeout)
 
     def _read(
         self, result: "LLMResult", prompts: Sequence[str], further: Mapping[str, Any]
@@ -426,7 +463,7 @@ def read_names(
     """
     if any(len(echo) < 2 for echo in echoes):  # noqa: PLR2004 - the token and one generated
         problem = (
-            "the server does not echo prompts, so how it names reflection tokens cannot be "
+            f"{_NOT_ECHOED}, so how it names reflection tokens cannot be "
             "learned. Give `tokenizer`: a folder or hub id with the model's tokenizer"
         )
         raise ModelError(model, "unknown", problem)
@@ -438,18 +475,23 @@ def read_names(
     split = [token for token, piece in zip(TOKENS, pieces, strict=False) if len(piece) != 1]
     distinct = len({piece[0] for piece in pieces[: len(TOKENS)] if piece}) == len(TOKENS)
     if tokens_required and (split or not distinct):
-        problem = (
-            f"its tokenizer has no single token for {', '.join(split) or 'each reflection token'}; "
-            "serve a model that was trained with Self-RAG's tokens (such as "
-            "selfrag/selfrag_llama2_7b), use prompted reflection, or set "
-            "CRAG_REFLECTION_TOKENS=optional to run it with neutral critiques"
-        )
-        raise ModelError(model, "unknown", problem)
+        raise without_tokens(model, split)
     single = [
         (piece[0], token) for token, piece in zip(ECHOED, pieces, strict=True) if len(piece) == 1
     ]
     named = Counter(name for name, _ in single)  # An unknown token stands for several.
     return {name: token for name, token in single if named[name] == 1}
+
+
+def without_tokens(model: str, missing: Sequence[str]) -> ModelError:
+    """Return the error for a model whose tokenizer lacks tokens, or has some of them twice."""
+    problem = (
+        f"its tokenizer has no single token for {', '.join(missing) or 'each reflection token'}; "
+        "serve a model that was trained with Self-RAG's tokens (such as "
+        "selfrag/selfrag_llama2_7b), use prompted reflection, or set "
+        "CRAG_REFLECTION_TOKENS=optional to run it with neutral critiques"
+    )
+    return ModelError(model, "unknown", problem)
 
 
 def names_by_number(ids: Mapping[int, str]) -> dict[str, str]:

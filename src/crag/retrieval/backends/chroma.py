@@ -4,8 +4,6 @@ Chroma finds by vector. It does not rank by words, so that the words are in a `W
 vectors of a folder, and in the user's cache for a server.
 """
 
-import hashlib
-import os
 import threading
 import uuid
 from abc import ABC, abstractmethod
@@ -34,7 +32,7 @@ from crag.retrieval.backends.chroma_client import (
     index_errors,
     open_client,
 )
-from crag.retrieval.backends.word_file import Change, WordFile
+from crag.retrieval.backends.word_file import Change, WordFile, cached_words
 from crag.retrieval.index import EVERYTHING, Filter, Stamp
 
 if TYPE_CHECKING:
@@ -316,23 +314,12 @@ class ChromaServer(_Chroma):
                 collection = find_collection(self._opened(), self.location)
             self._collection = collection
             if self._words is None:
-                self._words = WordFile(self._mirror(), self.location)
+                self._words = WordFile(cached_words(self.location), self.location)
             change = (self._existing().metadata or {}).get(_CHANGE, "")
             mark = f"{self._existing().id} {change}"
             if self._words.mark != mark:
                 self._words.follow(mark, self.stored(), self.get)
             return self._words
-
-    def _mirror(self) -> Path:
-        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        name = hashlib.sha256(self.location.encode()).hexdigest()[:16]
-        folder = caches / "crag"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            problem = f"its words cannot be kept in {folder}: {error.strerror}. Set XDG_CACHE_HOME"
-            raise DocumentIndexError(self.location, problem) from error
-        return folder / f"words-{name}.sqlite3"
 
     def _written(self, _change: Change, /) -> None:
         collection = self._existing()

@@ -31,6 +31,10 @@ _LAST_POSITION, _MOST_POSITIONS = 16_383, 255
 _OLDEST = (0, 8)
 _LOCK = 0x63726167
 """Key of the lock that a run holds."""
+_CONNECT_SECONDS = 10
+_READING, _STATEMENT = "30s", "1h"
+"""Longest time for a search, and for any other statement, such as the making of the graph."""
+_SEARCH = f"SET LOCAL statement_timeout = '{_READING}'".encode()
 _PATIENCE = 2.0
 """Seconds for PostgreSQL to release the lock of a connection that was just closed or killed."""
 
@@ -139,6 +143,7 @@ class Postgres:
         condition, values = _condition(where)
         breadth = min(max(k, _FEWEST_NEIGHBOURS), _MOST_NEIGHBOURS)
         with self._transaction() as connection:
+            connection.execute(_SEARCH)
             connection.execute(b"SET LOCAL hnsw.ef_search = %d" % breadth)
             connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
             values |= {"vector": _literal(vector), "k": k}
@@ -153,7 +158,10 @@ class Postgres:
             return []
         condition, values = _condition(where)
         values |= {"words": asked, "any": " | ".join(asked), "k": k}
-        return self._chunks(_BY_WORDS.format(condition=condition), values)
+        with self._transaction() as connection:
+            connection.execute(_SEARCH)
+            found = connection.execute(_BY_WORDS.format(condition=condition).encode(), values)
+            return [_chunk(row) for row in found.fetchall()]
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -237,8 +245,11 @@ class Postgres:
             try:
                 connection = self._open_connection
                 if connection is None or connection.closed:
-                    connection = psycopg.connect(self._url, autocommit=True)
+                    connection = psycopg.connect(
+                        self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS
+                    )
                     self._open_connection = connection
+                    connection.execute(f"SET statement_timeout = '{_STATEMENT}'".encode())
                 with connection.transaction():
                     yield connection
             except psycopg.Error as error:

@@ -5,6 +5,8 @@ together with the words. Where the two marks differ, a process was killed betwee
 another program wrote; `follow` then compares the ids and makes up for the difference.
 """
 
+import hashlib
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -129,14 +131,14 @@ class WordFile:
         match = " OR ".join(f'"{word}"' for word in question_words(question))
         if not match:
             return []
-        condition, values = _condition(where)
+        condition, values = condition_of(where)
         query = _FIND.format(condition=condition)
         with self._lock, self._errors():
             return [row[0] for row in self._database.execute(query, (match, *values, k))]
 
     def sources(self, where: Filter) -> list[str]:
         """Return the sources that pass the filter."""
-        condition, values = _condition(where)
+        condition, values = condition_of(where)
         query = _SOURCES.format(condition=condition)
         with self._lock, self._errors():
             return [row[0] for row in self._database.execute(query, values)]
@@ -190,7 +192,24 @@ class WordFile:
             raise DocumentIndexError(self._location, problem) from error
 
 
-def _condition(where: Filter) -> tuple[str, list[str]]:
+def cached_words(location: str) -> Path:
+    """Return the file for the words of a server, in the folder of the user's cache.
+
+    Raises:
+        DocumentIndexError: the folder cannot be made.
+    """
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    name = hashlib.sha256(location.encode()).hexdigest()[:16]
+    folder = caches / "crag"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"its words cannot be kept in {folder}: {error.strerror}. Set XDG_CACHE_HOME"
+        raise DocumentIndexError(location, problem) from error
+    return folder / f"words-{name}.sqlite3"
+
+
+def condition_of(where: Filter) -> tuple[str, list[str]]:
     """Return a condition on the table of chunks, made of constants, and its parameters."""
     conditions, values = ["1"], list[str]()
     if where.folder:

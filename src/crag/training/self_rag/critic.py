@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from crag.errors import ModelError, TrainingError
 from crag.models.batches import length_sorted_batches
@@ -106,8 +106,14 @@ class Critic:
         return output.logits[:, -1].float()
 
 
-def load_critic(folder: Path, *, device: str | None = None, batch_size: int = BATCH_SIZE) -> Critic:
-    """Load a critic that `crag train critic` has saved.
+def load_critic(
+    folder: Path,
+    *,
+    device: str | None = None,
+    batch_size: int = BATCH_SIZE,
+    weights: Literal["auto", "float32", "bfloat16"] = "auto",
+) -> Critic:
+    """Load a critic that `crag train critic` has saved; `weights` is the type it computes in.
 
     Raises:
         ModelError: there is none in `folder`, or it cannot be loaded.
@@ -122,7 +128,7 @@ def load_critic(folder: Path, *, device: str | None = None, batch_size: int = BA
         card = LanguageModelCard.model_validate_json((folder / CARD).read_bytes())
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype="auto", use_safetensors=True
+            folder, dtype=weights, use_safetensors=True
         )
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         first = str(error).strip().partition("\n")[0]

@@ -12,11 +12,11 @@ relevance      Relevant                   a passage that holds the answer
 support        Fully supported            the sentence with the answer, or the answer
                Partially supported        that, joined with what the passage does not hold
                No support / Contradictory the same with another number, date or name in the place of
-                                          the answer
+                                          the answer; words that decline to answer
 utility        5                          the sentence with the answer
                4                          the answer alone
                3                          the first half of a long answer
-               2                          another sentence of the passage
+               2                          another sentence of the passage; words that decline
                1                          a sentence about something else
 """
 
@@ -50,6 +50,10 @@ _HALVES = 4
 """Fewest words of an answer whose first half is used."""
 _SAMPLE = 5000
 """Questions from which wrong answers and sentences about other things are drawn."""
+DECLINED = "What I found does not answer this."
+"""The output for a question that no passage answers."""
+_DECLINING = 0.15
+"""Share of the unsupported and of the useless outputs that decline."""
 _YEARS = range(1000, 2101)
 _DAYS = range(1, 32)
 _NUMBER = re.compile(r"\d[\d,]*")
@@ -81,14 +85,17 @@ class Rules(NamedTuple):
     """What was left out, counted by reason."""
 
 
-def critique_cases(truths: Sequence[Truth], each: int, seed: int = 0) -> Rules:
-    """Return at most `each` labelled cases for each label of each kind.
+def critique_cases(
+    truths: Sequence[Truth], each: int, seed: int = 0, *, most: Mapping[Kind, int] | None = None
+) -> Rules:
+    """Return at most `each` labelled cases for each label of a kind; `most` sets a kind apart.
 
     All labels of a kind are equally frequent: the rarest decides, and a kind of which a label could
     not be made is left out and counted. Equal cases are kept once; equal cases with different
     labels are both left out.
     """
     draw = random.Random(seed)  # noqa: S311 - a choice of examples, no secret
+    limits: Mapping[Kind, int] = dict.fromkeys(KINDS, each) | dict(most or {})
     made = _Maker(truths, draw)
     order = list(range(len(truths)))
     draw.shuffle(order)
@@ -96,17 +103,19 @@ def critique_cases(truths: Sequence[Truth], each: int, seed: int = 0) -> Rules:
     full: Counter[tuple[Kind, str]] = Counter()
     dropped: Counter[str] = Counter()
     contradicted: set[str] = set()
-    for case in _all(made, [truths[index] for index in order], each, seed):
+    for case in _all(made, [truths[index] for index in order], limits["retrieve"], seed):
         bucket = case.kind, case.label
         known = found.get(case.key)
         if known is not None:
             dropped["repeated"] += 1
             if known.label != case.label:
                 contradicted.add(case.key)
-        elif full[bucket] < each:
+        elif full[bucket] < limits[case.kind]:
             full[bucket] += 1
             found[case.key] = case
-        if len(full) == sum(map(len, LABELS.values())) and min(full.values()) == each:
+        if len(full) == sum(map(len, LABELS.values())) and all(
+            found_so_far == limits[kind] for (kind, _), found_so_far in full.items()
+        ):
             break
     dropped["two labels for the same case"] = len(contradicted)
     cases = [case for key, case in found.items() if key not in contradicted]
@@ -218,7 +227,8 @@ class _Maker:
             yield NO_SUPPORT, wrong
             return
         yield FULLY, sentence
-        yield NO_SUPPORT, sentence.replace(answer, wrong, 1)
+        declines = self._draw.random() < _DECLINING
+        yield NO_SUPPORT, DECLINED if declines else sentence.replace(answer, wrong, 1)
         foreign = self._foreign(gold.passage)
         if foreign is not None:
             both = [sentence, foreign]
@@ -237,6 +247,8 @@ class _Maker:
             grades[3] = " ".join(words[: len(words) // 2])
         rest = [one for one in sentences_of(gold.passage.text) if _is_usable(one)]
         rest = [one for one in rest if answer.lower() not in one.lower()]
+        if self._draw.random() < _DECLINING:
+            rest = [DECLINED]
         grades[2] = self._draw.choice(rest) if rest else None
         yield from ((UTILITY[grade - 1], output) for grade, output in grades.items() if output)
 

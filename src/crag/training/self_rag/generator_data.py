@@ -2,9 +2,9 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,6 +22,7 @@ from crag.reflection_tokens import (
 )
 from crag.text.sentences import sentences_of
 from crag.training.self_rag.critique_cases import Case
+from crag.training.self_rag.critique_rules import DECLINED
 from crag.training.self_rag.records import Ledger, read_records
 from crag.training.self_rag.reflective_text import fault_of
 
@@ -68,6 +69,12 @@ Retrieve = Callable[[str], Sequence[Passage]]
 """Passages for a query, best first."""
 
 
+Outcome = dict[str, str]
+"""The `output` of a pair with tokens and passages, or the `problem` for which there is none."""
+Outcomes = Callable[[Sequence[Pair]], Iterator[tuple[int, Outcome]]]
+"""Yields the place of each pair and its outcome, in any order."""
+
+
 class DataRules(BaseModel):
     """What is kept; the shares are drawn for each record by its own seed."""
 
@@ -80,6 +87,12 @@ class DataRules(BaseModel):
     irrelevant: float = Field(default=0.1, ge=0, le=1)
     """Share of the sentences that are given an irrelevant passage although a relevant one is
     there, so that Irrelevant is learned."""
+    unsupported: float = Field(default=0.0, ge=0, le=1)
+    """Share of the sentences that no passage supports which are given the first relevant one, so
+    that No support is learned; 0.25 in the released code, never in the paper. A sentence that
+    declines is not among them: it is right where no passage is relevant."""
+    weights: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Type of the weights in which the critic computes; auto: as they were saved."""
     seed: int = Field(default=0, ge=0, lt=2**31)
 
 
@@ -95,6 +108,24 @@ class Rejected(Exception):  # noqa: N818 - a pair without a record, no failure
     """A pair of which no record is made; the message is the reason."""
 
 
+def one_by_one(critic: Judging, retrieve: Retrieve, rules: DataRules) -> Outcomes:
+    """Return what makes the outcomes in this process, in order."""
+
+    def outcomes(pairs: Sequence[Pair]) -> Iterator[tuple[int, Outcome]]:
+        for place, pair in enumerate(pairs):
+            yield place, outcome_of(pair, critic, retrieve, rules)
+
+    return outcomes
+
+
+def outcome_of(pair: Pair, critic: Judging, retrieve: Retrieve, rules: DataRules) -> Outcome:
+    """Return the output of a pair with tokens and passages, or why there is none."""
+    try:
+        return {"output": reflective_output(pair, critic, retrieve, rules)}
+    except Rejected as reason:
+        return {"problem": str(reason)}
+
+
 def read_instruction_pairs(path: Path) -> list[Pair]:
     """Read pairs: JSONL with `instruction`, `output` and perhaps `input`.
 
@@ -104,11 +135,9 @@ def read_instruction_pairs(path: Path) -> list[Pair]:
     return read_records(path, Pair)
 
 
-def generator_data(  # noqa: PLR0913, PLR0917 - what a run needs
+def generator_data(
     pairs: Sequence[Pair],
-    critic: Judging,
-    retrieve: Retrieve,
-    rules: DataRules,
+    outcomes: Outcomes,
     ledger: Ledger,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Made:
@@ -117,14 +146,12 @@ def generator_data(  # noqa: PLR0913, PLR0917 - what a run needs
     The same pair becomes the same record, whatever was made before it. Equal pairs are used once.
     """
     distinct = {f"{pair.asked}\n\n{pair.output}": pair for pair in pairs}
-    for number, (key, pair) in enumerate(distinct.items(), start=1):
-        if key not in ledger.made:
-            try:
-                made = {"output": reflective_output(pair, critic, retrieve, rules)}
-            except Rejected as reason:
-                made = {"problem": str(reason)}
-            ledger.add(key, made)
-        progress(number, len(distinct))
+    left = [(key, pair) for key, pair in distinct.items() if key not in ledger.made]
+    progress(len(distinct) - len(left), len(distinct))
+    made = outcomes([pair for _, pair in left])
+    for done, (place, outcome) in enumerate(made, start=len(distinct) - len(left) + 1):
+        ledger.add(left[place][0], outcome)
+        progress(done, len(distinct))
     kept: list[ReflectiveRecord] = []
     rejected: Counter[str] = Counter()
     for key, pair in distinct.items():
@@ -236,22 +263,23 @@ def _critiqued(  # noqa: PLR0913, PLR0917 - what one sentence needs
     """
     shown = [{"instruction": asked, "evidence": _shown(one)} for one in passages]
     relevance = critic.labels([Case(kind="relevance", **fields) for fields in shown])
-    support = critic.labels(
-        [Case(kind="support", preceding=before, output=sentence, **f) for f in shown]
+    relevant = [place for place, label in enumerate(relevance) if label == RELEVANT]
+    # IsSup is asked of relevant passages alone: of the others it decides nothing.
+    judged = critic.labels(
+        [Case(kind="support", preceding=before, output=sentence, **shown[p]) for p in relevant]
     )
-    good = [
-        place
-        for place, (label, bears_out) in enumerate(zip(relevance, support, strict=True))
-        if label == RELEVANT and bears_out in {FULLY, PARTIALLY}
-    ]
+    support = dict(zip(relevant, judged, strict=True))
+    good = [place for place in relevant if support[place] in {FULLY, PARTIALLY}]
     bad = [place for place, label in enumerate(relevance) if label == IRRELEVANT]
     if good and not (bad and draw.random() < rules.irrelevant):
         chosen = good[0]
+    elif relevant and not good and sentence != DECLINED and draw.random() < rules.unsupported:
+        chosen = relevant[0]
     else:
         chosen = draw.choice(bad or list(range(len(passages))))
     # The space belongs to the sentence, as in the vocabularies that know words with one before.
     text = f"{passage_block(passages[chosen])}{relevance[chosen]} {sentence}"
-    return text + (support[chosen] if relevance[chosen] == RELEVANT else "")
+    return text + support.get(chosen, "")
 
 
 def _shown(passage: Passage) -> str:

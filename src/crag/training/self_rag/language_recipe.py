@@ -48,6 +48,9 @@ class LanguageRecipe(BaseModel):
     """Gradients are clipped to this norm."""
     max_length: int = Field(default=2048, ge=16, le=1_000_000)
     """Tokens of a record; a critic's evidence is cut to it, a generator's record at its end."""
+    learn_unsupported: bool = True
+    """Of a generator: learn the words of sentences that their IsSup token calls unsupported, as the
+    paper does; without it only their tokens are learned."""
     bf16: bool = False
     """Compute in bfloat16 where it is exact enough."""
     gradient_checkpointing: bool = False

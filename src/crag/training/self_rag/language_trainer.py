@@ -85,7 +85,7 @@ def train_language_model(
         TrainingError: there is nothing to learn, the loss is not finite, the disk is full, or an
             interrupted run in `output` had another recipe or other texts.
     """
-    from transformers import PrinterCallback, Trainer
+    from transformers import PrinterCallback
 
     if not any((text.labels != IGNORED).any() for text in texts):
         message = "no record has a token to learn: raise max_length, or check the data"
@@ -97,7 +97,7 @@ def train_language_model(
     work = output / WORK
     with outside_faults(output):
         last = last_point(work, _identity(recipe, texts))
-        trainer = Trainer(
+        trainer = _trainer_class()(
             model=model,
             args=_arguments(recipe, len(order), work, quiet=quiet),
             train_dataset=_Visits(texts, order),
@@ -107,6 +107,51 @@ def train_language_model(
         trainer.remove_callback(PrinterCallback)  # Standard output is reserved for the command.
         trainer.train(resume_from_checkpoint=last)
     return TrainedLanguageModel(model, base.tokenizer, trainer.state.log_history)
+
+
+def _trainer_class() -> Any:
+    """Return Trainer with the loss of `learned_loss`."""
+    from transformers import Trainer
+
+    class LearnedLossTrainer(Trainer):
+        def compute_loss(
+            self,
+            model: Any,
+            inputs: dict[str, Any],
+            return_outputs: bool = False,
+            num_items_in_batch: Any = None,
+        ) -> Any:
+            loss, outputs = learned_loss(model, inputs, num_items_in_batch)
+            return (loss, outputs) if return_outputs else loss
+
+    return LearnedLossTrainer
+
+
+def learned_loss(model: Any, batch: dict[str, Any], count: Any = None) -> tuple[Any, Any]:
+    """Return the mean next-token loss over the learned tokens, and the model's output.
+
+    It is the loss of transformers, computed with logits only where some text of the batch has a
+    learned token: most of a record is prompt and passage, and with a large vocabulary the logits
+    cost more than a layer. `count` is the number of learned tokens of all accumulated batches,
+    by which the sum is divided; without it, that of this batch.
+    """
+    import torch
+
+    labels = batch["labels"]
+    following = labels[:, 1:]
+    places = (following != IGNORED).any(0).nonzero().squeeze(-1)
+    outputs = model(
+        input_ids=batch["input_ids"],
+        attention_mask=batch["attention_mask"],
+        logits_to_keep=places,
+        use_cache=False,
+    )
+    wanted = following[:, places]
+    learned = wanted != IGNORED
+    total = torch.nn.functional.cross_entropy(
+        outputs.logits[learned].float(), wanted[learned], reduction="sum"
+    )
+    return total / (learned.sum() if count is None else count), outputs
 
 
 def _checkpoint_activations(model: Any) -> None:

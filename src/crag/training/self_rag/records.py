@@ -32,7 +32,8 @@ class Ledger:
         """The records by their `key`, in order."""
         with outside_faults(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("a+b")
+            # Without a buffer, which would be written again, and fail again, at the end.
+            self._file = path.open("a+b", buffering=0)
             self._file.seek(0)
             lines = self._file.read().split(b"\n")
             whole = lines[:-1]
@@ -72,8 +73,9 @@ class Ledger:
 
     def _write(self, record: Mapping[str, object]) -> None:
         with outside_faults(self._path):
-            self._file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
-            self._file.flush()
+            line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+            while line:
+                line = line[self._file.write(line) :]
 
     def remove(self) -> None:
         """Delete the file, when the run is finished."""

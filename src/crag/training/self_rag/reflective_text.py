@@ -12,6 +12,7 @@ from crag.reflection_tokens import (
     END,
     IRRELEVANT,
     NO_RETRIEVAL,
+    NO_SUPPORT,
     OPEN,
     PAD,
     RELEVANT,
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _ANY = re.compile("|".join(map(re.escape, (*TOKENS, PAD, END))))
+_PASSAGE = re.compile(rf"{re.escape(OPEN)}.*?{re.escape(CLOSE)}", re.DOTALL)
+_LIKE_TOKENS = re.compile(
+    r"\[(?:utility|(?:no )?retriev|continue to|(?:ir)?relevant|(?:\w+ )?support)[^\]\n]*\]"
+    r"|</?paragraph\b[^>\n]*>",
+    re.IGNORECASE,
+)
+"""What a writer of records may have meant as a token, such as ``[Utility:6]``."""
 _KIND = {
     RETRIEVAL: "R", NO_RETRIEVAL: "N", CONTINUE: "C", OPEN: "<", CLOSE: ">", RELEVANT: "r",
     IRRELEVANT: "i", **dict.fromkeys(SUPPORT, "s"), **dict.fromkeys(UTILITY, "u"),
@@ -44,8 +52,10 @@ def fault_of(output: str) -> str:
     letters = _letters(output)
     if letters is None:
         return "an end or pad token in the output"
+    unknown = _LIKE_TOKENS.search(_ANY.sub("", _PASSAGE.sub("", output)))
     checks = (
         (_opened(letters), "unbalanced paragraph tags"),
+        (unknown, f"an unknown token {unknown.group()}" if unknown else ""),
         (not letters.replace("t", ""), "no reflection tokens"),
         (letters[:1] not in {"N", "R"}, "no Retrieve token at the beginning"),
         (letters.find("u") != len(letters) - 1, "not exactly one IsUse token at the end"),
@@ -72,13 +82,19 @@ def _opened(letters: str) -> bool:
 
 
 def reflective_text(
-    tokenizer: "PreTrainedTokenizerBase", instruction: str, output: str, max_length: int
+    tokenizer: "PreTrainedTokenizerBase",
+    instruction: str,
+    output: str,
+    max_length: int,
+    *,
+    learn_unsupported: bool = True,
 ) -> TokenText | None:
     """Return instruction and output as tokens; None if the instruction alone fills `max_length`.
 
     Learned are the output, its tokens and the end; not the prompt, and not what stands between
     paragraph tags, of each pair by itself (the released code masks from the first opening to the
-    last closing tag). The tags are learned. A longer record is cut at its end.
+    last closing tag). The tags are learned. Without `learn_unsupported` the words of sentences
+    that end in ``[No support / Contradictory]`` are not. A longer record is cut at its end.
     """
     prompt: list[int] = tokenizer(decision_prompt(Prefix(instruction))).input_ids
     if len(prompt) >= max_length:
@@ -88,6 +104,9 @@ def reflective_text(
     ids = [*prompt, *written, end]
     numbers = token_ids(tokenizer)
     learned = [False] * len(prompt) + list(_learned(ids[len(prompt) :], numbers))
+    if not learn_unsupported:
+        for place in _unsupported(ids, numbers):
+            learned[place] = False
     return token_text(ids[:max_length], learned[:max_length])
 
 
@@ -97,3 +116,13 @@ def _learned(ids: list[int], numbers: dict[str, int]) -> Iterator[bool]:
         inside = inside and number != numbers[CLOSE]
         yield not inside
         inside = inside or number == numbers[OPEN]
+
+
+def _unsupported(ids: list[int], numbers: dict[str, int]) -> Iterator[int]:
+    """Yield the places of the words between ``[Relevant]`` and ``[No support / Contradictory]``."""
+    start = 0
+    for place, number in enumerate(ids):
+        if number == numbers[RELEVANT]:
+            start = place + 1
+        elif number == numbers[NO_SUPPORT]:
+            yield from range(start, place)

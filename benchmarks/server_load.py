@@ -1,0 +1,207 @@
+"""Measure the production server: users who ask one question after the other, and nothing else.
+
+    python benchmarks/server_load.py [--users 200] [--seconds 300] [--workers 1 2 4]
+
+Server, PostgreSQL and users share this machine, on loopback. The graph is `crag` with parts that
+take time and no computing: a chat model of 300 ms and an evaluator of 50 ms. What the processes
+then share is the work of the server itself; see docs/guide/scale.md for what that says about more
+machines. Memory is that of the server's processes: after the first minute, or a fifth of a shorter
+run, and at the end.
+"""
+
+import argparse
+import asyncio
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import psutil
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph_sdk import get_client
+from starlette.applications import Starlette
+
+from crag.graph import build_crag
+from crag.page.guard import Rules
+from crag.parts import Parts
+from crag.server.app import create
+from crag.server.trial import postgres_in
+from crag.testing import FakeEvaluator, FakeRetriever
+
+MODEL, EVALUATOR = 0.3, 0.05
+"""Seconds."""
+TEXT = "Ada Lovelace wrote the first published program. It was for the Analytical Engine. "
+
+
+class Result(NamedTuple):
+    """One run of the benchmark."""
+
+    workers: int
+    seconds: list[float]
+    """How long each question took."""
+    errors: int
+    memory: tuple[float, float]
+    """MB after the first minute, and at the end."""
+
+
+class SlowModel(BaseChatModel):
+    """Answers after a while, without a thread."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "slow"
+
+    def _generate(self, _: list[BaseMessage], *__: Any, **___: Any) -> ChatResult:
+        time.sleep(MODEL)
+        return _answer()
+
+    async def _agenerate(self, _: list[BaseMessage], *__: Any, **___: Any) -> ChatResult:
+        await asyncio.sleep(MODEL)
+        return _answer()
+
+
+class SlowEvaluator(FakeEvaluator):
+    """Scores after a while."""
+
+    def score(self, question: str, texts: Any) -> list[float]:
+        """Return the same for all texts."""
+        time.sleep(EVALUATOR)
+        return super().score(question, texts)
+
+
+def _answer() -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=AIMessage("Ada Lovelace did [1]."))])
+
+
+def slow() -> Starlette:
+    """Build the server's application, in each of its processes."""
+    documents = [Document(TEXT * 5, metadata={"source": f"{at}.md"}) for at in range(10)]
+    parts = Parts(
+        retriever=FakeRetriever(documents=documents), evaluator=SlowEvaluator(0.9),
+        model=SlowModel(),
+    )  # fmt: skip
+    return create(graphs={"crag": build_crag(parts)}, rules=Rules())
+
+
+@contextmanager
+def serving(workers: int, variables: Mapping[str, str]) -> Iterator[tuple[str, psutil.Process]]:
+    """Run the server; yield its URL and its first process."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "--factory",
+        "server_load:slow",
+        "--port",
+        str(port),
+    ]
+    command += ["--workers", str(workers), "--log-level", "error", "--no-access-log"]
+    command += ["--timeout-graceful-shutdown", "3", "--timeout-worker-healthcheck", "60"]
+    environment = os.environ | variables
+    with subprocess.Popen(  # noqa: S603 - our own interpreter, and no shell
+        command, cwd=Path(__file__).parent, env=environment
+    ) as server:
+        try:
+            url = f"http://127.0.0.1:{port}"
+            while not answers(url):
+                assert server.poll() is None
+                time.sleep(0.2)
+            yield url, psutil.Process(server.pid)
+        finally:
+            server.terminate()
+
+
+def answers(url: str) -> bool:
+    """Whether the server is up."""
+    try:
+        return httpx.get(f"{url}/ok").is_success
+    except httpx.TransportError:
+        return False
+
+
+async def asked(url: str, users: int, seconds: float, memory: Any) -> Result:
+    """Let users ask until the time is over."""
+    took: list[float] = []
+    errors, end, early = 0, time.monotonic() + seconds, 0.0
+
+    async def user(number: int) -> None:
+        nonlocal errors
+        await asyncio.sleep(number / users)  # Not all at the same moment.
+        async with get_client(url=url, timeout=120) as client:
+            while time.monotonic() < end:
+                begun = time.perf_counter()
+                try:
+                    state: Any = await client.runs.wait(
+                        None, "crag", input={"question": "Who wrote the first program?"}
+                    )
+                    assert state["answer"]
+                except (httpx.HTTPError, AssertionError):
+                    errors += 1
+                took.append(time.perf_counter() - begun)
+
+    async def watch() -> None:
+        nonlocal early
+        await asyncio.sleep(min(60, seconds / 5))
+        early = memory()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(watch())
+        for number in range(users):
+            group.create_task(user(number))
+    return Result(0, took, errors, (early, memory()))
+
+
+def measured(workers: int, users: int, seconds: float) -> Result:
+    """Run a new PostgreSQL and a server of so many processes."""
+    with tempfile.TemporaryDirectory(prefix="crag-load-", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        with postgres_in(Path(folder) / "data") as database:
+            jobs = str(-(-users // workers))
+            told = {"CRAG_SERVE_DATABASE": database, "CRAG_SERVE_JOBS": jobs}
+            told["CRAG_SERVE_CONNECTIONS"] = str(80 // workers)
+            with serving(workers, told) as (url, process):
+
+                def memory() -> float:
+                    found = (process, *process.children(recursive=True))
+                    return sum(one.memory_info().rss for one in found) / 2**20
+
+                result = asyncio.run(asked(url, users, seconds, memory))
+    return result._replace(workers=workers)
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--users", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    given = parser.parse_args()
+    print("| processes | questions/s | p50 s | p95 s | p99 s | errors | MB early | MB at the end |")
+    print("|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for workers in given.workers:
+        found = measured(workers, given.users, given.seconds)
+        cut = statistics.quantiles(found.seconds, n=100)
+        early, late = found.memory
+        print(
+            f"| {workers} | {len(found.seconds) / given.seconds:.1f} | {cut[49]:.2f} | "
+            f"{cut[94]:.2f} | {cut[98]:.2f} | {found.errors} | {early:.0f} | {late:.0f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""How every command shows its help: with examples, and with what a value is."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.models import ArgumentInfo, OptionInfo
+
+from crag.extras import Extra, require
+
+Function = Callable[..., Any]
+_MODULES: dict[Extra, tuple[str, ...]] = {
+    "torch": ("torch", "transformers"),
+    "train": ("accelerate", "sklearn"),
+}
+"""What of an extra its commands cannot do without; `serve` and `bench` check theirs themselves."""
+_VALUES: dict[Any, str] = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
+
+
+class Command(TyperCommand):
+    """A command whose switches show no type, ``--help`` included."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters."""
+        return [_plain(one) for one in super().get_params(ctx)]
+
+
+class Group(TyperGroup):
+    """A group of commands that does the same."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters."""
+        return [_plain(one) for one in super().get_params(ctx)]
+
+
+def command(
+    app: typer.Typer, *examples: str, name: str | None = None, extra: Extra | None = None
+) -> Callable[[Function], Function]:
+    """Add a command, with examples for its help and the extra that it needs.
+
+    Options show the kind of their value.
+    """
+    told = "\n\n".join(["Examples:", *examples])
+    if extra:
+        told += f"\n\nIt needs an extra: pip install 'corrective-rag\\[{extra}]'"
+
+    def add(function: Function) -> Function:
+        @wraps(function)
+        def run(**options: Any) -> None:
+            # Before the command reads files, which may be wrong, too.
+            if extra is not None and extra in _MODULES:
+                require(extra, f"crag {name or function.__name__}", *_MODULES[extra])
+            function(**options)
+
+        name_values(function)
+        app.command(name, cls=Command, epilog=told)(run)
+        return function
+
+    return add
+
+
+def name_values(function: Function) -> None:
+    """Name the values of all parameters that name none."""
+    for parameter, hint in function.__annotations__.items():
+        if not hasattr(hint, "__metadata__"):  # Annotated
+            continue
+        kind, info, *_ = get_args(hint)
+        if isinstance(info, OptionInfo | ArgumentInfo) and info.metavar is None:
+            info.metavar = _value(kind, parameter, info)
+
+
+def _value(kind: Any, parameter: str, info: OptionInfo | ArgumentInfo) -> str | None:
+    kinds = [one for one in get_args(kind) if one is not type(None)] or [kind]
+    if isinstance(info, ArgumentInfo):
+        return parameter.upper() + ("..." if get_origin(kind) is list else "")
+    if kind is bool:
+        return ""
+    if get_origin(kind) is Literal or get_origin(kinds[0]) is Literal:
+        return None  # Its choices are shown.
+    inner = get_args(kinds[0]) or kinds
+    return _VALUES.get(inner[0])
+
+
+def _plain(parameter: Any) -> Any:
+    if getattr(parameter, "is_flag", False):
+        parameter.metavar = ""
+    return parameter

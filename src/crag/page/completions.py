@@ -1,0 +1,256 @@
+"""OpenAI's chat protocol: any chat client can use a corrected knowledge base.
+
+`/v1/models` lists the server's assistants, `/v1/chat/completions` runs one of them. A reply is sent
+when it has been checked, also where it is streamed: a citation may still be taken out of what a
+model has written, or a quotation put in its place, and what was sent cannot be taken back.
+"""
+
+import asyncio
+import json
+import re
+import time
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+_KEEP_ALIVE = 10.0
+"""Seconds between the comments that keep a waiting stream open."""
+_TIMEOUT = 900.0
+"""Seconds that a run may take."""
+_PIECE = re.compile(r"\s*\S+")
+_NUMBER = re.compile(r"\[(\d+)\]")
+_NO_CACHE = {"Cache-Control": "no-store"}
+
+
+class _Part(BaseModel):
+    type: str
+    text: str = ""
+
+
+class _Message(BaseModel):
+    role: str
+    content: str | list[_Part] | None = None
+
+    @property
+    def text(self) -> str:
+        parts = self.content or ""
+        if isinstance(parts, str):
+            return parts
+        return "\n".join(part.text for part in parts if part.type == "text")
+
+
+class _StreamOptions(BaseModel):
+    include_usage: bool = False
+
+
+class ChatRequest(BaseModel):
+    """What of a request is read; what tunes a model, such as `temperature`, is ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    model: str
+    """Name of an assistant, such as crag."""
+    messages: list[_Message] = Field(min_length=1)
+    """The chat; the last message is the question. Messages of the system are ignored, because the
+    prompts are the server's."""
+    stream: bool = False
+    stream_options: _StreamOptions | None = None
+    n: Literal[1] | None = None
+
+    def chat(self) -> list[dict[str, str]]:
+        """Return what user and assistant said."""
+        return [
+            {"role": one.role, "content": one.text}
+            for one in self.messages
+            if one.role in {"user", "assistant"} and one.text.strip()
+        ]
+
+
+class RefusedError(Exception):
+    """An error as OpenAI's clients read it."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        self.status, self.code, self.message = status, code, message
+        super().__init__(message)
+
+    def body(self) -> dict[str, Any]:
+        """Return the JSON of the error."""
+        kind = "invalid_request_error" if self.status < 500 else "server_error"  # noqa: PLR2004
+        return {"error": {"message": self.message, "type": kind, "param": None, "code": self.code}}
+
+
+async def models(_: Request) -> Response:
+    """List the assistants."""
+    data = [
+        {"id": name, "object": "model", "created": 0, "owned_by": "crag"}
+        for name in await _assistants()
+    ]
+    return JSONResponse({"object": "list", "data": data}, headers=_NO_CACHE)
+
+
+async def chat_completions(request: Request) -> Response:
+    """Answer the last message of a chat."""
+    try:
+        asked = await _read(request)
+        answering = _run(await _assistant(asked.model), asked)
+        if asked.stream:
+            stream = _streamed(asked, asyncio.ensure_future(answering))
+            return StreamingResponse(stream, media_type="text/event-stream", headers=_NO_CACHE)
+        return JSONResponse(_completion(asked, await answering), headers=_NO_CACHE)
+    except RefusedError as refused:
+        return JSONResponse(refused.body(), refused.status)
+
+
+routes = [
+    Route("/v1/models", models),
+    Route("/v1/chat/completions", chat_completions, methods=["POST"]),
+]
+
+
+def annotations(state: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return an annotation for each ``[n]`` of the answer, with its place there in characters."""
+    sources = {one["number"]: one for one in state.get("citations") or []}
+    return [
+        {
+            "type": "url_citation",
+            "url_citation": {
+                "start_index": found.start(),
+                "end_index": found.end(),
+                "url": sources[int(found[1])]["source"]["url"],
+                "title": _title(sources[int(found[1])]["source"]),
+            },
+        }
+        for found in _NUMBER.finditer(state["answer"])
+        if int(found[1]) in sources
+    ]
+
+
+async def _read(request: Request) -> ChatRequest:
+    try:
+        asked = ChatRequest.model_validate_json(await request.body())
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "the body"
+        raise RefusedError(400, "invalid_value", f"{field}: {first['msg']}") from None
+    if not asked.chat() or asked.chat()[-1]["role"] != "user":
+        message = "messages: the last one must be what the user asks"
+        raise RefusedError(400, "invalid_value", message)
+    return asked
+
+
+def _client() -> Any:
+    """Return a client of the server that this process is."""
+    from langgraph_sdk import get_client
+
+    return get_client(url=None, api_key=None, timeout=_TIMEOUT)
+
+
+async def _assistants() -> dict[str, str]:
+    """Return the assistants' ids by name, those of the graphs first."""
+    found = await _client().assistants.search(limit=1000)
+    own = [one for one in found if one["metadata"].get("created_by") == "system"]
+    ids = {one["graph_id"]: one["assistant_id"] for one in own}
+    added = {one["name"]: one["assistant_id"] for one in found if one not in own}
+    return dict(sorted(ids.items())) | {name: added[name] for name in sorted(added.keys() - ids)}
+
+
+async def _assistant(model: str) -> str:
+    assistants = await _assistants()
+    if model not in assistants:
+        message = f"there is no model {model!r}; there are {', '.join(assistants)}"
+        raise RefusedError(404, "model_not_found", message)
+    return assistants[model]
+
+
+async def _run(assistant: str, asked: ChatRequest) -> Mapping[str, Any]:
+    """Return the final state.
+
+    Raises:
+        RefusedError: the question cannot be asked, the run failed, or it waits for a human.
+    """
+    state = await _client().runs.wait(
+        None, assistant, input={"messages": asked.chat()}, raise_error=False, on_disconnect="cancel"
+    )
+    if failed := state.get("__error__"):
+        is_theirs = failed.get("error") in {"QuestionError", "SettingsError"}
+        status, code = (400, "invalid_value") if is_theirs else (500, "run_failed")
+        raise RefusedError(status, code, str(failed.get("message") or failed.get("error")))
+    if state.get("answer") is None:
+        message = "the run waits for a human: use an assistant whose confirm_web is off"
+        raise RefusedError(409, "interrupted", message)
+    return dict(state)
+
+
+def _completion(asked: ChatRequest, state: Mapping[str, Any]) -> dict[str, Any]:
+    message = {"role": "assistant", "content": state["answer"], "refusal": None}
+    message["annotations"] = annotations(state)
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    return _head(asked, "chat.completion") | {
+        "choices": [choice],
+        "usage": _usage(state),
+        "crag": _told(state),
+    }
+
+
+async def _streamed(
+    asked: ChatRequest, answering: "asyncio.Future[Mapping[str, Any]]"
+) -> AsyncIterator[str]:
+    head = _head(asked, "chat.completion.chunk")
+
+    def chunk(delta: Mapping[str, Any], reason: str | None = None, **more: Any) -> str:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return _event(head | {"choices": [choice]} | more)
+
+    try:
+        yield chunk({"role": "assistant", "content": ""})
+        while not (await asyncio.wait([answering], timeout=_KEEP_ALIVE))[0]:
+            yield ": the run goes on\n\n"
+        state = await answering
+        for piece in _PIECE.findall(state["answer"]):
+            yield chunk({"content": piece})
+        yield chunk({"annotations": annotations(state)}, "stop", crag=_told(state))
+        if asked.stream_options and asked.stream_options.include_usage:
+            yield _event(head | {"choices": [], "usage": _usage(state)})
+    except RefusedError as refused:
+        yield _event(refused.body())
+    finally:
+        answering.cancel()  # Does nothing to one that has ended.
+    yield "data: [DONE]\n\n"
+
+
+def _head(asked: ChatRequest, kind: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": asked.model,
+    }
+
+
+def _event(value: Mapping[str, Any]) -> str:
+    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
+
+
+def _usage(state: Mapping[str, Any]) -> dict[str, int]:
+    spent = state.get("usage") or {}
+    read, written = int(spent.get("input_tokens", 0)), int(spent.get("output_tokens", 0))
+    return {
+        "prompt_tokens": read,
+        "completion_tokens": written,
+        "total_tokens": read + written,
+    }
+
+
+def _told(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the protocol has no place for."""
+    names = ("action", "abstained", "citations", "events")
+    return {name: state.get(name) for name in names}
+
+
+def _title(source: Mapping[str, str]) -> str:
+    return ", ".join(filter(None, [source["title"] or source["id"], source["position"]]))

@@ -1,0 +1,269 @@
+"""The documents of the index, for the page: list, add, remove, and show a source.
+
+Only files that are in the index are shown, and only uploaded ones are deleted. The guard answers
+these routes to this machine alone.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from crag.errors import CragError, DocumentIndexError
+from crag.factory import choose_encoder
+from crag.page.guard import Rules
+from crag.retrieval import DocumentIndex, index_paths
+from crag.retrieval.documents import SourceText, file_of
+from crag.retrieval.loaders import LOADERS, load, supported
+from crag.runtime.environment import Environment
+from crag.text.encodings import storable
+
+MOST_SHOWN = 2_000_000
+"""Characters of a source that the page shows."""
+_LONGEST_NAME = 200
+_ZIPPED = {".docx", ".pptx", ".xlsx", ".xlsm", ".ods", ".epub"}
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+class DocumentError(CragError):
+    """A document cannot be added, removed or shown; `status` is that of HTTP."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class Library:
+    """The index and the folder of what was uploaded to it."""
+
+    def __init__(self, index: DocumentIndex, uploads: Path | None) -> None:
+        self.index, self.uploads = index, uploads
+        self.progress: dict[str, Any] | None = None
+        self._writing = asyncio.Lock()
+
+    def files(self) -> list[dict[str, Any]]:
+        """Return the files in the index by path: title, chunks, day, and whether uploaded."""
+        found: dict[str, dict[str, Any]] = {}
+        for _, metadata in self.index.stored():
+            path = file_of(metadata["source"], _unit(metadata))
+            file = found.setdefault(
+                path,
+                {
+                    "path": path,
+                    "title": metadata["title"],
+                    "chunks": 0,
+                    "modified": metadata.get("modified", ""),
+                    "uploaded": self._is_upload(path),
+                },
+            )
+            file["chunks"] += 1
+        return [found[path] for path in sorted(found)]
+
+    def _is_upload(self, path: str) -> bool:
+        return self.uploads is not None and Path(path).parent == self.uploads
+
+    async def add(self, name: str, content: bytes) -> dict[str, Any]:
+        """Save an uploaded file, and index it; a file of the same name is replaced.
+
+        Raises:
+            DocumentError: the name or the content is refused, or nothing could be indexed.
+            DocumentIndexError: the index cannot be written.
+        """
+        uploads = self.uploads
+        if uploads is None:
+            raise DocumentError(
+                409, "the index is on a server: name a folder for uploads in CRAG_SERVE_UPLOADS"
+            )
+        check_upload(name, content)
+        async with self._writing:
+            file = await run_in_threadpool(_save, uploads, name, content)
+            report = await self._indexed(file)
+            if report.skipped:
+                await run_in_threadpool(file.unlink, missing_ok=True)
+                raise DocumentError(422, f"{name}: {report.skipped[0].reason}")
+        return {"path": str(file), "chunks": report.chunks, "warning": report.language_warning}
+
+    async def remove(self, path: str) -> None:
+        """Remove a file from the index, and delete it if it was uploaded.
+
+        Raises:
+            DocumentError: it is not in the index.
+            DocumentIndexError: the index cannot be written.
+        """
+        async with self._writing:
+            if path not in {file["path"] for file in await run_in_threadpool(self.files)}:
+                raise DocumentError(404, f"{path} is not in the index")
+            if self._is_upload(path):
+                await run_in_threadpool(Path(path).unlink, missing_ok=True)
+            await self._indexed(Path(path), remove=True)
+
+    async def _indexed(self, file: Path, *, remove: bool = False) -> Any:
+        def show(done: int, total: int | None, source: str) -> None:
+            self.progress = {"file": file.name, "done": done, "total": total, "source": source}
+
+        show(0, None, str(file))
+        try:
+            return await run_in_threadpool(
+                partial(index_paths, [file], self.index, progress=show, remove=remove)
+            )
+        finally:
+            self.progress = None
+
+    def show(self, source: str) -> dict[str, Any]:
+        """Return the text of a source as it was indexed, with what its positions count.
+
+        Raises:
+            DocumentError: it is not in the index, has gone, or is too long.
+        """
+        known = next((one for _, one in self.index.stored() if one["source"] == source), None)
+        if known is None:
+            raise DocumentError(404, f"{source} is not in the index")
+        file = Path(file_of(source, _unit(known)))
+        if not Path(os.path.realpath(file)).is_relative_to(known["root"]):
+            raise DocumentError(403, f"{file} leads out of the folder that was indexed")
+        if not file.is_file():
+            raise DocumentError(410, f"{file} is no longer there; the index has its text")
+        for loaded in load(file):
+            if loaded.source == source and isinstance(loaded, SourceText):
+                break
+        else:
+            raise DocumentError(410, f"{source} can no longer be read")
+        if len(loaded.text) > MOST_SHOWN:
+            longest = f"{MOST_SHOWN:,} characters"
+            raise DocumentError(413, f"{file} has more than {longest}: open it in an editor")
+        return {
+            "source": source,
+            "title": loaded.title,
+            "unit": loaded.unit,
+            "pages": list(loaded.pages),
+            "text": loaded.text,
+            "changed": loaded.content_hash != known["content_hash"],
+        }
+
+
+def check_upload(name: str, content: bytes) -> None:
+    """Refuse a name that is no plain file name, and content that is not of the name's type.
+
+    Raises:
+        DocumentError: it is refused; the message says why.
+    """
+    plain = bool(name) and name == Path(name).name and not set(name) & {"/", "\\", "\0"}
+    printable = name.isprintable() and storable(name) == name
+    if not (plain and printable) or name.startswith(".") or len(name.encode()) > _LONGEST_NAME:
+        raise DocumentError(400, f"{name[:80]!r} is no name of a file: rename it")
+    suffix = Path(name).suffix.lower()
+    if suffix not in LOADERS:
+        raise DocumentError(415, f"{name}: {supported()}")
+    if not content.strip():
+        raise DocumentError(422, f"{name} is empty")
+    if suffix == ".pdf":
+        fits = b"%PDF-" in content[:1024]
+    elif suffix in _ZIPPED:
+        fits = content.startswith(b"PK\x03\x04")
+    else:
+        fits = suffix == ".xls" or b"\0" not in content or content.startswith(_UTF_16)
+    if not fits:
+        raise DocumentError(415, f"{name} is not what its name says: no {suffix} file")
+
+
+def _save(folder: Path, name: str, content: bytes) -> Path:
+    """Write a file at once: a reader sees the old one or the new one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
+    descriptor, written = tempfile.mkstemp(dir=folder, prefix=".upload-")
+    try:
+        with os.fdopen(descriptor, "wb") as writing:
+            writing.write(content)
+        Path(written).replace(file)
+    except OSError:
+        Path(written).unlink(missing_ok=True)
+        raise
+    return file
+
+
+def _unit(metadata: Any) -> str:
+    return str(metadata["position"]).partition(" ")[0]
+
+
+@cache
+def library() -> Library:
+    """Return the library of the environment.
+
+    Raises:
+        CragError: a part cannot be used.
+    """
+    environment, rules = Environment(), Rules()
+    index = DocumentIndex(environment.index, choose_encoder(environment))
+    uploads = rules.uploads
+    if uploads is None and "://" not in environment.index:
+        uploads = Path(f"{environment.index}-uploads")
+    return Library(index, uploads and uploads.expanduser().resolve())
+
+
+async def listed(_: Request) -> Any:
+    """Return the files of the index, and what may be uploaded."""
+    known = await run_in_threadpool(library)
+    files = await run_in_threadpool(known.files)
+    return {
+        "files": files,
+        "uploads": known.uploads is not None,
+        "accepted": sorted(LOADERS),
+        "most_bytes": Rules().max_bytes,
+    }
+
+
+async def progress(_: Request) -> Any:
+    """Return what is being indexed now, or null."""
+    return library().progress
+
+
+async def added(request: Request) -> Any:
+    """Take an uploaded file."""
+    known = await run_in_threadpool(library)
+    return await known.add(request.path_params["name"], await request.body())
+
+
+async def removed(request: Request) -> Any:
+    """Remove the file that the query names as `path`."""
+    known = await run_in_threadpool(library)
+    await known.remove(request.query_params.get("path", ""))
+    return {}
+
+
+async def shown(request: Request) -> Any:
+    """Return the text of the source that the query names as `source`."""
+    known = await run_in_threadpool(library)
+    return await run_in_threadpool(known.show, request.query_params.get("source", ""))
+
+
+def _answering(handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
+    """Answer as JSON, and errors in the format of LangGraph's own."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return JSONResponse(await handler(request), headers={"Cache-Control": "no-store"})
+        except DocumentError as error:
+            return JSONResponse({"detail": str(error)}, error.status)
+        except DocumentIndexError as error:
+            return JSONResponse({"detail": str(error)}, 409)
+        except (CragError, OSError) as error:
+            return JSONResponse({"detail": str(error)}, 500)
+
+    return answer
+
+
+ROUTES = [
+    Route("/documents", _answering(listed)),
+    Route("/documents", _answering(removed), methods=["DELETE"]),
+    Route("/documents/progress", _answering(progress)),
+    Route("/documents/source", _answering(shown)),
+    Route("/documents/{name}", _answering(added), methods=["PUT"]),
+]

@@ -1,0 +1,33 @@
+/** Citations under the numbers that the page shows: from 1, in the order in which the answer cites. */
+
+const MARK = /\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]/;
+const SEPARATOR = /\s*[,;]\s*/;
+const found = new WeakMap();
+
+/**
+ * Cut an answer at its citations: texts at even places, lists of numbers at odd ones.
+ * @returns {(string|number[])[]}
+ */
+export function pieces(answer) {
+  return answer.split(MARK).map((piece, at) => (at % 2 ? piece.split(SEPARATOR).map(Number) : piece));
+}
+
+/**
+ * Number the citations of a run anew. The model cites by the place of a strip among all it was given,
+ * so that a sole citation may be [7].
+ * @param {{answer?: string, citations?: {number: number}[]}} values stay as they are
+ * @returns {{answer: string, citations: object[]}} numbers that cite nothing are left alone
+ */
+export function cited(values) {
+  const { answer = "", citations = [] } = values;
+  if (found.get(citations)?.of === answer) return found.get(citations);
+  const known = new Map(citations.map((citation) => [citation.number, citation]));
+  const order = new Set(pieces(answer).filter(Array.isArray).flat().filter((number) => known.has(number)));
+  for (const number of known.keys()) order.add(number);
+  const shown = new Map([...order].map((number, at) => [number, at + 1]));
+  const written = pieces(answer).map((piece) =>
+    typeof piece === "string" ? piece : `[${piece.map((number) => shown.get(number) ?? number).join(", ")}]`);
+  const renumbered = [...order].map((number) => ({ ...known.get(number), number: shown.get(number) }));
+  found.set(citations, { of: answer, answer: written.join(""), citations: renumbered });
+  return found.get(citations);
+}

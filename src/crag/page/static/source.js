@@ -1,0 +1,141 @@
+/** A source, opened at the lines or on the page that an answer cites, with what it quotes set off. */
+
+import { byId, element } from "./dom.js";
+import { source as fetchSource, ServerError } from "./server.js";
+
+const AROUND = 1000;
+
+/** Return the lines that `10-11 30` names. */
+export function lineNumbers(lines = "") {
+  const found = [];
+  for (const [, first, last] of lines.matchAll(/(\d+)(?:-(\d+))?/g)) {
+    for (let line = Number(first); line <= Number(last ?? first) && found.length < 100_000; line += 1) found.push(line);
+  }
+  return found;
+}
+
+/**
+ * Find a quotation in a text, whatever its white space.
+ * @returns {[number, number]|null} where it begins and ends, from `from` on
+ */
+export function placeOf(quotation, text, from) {
+  const words = quotation.trim().split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  if (!words[0] || words.length > 2000) return null;
+  const found = new RegExp(words.join("\\s+")).exec(text.slice(from));
+  return found && [from + found.index, from + found.index + found[0].length];
+}
+
+/** Cut a line at the ranges that it has a part in: plain text at even places, set off at odd ones. */
+export function cut(line, start, ranges) {
+  const parts = [];
+  let at = 0;
+  for (const [from, to] of [...ranges].sort(([one], [other]) => one - other)) {
+    const [first, last] = [Math.max(at, from - start), Math.min(line.length, to - start)];
+    if (last <= first) continue;
+    parts.push(line.slice(at, first), line.slice(first, last));
+    at = last;
+  }
+  return [...parts, line.slice(at)];
+}
+
+/**
+ * Find in a text what a citation quotes of it, or else the whole strip.
+ * @returns {{ranges: [number, number][], focus: number}} the quotations, and where the answer itself
+ *   stands in them
+ */
+export function placesOf(citation, text, from) {
+  const characters = [...citation.text];
+  const said = ([start, end]) => characters.slice(start, end).join("");
+  const quotes = citation.quotes?.length ? citation.quotes : [{ start: 0, end: characters.length }];
+  const found = quotes.map(({ start, end, span }) => {
+    const range = placeOf(said([start, end]), text, from);
+    const answer = range && span && placeOf(said(span), text, range[0]);
+    return range && { range, focus: (answer ?? range)[0] };
+  }).filter(Boolean);
+  return { ranges: found.map(({ range }) => range), focus: found[0]?.focus ?? from };
+}
+
+/**
+ * Open a source in a window of its own.
+ * @param {string} path
+ * @param {{text: string, source: {position: string, lines?: string}, quotes?: object[]}|null} citation
+ */
+export async function openSource(path, citation = null) {
+  const dialog = byId("source");
+  dialog.replaceChildren(element("p.hint", {}, "Fetching the document…"));
+  dialog.showModal();
+  try {
+    draw(dialog, await fetchSource(path), citation);
+  } catch (error) {
+    if (!(error instanceof ServerError)) throw error;
+    dialog.replaceChildren(head(dialog, path, ""), element("p.problem", { role: "alert" }, error.message));
+  }
+  dialog.querySelector(".focus")?.scrollIntoView({ block: "center" });
+}
+
+function head(dialog, title, place) {
+  const close = element("button", { type: "button", onclick: () => dialog.close() }, "Close");
+  const name = element("h2", { id: "source-title" }, title, place ? element("span.place", {}, place) : null);
+  return element("div.head", {}, name, close);
+}
+
+function draw(dialog, told, citation) {
+  const { title, source, changed, pages, text } = told;
+  const lines = lineNumbers(citation?.source.lines);
+  const from = pages.length ? pages[pageOf(citation) - 1] : startOf(text, Math.min(...lines, Infinity));
+  const cited = { lines: new Set(lines), ...(citation ? placesOf(citation, text, from ?? 0) : { ranges: [], focus: -1 }) };
+  const changes = changed ? [element("p.problem", {}, "This file was changed after it was indexed.")] : [];
+  const body = pages.length ? paged(told, cited) : reading(text, 0, cited, true);
+  dialog.replaceChildren(head(dialog, title || source, source), ...changes, body);
+}
+
+const pageOf = (citation) => Number(/\d+/.exec(citation?.source.position ?? "")?.[0] ?? 1);
+
+/** Where a line begins, from its number; 0 without one. */
+function startOf(text, number) {
+  let at = 0;
+  for (let line = 1; line < number && line < text.length && Number.isFinite(number); line += 1) at = text.indexOf("\n", at) + 1;
+  return at;
+}
+
+/** One page at a time, that of the answer first. */
+function paged(told, cited) {
+  const holder = element("div.paged");
+  const turn = (number) => {
+    const start = told.pages[number - 1];
+    const to = (label, page) => element(
+      "button", { type: "button", disabled: page < 1 || page > told.pages.length, onclick: () => turn(page) }, label,
+    );
+    const where = element("span", { role: "status" }, `${told.unit} ${number} of ${told.pages.length}`);
+    holder.replaceChildren(
+      element("div.buttons", {}, to("Previous", number - 1), where, to("Next", number + 1)),
+      reading(told.text.slice(start, told.pages[number]).trimEnd(), start, cited, false),
+    );
+  };
+  turn(Math.max(1, told.pages.findLastIndex((start) => start <= cited.focus) + 1));
+  return holder;
+}
+
+/**
+ * Draw a text line by line, with what is cited set off.
+ * @param {number} start where the text begins in the whole document
+ * @param {{lines: Set<number>, ranges: [number, number][], focus: number}} cited
+ * @param {boolean} counts whether lines have numbers
+ */
+function reading(text, start, cited, counts) {
+  const lines = text.split("\n");
+  const starts = [start];
+  for (const line of lines) starts.push(starts.at(-1) + line.length + 1);
+  const middle = starts.findLastIndex((at) => at <= cited.focus);
+  const [begin, end] = lines.length <= 3 * AROUND ? [0, lines.length] : [Math.max(0, middle - AROUND), Math.max(0, middle) + AROUND];
+  const list = element(counts ? "ol.lines" : "ol.lines.bare");
+  list.append(...lines.slice(begin, end).map((line, at) => {
+    const number = begin + at + 1;
+    const parts = cut(line, starts[number - 1], cited.ranges).map((part, odd) => (odd % 2 ? element("mark", {}, part) : part));
+    const names = ["li", counts && cited.lines.has(number) && "cited", middle === number - 1 && "focus"].filter(Boolean);
+    return element(names.join("."), { value: number }, ...parts);
+  }));
+  const hidden = lines.length - list.children.length;
+  const note = hidden ? [element("p.hint", {}, `${hidden.toLocaleString("en")} more lines of this file are not shown.`)] : [];
+  return element("div.reading", { tabindex: "0", role: "region", "aria-label": "Text of the document" }, list, ...note);
+}

@@ -1,0 +1,93 @@
+"""How llama.cpp's server differs: it does not echo, and lists tokens in a form of its own."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from crag.reflection_tokens import END, TOKENS
+
+AS_ID = "token_id:"
+"""What vLLM puts before the number of a token that it was asked to name by number."""
+KEPT: Mapping[str, Any] = {"preserved_tokens": list(TOKENS)}
+"""An option that keeps special tokens in the text, as ``skip_special_tokens`` does elsewhere."""
+NO_ECHO = "no echo is supported"
+"""What llama.cpp's server says when it is asked to echo a prompt."""
+
+
+class _Listed(BaseModel):
+    id: int
+    logprob: float
+    top_logprobs: list["_Listed"] = []
+
+
+class _Content(BaseModel):
+    content: list[_Listed]
+
+
+class _Piece(BaseModel):
+    id: int
+    piece: str | list[int]
+    """Bytes, if they are no UTF-8 by themselves."""
+
+
+class _Pieces(BaseModel):
+    tokens: list[_Piece]
+
+
+class _Properties(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    eos_token: str
+
+
+def parallel_lists(told: Any) -> Any:
+    """Return the log-probabilities of a completion in OpenAI's form; in any other as they are."""
+    try:
+        listed = _Content.model_validate(told).content
+    except ValidationError:
+        return told
+    return {
+        "tokens": [_named(one) for one in listed],
+        "token_logprobs": [one.logprob for one in listed],
+        "top_logprobs": [{_named(top): top.logprob for top in one.top_logprobs} for one in listed],
+    }
+
+
+def _named(token: _Listed) -> str:
+    return f"{AS_ID}{token.id}"
+
+
+def ask_names(base_url: str, model: str, key: str, timeout: float) -> dict[int, str] | None:
+    """Ask the server's tokenizer for the number of each reflection token that it knows, and `END`.
+
+    `base_url` ends with ``/v1``; beside it are ``/props`` and ``/tokenize``. None if the replies
+    are not llama.cpp's.
+    """
+    try:
+        return _asked(base_url, model, key, timeout)
+    except (httpx.HTTPError, ValidationError):
+        return None
+
+
+def _asked(base_url: str, model: str, key: str, timeout: float) -> dict[int, str]:
+    place = urlsplit(base_url)
+    root = urlunsplit(place._replace(path=place.path.rstrip("/").removesuffix("/v1")))
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    with httpx.Client(timeout=timeout, headers=headers) as client:
+        told = client.get(f"{root}/props", params={"model": model}).raise_for_status()
+        end = _Properties.model_validate_json(told.content).eos_token
+        asked = {
+            "model": model, "content": "".join((*TOKENS, end)), "with_pieces": True,
+            "add_special": False, "parse_special": True,
+        }  # fmt: skip
+        told = client.post(f"{root}/tokenize", json=asked).raise_for_status()
+    return _names(_Pieces.model_validate_json(told.content).tokens, end)
+
+
+def _names(pieces: Sequence[_Piece], end: str) -> dict[int, str]:
+    found = {one.id: one.piece for one in pieces if isinstance(one.piece, str)}
+    names = {number: piece for number, piece in found.items() if piece in TOKENS}
+    return names | {number: END for number, piece in found.items() if piece == end}

@@ -1,0 +1,136 @@
+"""`crag.toml`: the variables of `Environment` in a file, for those who rather keep them there.
+
+Each key is the name of a variable without ``CRAG_``, in lower case. Secrets are refused, because
+such a file is committed and copied.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import AliasChoices, SecretStr
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
+
+from crag.errors import ConfigurationError, did_you_mean
+from crag.events import redact
+
+NAME = "crag.toml"
+"""Read in the folder where a command runs, unless CRAG_CONFIG names another file."""
+_PLACES = frozenset({"index", "page_cache", "prompts"})
+"""Values that are paths, unless they are URLs."""
+_MAYBE_PLACES = frozenset({"embedding_model", "evaluator", "reflection", "reranker"})
+"""Values that are paths if there is such a file."""
+_SECRET = re.compile(r"(^|_)(key|token|password|secret)$", re.IGNORECASE)
+_WITH_PASSWORD = re.compile(r"\w+://[^/@\s]*:[^/@\s]*@")
+
+
+class ConfigFile(PydanticBaseSettingsSource):
+    """The file as a source of settings that comes after the environment."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """Raise, because the file is read as a whole.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the values of the file that is named, or is here, with its absolute path."""
+        named = self.current_state.get("config")
+        path = Path(named or NAME).expanduser()
+        if named is None and not path.is_file():
+            return {}
+        path = path.resolve()
+        return {**read_config(path, self.settings_cls), "config": path}
+
+
+def read_config(path: Path, form: type[BaseSettings]) -> dict[str, Any]:
+    """Return the values of a file by the names that `form` takes; paths in it are relative to it.
+
+    Raises:
+        ConfigurationError: it cannot be read, holds an unknown key, a secret, or a wrong type.
+    """
+    try:
+        given = tomllib.loads(path.read_text("utf-8-sig"))
+    except OSError as error:
+        problem = f"it cannot be read ({error.strerror}). CRAG_CONFIG names it"
+        raise ConfigurationError(path, problem) from error
+    except ValueError as error:
+        raise ConfigurationError(path, f"it is no TOML: {error}") from error
+    return {
+        _taken(name, form.model_fields[name]): _placed(name, value, path.parent)
+        for name, value in _checked(path, given, form.model_fields).items()
+    }
+
+
+def variable_of(name: str, field: FieldInfo) -> str:
+    """Return the environment variable of a field."""
+    return _aliases(field)[0] if _aliases(field) else f"CRAG_{name.upper()}"
+
+
+def _checked(
+    path: Path, given: Mapping[str, Any], fields: Mapping[str, FieldInfo]
+) -> Mapping[str, str | bool]:
+    open_names = [name for name, field in fields.items() if not _is_secret(field)]
+    open_names.remove("config")
+    for name, value in given.items():
+        if name in fields and name not in open_names and name != "config":
+            raise _secret(path, name, variable_of(name, fields[name]))
+        if name not in open_names:
+            if _SECRET.search(name):
+                raise _secret(path, name, name.upper())
+            raise ConfigurationError(
+                path, f"unknown key {name!r}; {did_you_mean(name, open_names)}"
+            )
+        if not isinstance(value, bool if fields[name].annotation is bool else str):
+            problem = f"{name} cannot be {value!r}: write {_wanted(fields[name])}"
+            raise ConfigurationError(path, problem)
+        if isinstance(value, str) and (_WITH_PASSWORD.search(value) or redact(value) != value):
+            raise _secret(path, name, variable_of(name, fields[name]))
+    return given
+
+
+def _wanted(field: FieldInfo) -> str:
+    return "true or false" if field.annotation is bool else "a text in quotes"
+
+
+def _secret(path: Path, name: str, variable: str) -> ConfigurationError:
+    problem = (
+        f"{name} holds a secret, and this file is no place for one: remove it, and set {variable} "
+        "in the environment or in .env"
+    )
+    return ConfigurationError(path, problem)
+
+
+def _is_secret(field: FieldInfo) -> bool:
+    return "SecretStr" in str(field.annotation) or field.annotation is SecretStr
+
+
+def _aliases(field: FieldInfo) -> list[str]:
+    alias = field.validation_alias
+    choices: Iterable[Any] = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    return [choice for choice in choices if isinstance(choice, str)]
+
+
+def _taken(name: str, field: FieldInfo) -> str:
+    """Return the name by which the form takes a field."""
+    return next(iter(_aliases(field)), name)
+
+
+def _placed(name: str, value: str | bool, folder: Path) -> str | bool:
+    """Make a relative path one of the file's folder, because a server runs elsewhere."""
+    if not isinstance(value, str) or name not in _PLACES | _MAYBE_PLACES:
+        return value
+    scheme, separator, rest = value.rpartition("://")
+    if separator and not (scheme in _FOLDERS and rest.startswith(".")):
+        return value
+    place = folder / Path(rest).expanduser()
+    return f"{scheme}{separator}{place}" if name in _PLACES or place.exists() else value
+
+
+_FOLDERS = frozenset({"faiss", "qdrant"})
+"""Schemes of stores in a folder; ``./`` begins a relative one."""

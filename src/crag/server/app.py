@@ -1,0 +1,103 @@
+"""The server as an ASGI application: the guard, the page, the API, and a share of the work."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from math import ceil
+
+import psycopg
+from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from crag.graph.served import GRAPHS
+from crag.page.app import asset, middleware, page
+from crag.page.guard import App, Receive, Rules, Scope, Send, is_public
+from crag.page.login import Login, UnknownUserError
+from crag.server.assistants import Assistants
+from crag.server.database import Database
+from crag.server.refusals import RefusedRequestError
+from crag.server.routes import Api
+from crag.server.runs import Runs
+from crag.server.settings import ServerSettings
+from crag.server.streaming import Graph
+from crag.server.worker import Worker
+
+_AWAY = (psycopg.OperationalError, PoolTimeout, PoolClosed, TooManyRequests)
+_AWAY_SECONDS = 5
+
+
+class Owner:
+    """Middleware that tells each request whose it is: without a login, all are of one owner."""
+
+    def __init__(self, app: App, rules: Rules) -> None:
+        self.app, self._login = app, Login(rules)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one ASGI request."""
+        if scope["type"] == "http" and not is_public(scope["method"], scope["path"]):
+            try:
+                # In a thread, as the keys of an issuer may have to be fetched.
+                owner = await asyncio.to_thread(self._login.user, Request(scope).headers)
+            except UnknownUserError as error:
+                headers = {"WWW-Authenticate": "Bearer"}
+                await JSONResponse({"detail": str(error)}, 401, headers)(scope, receive, send)
+                return
+            scope.setdefault("state", {})["owner"] = owner
+        await self.app(scope, receive, send)
+
+
+def create(
+    settings: ServerSettings | None = None,
+    graphs: Mapping[str, Graph] | None = None,
+    rules: Rules | None = None,
+) -> Starlette:
+    """Build the application, by default from the environment, with the graphs of the package."""
+    rules = rules or Rules()
+    settings = settings or ServerSettings()
+    if graphs is None:
+        from crag.graph import studio
+
+        graphs = {name: getattr(studio, name) for name in GRAPHS}
+    database = Database(settings)
+    runs = Runs(database, settings)
+    worker = Worker(database, runs, graphs, settings)
+    api = Api(database, runs, graphs, Assistants(graphs, GRAPHS))
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        # Nodes that compute run in threads, as many as there are runs at once.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.jobs * 2))
+        async with database.opened(), worker.working():
+            yield
+
+    return Starlette(
+        routes=[Route("/", page), Route("/page/{name}", asset), *api.routes()],
+        middleware=[*middleware(rules), Middleware(Owner, rules)],
+        exception_handlers={
+            RefusedRequestError: _refused,
+            404: _unknown,
+            405: _unknown,
+            **dict.fromkeys(_AWAY, _away),
+        },
+        lifespan=lifespan,
+    )
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RefusedRequestError)  # noqa: S101 - as registered
+    headers = {"Retry-After": str(ceil(error.retry_after))} if error.retry_after else None
+    return JSONResponse({"detail": error.detail}, error.status, headers)
+
+
+def _unknown(_: Request, __: Exception) -> Response:
+    return JSONResponse({"detail": "there is no such address on this server"}, 404)
+
+
+def _away(_: Request, __: Exception) -> Response:
+    detail = "The database does not answer: try again in a moment."
+    return JSONResponse({"detail": detail}, 503, {"Retry-After": str(_AWAY_SECONDS)})

@@ -1,0 +1,40 @@
+"""JSON as LangGraph's API writes it: documents and messages as objects, sets as lists."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+import orjson
+from pydantic import BaseModel
+
+_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+
+
+def encoded(value: object) -> str:
+    """Return JSON; text that is no Unicode, such as a half of a surrogate pair, is escaped."""
+    try:
+        return orjson.dumps(value, default=_plain, option=_OPTIONS).decode()
+    except orjson.JSONEncodeError:
+        return json.dumps(value, default=_plain)
+
+
+def decoded(text: str | bytes) -> Any:
+    """Return what JSON says."""
+    return json.loads(text)
+
+
+def _plain(value: object) -> object:
+    match value:
+        case BaseModel():
+            return value.model_dump()
+        case BaseException():
+            return {"error": type(value).__name__, "message": str(value)}
+        case set() | frozenset() | tuple():
+            return list(value)
+        case Mapping():
+            return dict(value)
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return asdict(value)
+        case _:
+            return str(value)

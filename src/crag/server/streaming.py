@@ -1,0 +1,131 @@
+"""From a graph's stream to the parts that clients of LangGraph's API expect."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessageChunk, message_chunk_to_message
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel import Pregel
+from langgraph.types import Command, Durability, Send, StateSnapshot
+
+Graph = Pregel[Any, Any, Any, Any]
+MODES = frozenset(
+    {"values", "updates", "messages", "messages-tuple", "tasks", "checkpoints", "custom", "debug"}
+)
+"""Stream modes that are served; what LangChain calls `events` is not."""
+Part = tuple[str, Any]
+
+
+def with_saver(graph: Graph, saver: object) -> Graph:
+    """Return the graph with a checkpointer."""
+    return graph.copy({"checkpointer": saver})
+
+
+def known_settings(graph: Graph, context: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the settings that the graph has; others are ignored, as LangGraph's server does."""
+    schema = graph.get_context_jsonschema() or {}
+    if context is None:
+        return None
+    known = schema.get("properties", {})
+    return {name: value for name, value in context.items() if name in known}
+
+
+def command(given: Mapping[str, Any]) -> Command[Any]:
+    """Return what a client sent as `command`."""
+    goto = given.get("goto") or ()
+    steps = [goto] if isinstance(goto, str | Mapping) else list(goto)
+    return Command(
+        update=given.get("update"),
+        resume=given.get("resume"),
+        goto=[step if isinstance(step, str) else Send(step["node"], step["input"])
+              for step in steps],
+    )  # fmt: skip
+
+
+async def parts(  # noqa: PLR0913 - what a run consists of
+    graph: Graph,
+    given: object,
+    config: RunnableConfig,
+    *,
+    context: dict[str, Any] | None,
+    modes: Sequence[str],
+    subgraphs: bool,
+    interrupt_before: Sequence[str] | None = None,
+    interrupt_after: Sequence[str] | None = None,
+    durability: Durability = "async",
+) -> AsyncIterator[Part]:
+    """Run a graph; yield each part with the name of its event.
+
+    Within a subgraph the name has a namespace, as in ``updates|web:…``.
+    """
+    wanted: Any = {"messages" if mode == "messages-tuple" else mode for mode in modes}
+    grown: dict[str | None, BaseMessageChunk] = {}
+    stream: AsyncIterator[Any] = graph.astream(
+        given, config, context=context, stream_mode=sorted(wanted), subgraphs=subgraphs,
+        interrupt_before=interrupt_before or None, interrupt_after=interrupt_after or None,
+        durability=durability,
+    )  # fmt: skip
+    async for item in stream:
+        within, mode, data = item if subgraphs else ((), *item)
+        if mode == "messages" and "messages-tuple" not in modes:
+            for part in _messages(data, grown):
+                yield part
+        else:
+            yield "|".join((mode, *within)), data
+
+
+def _messages(data: Any, grown: dict[str | None, BaseMessageChunk]) -> list[Part]:
+    """Return a message as far as it has grown, and what is known of it when it is new."""
+    message, about = data
+    found: list[Part] = []
+    if message.id not in grown:
+        found.append(("messages/metadata", {message.id: {"metadata": about}}))
+    if not isinstance(message, BaseMessageChunk):
+        grown[message.id] = message
+        return [*found, ("messages/complete", [message])]
+    before = grown.get(message.id)
+    grown[message.id] = message if before is None else before + message
+    return [*found, ("messages/partial", [message_chunk_to_message(grown[message.id])])]
+
+
+def checkpoint_of(config: RunnableConfig | None) -> dict[str, Any] | None:
+    """Return the address of a checkpoint."""
+    found = (config or {}).get("configurable", {})
+    if not found.get("checkpoint_id"):
+        return None
+    names = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
+    return {"checkpoint_ns": ""} | {name: found[name] for name in names if name in found}
+
+
+def state_of(found: StateSnapshot) -> dict[str, Any]:
+    """Return the state of a thread in the form of LangGraph's API."""
+    return {
+        "values": found.values,
+        "next": found.next,
+        "tasks": [
+            {
+                "id": task.id,
+                "name": task.name,
+                "path": task.path,
+                "error": str(task.error) if task.error else None,
+                "interrupts": interrupts_of(task.interrupts),
+                "checkpoint": None if isinstance(task.state, StateSnapshot | None)
+                else task.state["configurable"],
+                "state": state_of(task.state) if isinstance(task.state, StateSnapshot) else None,
+                "result": task.result,
+            }
+            for task in found.tasks
+        ],
+        "metadata": found.metadata,
+        "created_at": found.created_at,
+        "checkpoint": checkpoint_of(found.config),
+        "parent_checkpoint": checkpoint_of(found.parent_config),
+        "interrupts": interrupts_of(found.interrupts),
+        "checkpoint_id": (checkpoint_of(found.config) or {}).get("checkpoint_id"),
+        "parent_checkpoint_id": (checkpoint_of(found.parent_config) or {}).get("checkpoint_id"),
+    }  # fmt: skip
+
+
+def interrupts_of(found: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return what a human is asked."""
+    return [{"value": one.value, "id": one.id} for one in found]

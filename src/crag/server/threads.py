@@ -1,0 +1,182 @@
+"""Threads: who owns them, what state they are in, and copies of them."""
+
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+from psycopg.types.json import Jsonb
+
+from crag.server.database import Connection, Database, Row, rows_of
+from crag.server.refusals import RefusedRequestError, not_found
+
+Status = Literal["idle", "busy", "interrupted", "error"]
+_COPIES = (
+    """
+    INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,
+                             checkpoint, metadata)
+    SELECT %s, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata
+    FROM checkpoints WHERE thread_id = %s
+    """,
+    """
+    INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
+    SELECT %s, checkpoint_ns, channel, version, type, blob
+    FROM checkpoint_blobs WHERE thread_id = %s
+    """,
+    """
+    INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel,
+                                   type, blob, task_path)
+    SELECT %s, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, blob, task_path
+    FROM checkpoint_writes WHERE thread_id = %s
+    """,
+)
+"""langgraph-checkpoint-postgres has no method that copies a thread."""
+
+
+class Threads:
+    """The threads of one owner; those of others do not exist for them."""
+
+    def __init__(self, database: Database, owner: str) -> None:
+        self._database, self.owner = database, owner
+
+    async def create(
+        self,
+        thread_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        *,
+        graph_id: str | None = None,
+        temporary: bool = False,
+        if_exists: Literal["raise", "do_nothing"] = "raise",
+    ) -> Row:
+        """Make a thread.
+
+        Raises:
+            RefusedRequestError: there is one with this id, of this owner or another.
+        """
+        metadata = metadata or {}
+        graph_id = graph_id or metadata.get("graph_id")
+        made = await self._database.rows(
+            """
+            INSERT INTO crag_threads (thread_id, owner, graph_id, metadata, temporary)
+            VALUES (%s, %s, %s, %s, %s) ON CONFLICT (thread_id) DO NOTHING RETURNING *
+            """,
+            (thread_id or uuid4(), self.owner, graph_id, Jsonb(metadata), temporary),
+        )
+        if made:
+            return made[0]
+        if thread_id is not None and if_exists == "do_nothing":
+            return await self.get(thread_id)
+        raise RefusedRequestError(409, f"Thread {thread_id} exists already.")
+
+    async def get(self, thread_id: UUID) -> Row:
+        """Return a thread.
+
+        Raises:
+            RefusedRequestError: there is none.
+        """
+        found = await self._database.rows(
+            "SELECT * FROM crag_threads WHERE thread_id = %s AND owner = %s",
+            (thread_id, self.owner),
+        )
+        return found[0] if found else not_found("Thread")
+
+    async def search(  # noqa: PLR0913 - one parameter for each of the API
+        self,
+        metadata: dict[str, Any],
+        status: Status | None,
+        ids: list[UUID] | None,
+        *,
+        limit: int,
+        offset: int,
+        by: str = "created_at",
+        ascending: bool = False,
+    ) -> list[Row]:
+        """Return the threads that match everything given, in an order."""
+        return await self._database.rows(
+            """
+            SELECT * FROM crag_threads
+            WHERE owner = %s AND NOT temporary AND metadata @> %s
+              AND (%s::text IS NULL OR status = %s) AND (%s::uuid[] IS NULL OR thread_id = ANY(%s))
+            ORDER BY
+              CASE WHEN %s THEN (to_jsonb(crag_threads) ->> %s) END ASC,
+              CASE WHEN NOT %s THEN (to_jsonb(crag_threads) ->> %s) END DESC, thread_id
+            LIMIT %s OFFSET %s
+            """,
+            (
+                self.owner, Jsonb(metadata), status, status, ids, ids,
+                ascending, by, ascending, by, limit, offset,
+            ),
+        )  # fmt: skip
+
+    async def update(self, thread_id: UUID, metadata: dict[str, Any]) -> Row:
+        """Add to the metadata of a thread."""
+        changed = await self._database.rows(
+            """
+            UPDATE crag_threads SET metadata = metadata || %s, updated_at = now()
+            WHERE thread_id = %s AND owner = %s RETURNING *
+            """,
+            (Jsonb(metadata), thread_id, self.owner),
+        )
+        return changed[0] if changed else not_found("Thread")
+
+    async def settle(self, thread_id: UUID, status: Status, graph_id: str) -> None:
+        """Store what a changed state means for the thread, unless a run is at work on it."""
+        await self._database.rows(
+            """
+            UPDATE crag_threads SET updated_at = now(), graph_id = %s,
+              status = CASE WHEN status = 'busy' THEN status ELSE %s END
+            WHERE thread_id = %s AND owner = %s
+            """,
+            (graph_id, status, thread_id, self.owner),
+        )
+
+    async def delete(self, thread_id: UUID) -> None:
+        """Remove a thread with its runs and checkpoints."""
+        removed = await self._database.rows(
+            "DELETE FROM crag_threads WHERE thread_id = %s AND owner = %s RETURNING thread_id",
+            (thread_id, self.owner),
+        )
+        if not removed:
+            not_found("Thread")
+        await self._database.saver().adelete_thread(str(thread_id))
+
+    async def copy(self, thread_id: UUID) -> Row:
+        """Copy a thread with its checkpoints, but without its runs."""
+        old, new = await self.get(thread_id), uuid4()
+        async with self._database.transaction() as connection:
+            for statement in _COPIES:
+                await connection.execute(statement, (str(new), str(thread_id)))
+            made = await rows_of(
+                connection,
+                """
+                INSERT INTO crag_threads (thread_id, owner, graph_id, metadata, status)
+                VALUES (%s, %s, %s, %s, %s) RETURNING *
+                """,
+                (
+                    new, self.owner, old["graph_id"], Jsonb(old["metadata"]),
+                    "idle" if old["status"] == "busy" else old["status"],
+                ),
+            )  # fmt: skip
+        return made[0]
+
+
+async def forget_run(connection: Connection, thread_id: UUID, run_id: UUID) -> None:
+    """Remove the checkpoints that a run made, so that its thread is as it was before."""
+    await connection.execute(
+        """
+        WITH removed AS (
+            DELETE FROM checkpoints WHERE thread_id = %s AND metadata ->> 'run_id' = %s
+            RETURNING thread_id, checkpoint_ns, checkpoint_id
+        )
+        DELETE FROM checkpoint_writes AS w USING removed AS r
+        WHERE (w.thread_id, w.checkpoint_ns, w.checkpoint_id)
+            = (r.thread_id, r.checkpoint_ns, r.checkpoint_id)
+        """,
+        (str(thread_id), str(run_id)),
+    )
+
+
+async def forget_threads(connection: Connection, threads: list[UUID]) -> None:
+    """Remove the checkpoints of threads."""
+    names = ([str(thread) for thread in threads],)
+    await connection.execute("DELETE FROM checkpoints WHERE thread_id = ANY(%s)", names)
+    await connection.execute("DELETE FROM checkpoint_blobs WHERE thread_id = ANY(%s)", names)
+    await connection.execute("DELETE FROM checkpoint_writes WHERE thread_id = ANY(%s)", names)

@@ -1,0 +1,98 @@
+"""Help, completion and near misses: what a newcomer meets first."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands import crag
+
+COMMANDS = [
+    "index", "ask", "evaluate", "doctor", "prompts", "serve", "calibrate", "bench",
+    "train evaluator", "train critic", "train generator",
+    "reflect-data generator", "reflect-data critic", "reflect-data pairs",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_examples_and_switches_without_a_type(command: str) -> None:
+    shown = crag(*command.split(), "--help").stdout
+    examples = shown.partition("Examples:")[2]
+    assert f"crag {command.removesuffix(' evaluator')}" in examples
+    assert "<bool>" not in shown
+    assert "<str>" not in shown.partition("─ Options")[2]
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [("serve", "studio"), ("train critic", "train"), ("calibrate", "train"), ("bench", "bench")],
+)
+def test_the_extra_of_a_command_is_told(command: str, extra: str) -> None:
+    shown = crag(*command.split(), "--help").stdout
+    assert f"pip install 'corrective-rag[{extra}]'" in shown
+
+
+def test_the_commands_are_listed() -> None:
+    shown = crag("--help").stdout
+    assert {one.split()[0] for one in COMMANDS} <= set(shown.split())
+    assert "<bool>" not in shown
+
+
+def test_a_shell_completes_commands_and_options() -> None:
+    def completed(words: str, number: int) -> list[str]:
+        asked = {"_CRAG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(number)}
+        return crag(environment=asked).stdout.split()
+
+    assert completed("crag ev", 1) == ["evaluate"]
+    assert "--method" in completed("crag ask --m", 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (["evalute"], "evaluate"),
+        (["ask", "Why?", "--jsn"], "--json"),
+        (["ask", "Why?", "--set", "strip_kept=3"], "did you mean strips_kept"),
+        (["ask", "Why?", "--set", "uper=3"], "did you mean upper?"),
+    ],
+)
+def test_what_is_misspelled_gets_the_near_names(arguments: list[str], near: str) -> None:
+    done = crag(*arguments)
+    assert done.returncode == 2
+    said = " ".join(done.stderr.split())
+    assert near in said
+    assert "max_web_bytes" not in said
+
+
+PROGRAM = """
+import contextlib, io, json, sys
+for name in ["torch", "transformers", "accelerate", "sklearn", "matplotlib", "langgraph_cli"]:
+    sys.modules[name] = None
+from crag.cli import main
+said = {}
+for words in json.loads(sys.argv[1]):
+    sys.argv, error = ["crag", *words.split()], io.StringIO()
+    with contextlib.redirect_stderr(error), contextlib.suppress(SystemExit):
+        main()
+    said[words] = " ".join(error.getvalue().split())
+print(json.dumps(said))
+"""
+
+
+def test_a_command_that_lacks_its_extra_names_it_before_anything_else(tmp_path: Path) -> None:
+    expected = {
+        "train nowhere.jsonl --output x": "train",
+        "train critic nowhere.jsonl --output x": "train",
+        "train generator nowhere.jsonl --output x": "train",
+        "reflect-data generator nowhere.jsonl --critic x --output y": "torch",
+        "calibrate nowhere.jsonl": "train",
+        "serve": "studio",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(list(expected))],
+        capture_output=True, text=True, check=True, cwd=tmp_path,
+    )  # fmt: skip
+    for words, said in json.loads(done.stdout).items():
+        assert said.endswith(f"Run: pip install 'corrective-rag[{expected[words]}]'"), words

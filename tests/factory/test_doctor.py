@@ -1,0 +1,148 @@
+"""`crag doctor` uses each part once, and blames the one that fails."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crag.factory import PartStatus, examine
+from crag.runtime.environment import Environment
+from tests.commands import crag
+from tests.loopback import Loopback, serving
+
+SAID = {
+    "id": "1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "local",
+    "choices": [
+        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "ready"}}
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("doctor")
+    (folder / "kettle.md").write_text("A kettle boils water in three minutes.")
+    assert crag("index", "kettle.md", folder=folder).returncode == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, indexed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(indexed, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serving(SAID) as running:
+        yield running
+
+
+def examined(
+    monkeypatch: pytest.MonkeyPatch, *, use: bool = True, **variables: str
+) -> dict[str, PartStatus]:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return {told.part: told for told in examine(Environment(), use=use)}
+
+
+def states(told: dict[str, PartStatus]) -> dict[str, str]:
+    return {part: one.state for part, one in told.items()}
+
+
+def test_the_embedded_parts_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = states(examined(monkeypatch))
+    for part in ("embeddings", "index", "evaluator", "answers", "reflection"):
+        assert told.pop(part) == "ready"
+    assert set(told.values()) == {"missing"}  # The web search, and the pages that it finds.
+
+
+def test_an_encoder_that_cannot_be_loaded_is_broken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    told = examined(monkeypatch, CRAG_EMBEDDING_MODEL=str(tmp_path / "empty"))
+    assert told["embeddings"].state == "broken"
+    assert "empty" in told["embeddings"].todo
+    assert (told["index"].state, told["index"].todo) == ("blocked", "see embeddings")
+    assert told["evaluator"].state == "ready"  # The embedded one has an encoder of its own.
+
+
+def test_a_missing_package_of_the_model_is_no_fault_of_the_evaluator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = examined(monkeypatch, CRAG_MODEL="nobody:none", CRAG_EVALUATOR="default")
+    assert (told["answers"].state, told["evaluator"].state) == ("broken", "ready")
+    assert told["reflection"].state == "blocked"
+    told = examined(monkeypatch, CRAG_EVALUATOR="chat-batch")
+    assert (told["evaluator"].state, told["evaluator"].todo) == ("blocked", "see answers")
+
+
+def test_a_missing_package_of_the_embeddings_is_no_fault_of_the_evaluator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = examined(monkeypatch, CRAG_EMBEDDING_MODEL="nobody:none")
+    assert (told["embeddings"].state, told["evaluator"].state) == ("broken", "ready")
+    assert (told["answers"].state, told["index"].state) == ("ready", "blocked")
+
+
+def test_servers_are_asked_once(monkeypatch: pytest.MonkeyPatch, server: Loopback) -> None:
+    hits = {"query": "", "results": []}
+    with serving(hits) as search:
+        variables = {
+            "CRAG_MODEL": "local",
+            "OPENAI_BASE_URL": f"{server.url}/v1",
+            "OPENAI_API_KEY": "sk-of-the-test",
+            "SEARXNG_URL": search.url,
+        }
+        told = examined(monkeypatch, **variables)
+        assert states(told)["answers"] == states(told)["web search"] == "ready"
+        assert (len(server.requests), len(search.requests)) == (1, 1)
+        assert "broken" not in states(examined(monkeypatch, use=False)).values()
+        assert (len(server.requests), len(search.requests)) == (1, 1)
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_a_server_that_refuses_makes_its_part_broken(
+    status: int, monkeypatch: pytest.MonkeyPatch, server: Loopback
+) -> None:
+    server.statuses = [status] * 9
+    with serving({}) as search:
+        search.statuses = [status] * 9
+        told = examined(
+            monkeypatch,
+            CRAG_MODEL="local",
+            CRAG_EMBEDDING_MODEL="openai:tiny",
+            OPENAI_BASE_URL=f"{server.url}/v1",
+            OPENAI_API_KEY="sk-of-the-test",
+            SEARXNG_URL=search.url,
+        )
+    for part in ("answers", "embeddings", "web search"):
+        assert told[part].state == "broken"
+        assert told[part].todo
+        assert "sk-of-the-test" not in told[part].todo
+
+
+def test_a_completions_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {"CRAG_REFLECTION": "server", "CRAG_REFLECTION_URL": "http://127.0.0.1:1/v1"}
+    assert examined(monkeypatch, use=False, **variables)["reflection"].state == "ready"
+    told = examined(monkeypatch)["reflection"]
+    assert told.state == "broken"
+    assert told.todo
+
+
+def test_another_distribution_named_crag_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "installation" not in examined(monkeypatch, use=False)
+    information = tmp_path / "site" / "crag-3.0.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: crag\nVersion: 3.0\n")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    told = examined(monkeypatch, use=False)["installation"]
+    assert (told.state, told.in_use) == ("broken", "crag 3.0")
+    assert "pip uninstall crag corrective-rag" in told.todo

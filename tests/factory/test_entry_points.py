@@ -1,0 +1,102 @@
+"""A package adds an evaluator, a searcher or a store, and `crag.toml` names them."""
+
+from importlib import invalidate_caches
+from pathlib import Path
+
+import pytest
+
+from crag.errors import CragError
+from crag.evaluators import load_evaluator
+from crag.factory import choose_parts, choose_searcher
+from crag.retrieval.backends import open_backend
+from crag.runtime.environment import Environment
+from crag.testing import FakeEvaluator, FakeSearcher
+
+MODULE = """
+from crag.retrieval.backends.chroma import ChromaFolder
+from crag.testing import FakeEvaluator, FakeSearcher
+
+
+def strict():
+    return FakeEvaluator(0.25)
+
+
+def archive():
+    return FakeSearcher([])
+
+
+def shelf(location):
+    return ChromaFolder(location.partition("://")[2])
+
+
+def wrong():
+    return "no part at all"
+"""
+POINTS = """
+[crag.evaluators]
+strict = shelf_parts:strict
+wrong = shelf_parts:wrong
+broken = shelf_parts:missing
+
+[crag.searchers]
+archive = shelf_parts:archive
+
+[crag.stores]
+shelf = shelf_parts:shelf
+"""
+
+
+def install(folder: Path, name: str, points: str) -> None:
+    information = folder / f"{name}-1.0.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text(points)
+
+
+@pytest.fixture(autouse=True)
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    site = tmp_path / "site"
+    install(site, "shelf", POINTS)
+    (site / "shelf_parts.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.chdir(tmp_path)
+    invalidate_caches()
+    return site
+
+
+def test_crag_toml_names_what_a_package_adds(tmp_path: Path) -> None:
+    (tmp_path / "crag.toml").write_text(
+        'evaluator = "strict"\nsearch = "Archive"\nindex = "shelf://kept"\n'
+    )
+    parts = choose_parts(Environment())
+    assert isinstance(parts.evaluator, FakeEvaluator)
+    assert parts.evaluator.score("?", ["a"]) == [0.25]
+    assert isinstance(parts.searcher, FakeSearcher)
+    assert open_backend("shelf://kept").location == str(tmp_path / "kept")
+
+
+def test_the_names_are_told_where_another_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CragError, match=r"did you mean cosine.*strict"):
+        load_evaluator("cosin")
+    with pytest.raises(CragError, match="shelf://"):
+        open_backend("shell://kept")
+    monkeypatch.setenv("CRAG_SEARCH", "archives")
+    with pytest.raises(CragError, match="allowed are tavily, wikipedia, searxng, none, archive"):
+        choose_searcher(Environment())
+
+
+def test_what_is_no_evaluator_is_refused() -> None:
+    with pytest.raises(CragError, match="'wrong' makes str, which is no Evaluator"):
+        load_evaluator("wrong")
+
+
+def test_what_cannot_be_imported_names_its_package() -> None:
+    with pytest.raises(CragError, match=r"'broken' of shelf cannot be loaded: .*missing"):
+        load_evaluator("broken")
+
+
+def test_a_name_of_two_packages_is_refused(package: Path) -> None:
+    install(package, "other", "[crag.evaluators]\nstrict = shelf_parts:strict\n")
+    invalidate_caches()
+    with pytest.raises(CragError, match=r"added by .*shelf.*: uninstall all but one"):
+        load_evaluator("strict")

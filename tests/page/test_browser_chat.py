@@ -1,0 +1,110 @@
+"""Conversations: follow-ups, earlier turns, editing, beginning anew, and reloading."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.page.asking import ask
+
+pytestmark = pytest.mark.browser
+ADA, THEN, WHO = "Who wrote the first program?", "And when?", "Who built the engine?"
+Visit = Callable[..., Any]
+
+
+def turn(page: Any, question: str) -> None:
+    """Ask, and wait until that very question is answered."""
+    ask(page, question, until=f"#answer[data-phase=done] #answer-body .asked >> text={question}")
+
+
+def turns(page: Any, place: str) -> list[str]:
+    return page.locator(f"#{place} .turn .asked").all_inner_texts()
+
+
+def test_a_follow_up_goes_on_with_the_thread(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=chat")
+    assert page.inner_text("#asks") == "Your question"
+    turn(page, ADA)
+    assert page.locator("[data-node=contextualize][data-state=skipped]").count() == 1
+    assert page.input_value("#question") == ""
+    assert page.inner_text("#asks") == "Your follow-up question"
+    turn(page, THEN)
+    assert page.locator("[data-node=contextualize][data-state=done]").count() == 1
+    assert "Understood as: When did Ada Lovelace write it?" in page.inner_text("#answer-body")
+    assert turns(page, "earlier") == [ADA]
+    assert ADA in page.inner_text("#earlier .turn p")  # The answer of the fake repeats it.
+    assert page.locator("#history .entry").count() == 1
+    assert "2 questions" in page.inner_text("#history")
+    page.click("#earlier .asked")
+    page.wait_for_selector(f"#answer-body .asked >> text={ADA}")
+    assert turns(page, "later") == [THEN]
+    assert "Understood as" not in page.inner_text("#answer-body")
+
+
+def test_a_conversation_survives_a_reload_and_goes_on(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=chat")
+    turn(page, ADA)
+    turn(page, THEN)
+    page.reload()
+    page.wait_for_selector(".node")
+    page.click("#history .entry")
+    page.wait_for_selector("#answer-body >> text=Understood as")
+    assert turns(page, "earlier") == [ADA]
+    page.click("#earlier .asked")  # An earlier state of the thread, which has gone on since.
+    page.wait_for_selector(f"#answer-body .asked >> text={ADA}")
+    assert ADA in page.inner_text("#answer .text")
+    assert page.locator("#documents .documents > li").count() == 2
+    turn(page, "And where?")
+    assert turns(page, "earlier") == [ADA, THEN]
+    assert page.locator("[data-node=contextualize][data-state=done]").count() == 1
+
+
+def test_a_question_that_is_edited_forgets_what_came_after(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=chat")
+    turn(page, ADA)
+    turn(page, THEN)
+    page.click("#answer-body >> text=Edit the question")
+    assert page.input_value("#question") == THEN
+    assert page.inner_text("#asks") == "Edit the question"
+    page.click("#leave")
+    assert (page.input_value("#question"), page.inner_text("#asks")) == (
+        "",
+        "Your follow-up question",
+    )
+    page.click("#answer-body >> text=Edit the question")
+    turn(page, "And where?")
+    assert turns(page, "earlier") == [ADA]
+    page.click("#earlier .asked")
+    page.click("#answer-body >> text=Edit the question")
+    turn(page, WHO)
+    assert page.locator("[data-node=contextualize][data-state=skipped]").count() == 1
+    assert turns(page, "earlier") == []
+    # Nothing that was answered is lost: each is a conversation of its own.
+    titles = page.locator("#history .entry .asked").all_inner_texts()
+    assert titles == [WHO, ADA, ADA]
+
+
+def test_a_new_conversation_knows_nothing_of_the_last(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=chat")
+    assert page.locator("#new").is_hidden()
+    turn(page, ADA)
+    page.click("#new")
+    assert page.inner_text("#asks") == "Your question"
+    assert page.locator("#answer[data-phase=empty]").count() == 1
+    assert page.locator("#documents").is_hidden()
+    assert page.evaluate("document.activeElement.id") == "question"
+    turn(page, THEN)
+    assert page.locator("[data-node=contextualize][data-state=skipped]").count() == 1
+    assert page.locator("#history .entry").count() == 2
+
+
+def test_a_question_that_was_cancelled_is_asked_again_in_its_place(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=plain")
+    ask(page, ADA)
+    ask(page, THEN, until=".draft")
+    page.click("#cancel")
+    page.wait_for_selector("#answer[data-phase=cancelled]")
+    page.click("#answer button >> text=Ask again")
+    page.wait_for_selector("#answer[data-phase=done]")
+    assert turns(page, "earlier") == [ADA]
+    assert page.locator("#history .entry").count() == 1

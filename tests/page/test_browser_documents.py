@@ -1,0 +1,169 @@
+"""Documents on the page: a source at its lines, uploads, progress, removal, and what is refused."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from reportlab.pdfgen.canvas import Canvas
+
+from tests.page.accessibility import violations
+from tests.page.asking import ask
+from tests.page.serving import environment, free_port, printed, wait_for
+
+pytestmark = pytest.mark.browser
+Visit = Callable[..., Any]
+ADA, MARY = "When was Ada Lovelace born?", "Where does Mary Somerville live?"
+
+
+def write_documents(folder: Path) -> None:
+    """Write a long text, Markdown and a PDF, each with one fact to ask for."""
+    folder.mkdir()
+    filling = [f"Line {number} speaks of kettles and of tea." for number in range(1, 120)]
+    filling[80] = "Ada Lovelace was born in 1815 in London."
+    (folder / "kettles.txt").write_text("\n".join(filling))
+    (folder / "notes.md").write_text(
+        "# Notes\n\nThe **engine** of Charles Babbage was built of brass.\n\n`a <b> c`\n"
+    )
+    canvas = Canvas(str(folder / "people.pdf"))
+    for text in ("Nothing of note.", "Mary Somerville lives in Burntisland.", "The end."):
+        canvas.drawString(72, 720, text)
+        canvas.showPage()
+    canvas.save()
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve an index of a folder of one's own; the address holds the token."""
+    folder = tmp_path_factory.mktemp("own")
+    write_documents(folder / "papers")
+    crag = str(Path(sys.executable).with_name("crag"))
+    index = [crag, "index", "papers", "--index", "index"]
+    subprocess.run(index, check=True, capture_output=True, cwd=folder)
+    port = free_port()
+    log = folder / "serve.log"
+    command = [crag, "serve", "--index", "index", "--port", str(port)]
+    with (
+        log.open("wb") as writing,
+        subprocess.Popen(command, cwd=folder, env=environment(), stdout=writing) as server,
+    ):
+        try:
+            wait_for(f"http://127.0.0.1:{port}", server)
+            yield printed(log)["Page"]
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+def opened(page: Any, question: str, place: str = "") -> Any:
+    """Ask, open the source of the answer that is at `place`, and return its window."""
+    ask(page, question)
+    page.locator("#answer .sources li", has_text=place).first.locator(".opens").click()
+    page.wait_for_selector("#source mark")
+    return page.locator("#source")
+
+
+def test_a_text_opens_at_the_cited_line_with_the_quotation(visit: Visit, own: str) -> None:
+    page = visit(own)
+    page.wait_for_selector("#library:not([hidden])")
+    source = opened(page, ADA, "lines 81")
+    line = source.locator("li.focus")
+    assert line.locator("mark").inner_text() == "Ada Lovelace was born in 1815 in London."
+    assert line.get_attribute("value") == "81"
+    assert "cited" in str(line.get_attribute("class"))
+    assert source.locator("li[value='80'] mark, li[value='90'] mark").count() == 0
+    page.wait_for_function(
+        "() => { const {top, bottom} = document.querySelector('#source .focus')"
+        ".getBoundingClientRect(); return top > 0 && bottom < innerHeight; }"
+    )
+    page.keyboard.press("Escape")
+    assert page.locator("#source").is_hidden()
+
+
+def test_markdown_opens_as_it_is_written(visit: Visit, own: str) -> None:
+    page = visit(own)
+    page.wait_for_selector("#library:not([hidden])")
+    source = opened(page, "Of what was the engine of Charles Babbage built?")
+    assert "**engine**" in source.locator("mark").first.inner_text()
+    assert "a <b> c" in source.inner_text()
+    assert source.locator("b, strong").count() == 0
+
+
+def test_a_pdf_opens_on_the_cited_page(visit: Visit, own: str) -> None:
+    page = visit(own)
+    page.wait_for_selector("#library:not([hidden])")
+    source = opened(page, MARY)
+    assert "page 2 of 3" in source.inner_text()
+    assert source.locator(".focus mark").inner_text() == "Mary Somerville lives in Burntisland."
+    source.locator("button >> text=Next").click()
+    assert "page 3 of 3" in source.inner_text()
+    assert "The end." in source.inner_text()
+    assert source.locator("button >> text=Next").is_disabled()
+
+
+def test_a_document_is_uploaded_asked_and_removed(visit: Visit, own: str, tmp_path: Path) -> None:
+    page = visit(own)
+    page.wait_for_selector("#library:not([hidden])")
+    assert "3 documents" in page.inner_text("#library")
+    seen = []
+    page.on("request", lambda request: seen.append((request.method, request.url)))
+    report = tmp_path / "quokkas.md"
+    report.write_text("# Quokkas\n\nThe quokka lives on Rottnest Island.\n")
+    page.set_input_files("#upload", report)
+    page.wait_for_selector("#library >> text=4 documents")
+    assert any(method == "PUT" and "/documents/quokkas.md" in url for method, url in seen)
+    assert "1 document added." in page.inner_text("#adding")
+    source = opened(page, "Where does the quokka live?")
+    assert "Rottnest Island" in source.locator("mark").inner_text()
+    page.keyboard.press("Escape")
+    page.click("#library [aria-label='Remove quokkas.md'], #library [aria-label*='quokkas.md']")
+    assert "delete the file" in page.inner_text("#library .remove[data-sure]")
+    page.click("#library .remove[data-sure]")
+    page.wait_for_selector("#library >> text=3 documents")
+    ask(page, "Where does the quokka live now?")
+    assert "Rottnest" not in page.inner_text("#answer-body")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_documents(visit: Visit, own: str, scheme: str) -> None:
+    page = visit(own, color_scheme=scheme)
+    page.wait_for_selector("#library:not([hidden])")
+    assert violations(page) == []
+    opened(page, MARY)
+    assert violations(page) == []
+
+
+def test_what_is_no_document_is_refused_in_words(visit: Visit, own: str, tmp_path: Path) -> None:
+    page = visit(own)
+    page.wait_for_selector("#library:not([hidden])")
+    fake = tmp_path / "fake.pdf"
+    fake.write_text("no PDF at all")
+    page.set_input_files("#upload", fake)
+    page.wait_for_selector("#adding >> text=fake.pdf is not what its name says: no .pdf file")
+    assert "3 documents" in page.inner_text("#library")
+    large = tmp_path / "large.txt"
+    large.write_bytes(b"tea " * 2**22 + b"!")
+    page.set_input_files("#upload", large)
+    page.wait_for_selector("#adding >> text=large.txt has more than 16,777,216 bytes.")
+
+
+def test_nobody_else_reaches_the_documents(own: str) -> None:
+    base, _, token = own.partition("?token=")
+    headers = {"x-api-key": token}
+    assert httpx.get(f"{base}documents").status_code == 401
+    assert httpx.get(f"{base}documents", headers=headers | {"Host": "evil"}).status_code == 400
+    evil = headers | {"Origin": "http://evil.test"}
+    assert httpx.get(f"{base}documents", headers=evil).status_code == 403
+    far = headers | {"X-Forwarded-For": "192.0.2.7"}
+    assert httpx.get(f"{base}documents", headers=far).status_code == 403
+    sent = headers | {"Content-Type": "application/octet-stream"}
+    for name in ("..%2Fa.md", "%2e%2e%2fa.md", "a%5Cb.md", ".a.md"):
+        refused = httpx.put(f"{base}documents/{name}", content=b"text", headers=sent)
+        assert refused.status_code in {400, 404, 405}, name
+    for path in ("/etc/passwd", "../index/chroma.sqlite3"):
+        found = httpx.get(f"{base}documents/source", params={"source": path}, headers=headers)
+        assert found.status_code == 404
+    assert len(httpx.get(f"{base}documents", headers=headers).json()["files"]) == 3

@@ -1,0 +1,87 @@
+"""PostgreSQL, and a server of `crag.server` in the process of the test, with a graph of its own."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, TypedDict
+
+import httpx
+import psycopg
+import pytest
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
+from langgraph_sdk.client import LangGraphClient
+
+from crag.page.guard import Rules
+from crag.server.app import create
+from crag.server.database import Database
+from crag.server.runs import Runs
+from crag.server.settings import ServerSettings
+from tests.postgres import postgres
+
+Serving = Callable[..., AbstractAsyncContextManager[LangGraphClient]]
+
+
+class State(TypedDict, total=False):
+    question: str
+    answer: str
+
+
+def ask(state: State) -> State:
+    """Ask a human where the question says so."""
+    if "?" in state["question"]:
+        return {"answer": str(interrupt({"asked": state["question"]}))}
+    return {"answer": state["question"].upper()}
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def database_url(postgres_url: str) -> str:
+    """Return the URL of a database without runs; one that is new would take a second to make."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        made = connection.execute("SELECT to_regclass('crag_threads')").fetchone()
+        if made and made[0]:
+            connection.execute("TRUNCATE crag_threads CASCADE")
+    return postgres_url
+
+
+@pytest.fixture
+def settings(database_url: str) -> Callable[..., ServerSettings]:
+    def make(**changed: Any) -> ServerSettings:
+        values = {"database": database_url, "connections": 4, "lease_seconds": 1.0}
+        return ServerSettings.model_validate(values | changed)
+
+    return make
+
+
+@pytest.fixture
+async def make_runs(
+    settings: Callable[..., ServerSettings],
+) -> AsyncIterator[Callable[..., Runs]]:
+    async with Database(settings()).opened() as database:
+        yield lambda **limits: Runs(database, settings(**limits))
+
+
+@pytest.fixture
+def serving(settings: Callable[..., ServerSettings]) -> Serving:
+    """Serve a graph that answers in capitals, and asks a human about what ends with `?`."""
+
+    @asynccontextmanager
+    async def serve(
+        nodes: Any = ask, rules: Rules | None = None, **changed: Any
+    ) -> AsyncIterator[LangGraphClient]:
+        built = StateGraph(State)
+        built.add_node("ask", nodes)
+        built.add_edge(START, "ask")
+        graph: Any = built.compile()
+        app = create(settings(**changed), {"crag": graph}, rules or Rules())
+        transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
+        client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=20)
+        async with app.router.lifespan_context(app), client:
+            yield LangGraphClient(client)
+
+    return serve

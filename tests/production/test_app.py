@@ -1,0 +1,108 @@
+"""The server in the process of the test: what survives a restart, and what clients are told."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk.errors import NotFoundError
+
+from tests.production.conftest import Serving, State
+
+
+async def new_thread(client: Any) -> str:
+    return str((await client.threads.create(metadata={"of": "test"}))["thread_id"])
+
+
+async def test_a_thread_that_waits_for_a_human_survives_a_restart(serving: Serving) -> None:
+    async with serving() as client:
+        thread = await new_thread(client)
+        state: Any = await client.runs.wait(thread, "crag", input={"question": "Why?"})
+        assert state["__interrupt__"][0]["value"] == {"asked": "Why?"}
+    async with serving() as client:
+        found = await client.threads.get(thread)
+        assert (found["status"], found["metadata"]["of"]) == ("interrupted", "test")
+        state = await client.runs.wait(thread, "crag", command={"resume": "Because."})
+        assert state["answer"] == "Because."
+        assert (await client.threads.get(thread))["status"] == "idle"
+
+
+async def test_a_run_that_a_process_gave_back_is_finished_by_the_next(serving: Serving) -> None:
+    begun, never = asyncio.Event(), asyncio.Event()
+
+    async def waits(_: State) -> State:
+        begun.set()
+        await never.wait()
+        return {}
+
+    async with serving(waits) as client:
+        thread = await new_thread(client)
+        run = await client.runs.create(thread, "crag", input={"question": "kettle"})
+        await asyncio.wait_for(begun.wait(), 10)
+    async with serving() as client:
+        state: Any = await client.runs.join(thread, run["run_id"])
+        assert state["answer"] == "KETTLE"
+        assert (await client.runs.get(thread, run["run_id"]))["status"] == "success"
+
+
+async def test_a_stream_can_be_read_again_from_any_part(serving: Serving) -> None:
+    async with serving() as client:
+        thread = await new_thread(client)
+        stream = client.runs.stream(
+            thread, "crag", input={"question": "kettle"}, stream_mode=["updates", "values"]
+        )
+        parts = [(part.event, part.data) async for part in stream]
+        assert [event for event, _ in parts] == ["metadata", "values", "updates", "values"]
+        (run,) = await client.runs.list(thread)
+        for last in range(3):
+            again = client.runs.join_stream(thread, run["run_id"], last_event_id=str(last))
+            assert [(part.event, part.data) async for part in again] == parts[last:]
+
+
+async def test_what_is_made_for_one_run_is_no_thread_of_the_user(serving: Serving) -> None:
+    async with serving() as client:
+        state: Any = await client.runs.wait(None, "crag", input={"question": "kettle"})
+        assert state["answer"] == "KETTLE"
+        assert await client.threads.search() == []
+        thread = await new_thread(client)
+        await client.runs.wait(thread, "crag", input={"question": "kettle"})
+        copy = await client.threads.copy(thread)
+        assert copy["thread_id"] != thread
+        await client.threads.delete(thread)
+        with pytest.raises(NotFoundError):
+            await client.threads.get(thread)
+        state = await client.threads.get_state(copy["thread_id"])
+        assert state["values"]["answer"] == "KETTLE"
+        assert [found["thread_id"] for found in await client.threads.search()] == [
+            copy["thread_id"]
+        ]
+
+
+async def test_a_run_that_takes_too_long_ends_and_says_so(serving: Serving) -> None:
+    async def waits(_: State) -> State:
+        await asyncio.Event().wait()
+        return {}
+
+    async with serving(waits, run_seconds=0.2) as client:
+        with pytest.raises(Exception, match=r"took longer than 0\.2 seconds"):
+            await client.runs.wait(None, "crag", input={"question": "kettle"})
+
+
+async def test_without_a_free_process_the_client_is_told_when_to_try_again(
+    serving: Serving,
+) -> None:
+    begun = asyncio.Event()
+
+    async def waits(_: State) -> State:
+        begun.set()
+        await asyncio.Event().wait()
+        return {}
+
+    async with serving(waits, jobs=1, queue=1, queue_seconds=0.3) as client:
+        await client.runs.create(await new_thread(client), "crag", input={})
+        await asyncio.wait_for(begun.wait(), 10)
+        with pytest.raises(httpx.HTTPStatusError) as told:
+            await client.runs.wait(None, "crag", input={})
+        reply = told.value.response
+        assert (reply.status_code, reply.headers["Retry-After"]) == (503, "2")
+        assert "no process was free" in reply.json()["detail"]

@@ -1,0 +1,188 @@
+"""The queue of runs in PostgreSQL: who is next, and what becomes of the lost and the late."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from crag.server.database import Database
+from crag.server.refusals import RefusedRequestError
+from crag.server.runs import Claim, NewRun, Runs
+from crag.server.settings import ServerSettings
+from crag.server.threads import Threads
+
+Make = Callable[..., Runs]
+
+
+async def thread(runs: Runs, owner: str = "") -> UUID:
+    found: UUID = (await Threads(runs.database, owner).create())["thread_id"]
+    return found
+
+
+async def queued(runs: Runs, at: UUID | None = None, owner: str = "", **changed: Any) -> UUID:
+    """Queue a run on a thread, by default on a new one; return its id."""
+    new = {
+        "thread_id": at or await thread(runs, owner), "owner": owner, "assistant_id": "a",
+        "graph_id": "crag", "request": {"input": "\x00 and \ud800"}, "metadata": {},
+        "strategy": "enqueue",
+    }  # fmt: skip
+    found: UUID = (await runs.create(NewRun(**new | changed)))["run_id"]
+    return found
+
+
+async def claimed(runs: Runs, worker: UUID | None = None) -> Claim:
+    claim = await runs.claim(worker or uuid4())
+    assert claim
+    return claim
+
+
+async def status(runs: Runs, run_id: UUID) -> str | None:
+    return (await runs.after(run_id, 0))[0]
+
+
+async def test_the_oldest_is_next_and_a_thread_runs_one_at_a_time(make_runs: Make) -> None:
+    runs = make_runs()
+    here = await thread(runs)
+    first, second, other = await queued(runs, here), await queued(runs, here), await queued(runs)
+    one = await claimed(runs)
+    assert (one.run_id, one.attempt, one.request["input"]) == (first, 1, "\x00 and \ud800")
+    assert (await claimed(runs)).run_id == other
+    assert await runs.claim(uuid4()) is None
+    assert await runs.finish(one, "success", "idle")
+    assert (await claimed(runs)).run_id == second
+
+
+async def test_processes_that_claim_at_once_get_different_runs(make_runs: Make) -> None:
+    runs = make_runs()
+    ids = {await queued(runs) for _ in range(8)}
+    found = await asyncio.gather(*(claimed(runs) for _ in range(8)))
+    assert {claim.run_id for claim in found} == ids
+
+
+async def test_who_has_few_runs_is_served_before_who_has_many(make_runs: Make) -> None:
+    runs = make_runs()
+    for _ in range(3):
+        await queued(runs, owner="many")
+    few = await queued(runs, owner="few")
+    await claimed(runs)
+    assert (await claimed(runs)).run_id == few
+
+
+async def test_a_run_whose_process_is_gone_is_taken_up_and_its_old_process_writes_no_more(
+    make_runs: Make,
+) -> None:
+    runs = make_runs(lease_seconds=1.0)
+    run = await queued(runs)
+    lost = await claimed(runs)
+    await runs.tidy()
+    assert await runs.claim(uuid4()) is None
+    await asyncio.sleep(1.1)
+    await runs.tidy()
+    again = await claimed(runs)
+    assert (again.run_id, again.attempt) == (run, 2)
+    assert not await runs.finish(lost, "success", "idle")
+    assert await runs.renew(lost.worker) == {}
+    assert await runs.finish(again, "success", "idle")
+
+
+async def test_a_lease_that_is_renewed_does_not_end(make_runs: Make) -> None:
+    runs = make_runs(lease_seconds=1.0)
+    run, claim = await queued(runs), await claimed(runs)
+    for _ in range(3):
+        await asyncio.sleep(0.5)
+        assert await runs.renew(claim.worker) == {run: None}
+        await runs.tidy()
+    assert await status(runs, run) == "running"
+
+
+async def test_after_too_many_attempts_the_run_ends_with_a_clear_error(make_runs: Make) -> None:
+    runs = make_runs(lease_seconds=1.0, attempts=1)
+    run = await queued(runs)
+    await claimed(runs)
+    await asyncio.sleep(1.1)
+    await runs.tidy()
+    found, parts = await runs.after(run, 0)
+    assert found == "error"
+    assert [part["event"] for part in parts] == ["error"]
+    assert "its process was lost; ask again" in parts[0]["data"]
+
+
+async def test_a_process_that_ends_gives_its_runs_back(make_runs: Make) -> None:
+    runs = make_runs(attempts=1)
+    run, claim = await queued(runs), await claimed(runs)
+    await runs.release(claim.worker)
+    again = await claimed(runs)
+    assert (again.run_id, again.attempt) == (run, 1)
+
+
+async def test_who_waits_too_long_is_told(make_runs: Make) -> None:
+    runs = make_runs(queue_seconds=0.1)
+    run = await queued(runs)
+    await asyncio.sleep(0.2)
+    await runs.tidy()
+    found, parts = await runs.after(run, 0)
+    assert found == "timeout"
+    assert "no process was free" in parts[0]["data"]
+
+
+async def test_a_full_queue_and_a_greedy_user_are_refused_with_a_time_to_try_again(
+    make_runs: Make,
+) -> None:
+    runs = make_runs(queue=3, per_user=2)
+    for _ in range(2):
+        await queued(runs, owner="ada")
+    with pytest.raises(RefusedRequestError, match="2 unfinished runs, and 2 are allowed") as greedy:
+        await queued(runs, owner="ada")
+    assert (greedy.value.status, greedy.value.retry_after) == (429, 2.0)
+    await queued(runs, owner="bob")
+    with pytest.raises(RefusedRequestError, match="3 runs are waiting") as full:
+        await queued(runs, owner="eve")
+    assert (full.value.status, full.value.retry_after) == (503, 2.0)
+
+
+async def test_the_thread_of_somebody_else_does_not_exist(make_runs: Make) -> None:
+    runs = make_runs()
+    here = await thread(runs, "ada")
+    with pytest.raises(RefusedRequestError, match="Thread not found"):
+        await queued(runs, here, owner="eve")
+    with pytest.raises(RefusedRequestError, match="Thread not found"):
+        await Threads(runs.database, "eve").delete(here)
+
+
+async def test_parts_are_stored_in_order_whatever_they_hold(make_runs: Make) -> None:
+    runs = make_runs()
+    run, claim = await queued(runs), await claimed(runs)
+    await runs.append(claim, 1, [("values", '"\\u0000"'), ("updates", "2")])
+    await runs.append(claim, 3, [("values", "3")])
+    _, parts = await runs.after(run, 1)
+    assert [(part["place"], part["data"]) for part in parts] == [(2, "2"), (3, "3")]
+    assert await runs.last_place(run) == 3
+
+
+async def test_no_statement_takes_longer_than_it_may(
+    settings: Callable[..., ServerSettings],
+) -> None:
+    async with Database(settings(statement_seconds=0.2)).opened() as database:
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            await database.rows("SELECT pg_sleep(30)")
+
+
+async def test_old_streams_and_threads_of_one_run_are_removed(make_runs: Make) -> None:
+    runs = make_runs(keep_seconds=0.1)
+    kept, mine = await thread(runs), (await Threads(runs.database, "").create(temporary=True))
+    ended, removed = await queued(runs, kept), await queued(runs, mine["thread_id"])
+    for _ in range(2):
+        claim = await claimed(runs)
+        await runs.append(claim, 1, [("values", "1")])
+        await runs.finish(claim, "success", "idle")
+    later = await queued(runs, kept)
+    await runs.append(await claimed(runs), 1, [("values", "1")])
+    await asyncio.sleep(0.2)
+    await runs.sweep()
+    assert await runs.after(ended, 0) == ("success", [])
+    assert await runs.after(removed, 0) == (None, [])
+    assert len((await runs.after(later, 0))[1]) == 1
+    assert (await Threads(runs.database, "").get(kept))["status"] == "busy"

@@ -1,0 +1,142 @@
+"""The server's OpenAI-compatible endpoint, used by OpenAI's own client."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from tests.commands import crag
+from tests.server.asking import GRAPHS, INCORRECT, QUESTION
+from tests.server.chat import ANSWER, SELF_CONTAINED, Chat
+from tests.server.conftest import KEY
+from tests.server.test_mcp import call, state_of
+
+pytestmark = pytest.mark.slow
+ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
+
+
+@pytest.fixture(scope="module")
+def chatting(url: str) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="unused", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def told(folder: Path, chat: Chat) -> dict[str, Any]:
+    """What `crag ask` says to the same question, with the same parts."""
+    variables = {
+        "CRAG_INDEX": str(folder / "index"),
+        "CRAG_MODEL": "local",
+        "CRAG_REFLECTION": "embedded",
+        "OPENAI_BASE_URL": chat.url,
+        "OPENAI_API_KEY": KEY,
+    }
+    done = crag("ask", QUESTION, "--json", environment=variables)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_graphs_are_models(chatting: openai.OpenAI) -> None:
+    assert {one.id for one in chatting.models.list()} == set(GRAPHS)
+
+
+async def test_an_answer_has_the_citations_of_crag_ask_and_of_mcp(
+    chatting: openai.OpenAI, told: dict[str, Any], url: str
+) -> None:
+    reply = chatting.chat.completions.create(model="crag", messages=ASKED)
+    (choice,) = reply.choices
+    assert choice.message.content == told["answer"] == ANSWER
+    assert choice.finish_reason == "stop"
+    (found,) = choice.message.annotations or []
+    (citation,) = told["citations"]
+    assert found.url_citation.url == citation["source"]["url"]
+    where = slice(found.url_citation.start_index, found.url_citation.end_index)
+    assert ANSWER[where] == f"[{citation['number']}]"
+    extra: Any = reply.model_extra
+    assert extra["crag"]["citations"] == told["citations"]
+    assert extra["crag"]["action"] == told["action"] == "correct"
+    assert reply.usage
+    assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
+    state = state_of(await call(url, "crag", {"question": QUESTION}))
+    assert (state["answer"], state["citations"]) == (told["answer"], told["citations"])
+
+
+def test_a_stream_has_the_same(chatting: openai.OpenAI, told: dict[str, Any]) -> None:
+    chunks = list(
+        chatting.chat.completions.create(
+            model="crag", messages=ASKED, stream=True, stream_options={"include_usage": True}
+        )
+    )
+    text = "".join(one.choices[0].delta.content or "" for one in chunks if one.choices)
+    assert text == told["answer"]
+    ends = [one for one in chunks if one.choices and one.choices[0].finish_reason]
+    assert [one.choices[0].finish_reason for one in ends] == ["stop"]
+    (found,) = ends[0].choices[0].delta.model_extra["annotations"]  # type: ignore[index]
+    assert found["url_citation"]["url"] == told["citations"][0]["source"]["url"]
+    assert chunks[-1].usage
+    assert len({one.id for one in chunks}) == 1
+
+
+def test_a_chat_is_continued(chatting: openai.OpenAI, chat: Chat) -> None:
+    earlier: list[Any] = [
+        {"role": "system", "content": "Talk like a pirate."},
+        *ASKED,
+        {"role": "assistant", "content": ANSWER},
+        {"role": "user", "content": [{"type": "text", "text": "And when it is Ambiguous?"}]},
+    ]
+    before = len(chat.prompts)
+    reply = chatting.chat.completions.create(model="rag", messages=earlier)
+    assert reply.choices[0].message.content == ANSWER
+    assert any(SELF_CONTAINED in prompt for prompt in chat.prompts[before:])
+    assert not any("pirate" in prompt for prompt in chat.prompts[before:])
+
+
+def test_an_assistant_is_a_model_with_settings_of_its_own(
+    chatting: openai.OpenAI, client: Any
+) -> None:
+    made = client.assistants.create("crag", name="always the web", context=INCORRECT)
+    try:
+        assert "always the web" in {one.id for one in chatting.models.list()}
+        reply = chatting.chat.completions.create(model="always the web", messages=ASKED)
+        extra: Any = reply.model_extra
+        assert extra["crag"]["action"] == "incorrect"
+    finally:
+        client.assistants.delete(made["assistant_id"])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_model_that_is_not_there_is_named(chatting: openai.OpenAI, *, stream: bool) -> None:
+    with pytest.raises(openai.NotFoundError, match="no model 'gpt-4o'; there are crag"):
+        chatting.chat.completions.create(model="gpt-4o", messages=ASKED, stream=stream)
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        ([], "messages: "),
+        ([{"role": "assistant", "content": "I say."}], "the last one must be what the user asks"),
+        ([{"role": "user", "content": " "}], "the last one must be"),
+        ([{"role": "user", "content": "x" * 9000}], "the limit is 8,000"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(
+    chatting: openai.OpenAI, messages: list[Any], words: str
+) -> None:
+    with pytest.raises(openai.BadRequestError, match=words):
+        chatting.chat.completions.create(model="crag", messages=messages)
+
+
+def test_a_stream_that_fails_says_so(chatting: openai.OpenAI) -> None:
+    asked: list[Any] = [{"role": "user", "content": "x" * 9000}]
+    with pytest.raises(openai.APIError, match="the limit is 8,000"):
+        list(chatting.chat.completions.create(model="crag", messages=asked, stream=True))
+
+
+def test_pages_of_other_sites_get_nothing(url: str) -> None:
+    done = httpx.get(f"{url}/v1/models", headers={"Origin": "https://evil.example"})
+    assert done.status_code == 403

@@ -1,0 +1,42 @@
+"""What `make` would run, without running it."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def told(*arguments: str | Path) -> str:
+    """Return what make would run in an environment that is not there yet."""
+    done = subprocess.run(
+        ["make", "--dry-run", *map(str, arguments)],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_serving_takes_a_port_and_installs_no_development_tools(tmp_path: Path) -> None:
+    said = told("serve", "PORT=3000", f"VENV={tmp_path / 'venv'}")
+    assert "crag serve --index .crag/docs --port 3000\n" in said
+    assert "--editable '.[studio]'" in said
+    assert "[dev]" not in said
+
+
+def test_serving_has_a_port_of_its_own(tmp_path: Path) -> None:
+    assert "--port" not in told("serve", f"VENV={tmp_path / 'venv'}")
+
+
+def test_the_notebooks_open(tmp_path: Path) -> None:
+    assert "jupyter lab notebooks" in told("lab", f"VENV={tmp_path / 'venv'}")
+
+
+@pytest.mark.parametrize("kind", ["serve", "dev"])
+def test_an_environment_that_serves_also_asks(kind: str, tmp_path: Path) -> None:
+    said = told("serve", f"VENV={tmp_path}")
+    names = [
+        word for word in said.split() if word.startswith(f"{tmp_path}/serve-") and "*" not in word
+    ]
+    (tmp_path / names[-1].rpartition("/")[2].replace("serve-", f"{kind}-")).touch()
+    assert "pip install" not in told("ask", "Q=Why?", f"VENV={tmp_path}")
