@@ -57,7 +57,6 @@ def _read(returned: object) -> Reply:
         message_id = raw.id if isinstance(raw.id, str) else None
     if refusal:
         return Reply("", "refused", refusal, message_id, usage)
-    wrote = reply_of(raw.text if isinstance(raw, BaseMessage) else raw)
     # A model with reflection tokens writes them after any prompt; the official code removes them.
     text = without_reflection(reply_of(written)).strip()
     if not text:
