@@ -14,7 +14,7 @@ from crag.cli.show import Trace
 from crag.cli.stopwatch import Stopwatch
 from crag.graph import build_crag
 from crag.parts import Hit
-from crag.settings import Settings
+from crag.settings import Settings, settings_from
 from crag.testing import FakeChatModel, FakeEvaluator, FakeSearcher
 
 PRICES = {"input_price": 2.0, "output_price": 10.0}
@@ -56,7 +56,7 @@ def test_tokens_are_priced_by_the_settings(make_parts: Any, prices: dict[str, fl
     graph = build_crag(parts_for(make_parts), checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     for _ in range(2):  # The second question on the thread starts anew.
-        state = graph.invoke({"question": "Who?"}, config, context=Settings(**prices))
+        state = graph.invoke({"question": "Who?"}, config, context=settings_from(prices))
     usage = state["usage"]
     assert (usage["llm_calls"], usage["input_tokens"], usage["output_tokens"]) == (2, 2000, 200)
     read, written = prices.get("input_price", 0), prices.get("output_price", 0)
@@ -68,8 +68,9 @@ def test_the_terminal_names_tokens_cost_and_seconds(make_parts: Any) -> None:
     console = Console(record=True, width=120, file=StringIO())
     trace = Trace(console, verbose=True)
     graph = build_crag(parts_for(make_parts))
+    chunk: Any
     for chunk in graph.stream(
-        {"question": "Who?"}, context=Settings(**PRICES), stream_mode="updates", subgraphs=True
+        {"question": "Who?"}, context=settings_from(PRICES), stream_mode="updates", subgraphs=True
     ):
         for node, update in chunk[1].items():
             trace.update(node, update)

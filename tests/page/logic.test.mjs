@@ -12,6 +12,7 @@ const { scale, zone } = await load("bars.js");
 const { cited, pieces } = await load("citations.js");
 const { webAddress } = await load("dom.js");
 const { GAPS, layout } = await load("layout.js");
+const { markdown } = await load("markdown.js");
 const { placeNamer } = await load("places.js");
 const { begin, cancelled, close, conclude, isWhole, plainError, resume, take, trace } = await load("run.js");
 const { bounds, fieldOf, read } = await load("settings.js");
@@ -226,6 +227,18 @@ test("a quotation is found in its file, whatever the white space", () => {
   assert.deepEqual(placesOf(quoted, text, 0), { ranges: [[5, 15]], focus: 9 });
   assert.deepEqual(placesOf({ text: "(more)" }, text, 30), { ranges: [[45, 51]], focus: 45 });
   assert.deepEqual(placesOf({ text: "gone" }, text, 3), { ranges: [], focus: 3 });
+});
+
+test("a citation behind a block of code is not lost", () => {
+  const made = (name) => ({
+    name, children: [], dataset: {}, append(...more) { this.children.push(...more); }, setAttribute() {},
+  });
+  globalThis.document = { createElement: made };
+  const said = markdown("“Do:\n\n```python\na = [1]\n```” [2]", (words) => [`<${words}>`]);
+  delete globalThis.document;
+  assert.deepEqual(said.map(({ name }) => name), ["p", "pre", "p"]);
+  assert.deepEqual(said[2].children, ["<” [2]>"]);
+  assert.deepEqual(said[1].children[0].children, ["a = [1]"]);
 });
 
 test("a citation leads to the first kept strip of its text and source", () => {

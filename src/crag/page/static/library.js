@@ -35,6 +35,11 @@ export class Library {
     return show(byId("library"), true);
   }
 
+  /** The path of a document, without the folder that all of them have in common. */
+  nameOf(path) {
+    return placeNamer(this.told.files.map((file) => ({ metadata: { source: file.path } })))(path);
+  }
+
   #draw() {
     const { files, uploads, accepted } = this.told;
     const name = placeNamer(files.map(({ path }) => ({ metadata: { source: path } })));

@@ -18,8 +18,9 @@ import { drawEvents, drawNumbers } from "./trace.js";
 import { drawWeb } from "./web.js";
 
 const graphView = new GraphView(byId("graph"));
-const library = new Library(openSource);
-const reading = { open: openSource, has: (source) => library.has(source) };
+const read = (path, citation = null) => openSource(path, citation, library.nameOf(path));
+const library = new Library(read);
+const reading = { open: read, has: (source) => library.has(source) };
 const documentsView = new DocumentsView(reading);
 const settings = new Settings(() => byId("question").focus());
 const history = new History(open);

@@ -72,7 +72,9 @@ function code(lines, fence) {
   lines.shift();
   const end = lines.findIndex((line) => line.trim().startsWith(fence));
   const body = lines.splice(0, end < 0 ? lines.length : end);
-  lines.shift();
+  // A quotation that ends with code has its citation behind the fence.
+  const rest = (lines.shift() ?? "").trim().replace(/^[`~]+/, "").trim();
+  if (rest) lines.unshift(rest);
   return element("pre", {}, element("code", {}, body.join("\n")));
 }
 

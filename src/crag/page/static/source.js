@@ -59,16 +59,17 @@ export function placesOf(citation, text, from) {
  * Open a source in a window of its own.
  * @param {string} path
  * @param {{text: string, source: {position: string, lines?: string}, quotes?: object[]}|null} citation
+ * @param {string} name what the source is called on the page
  */
-export async function openSource(path, citation = null) {
+export async function openSource(path, citation = null, name = path) {
   const dialog = byId("source");
   dialog.replaceChildren(element("p.hint", {}, "Fetching the document…"));
   dialog.showModal();
   try {
-    draw(dialog, await fetchSource(path), citation);
+    draw(dialog, await fetchSource(path), citation, name);
   } catch (error) {
     if (!(error instanceof ServerError)) throw error;
-    dialog.replaceChildren(head(dialog, path, ""), element("p.problem", { role: "alert" }, error.message));
+    dialog.replaceChildren(head(dialog, name, ""), element("p.problem", { role: "alert" }, error.message));
   }
   dialog.querySelector(".focus")?.scrollIntoView({ block: "center" });
 }
@@ -79,14 +80,14 @@ function head(dialog, title, place) {
   return element("div.head", {}, name, close);
 }
 
-function draw(dialog, told, citation) {
-  const { title, source, changed, pages, text } = told;
+function draw(dialog, told, citation, name) {
+  const { title, changed, pages, text } = told;
   const lines = lineNumbers(citation?.source.lines);
   const from = pages.length ? pages[pageOf(citation) - 1] : startOf(text, Math.min(...lines, Infinity));
   const cited = { lines: new Set(lines), ...(citation ? placesOf(citation, text, from ?? 0) : { ranges: [], focus: -1 }) };
   const changes = changed ? [element("p.problem", {}, "This file was changed after it was indexed.")] : [];
   const body = pages.length ? paged(told, cited) : reading(text, 0, cited, true);
-  dialog.replaceChildren(head(dialog, title || source, source), ...changes, body);
+  dialog.replaceChildren(head(dialog, title || name, name), ...changes, body);
 }
 
 const pageOf = (citation) => Number(/\d+/.exec(citation?.source.position ?? "")?.[0] ?? 1);
