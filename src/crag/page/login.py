@@ -116,7 +116,7 @@ async def nothing_else(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa
 async def own_threads(ctx: Auth.types.AuthContext, value: Any) -> dict[str, str]:
     """Let users see and change their own threads, and mark the new ones."""
     owner = {"owner": ctx.user.identity}
-    value["metadata"] = (value.get("metadata") or {}) | owner
+    value.setdefault("metadata", {}).update(owner)  # In place: the server keeps its own mapping.
     return owner
 
 
