@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import httpx
 import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import AuthenticationError, NotFoundError
@@ -31,6 +32,6 @@ def test_the_development_server_keeps_users_apart_too(tmp_path: Path) -> None:
             assert bob.threads.search() == []
             with pytest.raises(NotFoundError):
                 bob.threads.get(thread)
-            with pytest.raises(NotFoundError):
+            with pytest.raises(httpx.HTTPStatusError, match="404"):
                 bob.runs.wait(thread, "crag", input={"question": "Why?"})
             assert [one["graph_id"] for one in bob.assistants.search()] == ["crag"]
