@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from crag.errors import SettingsError
 from crag.settings import Settings
 from crag.settings_form import GROUPS
 from crag.tasks import TASKS
@@ -35,7 +36,7 @@ def test_every_field_has_a_title_a_description_a_group_and_a_default(
 
 def test_the_fields_come_in_the_order_of_their_groups(fields: dict[str, dict[str, Any]]) -> None:
     assert list(fields) == [name for group in GROUPS.values() for name in group]
-    assert list(fields)[:3] == ["task", "k", "find_by"]
+    assert list(fields)[:3] == ["task", "k", "rerank_from"]
 
 
 def test_bounds_choices_and_presets_are_told(fields: dict[str, dict[str, Any]]) -> None:
@@ -63,5 +64,5 @@ def test_no_setting_takes_a_key(fields: dict[str, dict[str, Any]]) -> None:
         assert all(kind.get("format") == "date" for kind in free) or name == "folder", name
         items = [kind["items"] for kind in kinds if kind["type"] == "array"]
         assert all("enum" in item for item in items) or name == "undesired", name
-    with pytest.raises(ValueError, match="no critique tokens"):
+    with pytest.raises(SettingsError, match="no critique tokens"):
         Settings(undesired=frozenset({"sk-0123456789"}))

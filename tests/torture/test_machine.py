@@ -100,7 +100,8 @@ def test_a_reader_that_has_gone_is_no_error(home: Path) -> None:
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
-    assert process.stderr.read() == ""
+    with process.stderr as complaints:
+        assert complaints.read() == ""
     assert process.wait(300) == 1
 
 

@@ -74,9 +74,9 @@ def load_evaluator(
     if "/" not in name and not Path(name).is_dir():
         known = ", ".join([*NAMES, *entry_points.names("crag.evaluators")])
         near = did_you_mean(name, NAMES)
-        near = "" if near.startswith("known") else f" {near}"
+        hint = "" if near.startswith("known") else f" ({near})"
         message = (
-            f"no evaluator is called {name!r};{near} There are: {known}, or give the folder of one"
+            f"no evaluator is called {name!r}{hint}; there are: {known}, or give the folder of one"
         )
         raise EvaluatorError(message)
     return _stored(locate(name, None), compat)
