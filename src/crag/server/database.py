@@ -102,7 +102,8 @@ class Database:
             timeout=_PATIENCE, open=False,
             kwargs={"autocommit": True, "row_factory": dict_row,
                     "connect_timeout": _CONNECT_SECONDS},
-            configure=self._configure, check=AsyncConnectionPool.check_connection,
+            configure=self._configure,
+            check=AsyncConnectionPool.check_connection,  # pyright: ignore[reportArgumentType]
         )  # fmt: skip
 
     @asynccontextmanager
