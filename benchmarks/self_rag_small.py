@@ -266,9 +266,9 @@ def plainly_answered(model: LanguageModel, questions: Sequence[Question]) -> lis
 
 def _chat_ids(model: LanguageModel, prompt: str) -> list[int]:
     messages = [{"role": "user", "content": prompt}]
-    ids: list[int] = model.tokenizer.apply_chat_template(
-        messages, add_generation_prompt=True, return_dict=True
-    )["input_ids"]
+    tokenizer: Any = model.tokenizer
+    made = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
+    ids: list[int] = made["input_ids"]
     return ids
 
 
@@ -277,11 +277,12 @@ def _written(model: LanguageModel, prompts: Sequence[Sequence[int]]) -> list[str
     import torch
 
     made: dict[int, str] = {}
-    tokenizer = model.tokenizer
+    tokenizer: Any = model.tokenizer
+    writer: Any = model.model
     for batch in length_sorted_batches([len(one) for one in prompts], TOGETHER):
         ids, mask = padded_left([prompts[place] for place in batch])
         with torch.inference_mode():
-            rows = model.model.generate(
+            rows = writer.generate(
                 input_ids=ids, attention_mask=mask, max_new_tokens=LONGEST, do_sample=False,
                 eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
             )  # fmt: skip

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-import psutil
+import psutil  # type: ignore[import-untyped]
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -62,11 +62,21 @@ class SlowModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "slow"
 
-    def _generate(self, _: list[BaseMessage], *__: Any, **___: Any) -> ChatResult:
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        *_: Any,
+        **__: Any,  # noqa: ARG002 - the name is LangChain's
+    ) -> ChatResult:
         time.sleep(MODEL)
         return _answer()
 
-    async def _agenerate(self, _: list[BaseMessage], *__: Any, **___: Any) -> ChatResult:
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        *_: Any,
+        **__: Any,  # noqa: ARG002 - the name is LangChain's
+    ) -> ChatResult:
         await asyncio.sleep(MODEL)
         return _answer()
 
@@ -177,7 +187,7 @@ def measured(workers: int, users: int, seconds: float) -> Result:
 
                 def memory() -> float:
                     found = (process, *process.children(recursive=True))
-                    return sum(one.memory_info().rss for one in found) / 2**20
+                    return float(sum(one.memory_info().rss for one in found)) / 2**20
 
                 result = asyncio.run(asked(url, users, seconds, memory))
     return result._replace(workers=workers)
