@@ -64,18 +64,18 @@ class SlowModel(BaseChatModel):
 
     def _generate(
         self,
-        messages: list[BaseMessage],
+        messages: list[BaseMessage],  # noqa: ARG002 - the name is LangChain's
         *_: Any,
-        **__: Any,  # noqa: ARG002 - the name is LangChain's
+        **__: Any,
     ) -> ChatResult:
         time.sleep(MODEL)
         return _answer()
 
     async def _agenerate(
         self,
-        messages: list[BaseMessage],
+        messages: list[BaseMessage],  # noqa: ARG002 - the name is LangChain's
         *_: Any,
-        **__: Any,  # noqa: ARG002 - the name is LangChain's
+        **__: Any,
     ) -> ChatResult:
         await asyncio.sleep(MODEL)
         return _answer()
