@@ -1,7 +1,5 @@
 """Documents on the page: a source at its lines, uploads, progress, removal, and what is refused."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from tests.page.accessibility import violations
 from tests.page.asking import ask
-from tests.page.serving import environment, free_port, printed, wait_for
+from tests.page.serving import serving_guide
 
 pytestmark = pytest.mark.browser
 Visit = Callable[..., Any]
@@ -40,22 +38,8 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve an index of a folder of one's own; the address holds the token."""
     folder = tmp_path_factory.mktemp("own")
     write_documents(folder / "papers")
-    crag = str(Path(sys.executable).with_name("crag"))
-    index = [crag, "index", "papers", "--index", "index"]
-    subprocess.run(index, check=True, capture_output=True, cwd=folder)
-    port = free_port()
-    log = folder / "serve.log"
-    command = [crag, "serve", "--index", "index", "--port", str(port)]
-    with (
-        log.open("wb") as writing,
-        subprocess.Popen(command, cwd=folder, env=environment(), stdout=writing) as server,
-    ):
-        try:
-            wait_for(f"http://127.0.0.1:{port}", server)
-            yield printed(log)["Page"]
-        finally:
-            server.terminate()
-            server.wait(20)
+    with serving_guide(folder, documents=folder / "papers") as address:
+        yield address
 
 
 def opened(page: Any, question: str, place: str = "") -> Any:

@@ -1,7 +1,7 @@
 """`crag train critic` and `crag train generator`: fine-tune a model, and write its card."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from crag.training.self_rag.language_card import (
 )
 from crag.training.self_rag.language_recipe import LanguageModelKind, LanguageRecipe
 from crag.training.self_rag.language_trainer import TokenText, load_base, train_language_model
-from crag.training.self_rag.records import read_records
+from crag.training.self_rag.records import Record, read_records
 from crag.training.self_rag.reflective_text import fault_of, reflective_text
 from crag.training.trainer import finish
 
@@ -55,7 +55,7 @@ class LanguageTrainOptions:
 
 def train_critic(options: LanguageTrainOptions, *, as_json: bool) -> None:
     """Train a critic, and measure the saved one on cases that it has not seen."""
-    cases, files = _read(options)
+    cases, files = _read(options, LabelledCase)
     development = [c for path in options.development for c in read_records(path, LabelledCase)]
     if not development:
         cases, development = held_out(cases, options.held_out, options.recipe.seed)
@@ -94,18 +94,7 @@ def train_generator(options: LanguageTrainOptions, *, as_json: bool) -> None:
     Raises:
         DataError: a line is no record, or its tokens are illegal.
     """
-    if options.pictures:
-        require_matplotlib("train")
-    records: list[ReflectiveRecord] = []
-    files: list[LanguageData] = []
-    for path in options.data:
-        read = read_records(path, ReflectiveRecord)
-        for number, record in enumerate(read, start=1):
-            fault = fault_of(record.output)
-            if fault:
-                raise DataError(path, fault, number)
-        records += read
-        files.append(describe_data(path, len(read), options.licence))
+    records, files = _read(options, ReflectiveRecord, lambda record: fault_of(record.output))
     base = load_base(options.recipe)
     recipe = options.recipe
     made = [
@@ -135,16 +124,21 @@ def held_out(
     return rest, [case for case in cases if case.group in chosen]
 
 
-def _read(options: LanguageTrainOptions) -> tuple[list[LabelledCase], list[LanguageData]]:
+def _read(
+    options: LanguageTrainOptions, form: type[Record], fault: Callable[[Record], str] = lambda _: ""
+) -> tuple[list[Record], list[LanguageData]]:
     if options.pictures:
         require_matplotlib("train")
-    cases: list[LabelledCase] = []
+    records: list[Record] = []
     files: list[LanguageData] = []
     for path in options.data:
-        read = read_records(path, LabelledCase)
-        cases += read
+        read = read_records(path, form)
+        for number, record in enumerate(read, start=1):
+            if found := fault(record):
+                raise DataError(path, found, number)
+        records += read
         files.append(describe_data(path, len(read), options.licence))
-    return cases, files
+    return records, files
 
 
 def _train(

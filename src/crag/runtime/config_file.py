@@ -30,13 +30,13 @@ _WITH_PASSWORD = re.compile(r"\w+://[^/@\s]*:[^/@\s]*@")
 class ConfigFile(PydanticBaseSettingsSource):
     """The file as a source of settings that comes after the environment."""
 
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """Raise, because the file is read as a whole.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise NotImplementedError
+    def get_field_value(
+        self,
+        field: FieldInfo,  # noqa: ARG002 - the signature of the base
+        field_name: str,
+    ) -> tuple[Any, str, bool]:
+        """Return nothing: the file is read as a whole, when the source is called."""
+        return None, field_name, False
 
     def __call__(self) -> dict[str, Any]:
         """Return the values of the file that is named, or is here, with its absolute path."""

@@ -27,13 +27,12 @@ from crag.training.reading_rows import (
     padded,
 )
 from crag.training.saving import outside_faults
-from crag.training.trainer import WORK, last_point, stop_at_nan
+from crag.training.trainer import WORK, last_point, stop_at_nan, training_arguments
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
     from transformers import TrainingArguments
 
-_LOG_STEPS = 10
 _SHIPPED = {"cross-encoder": "cross_encoder", "reader": "reader"}
 """Folders of the evaluators in this package that a run can start from."""
 _OUTPUTS = ("entity", "answer")
@@ -291,36 +290,17 @@ def _arguments(recipe: ReaderRecipe, steps: int, work: Path, *, quiet: bool) -> 
         import accelerate  # type: ignore[import-untyped]  # noqa: F401
     except ImportError as error:
         raise MissingPackageError("corrective-rag[train]", "training") from error
-    import torch
-    from transformers import TrainingArguments
-
-    return TrainingArguments(
-        output_dir=str(work),
-        max_steps=steps,
-        train_sampling_strategy="sequential",
+    return training_arguments(
+        recipe, steps, work,
         per_device_train_batch_size=recipe.batch_size,
-        learning_rate=recipe.learning_rate,
         warmup_steps=min(recipe.warmup_steps, steps // 2),
         lr_scheduler_type="warmup_stable_decay",
         lr_scheduler_kwargs={
             "num_decay_steps": max(1, round(recipe.decay * steps)),
             "decay_type": "linear",
         },
-        weight_decay=recipe.weight_decay,
-        max_grad_norm=recipe.max_grad_norm,
-        bf16=recipe.bf16,
-        seed=recipe.seed,
-        save_strategy="steps",
-        save_steps=recipe.save_steps,
-        save_total_limit=2,
-        logging_steps=_LOG_STEPS,
-        logging_nan_inf_filter=False,
-        use_cpu=not torch.cuda.is_available(),
-        dataloader_pin_memory=torch.cuda.is_available(),
-        remove_unused_columns=False,
-        report_to=[],
         disable_tqdm=quiet,
-    )
+    )  # fmt: skip
 
 
 def _averaged(start: Weights, learned: Weights, share: float) -> Weights:

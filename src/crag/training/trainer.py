@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from crag.errors import TrainingError
 from crag.training.examples import Examples, in_order, visits
 from crag.training.metrics import quality
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
 WORK = ".training"
 """Folder within the output for the checkpoints of an interrupted run."""
 _RUN = "run.json"
-_LOG_STEPS = 10
+LOG_STEPS = 10
+"""Steps between two entries of the history."""
+_SAME_NAMES = {"learning_rate", "weight_decay", "max_grad_norm", "bf16", "seed", "save_steps"}
+"""Fields that every recipe has, under Trainer's names."""
 
 
 @dataclass(frozen=True)
@@ -76,44 +81,54 @@ def finish(output: Path) -> None:
     shutil.rmtree(output / WORK, ignore_errors=True)
 
 
-def _arguments(
-    recipe: Recipe, visits_: int, work: Path, *, evaluates: bool, quiet: bool
+def training_arguments(
+    recipe: BaseModel, steps: int, work: Path, **own: Any
 ) -> "TrainingArguments":
+    """Return Trainer's arguments of any recipe for a run of `steps` that can be resumed.
+
+    All epochs are one pass over a fixed order, so that a resumed run sees exactly the remaining
+    batches. `own` are the arguments that not every recipe has, and come before the shared ones.
+    """
     import torch
     from transformers import TrainingArguments
 
+    has_gpu = torch.cuda.is_available()
+    shared = {
+        "max_steps": steps,
+        "train_sampling_strategy": "sequential",
+        "save_strategy": "steps",
+        "save_total_limit": 2,
+        "logging_steps": LOG_STEPS,
+        "logging_nan_inf_filter": False,  # Do not hide a loss that is not a number.
+        "use_cpu": not has_gpu,
+        "dataloader_pin_memory": has_gpu,
+        "remove_unused_columns": False,
+        "report_to": [],
+    }
+    same = recipe.model_dump(include=_SAME_NAMES)
+    return TrainingArguments(output_dir=str(work), **(shared | same | own))
+
+
+def _arguments(
+    recipe: Recipe, visits_: int, work: Path, *, evaluates: bool, quiet: bool
+) -> "TrainingArguments":
     steps = math.ceil(visits_ / (recipe.batch_size * recipe.accumulation))
     each = max(1, steps // (recipe.epochs * max(1, recipe.evaluations)))
     stops_early = recipe.early_stopping > 0
-    return TrainingArguments(
-        output_dir=str(work),
-        max_steps=steps,  # All epochs are one pass over the fixed order.
-        train_sampling_strategy="sequential",
+    return training_arguments(
+        recipe, steps, work,
         per_device_train_batch_size=recipe.batch_size,
         per_device_eval_batch_size=recipe.batch_size,
         gradient_accumulation_steps=recipe.accumulation,
-        learning_rate=recipe.learning_rate,
         warmup_steps=round(recipe.warmup * steps),
         lr_scheduler_type="linear",
-        weight_decay=recipe.weight_decay,
-        max_grad_norm=recipe.max_grad_norm,
-        bf16=recipe.bf16,
-        seed=recipe.seed,
         eval_strategy="steps" if evaluates and recipe.evaluations else "no",
         eval_steps=each,
-        save_strategy="steps",
         save_steps=each if stops_early else recipe.save_steps,
-        save_total_limit=2,
         load_best_model_at_end=stops_early,
         metric_for_best_model="auc" if stops_early else None,
-        logging_steps=_LOG_STEPS,
-        logging_nan_inf_filter=False,  # Do not hide a loss that is not a number.
-        use_cpu=not torch.cuda.is_available(),
-        dataloader_pin_memory=torch.cuda.is_available(),
-        remove_unused_columns=False,
-        report_to=[],
         disable_tqdm=quiet,
-    )
+    )  # fmt: skip
 
 
 def _trainer(

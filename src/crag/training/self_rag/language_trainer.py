@@ -16,7 +16,13 @@ from crag.errors import TrainingError
 from crag.training.saving import outside_faults
 from crag.training.self_rag.language_base import LanguageModel, load_language_model, with_adapters
 from crag.training.self_rag.language_recipe import LanguageRecipe
-from crag.training.trainer import WORK, last_point, stop_at_nan
+from crag.training.trainer import (
+    LOG_STEPS,
+    WORK,
+    last_point,
+    stop_at_nan,
+    training_arguments,
+)
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
@@ -25,7 +31,6 @@ IGNORED = -100
 """The label of a token that takes no part in the loss."""
 _WINDOW = 50
 """Batches within which records are sorted by length."""
-_LOG_STEPS = 10
 
 
 class TokenText(NamedTuple):
@@ -229,32 +234,13 @@ def _identity(recipe: LanguageRecipe, texts: Sequence[TokenText]) -> dict[str, o
 def _arguments(
     recipe: LanguageRecipe, visits: int, work: Path, *, quiet: bool
 ) -> "TrainingArguments":
-    import torch
-    from transformers import TrainingArguments
-
-    has_gpu = torch.cuda.is_available()
     steps = recipe.steps or math.ceil(visits / (recipe.batch_size * recipe.accumulation))
-    return TrainingArguments(
-        output_dir=str(work),
-        max_steps=steps,  # All epochs are one pass over the fixed order.
-        train_sampling_strategy="sequential",
+    return training_arguments(
+        recipe, steps, work,
         per_device_train_batch_size=recipe.batch_size,
         gradient_accumulation_steps=recipe.accumulation,
-        learning_rate=recipe.learning_rate,
         warmup_steps=round(recipe.warmup * steps),
         lr_scheduler_type=recipe.schedule,
-        weight_decay=recipe.weight_decay,
-        max_grad_norm=recipe.max_grad_norm,
-        bf16=recipe.bf16,
-        seed=recipe.seed,
-        save_strategy="steps",
-        save_steps=recipe.save_steps,
-        save_total_limit=2,
-        logging_steps=min(_LOG_STEPS, max(1, steps // 10)),
-        logging_nan_inf_filter=False,  # Do not hide a loss that is not a number.
-        use_cpu=not has_gpu,
-        dataloader_pin_memory=has_gpu,
-        remove_unused_columns=False,
-        report_to=[],
+        logging_steps=min(LOG_STEPS, max(1, steps // 10)),
         disable_tqdm=quiet,
-    )
+    )  # fmt: skip
