@@ -300,6 +300,25 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 @command(
     app,
+    "crag serve-evaluator",
+    "CRAG_EVALUATOR=my-evaluator crag serve-evaluator --port 2026",
+    name="serve-evaluator",
+    extra="evaluator",
+)
+def serve_evaluator(
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than loopback need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 2025,
+) -> None:
+    """Serve the evaluator to other processes, which name it in CRAG_EVALUATOR by its URL."""
+    from crag.cli.serve_evaluator import run
+
+    run(host, port)
+
+
+@command(
+    app,
     "crag calibrate labelled.jsonl",
     "crag calibrate labelled.jsonl --evaluator mine --precision 0.95 --write",
     extra="train",

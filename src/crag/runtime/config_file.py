@@ -21,7 +21,9 @@ NAME = "crag.toml"
 """Read in the folder where a command runs, unless CRAG_CONFIG names another file."""
 _PLACES = frozenset({"index", "page_cache", "prompts"})
 """Values that are paths, unless they are URLs."""
-_MAYBE_PLACES = frozenset({"embedding_model", "evaluator", "reflection", "reranker"})
+_MAYBE_PLACES = frozenset(
+    {"embedding_model", "evaluator", "evaluator_fallback", "reflection", "reranker"}
+)
 """Values that are paths if there is such a file."""
 _SECRET = re.compile(r"(^|_)(key|token|password|secret)$", re.IGNORECASE)
 _WITH_PASSWORD = re.compile(r"\w+://[^/@\s]*:[^/@\s]*@")

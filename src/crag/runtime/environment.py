@@ -3,6 +3,7 @@
 An option of a command comes first, then the environment, `.env`, `crag.toml`, and the default.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator
@@ -13,6 +14,7 @@ from crag.runtime.config_file import ConfigFile
 
 DEFAULT_INDEX = ".crag/index"
 DEFAULT_PAGE_CACHE = Path(".crag/pages.sqlite")
+_LONGEST_SECONDS = 600
 _SWITCH = {"true": True, "yes": True, "on": True, "1": True}
 _SWITCH |= {"false": False, "no": False, "off": False, "0": False}
 
@@ -29,7 +31,14 @@ class Environment(BaseSettings):
     index: str = DEFAULT_INDEX
     """CRAG_INDEX: folder of the index, or URL of a Chroma server, PostgreSQL, Qdrant or FAISS."""
     evaluator: str = "default"
-    """CRAG_EVALUATOR: name of the evaluator, or the folder of one."""
+    """CRAG_EVALUATOR: name of the evaluator, the folder of one, or the URL of a service."""
+    evaluator_fallback: str | None = None
+    """CRAG_EVALUATOR_FALLBACK: evaluator that judges where the other one fails, such as default;
+    unset, texts that could not be judged score -1."""
+    evaluator_seconds: float = 10.0
+    """CRAG_EVALUATOR_SECONDS: longest time that a request to an evaluator service may take."""
+    evaluator_token: SecretStr | None = None
+    """CRAG_EVALUATOR_TOKEN: what an evaluator service asks for, and `crag serve-evaluator` too."""
     reranker: str | None = None
     """CRAG_RERANKER: evaluator whose scores order what was found before it is graded, by name or
     folder, or a name that a package adds; unset, the order of the index stays."""
@@ -106,6 +115,15 @@ class Environment(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return value.expanduser().resolve() if value else None
+
+    @field_validator("evaluator_seconds", mode="before")
+    @classmethod
+    def _positive(cls, value: object) -> float:
+        with suppress(ValueError):
+            if 0 < (seconds := float(str(value))) <= _LONGEST_SECONDS:
+                return seconds
+        allowed = f"allowed are seconds above 0, at most {_LONGEST_SECONDS}"
+        raise SettingsError("CRAG_EVALUATOR_SECONDS", value, allowed)
 
     @field_validator("allow_loopback", mode="before")
     @classmethod
