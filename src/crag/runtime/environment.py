@@ -5,18 +5,23 @@ An option of a command comes first, then the environment, `.env`, `crag.toml`, a
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from crag.errors import SettingsError
-from crag.runtime.config_file import ConfigFile
+from crag.runtime.config_file import PLACES, ConfigFile, is_secret
 
 DEFAULT_INDEX = ".crag/index"
 DEFAULT_PAGE_CACHE = Path(".crag/pages.sqlite")
 _LONGEST_SECONDS = 600
 _SWITCH = {"true": True, "yes": True, "on": True, "1": True}
 _SWITCH |= {"false": False, "no": False, "off": False, "0": False}
+
+
+Shared = tuple[tuple[str, object], ...]
+"""Names and values of the fields of an `Environment`; it can be hashed, and sent."""
 
 
 class Environment(BaseSettings):
@@ -110,6 +115,23 @@ class Environment(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return what is read, the strongest first."""
         return init_settings, env_settings, dotenv_settings, ConfigFile(settings_cls)
+
+    def shared(self) -> "Shared":
+        """Return what another process on Ray is told: all but secrets, with absolute paths."""
+        told: list[tuple[str, object]] = []
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if is_secret(field):
+                continue
+            if name in PLACES and value and "://" not in str(value) and Path(value).exists():
+                value = type(value)(Path(value).resolve())
+            told.append((name, value))
+        return tuple(told)
+
+    @classmethod
+    def of(cls, shared: "Shared") -> Self:
+        """Return the environment of another process, with the secrets of this one."""
+        return cls().model_copy(update=dict(shared))
 
     @field_validator("config")
     @classmethod

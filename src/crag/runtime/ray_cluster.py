@@ -42,6 +42,8 @@ def load_ray() -> Any:
 def cluster(ray: Any, workers: int, address: str | None = None) -> Iterator[None]:
     """Use the cluster at `address`, or that RAY_ADDRESS names, or start one here for the block.
 
+    One that is started has as many `workers`; 0 stands for the cores of this machine.
+
     Raises:
         CragError: there is no cluster at the address.
     """
@@ -53,7 +55,8 @@ def cluster(ray: Any, workers: int, address: str | None = None) -> Iterator[None
     if named and named != LOCAL:
         options["address"] = named
     else:
-        options |= {"address": LOCAL, "num_cpus": workers, "include_dashboard": False}
+        options |= {"address": LOCAL, "include_dashboard": False}
+        options |= {"num_cpus": workers} if workers else {}
         options |= {"_node_ip_address": "127.0.0.1"}
     try:
         ray.init(**options)
@@ -122,7 +125,7 @@ def _result(ray: Any, reference: Any, name: str) -> Any:
         raise
     except ray.exceptions.RayError as error:
         message = (
-            f"{name} ended {RETRIES + 1} Ray workers or could not be sent to one ({error}). What is "
-            "finished is kept: run again, or without --ray to see more"
+            f"{name} ended {RETRIES + 1} Ray workers or could not be sent to one ({error}). What "
+            "is finished is kept: run again, or without --ray to see more"
         )
         raise CragError(message) from error
