@@ -124,7 +124,7 @@ def test_a_file_of_something_else_is_left_alone(batch: Batch) -> None:
 
 
 def test_a_question_that_failed_is_asked_again_if_wanted(
-    batch: Batch, monkeypatch: pytest.MonkeyPatch
+    batch: Batch,
 ) -> None:
     batch.ask(QUESTIONS[0], "x" * 200_000)
     told = batch.run()

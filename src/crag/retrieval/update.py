@@ -94,7 +94,7 @@ class Update:
                 usable = isinstance(loaded, SourceText) or loaded.empty
                 self._read[str(file)] = usable or self._read.get(str(file), False)
                 self._take(loaded, root, modified[file], made)
-                self._show(loaded.source)
+                self._show(loaded.source, ahead=len(self._waiting.documents) if made else 0)
                 if self._waiting.size >= WINDOW:
                     self._flush()
         self._flush()
