@@ -153,7 +153,9 @@ def nodes(number: int) -> Iterator[str]:
     load_ray()
     from ray.cluster_utils import Cluster
 
-    started: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    started: Any = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
     try:
         for _ in range(number - 1):
             started.add_node(num_cpus=1)

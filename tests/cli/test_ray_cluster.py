@@ -62,7 +62,9 @@ def nodes(number: int) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
         patched.setenv("OPENAI_API_KEY", "none")  # Keys are those of the workers' machines.
-        started = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        started = Cluster(
+            initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+        )
         try:
             for _ in range(number - 1):
                 started.add_node(num_cpus=1)

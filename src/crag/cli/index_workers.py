@@ -57,7 +57,7 @@ def ray_reader(environment: Environment, address: str, workers: int | None = Non
     def read(found: Found, held: Held) -> Generator[FromFile]:
         with cluster(ray, workers or 0, address):
             done = on_workers(
-                ray, partial(_made, shared), _blocks(found, held), workers or cores(ray),
+                ray, partial(made, shared), blocks(found, held), workers or cores(ray),
                 named=lambda block: block.name, in_order=True,
             )  # fmt: skip
             for _, documents in done:
@@ -66,7 +66,7 @@ def ray_reader(environment: Environment, address: str, workers: int | None = Non
     return read
 
 
-def _blocks(found: Found, held: Held) -> Iterator[Block]:
+def blocks(found: Found, held: Held) -> Iterator[Block]:
     """Divide the files, in their order."""
     waiting: list[tuple[Path, str]] = []
     size = 0
@@ -95,7 +95,7 @@ def _of_records(file: Path, root: str, held: Held) -> Iterator[Block]:
         yield Block((), part, {name: held[name] for name in names & held.keys()})
 
 
-def _made(shared: Shared, block: Block) -> list[FromFile]:
+def made(shared: Shared, block: Block) -> list[FromFile]:
     """Read a block in a worker; split and embed what the index does not hold."""
     read = [FromFile(file, root, loaded) for file, root in block.files for loaded in load(file)]
     read += block.records

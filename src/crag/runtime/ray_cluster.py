@@ -6,13 +6,14 @@ environment; paths must be the same on all.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
 from crag.errors import CragError
 from crag.extras import require
+from crag.runtime.attempt import Attempt
 
 RETRIES = 5
 """How often one task may lose its worker."""
@@ -45,7 +46,7 @@ def cluster(ray: Any, workers: int, address: str | None = None) -> Iterator[None
     One that is started has as many `workers`; 0 stands for the cores of this machine.
 
     Raises:
-        CragError: there is no cluster at the address.
+        CragError: there is no cluster at the address, or none can be started.
     """
     if ray.is_initialized():
         yield
@@ -58,18 +59,28 @@ def cluster(ray: Any, workers: int, address: str | None = None) -> Iterator[None
         options |= {"address": LOCAL, "include_dashboard": False}
         options |= {"num_cpus": workers} if workers else {}
         options |= {"_node_ip_address": "127.0.0.1"}
-    try:
-        ray.init(**options)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        message = (
-            f"there is no Ray cluster at {named}: {error}. Start one with `ray start --head`, or "
-            f"give --ray {LOCAL}"
-        )
-        raise CragError(message) from error
+    _start(ray, options)
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _start(ray: Any, options: Mapping[str, Any]) -> None:
+    """Connect, or start a cluster here, twice if need be.
+
+    Ray waits half a minute for its own processes, which is short on a busy machine.
+    """
+    for _ in range(2 if options["address"] == LOCAL else 1):
+        with Attempt("Ray") as attempt:  # It raises errors of any kind, `Exception` among them.
+            ray.init(**options)
+            return
+        ray.shutdown()
+    message = (
+        f"no Ray cluster at {options['address']}: {attempt.error}. Start one with "
+        f"`ray start --head`, or work on this machine with --ray {LOCAL}"
+    )
+    raise CragError(message)
 
 
 def cores(ray: Any) -> int:
