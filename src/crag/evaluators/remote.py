@@ -138,24 +138,26 @@ class RemoteEvaluator:
         if (wait := self._circuit.wait()) > 0:
             message = f"it failed {self._circuit.failures} times in a row; next try in {wait:.0f} s"
             raise self._error(message)
+        told: list[str] = []
+
+        def once() -> _Reply:
+            try:
+                reply = self._once(method, what, body, form)
+            except PassingError as error:
+                told.append(str(error))
+                if self._circuit.failed():
+                    note("circuit_opened", error, f"not asked for {self._circuit.seconds:.0f} s")
+                raise
+            self._circuit.succeeded()
+            return reply
+
         patiently = Retrying(
             retry=retry_if_exception_type(PassingError),
             stop=_given_up,
             wait=_waiting,
             reraise=True,
         )
-        told: list[str] = []
-        for attempt in patiently:
-            with attempt:
-                try:
-                    reply = self._once(method, what, body, form)
-                except PassingError as error:
-                    told.append(str(error))
-                    if self._circuit.failed():
-                        left_alone = f"not asked for {self._circuit.seconds:.0f} s"
-                        note("circuit_opened", error, left_alone)
-                    raise
-                self._circuit.succeeded()
+        reply = patiently(once)
         if told:
             note("evaluator_retried", told[-1], f"asked {len(told) + 1} times")
         return reply
@@ -275,13 +277,14 @@ def checked_url(url: str) -> str:
     Raises:
         EvaluatorError: it is none, or holds what does not belong there.
     """
+    wrong = EvaluatorError("an evaluator service is named as http://HOST:PORT or https://HOST")
     try:
         parts = urlsplit(url)
         fits = is_service(url) and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
-        fits = False
+        raise wrong from None
     if not fits:
-        raise EvaluatorError("an evaluator service is named as http://HOST:PORT or https://HOST")
+        raise wrong
     if parts.username or parts.password or parts.query or parts.fragment:
         message = (
             f"the address of the evaluator service at {parts.hostname} holds a user, a query or a "

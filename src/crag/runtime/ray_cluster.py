@@ -71,13 +71,15 @@ def _start(ray: Any, options: Mapping[str, Any]) -> None:
 
     Ray waits half a minute for its own processes, which is short on a busy machine.
     """
+    problem: Exception | None = None
     for _ in range(2 if options["address"] == LOCAL else 1):
         with Attempt("Ray") as attempt:  # It raises errors of any kind, `Exception` among them.
             ray.init(**options)
             return
         ray.shutdown()
+        problem = attempt.error
     message = (
-        f"no Ray cluster at {options['address']}: {attempt.error}. Start one with "
+        f"no Ray cluster at {options['address']}: {problem}. Start one with "
         f"`ray start --head`, or work on this machine with --ray {LOCAL}"
     )
     raise CragError(message)
