@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production clean
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-ray bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -136,6 +136,10 @@ bench-inference: $(DEV)  ## Embedding and reading on ONNX Runtime and on OpenVIN
 
 bench-server: $(DEV)  ## 200 users against 1, 2 and 4 processes of the production server (15 minutes)
 	$(BIN)/python benchmarks/server_load.py
+
+bench-ray: $(DEV)  ## Indexing and batch answering on 1, 2 and 4 simulated nodes of Ray (ten minutes)
+	$(BIN)/python benchmarks/ray_scaling.py
+	$(BIN)/python benchmarks/ray_scaling.py --real --questions 60
 
 bench-web: $(DEV)  ## How long the web branch takes, with loopback latencies
 	$(BIN)/python benchmarks/web_latency.py

@@ -44,7 +44,7 @@ USES = {
         "from crag.retrieval.backends import open_backend; open_backend('postgresql://host/name')",
     ],
     "ray": [
-        "from crag.bench.ray_workers import load_ray; load_ray()",
+        "from crag.runtime.ray_cluster import load_ray; load_ray()",
     ],
 }
 

@@ -11,7 +11,7 @@ import pytest
 
 from crag.bench.answering import Answerer
 from crag.bench.budget import Budget
-from crag.bench.ray_workers import RayWorkers, cluster, load_ray
+from crag.bench.ray_workers import RayWorkers
 from crag.bench.report import outcomes, results
 from crag.bench.resources import RunConfig, load_resources
 from crag.bench.rows import Row, RowFile
@@ -19,6 +19,7 @@ from crag.bench.runner import Answers, RunResult, in_process, remaining_units, r
 from crag.bench.summary import summarise
 from crag.bench.units import plan
 from crag.runtime.environment import Environment
+from crag.runtime.ray_cluster import cluster, load_ray
 from tests.bench.chat_server import ChatServer, chatting
 from tests.bench.runs import examples, experiment, variant
 

@@ -82,7 +82,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('evalutor = "cosine"', r"unknown key 'evalutor'; did you mean evaluator\?"),
+        ('evalutor = "cosine"', r"unknown key 'evalutor'; did you mean evaluator"),
         ('embeddings = "openai:small"', r"did you mean embedding_model\?"),
         ('zebra = "x"', "known are index, evaluator"),
         ('[model]\nname = "x"', "model cannot be .*write a text in quotes"),

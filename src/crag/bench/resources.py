@@ -20,6 +20,7 @@ from crag.factory import (
     choose_reader,
     choose_reflection,
     choose_searcher,
+    service_options,
 )
 from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
@@ -59,7 +60,7 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
     remembered = cache if config.scores else None
 
     def load(name: str) -> Evaluator:
-        loaded = load_evaluator(name, model=model, prompts=prompts)
+        loaded = load_evaluator(name, model=model, prompts=prompts, **service_options(environment))
         if remembered is None or isinstance(loaded, PromptedEvaluator):
             return loaded  # The replies of a chat model are cached, so that its calls are counted.
         return CachedEvaluator(loaded, remembered, name)

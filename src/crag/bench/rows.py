@@ -3,9 +3,9 @@
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict, cast
+from typing import Any, Generic, Literal, Self, TypedDict, TypeVar
 
 from crag.errors import DataError
 
@@ -67,25 +67,28 @@ class Row(TypedDict):
     reflection: dict[str, Any] | None
 
 
-class RowFile:
-    """Rows of one run, one JSON object per line, each written to disk before the next one starts.
+Kept = TypeVar("Kept", bound=Mapping[str, Any])
 
-    An unfinished last line of a killed run is removed when the file is opened. Of rows with the
-    same key the last one counts.
+
+class Lines(Generic[Kept]):
+    """Objects by their `key`, one per line, each written to disk before the next one starts.
+
+    An unfinished last line of a killed run is removed when the file is opened. Of objects with the
+    same key the last one counts. Each has at least the fields `required`; `what` names one.
 
     Raises:
-        DataError: a line is not a row; the file is then not changed.
+        DataError: a line is no such object; the file is then not changed.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, required: Collection[str], what: str) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
-        self.rows = _read(path)
+        self.rows: dict[str, Kept] = _read(path, required, what)
         """By key, in the order in which they were first written."""
         self._file = path.open("ab")
 
-    def append(self, row: Row) -> None:
+    def append(self, row: Kept) -> None:
         """Write one row and wait until it is on disk."""
         line = json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         with self._lock:
@@ -103,26 +106,33 @@ class RowFile:
         self._file.close()
 
 
-def _read(path: Path) -> dict[str, Row]:
+class RowFile(Lines[Row]):
+    """The rows of one run."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, Row.__required_keys__, "a row of a benchmark")
+
+
+def _read(path: Path, required: Collection[str], what: str) -> dict[str, Any]:
     if not path.exists():
         return {}
     content = path.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
-    rows = dict(_rows(path, whole))
+    rows = dict(_rows(path, whole, required, what))
     if len(whole) < len(content):
         with path.open("r+b") as file:
             file.truncate(len(whole))
     return rows
 
 
-def _rows(path: Path, content: bytes) -> list[tuple[str, Row]]:
-    rows: list[tuple[str, Row]] = []
+def _rows(
+    path: Path, content: bytes, required: Collection[str], what: str
+) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(content.splitlines(), start=1):
         try:
             row: Any = json.loads(line)
         except ValueError as error:
             raise DataError(path, f"is not JSON ({error}); use another --output", number) from None
-        if not isinstance(row, Mapping) or Row.__required_keys__ - row.keys():
-            raise DataError(path, "is not a row of a benchmark; use another --output", number)
-        rows.append((str(row["key"]), cast("Row", row)))
-    return rows
+        if not isinstance(row, Mapping) or set(required) - row.keys():
+            raise DataError(path, f"is not {what}; use another --output", number)
+        yield str(row["key"]), row

@@ -59,6 +59,15 @@ IndexOption = Annotated[
         show_default=False,
     ),
 ]
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Work on this Ray cluster: HOST:PORT, auto, or local for the cores of this machine.",
+        show_default=False,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
@@ -88,6 +97,7 @@ LabelsOption = Annotated[
     "crag index docs --watch",
     "crag index old.md --remove",
     "crag index docs --index postgresql://localhost/docs",
+    "crag index docs --ray local",
 )
 def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     paths: Annotated[
@@ -107,6 +117,7 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
             "--watch", help="Index again after each change in these folders, until Ctrl-C."
         ),
     ] = False,
+    ray: RayOption = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Name every file that was not indexed.")
     ] = False,
@@ -117,10 +128,12 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     if watch and remove:
         raise typer.BadParameter("--watch and --remove exclude each other")
+    if ray is not None and (watch or remove):
+        raise typer.BadParameter("--ray is for indexing once: leave out --watch and --remove")
     if watch:
         follow(paths, location, as_json=as_json, verbose=verbose)
     else:
-        run(paths, location, remove=remove, as_json=as_json, verbose=verbose)
+        run(paths, location, remove=remove, as_json=as_json, verbose=verbose, ray=ray)
 
 
 @command(
@@ -195,6 +208,49 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     run(
         questions, location, method, settings or [], output,
         limit=limit, concurrency=concurrency, as_json=as_json,
+    )  # fmt: skip
+
+
+@command(
+    app,
+    "crag batch questions.jsonl --output answers.jsonl",
+    "crag batch questions.jsonl --output answers.jsonl --prices 0.15,0.60 --max-cost 5",
+    "crag batch questions.jsonl --output answers.jsonl --ray 10.0.0.1:6379",
+)
+def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    questions: Annotated[Path, typer.Argument(help="JSON Lines: question, perhaps with an id.")],
+    output: Annotated[
+        Path, typer.Option(help="JSON Lines to write; what is in it is not asked again.")
+    ],
+    location: IndexOption = None,
+    method: MethodOption = "crag",
+    settings: SettingsOption = None,
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Questions at the same time; of a cluster, its cores.")
+    ] = 4,
+    ray: RayOption = None,
+    again: Annotated[bool, typer.Option("--again", help="Ask failed questions again.")] = False,
+    max_calls: Annotated[
+        int | None, typer.Option(min=0, help="Most calls of the chat model.", show_default=False)
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0, help="Needs --prices.", show_default=False)
+    ] = None,
+    prices: Annotated[
+        str | None,
+        typer.Option(metavar="IN,OUT", help="For a million tokens.", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer many questions into a file; run the same command again to go on where it ended."""
+    from crag.bench.budget import Budget
+    from crag.cli.batch import run
+    from crag.cli.bench import priced
+
+    run(
+        questions, location, method, settings or [], output,
+        Budget(calls=max_calls, cost=max_cost, prices=priced(prices)),
+        concurrency=concurrency, ray=ray, again=again, as_json=as_json,
     )  # fmt: skip
 
 
@@ -296,6 +352,25 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
         location, host, port, studio=studio, token=token, opens=opens, verbose=verbose,
         postgres=postgres, workers=workers, one_user=one_user,
     )  # fmt: skip
+
+
+@command(
+    app,
+    "crag serve-evaluator",
+    "CRAG_EVALUATOR=my-evaluator crag serve-evaluator --port 2026",
+    name="serve-evaluator",
+    extra="evaluator",
+)
+def serve_evaluator(
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than loopback need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 2025,
+) -> None:
+    """Serve the evaluator to other processes, which name it in CRAG_EVALUATOR by its URL."""
+    from crag.cli.serve_evaluator import run
+
+    run(host, port)
 
 
 @command(

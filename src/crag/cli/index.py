@@ -10,27 +10,39 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from crag.cli.index_workers import ray_reader
 from crag.cli.terminal import ending_on_signals, environment, print_error, print_json, progress_bar
 from crag.factory import choose_encoder
 from crag.retrieval import DocumentIndex, IndexReport, index_paths, watch_paths
 from crag.retrieval.loaders import reason_unread
+from crag.retrieval.update import read_here
 
 _SKIPPED_SHOWN = 20
 _KINDS_SHOWN = 8
 
 
-def run(
-    paths: Sequence[Path], location: str | None, *, remove: bool, as_json: bool, verbose: bool
+def run(  # noqa: PLR0913 - one parameter for each option
+    paths: Sequence[Path],
+    location: str | None,
+    *,
+    remove: bool,
+    as_json: bool,
+    verbose: bool,
+    ray: str | None = None,
 ) -> None:
-    """Index `paths`, or remove them, and report what was done and skipped."""
+    """Index `paths`, or remove them, and report what was done and skipped.
+
+    With `ray`, the address of a cluster, its workers load, split and embed.
+    """
     chosen = environment(location)
+    reader = ray_reader(chosen, ray) if ray else read_here
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
     with progress_bar("indexing", quiet=as_json) as advance:
 
         def shown(done: int, total: int | None, source: str) -> None:
             advance(done, total, Path(source).name)
 
-        report = index_paths(paths, target, progress=shown, remove=remove)
+        report = index_paths(paths, target, progress=shown, remove=remove, reader=reader)
     if as_json:
         print_json(asdict(report))
     else:

@@ -34,6 +34,10 @@ from crag.graph.served import GRAPHS
 from crag.page.guard import STUDIO, Rules, settings_of_server
 from crag.runtime.environment import Environment
 
+_PLACES = (
+    "embedding_model", "evaluator", "evaluator_fallback", "prompts", "reflection", "reranker",
+)  # fmt: skip
+"""Variables that may be paths."""
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where a server that listens everywhere is found
 _START_SECONDS, _STOP_SECONDS = 120.0, 12.0
 _STREAM_SECONDS, _SILENT_SECONDS = 3, 60
@@ -246,7 +250,7 @@ def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
     }
     if uploads := Rules().uploads:
         variables["CRAG_SERVE_UPLOADS"] = str(uploads.expanduser().resolve())
-    for field in ("embedding_model", "evaluator", "prompts", "reflection", "reranker"):
+    for field in _PLACES:
         name = f"CRAG_{field.upper()}"
         if name in variables and Path(variables[name]).exists():
             variables[name] = str(Path(variables[name]).resolve())

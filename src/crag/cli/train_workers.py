@@ -2,17 +2,16 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from crag.bench.ray_workers import RETRIES, cluster, load_ray
 from crag.cli.terminal import environment
-from crag.errors import CragError
 from crag.factory import choose_encoder
 from crag.models.model_card import CARD
 from crag.parts import Passage
 from crag.retrieval import DocumentIndex, IndexRetriever
+from crag.runtime.ray_cluster import cluster, load_ray, on_workers
 from crag.training.self_rag.critic import load_critic
 from crag.training.self_rag.generator_data import (
     DataRules,
@@ -25,9 +24,6 @@ from crag.training.self_rag.generator_data import (
 )
 from crag.training.self_rag.truth_critic import TruthCritic
 from crag.training.self_rag.truths import read_truths
-
-_AHEAD = 2
-"""Pairs submitted per worker, so that no worker waits for the next one."""
 
 
 class CriticTools(NamedTuple):
@@ -95,44 +91,19 @@ def ray_outcomes(tools: CriticTools, workers: int) -> Outcomes:
 
     def outcomes(pairs: Sequence[Pair]) -> Iterator[tuple[int, Outcome]]:
         with cluster(ray, workers):
-            make = ray.remote(max_retries=RETRIES, num_gpus=gpus)(_outcome)
-            pending: dict[Any, int] = {}
-            left = iter(enumerate(pairs))
-            while True:
-                for place, pair in left:
-                    pending[make.remote(here, pair)] = place
-                    if len(pending) >= _AHEAD * workers:
-                        break
-                if not pending:
-                    return
-                (ready,), _ = ray.wait(list(pending), num_returns=1)
-                yield pending.pop(ready), _taken(ray, ready)
+            made = on_workers(
+                ray, partial(_outcome, here), enumerate(pairs), workers,
+                named=lambda one: f"pair {one[0]}", num_gpus=gpus,
+            )  # fmt: skip
+            for (place, _), outcome in made:
+                yield place, outcome
 
     return outcomes
 
 
-def _taken(ray: Any, ready: Any) -> Outcome:
-    try:
-        outcome: Outcome = ray.get(ready)
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, CragError):
-            raise error.cause from None
-        raise
-    except ray.exceptions.RayError as error:
-        message = (
-            f"a pair ended {RETRIES + 1} Ray workers or could not be sent to one ({error}). "
-            "Finished records are kept: run again, or without --ray to see more"
-        )
-        raise CragError(message) from error
-    return outcome
-
-
-def _outcome(tools: CriticTools, pair: Pair) -> Outcome:
+def _outcome(tools: CriticTools, numbered: tuple[int, Pair]) -> Outcome:
     """Make one outcome in a worker."""
-    try:
-        return outcome_of(pair, *_kept(tools), tools.rules)
-    except CragError as error:
-        raise CragError(str(error)) from None  # One that can be sent to another process.
+    return outcome_of(numbered[1], *_kept(tools), tools.rules)
 
 
 @cache

@@ -4,8 +4,10 @@ from crag.evaluators.chat import ChatEvaluator
 from crag.evaluators.chat_batch import BatchChatEvaluator
 from crag.evaluators.cosine import CosineEvaluator
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
+from crag.evaluators.fallback import with_fallback
 from crag.evaluators.loading import NAMES, load_evaluator
 from crag.evaluators.reader import ReaderEvaluator
+from crag.evaluators.remote import RemoteEvaluator, RemoteReader
 from crag.evaluators.reranker import EvaluatorReranker
 from crag.evaluators.t5 import T5Evaluator
 
@@ -17,6 +19,9 @@ __all__ = [
     "CrossEncoderEvaluator",
     "EvaluatorReranker",
     "ReaderEvaluator",
+    "RemoteEvaluator",
+    "RemoteReader",
     "T5Evaluator",
     "load_evaluator",
+    "with_fallback",
 ]

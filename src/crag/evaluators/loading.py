@@ -13,6 +13,7 @@ from crag.evaluators.checkpoint import locate
 from crag.evaluators.cosine import CosineEvaluator
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
 from crag.evaluators.reader import ReaderEvaluator
+from crag.evaluators.remote import SECONDS, connect, is_service
 from crag.evaluators.t5 import T5Evaluator
 from crag.evaluators.torch_pairs import TorchPairs
 from crag.models.encoder import packaged_encoder
@@ -37,13 +38,16 @@ Compat = Literal["official"]
 _LONGEST = 512
 
 
-def load_evaluator(
+def load_evaluator(  # noqa: PLR0911, PLR0913 - a return for each kind, and what some need
     name: str = "default",
     embeddings: Embeddings | None = None,
     *,
     model: ChatModel | None = None,
     compat: Compat | None = None,
     prompts: Prompts = PACKAGED,
+    token: str | None = None,
+    seconds: float = SECONDS,
+    reads: bool | None = None,
 ) -> Evaluator:
     """Return the evaluator called `name`, or the one in the folder `name`; weights load on use.
 
@@ -55,12 +59,16 @@ def load_evaluator(
     once; they ask `model` with
     `prompts`. Other packages add names by the entry points `crag.evaluators`. A folder, or an
     id on the Hugging Face hub, holds what `crag train` wrote, a T5 in the official format, or any
-    cross-encoder with one output. `compat` is for T5: see `T5Evaluator`.
+    cross-encoder with one output. `compat` is for T5: see `T5Evaluator`. The address of a service,
+    ``http://HOST:PORT``, is asked over the network, for at most `seconds` a request and with
+    `token`; `reads` is for one that need not be there yet: see `crag.evaluators.remote.connect`.
 
     Raises:
         EvaluatorError: there is none of that name, a chat evaluator has no model to ask, or the
-            folder holds no evaluator.
+            folder holds no evaluator, or the service does not answer.
     """
+    if is_service(name):
+        return connect(name, token=token, seconds=seconds, reads=reads)
     if name.startswith("chat-") and name in NAMES:
         return _chat(name, model, prompts)
     if name in {"default", "reader"}:
@@ -75,9 +83,8 @@ def load_evaluator(
         known = ", ".join([*NAMES, *entry_points.names("crag.evaluators")])
         near = did_you_mean(name, NAMES)
         hint = "" if near.startswith("known") else f" ({near})"
-        message = (
-            f"no evaluator is called {name!r}{hint}; there are: {known}, or give the folder of one"
-        )
+        others = "the folder of one, or the address of a service"
+        message = f"no evaluator is called {name!r}{hint}; there are: {known}, or give {others}"
         raise EvaluatorError(message)
     return _stored(locate(name, None), compat)
 

@@ -1,7 +1,14 @@
 """Choose the parts from the environment, and report which were chosen and why."""
 
 from crag.factory.doctor import examine
-from crag.factory.parts import choose_encoder, choose_model, choose_parts, choose_prompts
+from crag.factory.parts import (
+    choose_encoder,
+    choose_evaluator,
+    choose_model,
+    choose_parts,
+    choose_prompts,
+    service_options,
+)
 from crag.factory.reflection import choose_reflection
 from crag.factory.status import PartStatus
 from crag.factory.web import choose_reader, choose_searcher, examine_web
@@ -9,6 +16,7 @@ from crag.factory.web import choose_reader, choose_searcher, examine_web
 __all__ = [
     "PartStatus",
     "choose_encoder",
+    "choose_evaluator",
     "choose_model",
     "choose_parts",
     "choose_prompts",
@@ -17,4 +25,5 @@ __all__ = [
     "choose_searcher",
     "examine",
     "examine_web",
+    "service_options",
 ]

@@ -15,8 +15,15 @@ from crag.evaluators import (
     T5Evaluator,
     load_evaluator,
 )
+from crag.evaluators.remote import RemoteEvaluator, is_service
 from crag.events import describe
-from crag.factory.parts import choose_encoder, choose_model, choose_prompts, choose_reranker
+from crag.factory.parts import (
+    choose_encoder,
+    choose_evaluator,
+    choose_model,
+    choose_prompts,
+    choose_reranker,
+)
 from crag.factory.reflection import choose_reflection, examine_reflection
 from crag.factory.status import PartStatus
 from crag.factory.web import choose_searcher, examine_web
@@ -55,6 +62,7 @@ def examine(environment: Environment, *, use: bool = True) -> list[PartStatus]:
         _index(environment, encoder, use=use),
         *_reranker(environment, encoder, model, use=use),
         grades,
+        *_fallback(environment, encoder, model, use=use),
         answers,
         *_prompts(environment),
         *_web(environment, use=use),
@@ -152,9 +160,14 @@ def _evaluator(
         return None, _blocked(part, name, "embeddings")
     if name.startswith("chat-") and model is None and _names_model(environment):
         return None, _blocked(part, name, "answers")
+    alone = environment.model_copy(update={"evaluator_fallback": None})
     try:
-        evaluator = load_evaluator(name, encoder, model=model)
-        if isinstance(evaluator, T5Evaluator | CrossEncoderEvaluator | ReaderEvaluator):
+        if is_service(name) and not use:
+            return RemoteEvaluator(name), PartStatus(part, "ready", name, why, "")
+        evaluator = choose_evaluator(alone, encoder, model)
+        if isinstance(
+            evaluator, T5Evaluator | CrossEncoderEvaluator | ReaderEvaluator | RemoteEvaluator
+        ):
             evaluator.verify()
         thresholds = evaluator.thresholds
     except CragError as error:
@@ -162,7 +175,21 @@ def _evaluator(
     if use and (problem := _problem(part, lambda: evaluator.score(QUESTION, [_PASSAGE]))):
         return None, PartStatus(part, "broken", name, why, problem)
     why = f"upper {thresholds['upper']:g}, lower {thresholds['lower']:g}"
-    return evaluator, PartStatus(part, "ready", f"{name} ({type(evaluator).__name__})", why, "")
+    served = evaluator.about.name if isinstance(evaluator, RemoteEvaluator) else ""
+    in_use = f"{name} ({served or type(evaluator).__name__})"
+    return evaluator, PartStatus(part, "ready", in_use, why, "")
+
+
+def _fallback(
+    environment: Environment, encoder: Embeddings | None, model: ChatModel | None, *, use: bool
+) -> list[PartStatus]:
+    """Describe the evaluator that judges where the other one fails, if there is one."""
+    named = environment.evaluator_fallback
+    if named is None:
+        return []
+    alone = environment.model_copy(update={"evaluator": named})
+    _, told = _evaluator(alone, encoder, model, use=use)
+    return [told._replace(part="fallback")]
 
 
 def _model(environment: Environment, *, use: bool) -> tuple[ChatModel | None, PartStatus]:

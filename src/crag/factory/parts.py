@@ -1,9 +1,11 @@
 """Choose all parts of a graph from the environment."""
 
+from typing import Any
+
 from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.embeddings import Embeddings
 
-from crag.evaluators import EvaluatorReranker, load_evaluator
+from crag.evaluators import EvaluatorReranker, load_evaluator, with_fallback
 from crag.factory.reflection import choose_reflection
 from crag.factory.web import SEARCHER_HINT, choose_reader, choose_searcher
 from crag.generation import ExtractiveAnswerer, load_chat_model
@@ -11,7 +13,7 @@ from crag.generation.chat import DEFAULT_MODEL
 from crag.models.embeddings import load_embeddings
 from crag.models.encoder import packaged_encoder
 from crag.models.inference import use_runtime
-from crag.parts import ChatModel, Parts
+from crag.parts import ChatModel, Evaluator, Parts, is_reading
 from crag.prompts import PACKAGED, Prompts
 from crag.retrieval import DocumentIndex, IndexRetriever
 from crag.runtime import entry_points
@@ -62,6 +64,37 @@ def choose_prompts(environment: Environment) -> Prompts:
     return PACKAGED if folder is None else Prompts.from_folder(folder.expanduser())
 
 
+def choose_evaluator(
+    environment: Environment,
+    encoder: Embeddings | None = None,
+    model: ChatModel | None = None,
+    prompts: Prompts = PACKAGED,
+) -> Evaluator:
+    """Return the evaluator, with the one that takes its place where it fails, if one is named.
+
+    Raises:
+        EvaluatorError: one of them cannot be used; or a service does not answer, and nothing is
+            named that could take its place.
+    """
+    second = environment.evaluator_fallback
+    replacement = load_evaluator(second, encoder, model=model, prompts=prompts) if second else None
+    reads = is_reading(replacement) if replacement else None
+    evaluator = load_evaluator(
+        environment.evaluator, encoder, model=model, prompts=prompts, reads=reads,
+        **service_options(environment),
+    )  # fmt: skip
+    return with_fallback(evaluator, replacement, str(second)) if replacement else evaluator
+
+
+def service_options(environment: Environment) -> dict[str, Any]:
+    """Return what `load_evaluator` needs for the address of a service."""
+    token = environment.evaluator_token
+    return {
+        "token": token.get_secret_value() if token else None,
+        "seconds": environment.evaluator_seconds,
+    }
+
+
 def choose_reranker(
     environment: Environment, encoder: Embeddings, model: ChatModel | None, prompts: Prompts
 ) -> BaseDocumentCompressor | None:
@@ -77,7 +110,10 @@ def choose_reranker(
     added = entry_points.make("crag.rerankers", name, BaseDocumentCompressor)
     if added is not None:
         return added
-    return EvaluatorReranker(evaluator=load_evaluator(name, encoder, model=model, prompts=prompts))
+    evaluator = load_evaluator(
+        name, encoder, model=model, prompts=prompts, **service_options(environment)
+    )
+    return EvaluatorReranker(evaluator=evaluator)
 
 
 def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:
@@ -91,7 +127,7 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
     if index_must_exist:
         index.count()
     model, prompts = choose_model(environment), choose_prompts(environment)
-    evaluator = load_evaluator(environment.evaluator, encoder, model=model, prompts=prompts)
+    evaluator = choose_evaluator(environment, encoder, model, prompts)
     searcher, quoter = choose_searcher(environment), ExtractiveAnswerer(evaluator)
     return Parts(
         retriever=IndexRetriever(index),

@@ -9,7 +9,7 @@ from crag.retrieval.documents import file_of
 from crag.retrieval.loaders import find_files
 from crag.retrieval.report import IndexReport, Progress, quiet
 from crag.retrieval.store import DocumentIndex
-from crag.retrieval.update import Update
+from crag.retrieval.update import Reader, Update, read_here
 
 
 def index_paths(
@@ -18,13 +18,14 @@ def index_paths(
     *,
     progress: Progress | None = None,
     remove: bool = False,
+    reader: Reader = read_here,
 ) -> IndexReport:
     """Index files and folders, writing only what is new or has changed.
 
     Documents from these paths that no longer exist are removed; a source that has become unreadable
     keeps its chunks. Every document is replaced as a whole, and the next run completes a killed
     one. With `remove`, everything that was indexed under `paths` is removed instead, whether it
-    still exists or not.
+    still exists or not. A `reader` of your own may read, split and embed elsewhere.
 
     Raises:
         DocumentIndexError: a path does not exist, a folder holds no supported file, or the index
@@ -38,7 +39,7 @@ def index_paths(
     if not found.files:
         return IndexReport(skipped=tuple(found.refused)).finished(started)
     with index.writing() as writer:
-        report = Update(writer, found, targets, progress or quiet).run()
+        report = Update(writer, found, targets, progress or quiet, reader).run()
     return report.finished(started)
 
 

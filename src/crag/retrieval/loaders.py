@@ -81,7 +81,7 @@ class Found:
 
     def documents(self) -> int:
         """Estimate the number of documents; cells with line breaks count more than once."""
-        return sum(count_lines(file) if _holds_records(file) else 1 for file in self.files)
+        return sum(count_lines(file) if holds_records(file) else 1 for file in self.files)
 
 
 def find_files(paths: Sequence[Path]) -> Found:
@@ -114,7 +114,7 @@ def load(path: Path) -> Iterator[Loaded]:
     that changes while it is read is read once more; a file of records is reported instead.
     """
     before = _state(path)
-    if _holds_records(path):
+    if holds_records(path):
         yield from _loaded(path)
         changed = _state(path) != before
     else:
@@ -194,7 +194,8 @@ def _loader(path: Path) -> Loader | None:
     return LOADERS.get(path.suffix.lower())
 
 
-def _holds_records(path: Path) -> bool:
+def holds_records(path: Path) -> bool:
+    """Return whether the documents of a file are its rows or records."""
     return _loader(path) in _OF_RECORDS
 
 

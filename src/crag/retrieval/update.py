@@ -1,9 +1,11 @@
 """One indexing run: compare the files with the index, write changes, remove deleted files."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_core.documents import Document
 
@@ -14,11 +16,46 @@ from crag.retrieval.splitting import split
 from crag.retrieval.writer import Entry, IndexWriter
 from crag.text.language import LANGUAGES, unread_language
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 WINDOW = 1024
 """Chunks that are embedded and written together; sorted by length to save padding."""
 _UNREAD_SHARE = 0.01
 """Of documents; fewer in other languages may be mistaken, such as one line full of names."""
 _NAMED = 5
+
+
+class Made(NamedTuple):
+    """What splitting and embedding made of a document."""
+
+    chunks: list[Document]
+    vectors: "NDArray[np.float32]"
+    """One for each chunk."""
+
+
+class FromFile(NamedTuple):
+    """A document as it was read, perhaps with what was made of it elsewhere."""
+
+    file: Path
+    root: str
+    """The path that it was found under."""
+    loaded: Loaded
+    made: Made | None = None
+
+
+Held = Mapping[str, Collection[str]]
+"""By source, the content hashes that the index holds with all their chunks."""
+Reader = Callable[[Found, Held], Generator[FromFile]]
+"""Reads all files in their order; what the index holds need not be split and embedded."""
+
+
+def read_here(found: Found, _held: Held) -> Generator[FromFile]:
+    """Read the files in this process, which then splits and embeds what is new."""
+    for file, root in found.files.items():
+        for loaded in load(file):
+            yield FromFile(file, str(root), loaded)
 
 
 class Update:
@@ -28,9 +65,15 @@ class Update:
     """
 
     def __init__(
-        self, writer: IndexWriter, found: Found, roots: Sequence[Path], progress: Progress
+        self,
+        writer: IndexWriter,
+        found: Found,
+        roots: Sequence[Path],
+        progress: Progress,
+        reader: Reader = read_here,
     ) -> None:
         self._writer, self._found, self._roots = writer, found, roots
+        self._reader = reader
         self._progress, self._total = progress, found.documents()
         self._entries = writer.entries()
         self._waiting = _Waiting()
@@ -44,13 +87,14 @@ class Update:
 
     def run(self) -> IndexReport:
         """Run, and return the report."""
-        for file, root in self._found.files.items():
-            modified = _day_of(file)
-            for loaded in load(file):
+        modified = {file: _day_of(file) for file in self._found.files}
+        held = {source: entry.whole() for source, entry in self._entries.items()}
+        with closing(self._reader(self._found, held)) as documents:
+            for file, root, loaded, made in documents:
                 usable = isinstance(loaded, SourceText) or loaded.empty
                 self._read[str(file)] = usable or self._read.get(str(file), False)
-                self._take(loaded, str(root), modified)
-                self._show(loaded.source)
+                self._take(loaded, root, modified[file], made)
+                self._show(loaded.source, ahead=len(self._waiting.documents) if made else 0)
                 if self._waiting.size >= WINDOW:
                     self._flush()
         self._flush()
@@ -71,7 +115,7 @@ class Update:
             unsupported=tuple(map(str, self._found.unsupported)),
         )
 
-    def _take(self, loaded: Loaded, root: str, modified: str) -> None:
+    def _take(self, loaded: Loaded, root: str, modified: str, made: Made | None) -> None:
         if not isinstance(loaded, SourceText):
             self._skip(loaded.source, loaded.reason)
             if not loaded.empty:
@@ -86,10 +130,11 @@ class Update:
         if entry is not None and entry.holds(loaded.content_hash):
             self._confirm(loaded, entry, modified)
         else:
-            chunks = split(loaded, root)
+            chunks = made.chunks if made else split(loaded, root)
             for chunk in chunks:
                 chunk.metadata["modified"] = modified
-            self._waiting.add(chunks, entry.ids(loaded.content_hash) if entry else [])
+            stale = entry.ids(loaded.content_hash) if entry else []
+            self._waiting.add(chunks, made.vectors if made else None, stale)
             self._counts["changed" if entry else "added"] += 1
             language = unread_language(self._writer.embeddings, loaded.text)
             if language and loaded.markup != "code":
@@ -141,7 +186,7 @@ class Update:
                 share = embedded / waiting.size
                 self._show(waiting.last_source, ahead=int(len(waiting.documents) * share))
 
-            self._writer.write(waiting.documents, show)
+            self._writer.write(waiting.documents, show, waiting.all_vectors())
             self._counts["chunks"] += waiting.size
             self._counts["done"] += len(waiting.documents)
         self._writer.delete(waiting.stale)
@@ -177,14 +222,26 @@ class _Waiting:
 
     def __init__(self) -> None:
         self.documents: list[list[Document]] = []
+        self.vectors: list[NDArray[np.float32] | None] = []
+        """Of each document, where it was embedded elsewhere."""
         self.stale: list[str] = []
         self.amended: list[tuple[str, dict[str, str]]] = []
         self.size = 0
 
-    def add(self, chunks: list[Document], stale: list[str]) -> None:
+    def add(
+        self, chunks: list[Document], vectors: "NDArray[np.float32] | None", stale: list[str]
+    ) -> None:
         self.documents.append(chunks)
+        self.vectors.append(vectors)
         self.stale += stale
         self.size += len(chunks)
+
+    def all_vectors(self) -> "NDArray[np.float32] | None":
+        """Return the vectors of all chunks, or None if those of a document are missing."""
+        import numpy as np
+
+        known = [vectors for vectors in self.vectors if vectors is not None]
+        return np.concatenate(known) if len(known) == len(self.documents) else None
 
     @property
     def last_source(self) -> str:

@@ -46,6 +46,10 @@ class Entry:
         """Return whether that version is present with all its chunks."""
         return len(self.versions.get(content_hash, ())) == self.chunks.get(content_hash)
 
+    def whole(self) -> list[str]:
+        """Return the content hashes of the versions that are present with all their chunks."""
+        return [version for version in self.versions if self.holds(version)]
+
     def ids(self, without: str = "") -> list[str]:
         """Return the ids of all versions, or of all but one."""
         versions = (ids for version, ids in self.versions.items() if version != without)
@@ -79,13 +83,17 @@ class IndexWriter:
         self,
         documents: Sequence[Sequence[Document]],
         on_embedded: Callable[[int], object] = lambda _: None,
+        vectors: "NDArray[np.float32] | None" = None,
     ) -> None:
         """Embed and write the chunks of several documents, each document in one write.
 
         Only a document with more chunks than the index takes at once is written in several pieces.
-        `on_embedded` receives the number of chunks embedded since its last call.
+        `on_embedded` receives the number of chunks embedded since its last call; with the `vectors`
+        of all chunks, none is.
         """
-        vectors = self._embed(list(chain.from_iterable(documents)), on_embedded)
+        if vectors is None:
+            chunks = list(chain.from_iterable(documents))
+            vectors = embedded(chunks, self.embeddings, on_embedded)
         self._ensure(vectors.shape[1])
         start = 0
         for batch in _batches(documents, self.index.most):
@@ -114,20 +122,23 @@ class IndexWriter:
             made_with, in_use = (f"{name} of {n} dimensions" for n in (stamp.dimension, dimension))
             raise EmbeddingMismatchError(self.index.location, made_with, in_use)
 
-    def _embed(
-        self, chunks: Sequence[Document], on_embedded: Callable[[int], object]
-    ) -> "NDArray[np.float32]":
-        """Return vectors in the order of `chunks`; texts are embedded sorted by length."""
-        import numpy as np
 
-        texts = [text_to_embed(chunk) for chunk in chunks]
-        order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
-        parts = []
-        for part in _slices(order, _SLICE):
-            vectors = self.embeddings.embed_documents([texts[i] for i in part])
-            parts.append(np.asarray(vectors, dtype=np.float32))
-            on_embedded(len(part))
-        return np.concatenate(parts)[np.argsort(order)]
+def embedded(
+    chunks: Sequence[Document],
+    embeddings: Embeddings,
+    on_embedded: Callable[[int], object] = lambda _: None,
+) -> "NDArray[np.float32]":
+    """Return vectors in the order of `chunks`; texts are embedded sorted by length."""
+    import numpy as np
+
+    texts = [text_to_embed(chunk) for chunk in chunks]
+    order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
+    parts = []
+    for part in _slices(order, _SLICE):
+        vectors = embeddings.embed_documents([texts[i] for i in part])
+        parts.append(np.asarray(vectors, dtype=np.float32))
+        on_embedded(len(part))
+    return np.concatenate(parts)[np.argsort(order)]
 
 
 def _batches(documents: Sequence[Sequence[Document]], most: int) -> Iterator[list[Document]]:

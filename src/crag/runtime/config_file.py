@@ -21,8 +21,11 @@ NAME = "crag.toml"
 """Read in the folder where a command runs, unless CRAG_CONFIG names another file."""
 _PLACES = frozenset({"index", "page_cache", "prompts"})
 """Values that are paths, unless they are URLs."""
-_MAYBE_PLACES = frozenset({"embedding_model", "evaluator", "reflection", "reranker"})
+_MAYBE_PLACES = frozenset(
+    {"embedding_model", "evaluator", "evaluator_fallback", "reflection", "reranker"}
+)
 """Values that are paths if there is such a file."""
+PLACES = _PLACES | _MAYBE_PLACES
 _SECRET = re.compile(r"(^|_)(key|token|password|secret)$", re.IGNORECASE)
 _WITH_PASSWORD = re.compile(r"\w+://[^/@\s]*:[^/@\s]*@")
 
@@ -75,7 +78,7 @@ def variable_of(name: str, field: FieldInfo) -> str:
 def _checked(
     path: Path, given: Mapping[str, Any], fields: Mapping[str, FieldInfo]
 ) -> Mapping[str, str | bool]:
-    open_names = [name for name, field in fields.items() if not _is_secret(field)]
+    open_names = [name for name, field in fields.items() if not is_secret(field)]
     open_names.remove("config")
     for name, value in given.items():
         if name in fields and name not in open_names and name != "config":
@@ -106,7 +109,8 @@ def _secret(path: Path, name: str, variable: str) -> ConfigurationError:
     return ConfigurationError(path, problem)
 
 
-def _is_secret(field: FieldInfo) -> bool:
+def is_secret(field: FieldInfo) -> bool:
+    """Return whether a field holds a secret."""
     return "SecretStr" in str(field.annotation) or field.annotation is SecretStr
 
 
@@ -123,7 +127,7 @@ def _taken(name: str, field: FieldInfo) -> str:
 
 def _placed(name: str, value: str | bool, folder: Path) -> str | bool:
     """Make a relative path one of the file's folder, because a server runs elsewhere."""
-    if not isinstance(value, str) or name not in _PLACES | _MAYBE_PLACES:
+    if not isinstance(value, str) or name not in PLACES:
         return value
     scheme, separator, rest = value.rpartition("://")
     if separator and not (scheme in _FOLDERS and rest.startswith(".")):

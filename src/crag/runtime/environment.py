@@ -3,18 +3,25 @@
 An option of a command comes first, then the environment, `.env`, `crag.toml`, and the default.
 """
 
+from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from crag.errors import SettingsError
-from crag.runtime.config_file import ConfigFile
+from crag.runtime.config_file import PLACES, ConfigFile, is_secret
 
 DEFAULT_INDEX = ".crag/index"
 DEFAULT_PAGE_CACHE = Path(".crag/pages.sqlite")
+_LONGEST_SECONDS = 600
 _SWITCH = {"true": True, "yes": True, "on": True, "1": True}
 _SWITCH |= {"false": False, "no": False, "off": False, "0": False}
+
+
+Shared = tuple[tuple[str, object], ...]
+"""Names and values of the fields of an `Environment`; it can be hashed, and sent."""
 
 
 class Environment(BaseSettings):
@@ -29,7 +36,14 @@ class Environment(BaseSettings):
     index: str = DEFAULT_INDEX
     """CRAG_INDEX: folder of the index, or URL of a Chroma server, PostgreSQL, Qdrant or FAISS."""
     evaluator: str = "default"
-    """CRAG_EVALUATOR: name of the evaluator, or the folder of one."""
+    """CRAG_EVALUATOR: name of the evaluator, the folder of one, or the URL of a service."""
+    evaluator_fallback: str | None = None
+    """CRAG_EVALUATOR_FALLBACK: evaluator that judges where the other one fails, such as default;
+    unset, texts that could not be judged score -1."""
+    evaluator_seconds: float = 10.0
+    """CRAG_EVALUATOR_SECONDS: longest time that a request to an evaluator service may take."""
+    evaluator_token: SecretStr | None = None
+    """CRAG_EVALUATOR_TOKEN: what an evaluator service asks for, and `crag serve-evaluator` too."""
     reranker: str | None = None
     """CRAG_RERANKER: evaluator whose scores order what was found before it is graded, by name or
     folder, or a name that a package adds; unset, the order of the index stays."""
@@ -102,10 +116,36 @@ class Environment(BaseSettings):
         """Return what is read, the strongest first."""
         return init_settings, env_settings, dotenv_settings, ConfigFile(settings_cls)
 
+    def shared(self) -> "Shared":
+        """Return what another process on Ray is told: all but secrets, with absolute paths."""
+        told: list[tuple[str, object]] = []
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if is_secret(field):
+                continue
+            if name in PLACES and value and "://" not in str(value) and Path(value).exists():
+                value = type(value)(Path(value).resolve())
+            told.append((name, value))
+        return tuple(told)
+
+    @classmethod
+    def of(cls, shared: "Shared") -> Self:
+        """Return the environment of another process, with the secrets of this one."""
+        return cls().model_copy(update=dict(shared))
+
     @field_validator("config")
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return value.expanduser().resolve() if value else None
+
+    @field_validator("evaluator_seconds", mode="before")
+    @classmethod
+    def _positive(cls, value: object) -> float:
+        with suppress(ValueError):
+            if 0 < (seconds := float(str(value))) <= _LONGEST_SECONDS:
+                return seconds
+        allowed = f"allowed are seconds above 0, at most {_LONGEST_SECONDS}"
+        raise SettingsError("CRAG_EVALUATOR_SECONDS", value, allowed)
 
     @field_validator("allow_loopback", mode="before")
     @classmethod

@@ -1,11 +1,13 @@
-"""Run a node in LangGraph with the settings of the run, and add what its tokens cost."""
+"""Run a node in LangGraph with the settings of the run; add what parts noted and tokens cost."""
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.runtime import get_runtime
 
+from crag.events import Event, noting
 from crag.settings import Settings
 
 State = Any
@@ -30,12 +32,12 @@ class AsyncNode(Node, Protocol):
 
 def computing(node: Node) -> Runnable[State, Update]:
     """Turn a node that computes into a LangGraph node."""
-    return RunnableLambda(_sync(node.run), name=type(node).__name__)
+    return RunnableLambda(_sync(node), name=type(node).__name__)
 
 
 def waiting(node: AsyncNode) -> Runnable[State, Update]:
     """Turn a node that waits into a LangGraph node."""
-    return RunnableLambda(_sync(node.run), afunc=_async(node.arun), name=type(node).__name__)
+    return RunnableLambda(_sync(node), afunc=_async(node), name=type(node).__name__)
 
 
 def current_settings() -> Settings:
@@ -48,22 +50,38 @@ def current_settings() -> Settings:
     return context if isinstance(context, Settings) else Settings()
 
 
-def _sync(run: Callable[[State, Settings], Update]) -> Callable[[State], Update]:
-    def node(state: State) -> Update:
+def _sync(node: Node) -> Callable[[State], Update]:
+    def called(state: State) -> Update:
         settings = current_settings()
-        return _priced(run(state, settings), settings)
+        with noting(_name(node)) as noted:
+            update = node.run(state, settings)
+        return _priced(_told(update, noted), settings)
 
-    return node
+    return called
 
 
-def _async(
-    arun: Callable[[State, Settings], Awaitable[Update]],
-) -> Callable[[State], Awaitable[Update]]:
-    async def node(state: State) -> Update:
+def _async(node: AsyncNode) -> Callable[[State], Awaitable[Update]]:
+    async def called(state: State) -> Update:
         settings = current_settings()
-        return _priced(await arun(state, settings), settings)
+        with noting(_name(node)) as noted:
+            update = await node.arun(state, settings)
+        return _priced(_told(update, noted), settings)
 
-    return node
+    return called
+
+
+def _name(node: Node) -> str:
+    """Return the name of a node's file, which events name it by."""
+    return re.sub(r"(?<=.)(?=[A-Z])", "_", type(node).__name__).lower()
+
+
+def _told(update: Update, noted: list[Event]) -> Update:
+    """Add to the events of an update what parts noted."""
+    if not noted:
+        return update
+    events = update.get("events", [])
+    # The same kind of list: that of a new question replaces what was recorded before.
+    return {**update, "events": type(events)([*noted, *events])}
 
 
 def _priced(update: Update, settings: Settings) -> Update:

@@ -1,0 +1,120 @@
+"""`crag index --ray`: workers load, split and embed; this process compares and writes.
+
+Tasks, not Ray Data: blocks come back in the order of the files, so that the index is that of one
+process to the last duplicate, and what is sent needs no Arrow. One process writes because stores in
+a folder take one writer, and because the metadata of the index are the only record of what is in
+it: a run that was killed goes on where the index ends.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+
+from crag.factory import choose_encoder
+from crag.retrieval.documents import SourceText
+from crag.retrieval.loaders import Found, holds_records, load
+from crag.retrieval.splitting import split
+from crag.retrieval.update import FromFile, Held, Made, Reader
+from crag.retrieval.writer import embedded
+from crag.runtime.environment import Environment, Shared
+from crag.runtime.ray_cluster import cluster, cores, load_ray, on_workers
+
+FILES, BYTES = 32, 2**20
+"""A block ends at so many files, or so many bytes of files: what a lost worker costs."""
+RECORDS = 256
+"""Of a block of records, which this process reads: only embedding takes long there."""
+
+
+class Block(NamedTuple):
+    """Work of one task: files to read, or records that were read."""
+
+    files: Sequence[tuple[Path, str]]
+    records: Sequence[FromFile]
+    held: Held
+
+    @property
+    def name(self) -> str:
+        """How an error names it."""
+        first = self.files[0][0] if self.files else self.records[0].loaded.source
+        return f"a block of {len(self.files) + len(self.records)} sources from {first}"
+
+
+def ray_reader(environment: Environment, address: str, workers: int | None = None) -> Reader:
+    """Return what reads, splits and embeds on the Ray cluster at `address`.
+
+    Without `workers` all cores of the cluster work.
+
+    Raises:
+        MissingPackageError: ray is not installed.
+    """
+    ray, shared = load_ray(), environment.shared()
+
+    def read(found: Found, held: Held) -> Generator[FromFile]:
+        with cluster(ray, workers or 0, address):
+            done = on_workers(
+                ray, partial(made, shared), blocks(found, held), workers or cores(ray),
+                named=lambda block: block.name, in_order=True,
+            )  # fmt: skip
+            for _, documents in done:
+                yield from documents
+
+    return read
+
+
+def blocks(found: Found, held: Held) -> Iterator[Block]:
+    """Divide the files, in their order."""
+    waiting: list[tuple[Path, str]] = []
+    size = 0
+    for file, root in found.files.items():
+        if waiting and (len(waiting) == FILES or size >= BYTES or holds_records(file)):
+            yield _of_files(waiting, held)
+            waiting, size = [], 0
+        if holds_records(file):
+            yield from _of_records(file, str(root), held)
+        else:
+            waiting.append((file, str(root)))
+            size += file.stat().st_size if file.exists() else 0
+    if waiting:
+        yield _of_files(waiting, held)
+
+
+def _of_files(files: Sequence[tuple[Path, str]], held: Held) -> Block:
+    names = {str(file) for file, _ in files}
+    return Block(list(files), (), {name: held[name] for name in names & held.keys()})
+
+
+def _of_records(file: Path, root: str, held: Held) -> Iterator[Block]:
+    records = (FromFile(file, root, loaded) for loaded in load(file))
+    while part := list(islice(records, RECORDS)):
+        names = {one.loaded.source for one in part}
+        yield Block((), part, {name: held[name] for name in names & held.keys()})
+
+
+def made(shared: Shared, block: Block) -> list[FromFile]:
+    """Read a block in a worker; split and embed what the index does not hold."""
+    read = [FromFile(file, root, loaded) for file, root in block.files for loaded in load(file)]
+    read += block.records
+    chunks: dict[int, list[Document]] = {}
+    for place, one in enumerate(read):
+        held = block.held.get(one.loaded.source, ())
+        if isinstance(one.loaded, SourceText) and one.loaded.content_hash not in held:
+            chunks[place] = split(one.loaded, one.root)
+    if not chunks:
+        return read
+    vectors = embedded([chunk for part in chunks.values() for chunk in part], _encoder(shared))
+    start = 0
+    for place, part in chunks.items():
+        read[place] = read[place]._replace(made=Made(part, vectors[start : start + len(part)]))
+        start += len(part)
+    return read
+
+
+@cache
+def _encoder(shared: Shared) -> Embeddings:
+    """Keep the encoder between blocks."""
+    return choose_encoder(Environment.of(shared))

@@ -1,0 +1,102 @@
+"""What an evaluator service and its clients say to each other: JSON over HTTP, four addresses.
+
+::
+
+    GET  /ok      → {"ok": true}
+    GET  /about   → About
+    POST /score   Asked → Scores
+    POST /read    Asked → Readings; only where `About.reads`
+
+Each reply to /score and /read holds the `About` of the evaluator that judged, so that its
+thresholds belong to its scores even while a service changes to another evaluator. An error has a
+status of 400 or above and ``{"detail": "…"}``; 429 and 503 may name in ``Retry-After`` the seconds
+to wait. A service that asks for a token takes it as ``Authorization: Bearer``.
+"""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+
+from crag.parts import Passage
+from crag.reading import Reading
+from crag.state import Thresholds
+
+MOST_PASSAGES = 256
+"""Of one request; a client with more sends several."""
+MOST_CHARACTERS = 2_000_000
+"""Of question and passages of one request, unless a single passage is longer."""
+MOST_BYTES = 32 * 2**20
+"""Of the body of a request."""
+_LONGEST_NAME = 200
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class AskedPassage(_Message):
+    """A passage of a request."""
+
+    title: str = ""
+    text: str
+    section: str = ""
+    """Headings above it, as ``Use > Install``."""
+
+
+class Asked(_Message):
+    """The body of /score and /read."""
+
+    question: str
+    passages: Annotated[list[AskedPassage], Field(max_length=MOST_PASSAGES)]
+
+    @property
+    def asked(self) -> list[Passage]:
+        """The passages as evaluators take them."""
+        return [Passage(one.title, one.text, one.section) for one in self.passages]
+
+
+class Limits(_Message):
+    """The thresholds that the evaluator was calibrated with."""
+
+    upper: FiniteFloat
+    lower: FiniteFloat
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Limits":
+        if self.lower > self.upper:
+            raise ValueError(f"lower is {self.lower:g}, above upper, {self.upper:g}")
+        return self
+
+
+class About(_Message):
+    """Which evaluator judges, and how its scores are to be read."""
+
+    name: Annotated[str, Field(max_length=_LONGEST_NAME)]
+    thresholds: Limits
+    reads: bool = False
+    """Whether it offers /read."""
+    quote_threshold: FiniteFloat | None = None
+    """The score from which on strips are quoted; only of one that reads."""
+    languages: Annotated[list[str], Field(max_length=_LONGEST_NAME)] = []
+    """ISO 639-1 codes of those it reads; empty if unknown."""
+
+    @property
+    def limits(self) -> Thresholds:
+        """The thresholds as evaluators have them."""
+        return Thresholds(upper=self.thresholds.upper, lower=self.thresholds.lower)
+
+
+class Scores(_Message):
+    """The reply of /score."""
+
+    about: About
+    scores: list[FiniteFloat | None]
+    """In the order of the passages; null for one that could not be scored."""
+
+
+class Readings(_Message):
+    """The reply of /read."""
+
+    about: About
+    readings: list[Reading]
+    """In the order of the passages."""

@@ -1,0 +1,135 @@
+"""`crag batch` asks each question once, tells what that cost, and goes on where it ended."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands import crag
+from tests.loopback import Loopback, serving
+
+QUESTIONS = ["Who wrote the first program?", "Who designed the engine?", "Who built the bridge?"]
+
+
+def chatting(content: str = "Ada Lovelace did [1].") -> dict[str, Any]:
+    message = {"role": "assistant", "content": content}
+    return {
+        "id": "1", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        "usage": {"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010},
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("batch")
+    texts = folder / "texts"
+    texts.mkdir()
+    (texts / "ada.md").write_text("# Ada\n\nAda Lovelace wrote the first published program.\n")
+    (texts / "engine.md").write_text("# Engine\n\nCharles Babbage designed the engine.\n")
+    done = crag("index", texts, "--index", folder / "index", "--json")
+    assert done.returncode == 0, done.stderr
+    return folder / "index"
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with serving(chatting()) as running:
+        yield running
+
+
+class Batch:
+    """The command with its files."""
+
+    def __init__(self, folder: Path, index: Path, server: Loopback) -> None:
+        self.questions, self.output = folder / "questions.jsonl", folder / "answers.jsonl"
+        self.ask(*QUESTIONS)
+        self._options = ("--index", index, "--set", "only=correct", "--concurrency", "1", "--json")
+        self._environment = {
+            "OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none", "CRAG_MODEL": "m",
+            "CRAG_EVALUATOR": "cosine",
+        }  # fmt: skip
+
+    def ask(self, *questions: str) -> None:
+        lines = [json.dumps({"question": one, "id": f"q{i}"}) for i, one in enumerate(questions)]
+        self.questions.write_text("\n".join(lines))
+
+    def run(self, *options: str | Path) -> dict[str, Any]:
+        done = crag(
+            "batch", self.questions, "--output", self.output, *self._options, *options,
+            environment=self._environment,
+        )  # fmt: skip
+        told: dict[str, Any] = json.loads(done.stdout)
+        return told
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.output.read_text().splitlines()]
+
+
+@pytest.fixture
+def batch(tmp_path: Path, index: Path, server: Loopback) -> Batch:
+    return Batch(tmp_path, index, server)
+
+
+def test_answers_are_written_and_their_cost_is_told(batch: Batch, server: Loopback) -> None:
+    told = batch.run("--prices", "2,10")
+    assert (told["questions"], told["resumed"], told["stopped"]) == (3, 0, "")
+    assert told["statuses"] == {"answered": 3}
+    assert told["usage"]["cost"] == pytest.approx(3 * (1000 * 2 + 10 * 10) / 1e6)
+    assert len(server.requests) == told["usage"]["llm_calls"] == 3
+    rows = batch.rows()
+    assert {row["id"]: row["question"] for row in rows} == dict(
+        zip(("q0", "q1", "q2"), QUESTIONS, strict=True)
+    )
+    assert rows[0]["citations"][0]["url"].endswith(".md")
+    assert rows[0]["action"] == "correct"
+
+
+def test_what_was_answered_is_not_asked_again(batch: Batch, server: Loopback) -> None:
+    batch.ask(*QUESTIONS[:2])
+    batch.run()
+    whole = batch.output.read_bytes()
+    batch.output.write_bytes(whole + b'{"key": "cut off by a k')  # As a killed run leaves it.
+    batch.ask(*QUESTIONS)
+    told = batch.run()
+    assert (told["resumed"], told["statuses"]) == (2, {"answered": 1})
+    assert len(server.requests) == 3
+    assert batch.output.read_bytes().startswith(whole)
+    assert len(batch.rows()) == 3
+    assert batch.run()["resumed"] == 3
+    assert len(server.requests) == 3
+
+
+def test_a_limit_ends_it_and_a_higher_one_goes_on(batch: Batch, server: Loopback) -> None:
+    told = batch.run("--max-calls", "2")
+    assert (told["statuses"], told["stopped"]) == ({"answered": 2}, "max-calls is 2")
+    assert batch.run()["statuses"] == {"answered": 1}
+    assert len(server.requests) == 3
+
+
+def test_answers_of_other_settings_are_not_mixed(batch: Batch) -> None:
+    batch.run()
+    written = batch.output.read_bytes()
+    told = batch.run("--set", "k=3")
+    assert "other settings" in told["error"]["message"]
+    assert batch.output.read_bytes() == written
+
+
+def test_a_file_of_something_else_is_left_alone(batch: Batch) -> None:
+    batch.output.write_text('{"key": "mine"}\n')
+    assert "not an answer of `crag batch`" in batch.run()["error"]["message"]
+    assert batch.output.read_text() == '{"key": "mine"}\n'
+
+
+def test_a_question_that_failed_is_asked_again_if_wanted(
+    batch: Batch,
+) -> None:
+    batch.ask(QUESTIONS[0], "x" * 200_000)
+    told = batch.run()
+    assert told["statuses"] == {"answered": 1, "failed": 1}
+    (failed,) = [row for row in batch.rows() if row["status"] == "failed"]
+    assert failed["error"].startswith("QuestionError")
+    assert batch.run()["resumed"] == 2
+    assert batch.run("--again")["statuses"] == {"failed": 1}
