@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-ray bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production clean
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-ray bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production clean audit
 
 PYTHON ?= python3
 VENV := .venv
@@ -68,6 +68,12 @@ docs: $(DEV)  ## Write the generated parts of README and docs
 
 licences: $(DEV)  ## Write the list of the licences of all pinned packages
 	$(BIN)/python -m tests.torture.supply
+
+AUDIT := build/audit
+audit:  ## Ask for known faults of all pinned packages (needs a network); ADVISORIES='-s osv' asks OSV, not PyPI
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/pip install --quiet --disable-pip-version-check pip-audit
+	$(AUDIT)/bin/pip-audit --requirement constraints-hashes.txt --require-hashes --disable-pip $(ADVISORIES)
 
 notebooks: $(DEV)  ## Run the notebooks again and write their outputs
 	$(BIN)/python -m tests.notebooks.executing

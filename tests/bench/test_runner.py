@@ -3,9 +3,6 @@
 import asyncio
 import json
 import re
-import signal
-import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,8 +24,7 @@ from crag.errors import DataError, SettingsError
 from crag.parts import Passage
 from crag.testing import FakeEvaluator, FakeSearcher
 from tests.bench.chat_server import ChatServer, chatting
-from tests.bench.runs import HITS, answerer, examples, experiment, questions, variant
-from tests.commands import CRAG, crag, variables
+from tests.bench.runs import HITS, answerer, examples, experiment, variant
 
 ROOT = Path(__file__).parents[2]
 COMPARED = experiment(variant("rag"), variant("crag"), variant("binary_llm"))
@@ -204,64 +200,6 @@ def test_meters_count_what_was_spent() -> None:
     meter.reserve()
     meter.spend({"input_tokens": 3, "output_tokens": 1})
     assert (meter.calls, meter.cost, meter.reached()) == (1, 5e-6, "")
-
-
-EXPERIMENT = """
-name = "Kill"
-task = "popqa"
-baseline = "rag"
-metrics = ["match", "knowledge_words", "abstained", "llm_calls"]
-
-[[variant]]
-name = "rag"
-method = "rag"
-
-[[variant]]
-name = "crag"
-method = "crag"
-evaluator = "chat-direct"
-
-[[variant]]
-name = "binary-llm"
-method = "binary_llm"
-"""
-
-
-def command(folder: Path, output: Path) -> list[str | Path]:
-    (folder / "kill.toml").write_text(EXPERIMENT, encoding="utf-8")
-    return [
-        "bench", folder / "kill.toml", "--data", questions(folder), "--output", output,
-        "--concurrency", "2", "--json",
-    ]  # fmt: skip
-
-
-def test_kill_and_resume_gives_the_same_table(tmp_path: Path, server: ChatServer) -> None:
-    environment = {"OPENAI_BASE_URL": server.url, "CRAG_MODEL": "m", "OPENAI_API_KEY": "none"}
-    environment["CRAG_EVALUATOR"] = "chat-direct"
-    done = crag(*command(tmp_path, tmp_path / "whole"), environment=environment)
-    whole = json.loads(done.stdout)
-    needed = len(server.prompts)
-    server.prompts.clear()
-    server.seconds = 0.1
-    killed = tmp_path / "killed"
-    with subprocess.Popen(
-        [CRAG, *command(tmp_path, killed)], env=variables(environment),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
-        rows, waited = killed / "rows.jsonl", time.monotonic() + 300
-        while not (rows.exists() and rows.read_bytes().count(b"\n") >= 3):
-            assert process.poll() is None
-            assert time.monotonic() < waited
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-    assert rows.read_bytes().count(b"\n") < 12
-    server.seconds = 0.0
-    done = crag(*command(tmp_path, killed), environment=environment)
-    resumed = json.loads(done.stdout)
-    assert resumed["rows"]["resumed"] >= 3
-    assert resumed["rows"]["resumed"] + resumed["rows"]["written"] == 12
-    assert resumed["variants"] == whole["variants"]
-    assert len(server.prompts) <= needed + 2  # Those under way at the kill were not on_row.
 
 
 def test_rows_of_another_program_are_not_mixed_in(tmp_path: Path, server: ChatServer) -> None:

@@ -4,10 +4,6 @@ import json
 import re
 import resource
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +21,7 @@ from crag.training.models import load_trainee
 from crag.training.pairs import Pair
 from crag.training.recipe import Recipe, recipe_from
 from crag.training.saving import save
-from crag.training.trainer import WORK, Trained, finish, train
+from crag.training.trainer import WORK, Trained, finish, last_point, train
 from tests.trained import TINY_T5, outputs_of, small_recipe, some_pairs, tiny_bert
 
 PAIRS = some_pairs(40)
@@ -44,15 +40,6 @@ STEPS = Recipe.model_validate(
     }
 )
 """120 steps, from six of which one can go on."""
-STARTED = """
-import sys
-from pathlib import Path
-from crag.training.recipe import Recipe
-from crag.training.trainer import train
-from tests.trained import some_pairs
-recipe = Recipe.model_validate_json(sys.argv[1])
-train(recipe, some_pairs(40), [], Path(sys.argv[2]), quiet=True)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -110,20 +97,24 @@ def test_the_same_seed_gives_the_same_weights(bert: Path, tmp_path: Path) -> Non
     assert not np.allclose(weights(runs[0])[head], weights(runs[2])[head])
 
 
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(
-    whole: tuple[Trained, Path], tmp_path: Path
+def test_a_kill_amid_the_removal_of_checkpoints_leaves_none_to_go_on_from(
+    whole: tuple[Trained, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = [sys.executable, "-c", STARTED, STEPS.model_dump_json(), str(tmp_path)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        until = time.monotonic() + 300
-        while not list((tmp_path / WORK).glob("checkpoint-*/trainer_state.json")):
-            assert process.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.005)
-        process.kill()
-    assert process.returncode == -signal.SIGKILL
-    assert not (tmp_path / WORK / "checkpoint-120").exists()
-    assert_same(train(STEPS, PAIRS, [], tmp_path, quiet=True), whole[0])
+    shutil.copytree(whole[1] / WORK, tmp_path / WORK)
+
+    def killed(path: Path, **_: Any) -> None:
+        for record in Path(path).rglob("run.json"):
+            record.unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            finish(tmp_path)
+    assert last_point(tmp_path / WORK, {"another": "run"}) is None
+    assert last_point(tmp_path / WORK, {"another": "run"}) is None
+    finish(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_half_written_point_is_passed_over(whole: tuple[Trained, Path], tmp_path: Path) -> None:
@@ -240,7 +231,10 @@ def test_low_rank_adapters_are_merged_before_they_are_saved(bert: Path, tmp_path
     trained = train(recipe, PAIRS, [], tmp_path, quiet=True)
     assert losses(trained)[-1] < losses(trained)[0]
     expected = outputs_of(trained.trainee, PAIRS, 48)
+    (tmp_path / ".new").mkdir()
+    (tmp_path / ".new" / "model.safetensors").write_text("what a killed run had written")
     save(trained.trainee, None, recipe, tmp_path, EvaluatorCard(kind="cross_encoder", base="b"))
+    assert not list(tmp_path.glob(".n*"))
     assert not list(tmp_path.glob("adapter*"))
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["architectures"] == ["BertForSequenceClassification"]

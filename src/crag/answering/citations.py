@@ -14,7 +14,8 @@ _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 _MARK = re.compile(r"(?:(?<!\s)\s+)?\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
 _PASSAGE_MARK = re.compile(r"\[(\d+)\]")
 _WORD = re.compile(r"\w+")
-_TARGET = re.compile(r"\]\(\s*<?([^\s)>]*)(?:(?:[^\S\n]|>)[^)\n]*)?\)")
+_TARGET = re.compile(r"\]\(\s*<?")
+_AFTER_ADDRESS = re.compile(r"[\s>]")
 _ADDRESS = re.compile(r"\b(?:https?|ftp|data|javascript|file):[^\s<>\])\"'”»]+", re.IGNORECASE)
 _MOST_DIGITS = 10
 _AFTER = ".,;:!?"
@@ -55,31 +56,28 @@ def validate(answer: str, available: Sequence[Citation]) -> Validated:
         leading = mark[0][: mark[0].index("[")]
         return leading + f"[{', '.join(map(str, valid))}]" if valid else ""
 
+    named = [address for citation in available for address in _addresses(citation)]
+    addresses = frozenset([*named, *(citation["source"]["url"] for citation in available)])
     links: list[str] = []
     pieces = _CODE.split(answer)
     pieces[::2] = [
-        _MARK.sub(check, _without_links(prose, available, links)) for prose in pieces[::2]
+        _MARK.sub(check, _without_links(prose, addresses, links)) for prose in pieces[::2]
     ]
     return Validated("".join(pieces).strip(), [known[n] for n in sorted(used)], removed, links)
 
 
-def _without_links(prose: str, available: Sequence[Citation], removed: list[str]) -> str:
-    """Return prose without links and pictures that no strip has; append them to `removed`."""
-    known = {entry["source"]["url"] for entry in available}
-    known.update(address for entry in available for address in _addresses(entry))
-
-    def stands(address: str) -> bool:
-        return address in known
+def _without_links(prose: str, known: frozenset[str], removed: list[str]) -> str:
+    """Return prose without pictures and unknown addresses; append those to `removed`."""
 
     def label_of(link: _Link) -> str:
-        if stands(link.address) and not link.is_picture:
+        if link.address in known and not link.is_picture:
             return prose[link.start : link.end]
         removed.append(link.address)
         return f"[{link.label}]" if link.label.isdecimal() else link.label
 
     def bare(found: re.Match[str]) -> str:
         address = found[0].rstrip(_AFTER)
-        if stands(address):
+        if address in known:
             return found[0]
         removed.append(address)
         return _GONE + found[0][len(address) :]
@@ -102,22 +100,30 @@ class _Link(NamedTuple):
 
 
 def _links(text: str) -> Iterator[_Link]:
-    """Find the links of a text from left to right.
+    """Find the links of a text from left to right; each ends at the first ``)`` of its line.
 
-    From the end of each label backwards, and only up to the last parenthesis: a pattern for all of
-    it reads a text of unfinished links over and over.
+    From the end of each label backwards, and no line is searched twice: a pattern for all of it
+    reads a text of unfinished links over and over.
     """
-    end, last = 0, text.rfind(")")
-    while 0 <= (at := text.find("](", end)) < last:
+    end = closed = broken = 0
+    for target in _TARGET.finditer(text):
+        at, address = target.span()
+        if at < end:
+            continue
+        closed = text.find(")", address) if closed < address else closed
+        if closed < 0:
+            return
+        broken = text.find("\n", address) if 0 <= broken < address else broken
         begun = max(end, text.rfind("]", end, at) + 1)
         begun = max(begun, text.rfind("\n", begun, at) + 1)
-        opened, target = text.find("[", begun, at), _TARGET.match(text, at)
-        if opened < 0 or target is None:
+        opened = text.find("[", begun, at)
+        if opened < 0 or 0 <= broken < closed:
             end = at + 1
             continue
         is_picture = opened > end and text[opened - 1] == "!"
-        yield _Link(opened - is_picture, target.end(), is_picture, text[opened + 1 : at], target[1])
-        end = target.end()
+        end = closed + 1
+        named = _AFTER_ADDRESS.split(text[address:closed], maxsplit=1)[0]
+        yield _Link(opened - is_picture, end, is_picture, text[opened + 1 : at], named)
 
 
 def _addresses(entry: Citation) -> list[str]:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Literal, Self
 
@@ -105,17 +104,15 @@ def read_card(folder: Path) -> EvaluatorCard | None:
 def write_card(folder: Path, card: EvaluatorCard) -> None:
     """Write the card into `folder` atomically."""
     text = json.dumps(card.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".card-", suffix=".json")
+    written = folder / f".{CARD}.new"
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with written.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(folder / CARD)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        written.replace(folder / CARD)
+    finally:
+        written.unlink(missing_ok=True)
 
 
 def _first(error: ValidationError) -> str:

@@ -1,7 +1,5 @@
 """Files of tensors: safetensors, never pickles; written atomically."""
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,12 +30,10 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
     """Write a temporary file of tensors, then move it into place."""
     from safetensors.numpy import save_file
 
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-    os.close(handle)
+    written = path.with_name(f".{path.name}.new")
     try:
         # It writes raw memory, so a transposed array would be read back as another one.
-        save_file({name: np.asarray(part, order="C") for name, part in tensors.items()}, temporary)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        save_file({name: np.asarray(part, order="C") for name, part in tensors.items()}, written)
+        written.replace(path)
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        written.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """Write a trained evaluator: a small difference from the packaged encoder, or a whole model."""
 
-import tempfile
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +39,20 @@ def outside_faults(output: Path) -> Iterator[None]:
         raise TrainingError(message) from error
 
 
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Make an empty folder for files on their way, and remove it with what is left in it.
+
+    It always has this name, so that the next run removes what a killed one left.
+    """
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def save(
     trainee: Trainee, blend: Blend | None, recipe: Recipe, output: Path, card: EvaluatorCard
 ) -> None:
@@ -53,9 +67,7 @@ def save(
     """
     model = merged(trainee.model)
     with outside_faults(output):
-        output.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=output, prefix=".new-") as name:
-            folder = Path(name)
+        with new_folder(output / ".new") as folder:
             if is_packaged(recipe):
                 write_tensors(folder / DELTA, difference(official_weights(), _weights(model)))
             else:

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import math
-import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,14 @@ from crag.training.metrics import quality
 from crag.training.models import Trainee, load_trainee
 from crag.training.pairs import Pair
 from crag.training.recipe import Recipe
-from crag.training.saving import outside_faults
+from crag.training.saving import new_folder, outside_faults
 
 if TYPE_CHECKING:
     from transformers import EvalPrediction, Trainer, TrainingArguments
 
 WORK = ".training"
 """Folder within the output for the checkpoints of an interrupted run."""
-_RUN = "run.json"
+_RUN, _DONE = "run.json", ".trained"
 LOG_STEPS = 10
 """Steps between two entries of the history."""
 _SAME_NAMES = {"learning_rate", "weight_decay", "max_grad_norm", "bf16", "seed", "save_steps"}
@@ -77,8 +77,9 @@ def train(
 
 
 def finish(output: Path) -> None:
-    """Remove the checkpoints."""
-    shutil.rmtree(output / WORK, ignore_errors=True)
+    """Remove the checkpoints; all at once, so that none of a run is taken for another's."""
+    with suppress(FileNotFoundError), new_folder(output / _DONE) as done:
+        (output / WORK).rename(done / WORK)
 
 
 def training_arguments(

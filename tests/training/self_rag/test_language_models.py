@@ -344,7 +344,7 @@ def test_a_full_disk_leaves_what_was_there(
     with pytest.raises(TrainingError, match="No space left"):
         save_language_model(first.model, first.tokenizer, tmp_path, "new")
     assert (tmp_path / CARD).read_text() == "{}"
-    assert not list(tmp_path.glob(".new-*"))
+    assert not list(tmp_path.glob(".*new"))
     load_language_model(str(tmp_path))
 
 

@@ -5,14 +5,13 @@ there is llama.cpp's own converter.
 """
 
 import json
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from crag.errors import TrainingError
 from crag.extras import require
-from crag.training.saving import outside_faults
+from crag.training.saving import new_folder, outside_faults
 
 _HEADS = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}
 
@@ -50,12 +49,10 @@ def export_gguf(folder: Path, output: Path) -> None:
         message = f"{folder} is no model to export: {first}. Give what crag train generator wrote"
         raise TrainingError(message) from error
     vocabulary = _vocabulary(folder, config, described)
-    with outside_faults(output):
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=output.parent, prefix=".new-") as name:
-            whole = Path(name) / output.name
-            _write(whole, folder, config, tokenizer, vocabulary)
-            whole.replace(output)
+    with outside_faults(output), new_folder(output.with_name(f".{output.name}.new")) as made:
+        whole = made / output.name
+        _write(whole, folder, config, tokenizer, vocabulary)
+        whole.replace(output)
 
 
 def _vocabulary(folder: Path, config: Any, described: Mapping[str, Any]) -> _Vocabulary:

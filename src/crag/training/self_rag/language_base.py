@@ -1,7 +1,6 @@
 """The causal language model that is fine-tuned: load it, give it the reflection tokens, save it."""
 
 import copy
-import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +10,7 @@ from crag.errors import MissingPackageError, TrainingError
 from crag.extras import require
 from crag.models.model_card import CARD
 from crag.reflection_tokens import PAD, TOKENS, token_ids
-from crag.training.saving import outside_faults
+from crag.training.saving import new_folder, outside_faults
 
 if TYPE_CHECKING:
     import torch
@@ -199,9 +198,7 @@ def save_language_model(model: Any, tokenizer: Any, output: Path, card: str) -> 
     """
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     with outside_faults(output):
-        output.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=output, prefix=".new-") as name:
-            folder = Path(name)
+        with new_folder(output / ".new") as folder:
             merged.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
             _replace(output, sorted(folder.iterdir()))

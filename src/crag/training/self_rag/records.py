@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -96,15 +94,13 @@ def write_records(path: Path, records: Iterable[BaseModel]) -> None:
     """
     with outside_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-", suffix=".jsonl")
+        written = path.with_name(f".{path.name}.new")  # The next run replaces that of a killed one.
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+            with written.open("w", encoding="utf-8") as file:
                 file.writelines(record.model_dump_json() + "\n" for record in records)
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            written.replace(path)
+        finally:
+            written.unlink(missing_ok=True)
 
 
 def digest_of(records: Iterable[BaseModel]) -> str:
