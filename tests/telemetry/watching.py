@@ -42,6 +42,11 @@ class Watched:
         (found,) = (one for one in self.spans if one.name == name)
         return dict(found.attributes or {})
 
+    @property
+    def metrics(self) -> set[str]:
+        """The names of all metrics that were told."""
+        return {one.name for one in self._metrics()}
+
     def points(self, metric: str) -> list[Point]:
         """Return attributes with sum, last value, or count of a histogram."""
         return [
