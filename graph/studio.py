@@ -9,8 +9,11 @@ from crag.graph.baseline import build_rag
 from crag.graph.corrective import build_crag
 from crag.graph.reflective import build_self_crag, build_self_rag
 from crag.runtime.environment import Environment
+from crag.telemetry import start
 
-_parts = choose_parts(Environment())
+_environment = Environment()
+start(_environment)
+_parts = choose_parts(_environment)
 
 crag = build_crag(_parts)
 self_crag = build_self_crag(_parts)

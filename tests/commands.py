@@ -13,7 +13,7 @@ from unittest.mock import patch
 from crag.cli import main
 
 CRAG = Path(sys.executable).with_name("crag")
-_OURS = ("OPENAI_", "TAVILY_", "SEARXNG_", "CRAG_", "LANGSMITH_", "LANGCHAIN_")
+_OURS = ("OPENAI_", "TAVILY_", "SEARXNG_", "CRAG_", "LANGSMITH_", "LANGCHAIN_", "OTEL_")
 
 
 class Done(NamedTuple):

@@ -1,12 +1,14 @@
 """Write the generated parts of the documents: `make docs`.
 
-The diagram in README.md comes from the compiled graph, its two examples from the program, and the
-table in docs/guide/settings.md from the schema of the settings, and that in benchmarks/experiments
-from the files beside it. A test fails when any is stale.
+The diagram in README.md comes from the compiled graph, its two examples from the program, the table
+in docs/guide/settings.md from the schema of the settings, that in docs/guide/scale.md from
+benchmarks/scale_plan.py, and that in benchmarks/experiments from the files beside it. A test fails
+when any is stale.
 """
 
 import atexit
 import re
+import runpy
 import tempfile
 import tomllib
 from collections.abc import Callable
@@ -82,6 +84,12 @@ def experiment_rows() -> str:
     return "\n".join(lines) + "\n"
 
 
+def scale_plan() -> str:
+    """Return what `benchmarks/scale_plan.py` prints."""
+    table: str = runpy.run_path(str(ROOT / "benchmarks" / "scale_plan.py"))["table"]()
+    return table
+
+
 def example(number: int) -> str:
     """Return what the example with that number in README.md prints, run here and now."""
     questions = _QUESTION.findall((ROOT / "README.md").read_text("utf-8"))
@@ -119,6 +127,7 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
         "second example": lambda: example(1),
     },
     ROOT / "docs" / "guide" / "settings.md": {"settings": settings_table},
+    ROOT / "docs" / "guide" / "scale.md": {"plan": scale_plan},
     EXPERIMENTS / "README.md": {"rows": experiment_rows},
 }
 

@@ -16,6 +16,7 @@ from crag.server.app import create
 from crag.server.database import Database
 from crag.server.runs import Runs
 from crag.server.settings import ServerSettings
+from crag.telemetry import Instruments
 from tests.postgres import postgres
 
 Serving = Callable[..., AbstractAsyncContextManager[LangGraphClient]]
@@ -72,13 +73,16 @@ def serving(settings: Callable[..., ServerSettings]) -> Serving:
 
     @asynccontextmanager
     async def serve(
-        nodes: Any = ask, rules: Rules | None = None, **changed: Any
+        nodes: Any = ask,
+        rules: Rules | None = None,
+        instruments: Instruments | None = None,
+        **changed: Any,
     ) -> AsyncIterator[LangGraphClient]:
         built = StateGraph(State)
         built.add_node("ask", nodes)
         built.add_edge(START, "ask")
         graph: Any = built.compile()
-        app = create(settings(**changed), {"crag": graph}, rules or Rules())
+        app = create(settings(**changed), {"crag": graph}, rules or Rules(), instruments)
         transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
         client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=20)
         async with app.router.lifespan_context(app), client:

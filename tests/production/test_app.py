@@ -8,6 +8,7 @@ import pytest
 from langgraph_sdk.errors import NotFoundError
 
 from tests.production.conftest import Serving, State
+from tests.telemetry.watching import Watched
 
 
 async def new_thread(client: Any) -> str:
@@ -106,3 +107,14 @@ async def test_without_a_free_process_the_client_is_told_when_to_try_again(
         reply = told.value.response
         assert (reply.status_code, reply.headers["Retry-After"]) == (503, "2")
         assert "no process was free" in reply.json()["detail"]
+
+
+async def test_the_queue_is_measured(serving: Serving) -> None:
+    told = Watched()
+    async with serving(instruments=told.instruments, jobs=1) as client:
+        for _ in range(2):
+            await client.runs.wait(None, "crag", input={"question": "who"})
+        while told.points("crag.runs.running") != [({}, 0)]:  # noqa: ASYNC110 - told once a while
+            await asyncio.sleep(0.05)
+    assert told.points("crag.queue.duration") == [({}, 2)]
+    assert told.points("crag.queue.length") == [({}, 0)]

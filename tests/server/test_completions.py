@@ -15,7 +15,7 @@ from tests.server.chat import ANSWER, SELF_CONTAINED, Chat
 from tests.server.conftest import KEY
 from tests.server.test_mcp import call, state_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.development]
 ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
 
 

@@ -15,6 +15,7 @@ from crag.cli.terminal import assigned, environment, print_json, safe
 from crag.factory import choose_parts
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
 from crag.settings import Settings, settings_from_text
+from crag.telemetry import start
 
 BUILDERS = {
     "crag": build_crag,
@@ -56,7 +57,9 @@ def run(  # noqa: PLR0913 - the options of the command
 ) -> None:
     """Answer `question`; problems found before the run raise a `CragError`."""
     chosen = settings_from_text(assigned(assignments))
-    parts = choose_parts(environment(location), index_must_exist=True)
+    found = environment(location)
+    start(found)
+    parts = choose_parts(found, index_must_exist=True)
     checkpointer = InMemorySaver() if chosen.confirm_web else None
     graph = BUILDERS[method](parts, checkpointer=checkpointer)
     watch = Stopwatch()

@@ -33,6 +33,7 @@ from crag.factory import choose_parts
 from crag.graph.served import GRAPHS
 from crag.page.guard import STUDIO, Rules, settings_of_server
 from crag.runtime.environment import Environment
+from crag.telemetry.logs import UVICORN
 
 _PLACES = (
     "embedding_model", "evaluator", "evaluator_fallback", "prompts", "reflection", "reranker",
@@ -98,6 +99,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
         address, studio=studio, token=token, production=postgres is not None, one_user=one_user
     )
     variables = _variables(chosen, rules)
+    logs_json = chosen.logs == "json"
     with (
         tempfile.TemporaryDirectory(prefix="crag-serve-") as folder,
         ending_on_signals(),
@@ -110,8 +112,12 @@ def run(  # noqa: PLR0913 - one parameter for each option
         else:
             variables["CRAG_SERVE_DATABASE"] = database
             command = _production(address, workers)
+            if logs_json:
+                (home / "logging.json").write_text(json.dumps(UVICORN), "utf-8")
+                command += ["--log-config", "logging.json"]
         _tell("Starting the server")
-        with _server(command, home, variables, verbose=verbose) as server:
+        # Logs for a program go where it reads them: to standard error.
+        with _server(command, home, variables, verbose=verbose or logs_json) as server:
             _wait_until_ready(server, address, home)
             _announce(address, rules, opens=opens, production=database is not None)
             if server.wait() != 0:

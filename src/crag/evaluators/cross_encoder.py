@@ -151,7 +151,9 @@ class ChangedMiniLM:
         weights = restored(official_weights(), changes)
         blended = (self._folder / LEXICAL).is_file()
         blend = Blend.read(self._folder / LEXICAL) if blended else None
-        return _LoadedModel(MiniLM(weights, max_length=self._max_length), weights, blend)
+        return _LoadedModel(
+            MiniLM(weights, max_length=self._max_length, name="cross_encoder"), weights, blend
+        )
 
 
 def _head(first: NDArray[np.float32], weights: Weights) -> NDArray[np.float32]:

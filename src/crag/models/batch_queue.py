@@ -6,7 +6,7 @@ others, so that a lone caller computes at once and in its own thread, and nothin
 
 import os
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -53,7 +53,9 @@ class BatchQueue(Generic[Row, Result]):
         length: Callable[[Row], int],
         *,
         abreast: int = ABREAST,
+        name: str = "model",
     ) -> None:
+        self.name = name
         self._run = run
         self._length = length
         self._abreast = abreast
@@ -152,6 +154,8 @@ class BatchQueue(Generic[Row, Result]):
         self, shared: "Sequence[_Part[Row, Result]]"
     ) -> "list[Batch[Result] | Exception]":
         rows = [row for part in shared for row in part.rows]
+        for watch in _WATCHING:
+            watch(self.name, len(rows))
         try:
             results = self._run(rows)
         except Exception as error:  # noqa: BLE001 - raised where it belongs
@@ -202,6 +206,20 @@ class _Part(NamedTuple, Generic[Row, Result]):
 
 
 _QUEUES: WeakSet["BatchQueue[Any, Any]"] = WeakSet()
+_WATCHING: list[Callable[[str, int], None]] = []
+
+
+def watch_batches(watch: Callable[[str, int], None]) -> None:
+    """Call `watch` from now on with a queue's name and the number of rows of each batch."""
+    _WATCHING.append(watch)
+
+
+def callers_waiting() -> Counter[str]:
+    """Return how many callers wait or compute, by the name of the queue."""
+    counts = Counter[str]()
+    for queue in list(_QUEUES):
+        counts[queue.name] += queue.callers
+    return counts
 
 
 def _forget_callers_of_the_parent() -> None:

@@ -99,7 +99,9 @@ class SentenceEncoder(Embeddings):
 
     def _load(self) -> "_PackagedSentences | _TorchSentences":
         if self._runs_without_torch:
-            return _PackagedSentences(MiniLM(official_weights(), max_length=MAX_LENGTH))
+            return _PackagedSentences(
+                MiniLM(official_weights(), max_length=MAX_LENGTH, name="encoder")
+            )
         from sentence_transformers import SentenceTransformer
 
         try:

@@ -122,10 +122,11 @@ class MiniLM:
     """The six layers, from texts or pairs of texts to hidden states; thread-safe.
 
     `weights` are named as in the package; inputs are cut at `max_length` tokens, of a
-    pair the longer text first. Callers at the same time share batches (`BatchQueue`).
+    pair the longer text first. Callers at the same time share batches (`BatchQueue`); `name` is
+    what telemetry calls them.
     """
 
-    def __init__(self, weights: Weights, *, max_length: int) -> None:
+    def __init__(self, weights: Weights, *, max_length: int, name: str = "model") -> None:
         self._weights = weights
         self._max_length = max_length
         self._session: Session | None = None
@@ -133,7 +134,7 @@ class MiniLM:
         self._tokenizer: Tokenizer | None = None
         self._lock = threading.Lock()
         self._queue: BatchQueue[Encoded, States] = BatchQueue(
-            self._states, lambda encoded: len(encoded.ids)
+            self._states, lambda encoded: len(encoded.ids), name=name
         )
 
     def encode(self, inputs: Sequence[Input]) -> "list[Encoding]":

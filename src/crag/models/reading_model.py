@@ -189,7 +189,7 @@ class _Loaded:
         weights = restored(official_weights(), read_tensors(folder / DELTA))
         self._weights = weights
         graph = {name: part for name, part in weights.items() if not name.startswith(_HEADS)}
-        self.encoder = MiniLM(graph, max_length=_UNCUT)
+        self.encoder = MiniLM(graph, max_length=_UNCUT, name="reader")
         stored = read_tensors(folder / GRADE)
         self.rarity = stored["rarity"].astype(np.float32)
         self.blend: Floats = stored["blend"].astype(np.float64)

@@ -54,7 +54,11 @@ class Attempt:
             self.error = ReplyError(self.what, f"raised {type(error).__name__}")
         else:
             return False
-        logger.warning("%s failed: %s: %s", self.what, type(error).__name__, redact(said(error)))
+        name = type(error).__name__
+        told = {"part": self.what, "error": name}
+        logger.warning(
+            "%s failed: %s: %s", self.what, name, redact(said(error)), extra={"told": told}
+        )
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("%s failed\n%s", self.what, redact("".join(format_exception(error))))
         return True

@@ -101,6 +101,10 @@ class Environment(BaseSettings):
     """CRAG_CONTACT: e-mail address or URL at which Wikimedia can contact you; sent to the wiki."""
     page_cache: Path = DEFAULT_PAGE_CACHE
     """CRAG_PAGE_CACHE: file that caches the pages that were read."""
+    telemetry: str = "auto"
+    """CRAG_TELEMETRY: on, off, or auto: on if a variable OTEL_EXPORTER_OTLP_*ENDPOINT is set."""
+    logs: str = "text"
+    """CRAG_LOGS: text, or json: one object a line, without texts and keys."""
     allow_loopback: bool = False
     """CRAG_ALLOW_LOOPBACK: read pages of this machine too, for tests and local sites."""
 

@@ -26,6 +26,7 @@ from crag.server.runs import Runs
 from crag.server.settings import ServerSettings
 from crag.server.streaming import Graph
 from crag.server.worker import Worker
+from crag.telemetry import Instruments, start
 
 _AWAY = (psycopg.OperationalError, PoolTimeout, PoolClosed, TooManyRequests)
 _AWAY_SECONDS = 5
@@ -55,8 +56,10 @@ def create(
     settings: ServerSettings | None = None,
     graphs: Mapping[str, Graph] | None = None,
     rules: Rules | None = None,
+    instruments: Instruments | None = None,
 ) -> Starlette:
     """Build the application, by default from the environment, with the graphs of the package."""
+    instruments = instruments or start()
     rules = rules or Rules()
     settings = settings or ServerSettings()  # pyright: ignore[reportCallIssue] - from the environment
     if graphs is None:
@@ -65,7 +68,7 @@ def create(
         graphs = {name: getattr(studio, name) for name in GRAPHS}
     database = Database(settings)
     runs = Runs(database, settings)
-    worker = Worker(database, runs, graphs, settings)
+    worker = Worker(database, runs, graphs, settings, instruments)
     api = Api(database, runs, graphs, Assistants(graphs, GRAPHS))
 
     @asynccontextmanager

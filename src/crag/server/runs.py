@@ -63,6 +63,8 @@ class Claim:
     request: dict[str, Any]
     attempt: int
     worker: UUID
+    waited: float
+    """Seconds since it was asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,8 +213,15 @@ class Runs:
         return Claim(
             run_id=row["run_id"], thread_id=row["thread_id"], assistant_id=row["assistant_id"],
             graph_id=row["graph_id"], request=decoded(row["request"]), attempt=row["attempt"],
-            worker=worker,
+            worker=worker, waited=(row["updated_at"] - row["created_at"]).total_seconds(),
         )  # fmt: skip
+
+    async def waiting(self) -> int:
+        """Return how many runs of all owners wait for a process."""
+        (row,) = await self.database.rows(
+            "SELECT count(*) AS waiting FROM crag_runs WHERE status = 'pending'"
+        )
+        return int(row["waiting"])
 
     async def renew(self, worker: UUID) -> dict[UUID, Cancel | None]:
         """Renew the leases of a process; return its runs, and which are to be cancelled how."""

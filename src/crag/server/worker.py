@@ -20,6 +20,7 @@ from crag.server.runs import CANCELLED, QUEUE, Claim, Failure, Runs
 from crag.server.settings import ServerSettings
 from crag.server.streaming import Graph, command, known_settings, parts, with_saver
 from crag.server.threads import Status
+from crag.telemetry import Instruments
 
 _TOLD = (
     ValueError, TypeError, KeyError, AttributeError, RuntimeError, TimeoutError,
@@ -87,9 +88,15 @@ class Worker:
     """One process's share of the work."""
 
     def __init__(
-        self, database: Database, runs: Runs, graphs: Mapping[str, Graph], settings: ServerSettings
+        self,
+        database: Database,
+        runs: Runs,
+        graphs: Mapping[str, Graph],
+        settings: ServerSettings,
+        instruments: Instruments | None = None,
     ) -> None:
         self.identity = uuid4()
+        self._instruments = instruments
         self._database, self._runs, self._graphs = database, runs, graphs
         self._settings = settings
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
@@ -118,6 +125,8 @@ class Worker:
                     while len(self._tasks) < self._settings.jobs and (
                         claim := await self._runs.claim(self.identity)
                     ):
+                        if self._instruments and claim.attempt == 1:
+                            self._instruments.queue_duration.record(claim.waited)
                         task = asyncio.create_task(self._work(claim))
                         self._tasks[claim.run_id] = task
                         task.add_done_callback(partial(self._done, claim.run_id))
@@ -163,6 +172,9 @@ class Worker:
         while True:
             try:
                 await self._runs.tidy()
+                if self._instruments:
+                    self._instruments.running.set(len(self._tasks))
+                    self._instruments.queue_length.set(await self._runs.waiting())
                 if time.monotonic() > sweeping:
                     sweeping = time.monotonic() + _SWEEP
                     await self._runs.sweep()
