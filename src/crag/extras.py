@@ -8,7 +8,7 @@ from crag.errors import MissingPackageError
 
 Extra = Literal[
     "torch", "train", "bench", "ray", "postgres", "office", "openvino", "qdrant", "faiss",
-    "server", "studio", "trial",
+    "server", "studio", "trial", "community",
 ]  # fmt: skip
 
 

@@ -88,6 +88,7 @@ LabelsOption = Annotated[
     "crag index docs --watch",
     "crag index old.md --remove",
     "crag index docs --index postgresql://localhost/docs",
+    "crag index pages --loader .mhtml=MHTMLLoader",
 )
 def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     paths: Annotated[
@@ -107,6 +108,14 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
             "--watch", help="Index again after each change in these folders, until Ctrl-C."
         ),
     ] = False,
+    loader: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[.SUFFIX=]LOADER",
+            help="Read files, or those of a suffix, with a loader of langchain-community, or with "
+            "module:Class; may be repeated.",
+        ),
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Name every file that was not indexed.")
     ] = False,
@@ -118,9 +127,9 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if watch and remove:
         raise typer.BadParameter("--watch and --remove exclude each other")
     if watch:
-        follow(paths, location, as_json=as_json, verbose=verbose)
+        follow(paths, location, loader or [], as_json=as_json, verbose=verbose)
     else:
-        run(paths, location, remove=remove, as_json=as_json, verbose=verbose)
+        run(paths, location, loader or [], remove=remove, as_json=as_json, verbose=verbose)
 
 
 @command(

@@ -1,7 +1,8 @@
 """`crag index`: index documents, with a progress bar and a report."""
 
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -12,17 +13,25 @@ from rich.markup import escape
 
 from crag.cli.terminal import ending_on_signals, environment, print_error, print_json, progress_bar
 from crag.factory import choose_encoder
-from crag.retrieval import DocumentIndex, IndexReport, index_paths, watch_paths
+from crag.retrieval import DocumentIndex, IndexReport, index_paths, loaders_with, watch_paths
+from crag.retrieval.documents import Loader
 from crag.retrieval.loaders import reason_unread
 
 _SKIPPED_SHOWN = 20
 _KINDS_SHOWN = 8
 
 
-def run(
-    paths: Sequence[Path], location: str | None, *, remove: bool, as_json: bool, verbose: bool
+def run(  # noqa: PLR0913 - one parameter for each option
+    paths: Sequence[Path],
+    location: str | None,
+    loaders: Sequence[str],
+    *,
+    remove: bool,
+    as_json: bool,
+    verbose: bool,
 ) -> None:
     """Index `paths`, or remove them, and report what was done and skipped."""
+    reading = _named(loaders)
     chosen = environment(location)
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
     with progress_bar("indexing", quiet=as_json) as advance:
@@ -30,24 +39,32 @@ def run(
         def shown(done: int, total: int | None, source: str) -> None:
             advance(done, total, Path(source).name)
 
-        report = index_paths(paths, target, progress=shown, remove=remove)
+        report = index_paths(paths, target, progress=shown, remove=remove, loaders=reading)
     if as_json:
         print_json(asdict(report))
     else:
         _show(report, _place(chosen.index, target), Console(), verbose=verbose)
 
 
-def follow(paths: Sequence[Path], location: str | None, *, as_json: bool, verbose: bool) -> None:
+def follow(
+    paths: Sequence[Path],
+    location: str | None,
+    loaders: Sequence[str],
+    *,
+    as_json: bool,
+    verbose: bool,
+) -> None:
     """Index folders, and again after each change, until Ctrl-C; report each run.
 
     A failure that lasts is reported once, and so is each file that cannot be read.
     """
+    reading = _named(loaders)
     chosen = environment(location)
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
     console, failure, known = Console(), "", IndexReport()
     Console(stderr=True).print("[dim]Following changes; Ctrl-C ends.[/]")
     with suppress(KeyboardInterrupt), ending_on_signals():
-        for report, error in watch_paths(paths, target):
+        for report, error in watch_paths(paths, target, loaders=reading):
             if error is not None and str(error) != failure:
                 print_error(error, as_json=as_json)
             failure = str(error or "")
@@ -58,6 +75,13 @@ def follow(paths: Sequence[Path], location: str | None, *, as_json: bool, verbos
                 place = _place(chosen.index, target)
                 _show(_news(report, known), place, console, verbose=verbose)
                 known = report
+
+
+def _named(loaders: Sequence[str]) -> Mapping[str, Loader]:
+    """Return the loaders; a module of the user's own may lie where the command is run."""
+    if any(":" in name for name in loaders) and "" not in sys.path:
+        sys.path.insert(0, "")
+    return loaders_with(loaders)
 
 
 def _news(report: IndexReport, known: IndexReport) -> IndexReport:

@@ -1,12 +1,12 @@
 """Bring the index up to date with files and folders."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from crag.errors import IndexNotFoundError
-from crag.retrieval.documents import file_of
-from crag.retrieval.loaders import find_files
+from crag.retrieval.documents import Loader, file_of
+from crag.retrieval.loaders import LOADERS, find_files
 from crag.retrieval.report import IndexReport, Progress, quiet
 from crag.retrieval.store import DocumentIndex
 from crag.retrieval.update import Update
@@ -18,13 +18,14 @@ def index_paths(
     *,
     progress: Progress | None = None,
     remove: bool = False,
+    loaders: Mapping[str, Loader] = LOADERS,
 ) -> IndexReport:
     """Index files and folders, writing only what is new or has changed.
 
     Documents from these paths that no longer exist are removed; a source that has become unreadable
     keeps its chunks. Every document is replaced as a whole, and the next run completes a killed
     one. With `remove`, everything that was indexed under `paths` is removed instead, whether it
-    still exists or not.
+    still exists or not. `loaders` read files by suffix: `crag.retrieval.loaders_with` adds to them.
 
     Raises:
         DocumentIndexError: a path does not exist, a folder holds no supported file, or the index
@@ -34,7 +35,7 @@ def index_paths(
     targets = list(dict.fromkeys(Path(path).expanduser().resolve() for path in paths))
     if remove:
         return _remove(targets, index, started)
-    found = find_files(targets)
+    found = find_files(targets, loaders)
     if not found.files:
         return IndexReport(skipped=tuple(found.refused)).finished(started)
     with index.writing() as writer:

@@ -36,6 +36,7 @@ class Update:
         self._waiting = _Waiting()
         self._skipped = list(found.refused)
         self._kept = {source for source, _ in found.refused}
+        self._unread = set(found.unsupported)
         self._present: set[str] = set()
         self._first_with: dict[str, str] = {}
         self._read: dict[str, bool] = {}
@@ -46,7 +47,7 @@ class Update:
         """Run, and return the report."""
         for file, root in self._found.files.items():
             modified = _day_of(file)
-            for loaded in load(file):
+            for loaded in load(file, self._found.loaders):
                 usable = isinstance(loaded, SourceText) or loaded.empty
                 self._read[str(file)] = usable or self._read.get(str(file), False)
                 self._take(loaded, str(root), modified)
@@ -163,6 +164,8 @@ class Update:
         """
         file = Path(file_of(source, entry.unit))
         if source in self._kept or _within(file, self._kept):
+            return False
+        if file in self._unread:  # A run with another loader has read it.
             return False
         if entry.root in map(str, self._roots) or file in self._found.files:
             return True
