@@ -1,24 +1,21 @@
 """The folders, the installed package and the wheel hold the same files."""
 
 import json
-import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.light import installed
+from tests.light import EPOCH, ROOT, built, installed
 
-ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CLASSIFIERS: list[str] = PROJECT["classifiers"]
-EPOCH = 1_700_000_000
 FOLDERS = {"": "src/crag", "graph": "graph", "nodes": "nodes", "prompts": "prompts"}
 SHIPPED = {".py", ".md", ".json", ".typed", ".safetensors", ".onnx", ".html", ".css", ".js", ".svg"}
 
@@ -33,33 +30,9 @@ def files_of_folders() -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the Dockerfile copies, and nothing else."""
-    folder = tmp_path_factory.mktemp("context")
-    ignored = shutil.ignore_patterns("__pycache__")
-    for line in (ROOT / "Dockerfile").read_text().splitlines():
-        if line.startswith("COPY ") and "--from" not in line:
-            *sources, target = line.split()[1:]
-            for source in sources:
-                if (ROOT / source).is_dir():
-                    shutil.copytree(ROOT / source, folder / target, ignore=ignored)
-                else:
-                    shutil.copy(ROOT / source, folder / target)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def distributions(context: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The wheel and the source distribution, as `make dist` builds them."""
-    spec = spec_from_file_location("dist", ROOT / ".ci" / "dist.py")
-    assert spec
-    assert spec.loader
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    made: list[Path] = module.build(
-        context, tmp_path_factory.mktemp("dist"), EPOCH, "--no-isolation"
-    )
-    return made
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The wheel and the source distribution."""
+    return built(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture(scope="module")

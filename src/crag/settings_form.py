@@ -64,6 +64,9 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
         "require_citations": Shown("Require citations", "generate"),
         "allow_own_knowledge": Shown("Allow the model's own knowledge", "generate reflect"),
     },
+    "Several parts": {
+        "sub_questions": Shown("Parts of a question", "decompose"),
+    },
     "Chat": {
         "contextualize": Shown("Complete follow-up questions", ""),
         "history_messages": Shown("Earlier messages to read", "contextualize"),

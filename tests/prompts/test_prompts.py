@@ -22,6 +22,8 @@ VALUES = {
     "labels": "L",
     "case": ASKED,
     "fact": ASKED,
+    "most": "3",
+    "parts": "P",
 }
 GOOD = "[user]\nUse $knowledge for $question\n"
 

@@ -62,12 +62,12 @@ IndexOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
-GraphName = Literal["crag", "rag", "self-rag", "self-crag"]
+GraphName = Literal["crag", "decomposed", "rag", "self-rag", "self-crag"]
 MethodOption = Annotated[
     GraphName,
     typer.Option(
-        help="crag corrects what was retrieved, rag does not; self-rag critiques what it reads "
-        "and writes, self-crag does both."
+        help="crag corrects what was retrieved, rag does not; decomposed corrects each part of a "
+        "question of several; self-rag critiques what it reads and writes, self-crag does both."
     ),
 ]
 SettingsOption = Annotated[
