@@ -1,6 +1,6 @@
 """Answer a question that has one part with the graph of Corrective RAG."""
 
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import Runnable
@@ -43,5 +43,6 @@ def _limited(state: State, settings: Settings) -> Settings:
 
 def _update(found: State) -> State:
     kept: Any = {name: value for name, value in found.items() if name not in _OWN}
-    replies = found.get("messages", [])[1:]
-    return {**kept, "messages": replies} if replies else kept
+    if replies := found.get("messages", [])[1:]:
+        kept["messages"] = replies
+    return cast("State", kept)

@@ -89,14 +89,14 @@ class Decompose:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model plans the parts"
             skipped = event("decompose_skipped", _NODE, detail, "split the question by a rule")
             return parts_by_rule(question, settings.sub_questions), [skipped]
-        detail = reply.detail
+        problem = reply.detail
         if reply.problem is None:
             longest = settings.max_question_characters
             parts = read_parts(reply.text, settings.sub_questions, longest)
             if parts is not None:
                 return (parts if len(parts) > 1 else [question]), []
-            detail = f"the model's reply is no list of questions: {reply.text[:80]!r}"
-        return [question], [event("decompose_failed", _NODE, detail, "ask the question whole")]
+            problem = f"the model's reply is no list of questions: {reply.text[:80]!r}"
+        return [question], [event("decompose_failed", _NODE, problem, "ask the question whole")]
 
 
 def planned(part: str) -> SubQuestion:
