@@ -74,6 +74,9 @@ USES: Mapping[str, Use] = MappingProxyType(
         "judge_fact": Use(
             "crag bench --fact-judge, to check one", ("fact", "knowledge"), ("topic",)
         ),
+        "judge_answer": Use(
+            "crag evaluate --judge", ("question", "answer", "knowledge"), ("right",)
+        ),
         "critic_label": Use("crag reflect-data critic --chat", ("task", "labels", "case")),
     }
 )

@@ -24,6 +24,7 @@ VALUES = {
     "fact": ASKED,
     "most": "3",
     "parts": "P",
+    "right": "R",
 }
 GOOD = "[user]\nUse $knowledge for $question\n"
 

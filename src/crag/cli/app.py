@@ -178,6 +178,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     app,
     "crag evaluate questions.jsonl",
     "crag evaluate questions.jsonl --method rag --output plain",
+    "crag evaluate questions.jsonl --judge gpt-4o",
 )
 def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     questions: Annotated[
@@ -196,6 +197,15 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         int | None, typer.Option(min=1, help="Ask only the first ones.", show_default=False)
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions at the same time.")] = 4,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Chat model that judges the answers: supported by what was found, about the "
+            "question, as a right answer.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask your own questions, count what is right, and write a page of failures to read."""
@@ -203,7 +213,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     run(
         questions, location, method, settings or [], output,
-        limit=limit, concurrency=concurrency, as_json=as_json,
+        limit=limit, concurrency=concurrency, judge=judge, as_json=as_json,
     )  # fmt: skip
 
 
