@@ -86,12 +86,23 @@ def test_an_index_would_show_it(distributions: list[Path]) -> None:
     assert done.stdout.count("PASSED") == 2
 
 
-def test_the_dockerfile_is_clean() -> None:
+@pytest.mark.parametrize("folder", [ROOT, ROOT / "deploy"], ids=lambda folder: folder.name)
+def test_the_dockerfile_is_clean(folder: Path) -> None:
     hadolint = Path(sys.executable).with_name("hadolint")
     done = subprocess.run(
-        [hadolint, ROOT / "Dockerfile"], capture_output=True, text=True, check=False
+        [hadolint, folder / "Dockerfile"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_workflow_gives_nothing_away() -> None:
+    """Actions are pinned by hash, permissions are the least, nothing is injected."""
+    command = [
+        Path(sys.executable).with_name("zizmor"), "--offline", "--no-progress", "--quiet",
+        "--persona", "pedantic", "--min-severity", "low", ROOT / ".github" / "workflows",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_docker_sees_what_is_copied_and_nothing_else() -> None:

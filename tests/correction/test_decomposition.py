@@ -32,6 +32,10 @@ from crag.correction.decomposition import bounded, parts_by_rule, read_parts, wi
         ),
         ("Who wrote the first program, and when did she write it?", None),
         ("Who designed the lighthouse and what are its colours?", None),
+        (
+            "Who approves travel? How do I set the proxy so that it is used?",
+            ["Who approves travel?", "How do I set the proxy so that it is used?"],
+        ),
         ("Who and what is needed?", None),
         ("What is the difference between refining and searching?", None),
         ("Tell me who approves travel and what it costs.", None),

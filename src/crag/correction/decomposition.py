@@ -15,6 +15,7 @@ _REFERS = re.compile(
     r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|these|those|former|latter)\b",
     re.IGNORECASE,
 )
+_FIRST_WORDS = 5
 _NUMBER = re.compile(r"#(\d{1,2})\b")
 _MARKS = re.compile(r"\s*\[\d{1,4}(?:\s*[,;]\s*\d{1,4})*\]")
 _LONGEST_ANSWER = 200
@@ -32,15 +33,16 @@ class _Parts(BaseModel):
 def parts_by_rule(question: str, most: int) -> list[str]:
     """Split several questions in a row, or two joined by "and" and a question word.
 
-    The question stays whole where a later part has a pronoun, because without the others it would
-    ask about nothing. English only; what comes before a question in its sentence stays with it.
+    The question stays whole where a later part has a pronoun among its first words, because it is
+    about what an earlier part names; further on, a pronoun is about the part's own words. English
+    only; what comes before a question in its sentence stays with it.
     """
     pieces = [piece.strip() for piece in _QUESTION.findall(question)]
     rest = question[sum(len(piece) for piece in _QUESTION.findall(question)) :].strip()
     if rest:  # What is said after the last question may change the meaning of all.
         pieces = [question.strip()] if not pieces or len(pieces) > 1 else [f"{pieces[0]} {rest}"]
     parts = [part for piece in pieces for part in _joined_by_and(piece)]
-    if len(parts) < 2 or any(_REFERS.search(part) for part in parts[1:]):  # noqa: PLR2004
+    if len(parts) < 2 or any(map(_refers_back, parts[1:])):  # noqa: PLR2004
         return [question]
     return bounded(parts, most)
 
@@ -85,6 +87,10 @@ def with_answers(part: str, asked: Sequence[str], answers: Sequence[str | None])
         return _shortened(" ".join(_MARKS.sub("", said).split()).strip("“”").rstrip("."))
 
     return _NUMBER.sub(answer, part)
+
+
+def _refers_back(part: str) -> bool:
+    return _REFERS.search(" ".join(part.split()[:_FIRST_WORDS])) is not None
 
 
 def _joined_by_and(piece: str) -> list[str]:
