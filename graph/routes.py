@@ -27,6 +27,8 @@ KNOWLEDGE: dict[Hashable, str] = {
 FORMS: dict[Hashable, str] = {
     name: name for name in ("short_form", "beam_step", "graded_loop", "finish_reflection")
 }
+PLANS: dict[Hashable, str] = {"one part": "answer_whole", "several parts": "answer_part"}
+REST: dict[Hashable, str] = {"next part": "answer_part", "no part is left": "combine"}
 ROUNDS: dict[Hashable, str] = {"beam_step": "beam_step", "finish_reflection": "finish_reflection"}
 
 
@@ -39,6 +41,17 @@ def by_history(state: OpenState) -> Literal["follow-up", "first question"]:
 def opens(first: str) -> dict[Hashable, str]:
     """Return the path map of `by_history` for a graph whose first node is `first`."""
     return {"follow-up": "contextualize", "first question": first}
+
+
+def by_plan(state: State) -> Literal["one part", "several parts"]:
+    """Ask a question of one part whole."""
+    return "several parts" if len(state["sub_questions"]) > 1 else "one part"
+
+
+def by_rest(state: State) -> Literal["next part", "no part is left"]:
+    """Ask part after part; how many there are is bounded."""
+    asked = all(part["asked"] for part in state["sub_questions"])
+    return "no part is left" if asked else "next part"
 
 
 def by_choice(state: State) -> Literal["retrieve", "reflect"]:

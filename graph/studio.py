@@ -7,6 +7,7 @@ index is recorded as an event of that run.
 from crag.factory import choose_parts
 from crag.graph.baseline import build_rag
 from crag.graph.corrective import build_crag
+from crag.graph.decomposed import build_decomposed
 from crag.graph.reflective import build_self_crag, build_self_rag
 from crag.runtime.environment import Environment
 from crag.telemetry import start
@@ -16,6 +17,7 @@ start(_environment)
 _parts = choose_parts(_environment)
 
 crag = build_crag(_parts)
+decomposed = build_decomposed(_parts)
 self_crag = build_self_crag(_parts)
 self_rag = build_self_rag(_parts)
 rag = build_rag(_parts)

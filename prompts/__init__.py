@@ -54,6 +54,8 @@ USES: Mapping[str, Use] = MappingProxyType(
         "answer_own_biography": Use("generate without knowledge, task biography", ("question",)),
         "answer_own_asqa": Use("generate without knowledge, task asqa", ("question",)),
         "contextualize": Use("contextualize, a follow-up in a chat", ("history", "question")),
+        "decompose": Use("decompose, before a question of several parts", ("question", "most")),
+        "combine": Use("combine, from the answers to the parts", (*_TASK, "parts"), ("not_found",)),
         "rewrite_default": Use("rewrite, all other tasks", ("question",)),
         "rewrite_pubhealth": Use("rewrite, task pubhealth", ("question",)),
         "rewrite_arc": Use("rewrite, task arc", ("question",)),
@@ -71,6 +73,9 @@ USES: Mapping[str, Use] = MappingProxyType(
         "judge_facts": Use("crag bench --fact-judge, to list facts", ("answer",)),
         "judge_fact": Use(
             "crag bench --fact-judge, to check one", ("fact", "knowledge"), ("topic",)
+        ),
+        "judge_answer": Use(
+            "crag evaluate --judge", ("question", "answer", "knowledge"), ("right",)
         ),
         "critic_label": Use("crag reflect-data critic --chat", ("task", "labels", "case")),
     }

@@ -1,17 +1,46 @@
-"""An environment that holds a wheel and what it requires without any extra, made offline."""
+"""The wheel, and an environment that holds it and what it requires, made offline."""
 
+import shutil
 import subprocess
 import sys
 import venv
 from collections import Counter
 from collections.abc import Iterable
 from importlib.metadata import Distribution, PathDistribution, distribution, distributions
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
+ROOT = Path(__file__).parents[1]
+EPOCH = 1_700_000_000
+"""When the distributions are said to be built, in seconds of UTC."""
 
-def installed(wheel: Path, environment: Path, *added: str) -> Path:
+
+def built(folder: Path) -> list[Path]:
+    """Build source distribution and wheel as `make dist` does, from what the Dockerfile copies."""
+    context, output = folder / "context", folder / "dist"
+    context.mkdir()
+    output.mkdir()
+    for line in (ROOT / "Dockerfile").read_text().splitlines():
+        if line.startswith("COPY ") and "--from" not in line:
+            *sources, target = line.split()[1:]
+            for source in sources:
+                if (ROOT / source).is_dir():
+                    ignored = shutil.ignore_patterns("__pycache__")
+                    shutil.copytree(ROOT / source, context / target, ignore=ignored)
+                else:
+                    shutil.copy(ROOT / source, context / target)
+    spec = spec_from_file_location("dist", ROOT / ".ci" / "dist.py")
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made: list[Path] = module.build(context, output, EPOCH, "--no-isolation")
+    return made
+
+
+def installed(wheel: Path, environment: Path, *added: str, extra: str = "") -> Path:
     """Install a wheel, link what it requires and `added` from here; return the programs' folder."""
     venv.create(environment, symlinks=True)
     programs = environment / "bin"
@@ -20,17 +49,18 @@ def installed(wheel: Path, environment: Path, *added: str) -> Path:
     command += ["--no-deps", "--no-index", "--no-compile", wheel]
     subprocess.run(command, check=True, capture_output=True)
     (metadata,) = packages.glob("*.dist-info")
-    needed = [*required(PathDistribution(metadata).requires or ()), *map(distribution, added)]
+    needed = required(PathDistribution(metadata).requires or (), extra)
+    needed += map(distribution, added)
     owners = Counter(name for one in distributions() for name in names(one))
     for one in needed:
         link(one, packages, {name for name in names(one) if owners[name] == 1})
     return programs
 
 
-def required(requirements: Iterable[str]) -> list[Distribution]:
+def required(requirements: Iterable[str], extra: str = "") -> list[Distribution]:
     """Return the distributions here that meet requirements, and those that these require."""
     found: dict[tuple[str, frozenset[str]], Distribution] = {}
-    waiting = [(Requirement(text), {""}) for text in requirements]
+    waiting = [(Requirement(text), {"", extra}) for text in requirements]
     while waiting:
         one, extras = waiting.pop()
         key = (one.name, frozenset(one.extras))

@@ -1,6 +1,7 @@
 """The examples run as a user runs them: offline, without a key.
 
-The one that needs a server is run in `tests/langchain/test_remote.py`.
+Those that need a server are run in `tests/langchain/test_remote.py` and, with each store, in
+`tests/retrieval/test_backends.py`.
 """
 
 import runpy
@@ -45,6 +46,7 @@ SAID = {
     ],
 }
 """What each example that needs no server prints."""
+ELSEWHERE = {"remote_graph", "stores"}
 
 
 def run(name: str) -> None:
@@ -55,7 +57,7 @@ def run(name: str) -> None:
 
 def test_every_example_is_run_and_told_of() -> None:
     names = {path.stem for path in EXAMPLES.glob("*.py")}
-    assert names == {*SAID, "remote_graph"}
+    assert names == {*SAID, *ELSEWHERE}
     told = (EXAMPLES / "README.md").read_text("utf-8")
     assert [name for name in sorted(names) if f"({name}.py)" not in told] == []
 

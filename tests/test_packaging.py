@@ -1,24 +1,21 @@
 """The folders, the installed package and the wheel hold the same files."""
 
 import json
-import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.light import installed
+from tests.light import EPOCH, ROOT, built, installed
 
-ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CLASSIFIERS: list[str] = PROJECT["classifiers"]
-EPOCH = 1_700_000_000
 FOLDERS = {"": "src/crag", "graph": "graph", "nodes": "nodes", "prompts": "prompts"}
 SHIPPED = {".py", ".md", ".json", ".typed", ".safetensors", ".onnx", ".html", ".css", ".js", ".svg"}
 
@@ -33,33 +30,9 @@ def files_of_folders() -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the Dockerfile copies, and nothing else."""
-    folder = tmp_path_factory.mktemp("context")
-    ignored = shutil.ignore_patterns("__pycache__")
-    for line in (ROOT / "Dockerfile").read_text().splitlines():
-        if line.startswith("COPY ") and "--from" not in line:
-            *sources, target = line.split()[1:]
-            for source in sources:
-                if (ROOT / source).is_dir():
-                    shutil.copytree(ROOT / source, folder / target, ignore=ignored)
-                else:
-                    shutil.copy(ROOT / source, folder / target)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def distributions(context: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The wheel and the source distribution, as `make dist` builds them."""
-    spec = spec_from_file_location("dist", ROOT / ".ci" / "dist.py")
-    assert spec
-    assert spec.loader
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    made: list[Path] = module.build(
-        context, tmp_path_factory.mktemp("dist"), EPOCH, "--no-isolation"
-    )
-    return made
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The wheel and the source distribution."""
+    return built(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture(scope="module")
@@ -113,12 +86,23 @@ def test_an_index_would_show_it(distributions: list[Path]) -> None:
     assert done.stdout.count("PASSED") == 2
 
 
-def test_the_dockerfile_is_clean() -> None:
+@pytest.mark.parametrize("folder", [ROOT, ROOT / "deploy"], ids=lambda folder: folder.name)
+def test_the_dockerfile_is_clean(folder: Path) -> None:
     hadolint = Path(sys.executable).with_name("hadolint")
     done = subprocess.run(
-        [hadolint, ROOT / "Dockerfile"], capture_output=True, text=True, check=False
+        [hadolint, folder / "Dockerfile"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_workflow_gives_nothing_away() -> None:
+    """Actions are pinned by hash, permissions are the least, nothing is injected."""
+    command = [
+        Path(sys.executable).with_name("zizmor"), "--offline", "--no-progress", "--quiet",
+        "--persona", "pedantic", "--min-severity", "low", ROOT / ".github" / "workflows",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_docker_sees_what_is_copied_and_nothing_else() -> None:

@@ -8,6 +8,7 @@
     │   ├── IndexNotFoundError
     │   ├── EmptyIndexError
     │   └── EmbeddingMismatchError
+    ├── LoaderError              a loader named for files
     ├── SourceError              one file that cannot be indexed
     ├── ContentError             bytes that hold no text anybody can read
     ├── EncoderError             the sentence encoder cannot be loaded
@@ -106,6 +107,14 @@ class EmbeddingMismatchError(DocumentIndexError):
             f"it was built with the embedding model {made_with!r}, but {in_use!r} is in use. "
             "Choose another folder with --index, or delete this one and index again",
         )
+
+
+class LoaderError(CragError):
+    """A loader that was named (`name`) cannot be used."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        self.name = name
+        super().__init__(f"loader {name!r}: {problem}")
 
 
 class SourceError(CragError):

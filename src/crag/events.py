@@ -14,6 +14,9 @@ from crag.plain import said
 EventKind = Literal[
     "contextualize_failed",
     "contextualize_skipped",
+    "decompose_failed",
+    "decompose_skipped",
+    "combine_failed",
     "nothing_retrieved",
     "retrieval_failed",
     "reranker_failed",

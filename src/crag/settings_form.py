@@ -18,6 +18,7 @@ class Shown(NamedTuple):
     under these names. Empty for a setting that only routers read."""
 
 
+_PARTS = "decompose answer_whole answer_part combine"
 _SELF = "decide prepare_passages reflect"
 
 GROUPS: Mapping[str, Mapping[str, Shown]] = {
@@ -61,8 +62,11 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
         "cache_hours": Shown("Hours to keep pages", "web"),
     },
     "Answer": {
-        "require_citations": Shown("Require citations", "generate"),
+        "require_citations": Shown("Require citations", "generate combine"),
         "allow_own_knowledge": Shown("Allow the model's own knowledge", "generate reflect"),
+    },
+    "Several parts": {
+        "sub_questions": Shown("Parts of a question", "decompose"),
     },
     "Chat": {
         "contextualize": Shown("Complete follow-up questions", ""),
@@ -91,13 +95,13 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
         "compat": Shown("Quirks of the released code", "decide reflect"),
     },
     "Budgets": {
-        "max_llm_calls": Shown("Model calls", "contextualize web generate"),
+        "max_llm_calls": Shown("Model calls", f"contextualize web generate {_PARTS}"),
         "max_answer_tokens": Shown("Tokens of the answer", "generate"),
         "input_price": Shown(
-            "Price of a million tokens read", "contextualize web generate reflect"
+            "Price of a million tokens read", f"contextualize web generate reflect {_PARTS}"
         ),
         "output_price": Shown(
-            "Price of a million tokens written", "contextualize web generate reflect"
+            "Price of a million tokens written", f"contextualize web generate reflect {_PARTS}"
         ),
         "max_question_characters": Shown(
             "Characters of a question", "contextualize decide retrieve"

@@ -300,6 +300,24 @@ class Usage(TypedDict, total=False):
     """Of these tokens, by the settings `input_price` and `output_price`; absent without them."""
 
 
+class SubQuestion(TypedDict):
+    """A part of a question, with what the correction of that part alone came to."""
+
+    question: str
+    """As it was planned; ``#1`` stands for the answer to the first part."""
+    asked: str
+    """With those answers in their places; empty until it is asked."""
+    action: Action | None
+    thresholds: Thresholds | None
+    scores: list[float]
+    """Of the documents that were retrieved for this part, in their order."""
+    query: str
+    answer: str
+    abstained: bool
+    citations: list[Citation]
+    """Under the numbers of this part's own answer."""
+
+
 class FollowUp(TypedDict):
     """A follow-up question of a chat that was made self-contained."""
 
@@ -423,6 +441,8 @@ class OpenState(InputState, total=False):
 class State(OpenState, total=False):
     """The whole state of a run; a rewrite never overwrites `question`."""
 
+    sub_questions: list[SubQuestion]
+    """The parts of the question, in the order in which they are asked (graph `decomposed`)."""
     documents: Annotated[list[Document], replace_documents]
     """At most k documents, best first."""
     scores: list[float]

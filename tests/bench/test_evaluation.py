@@ -109,7 +109,7 @@ async def test_the_summary_counts() -> None:
 async def test_the_page_shows_failures_and_runs_nothing() -> None:
     row = await asked(HOW_LONG._replace(question="How <b>long</b>?"), reply="An hour [1].")
     right = await asked(Question("2", "fine?", files=("kettle.md",)), reply="Yes [1].")
-    page = page_of([row, right], summarise([row, right]), {"method": "crag"})
+    page = page_of([row, right], summarise([row, right]), {"method": "crag"}, {})
     assert "Failures to read (1)" in page
     assert "How &lt;b&gt;long&lt;/b&gt;?" in page
     assert "The &lt;lid&gt; must be closed." in page

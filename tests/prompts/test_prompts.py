@@ -22,6 +22,9 @@ VALUES = {
     "labels": "L",
     "case": ASKED,
     "fact": ASKED,
+    "most": "3",
+    "parts": "P",
+    "right": "R",
 }
 GOOD = "[user]\nUse $knowledge for $question\n"
 

@@ -2,6 +2,7 @@
 
 import gc
 import random
+import runpy
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from crag.retrieval.index import Filter, Index, Stamp
 from tests.repeating import times
 
 STAMP = Stamp(schema=1, embeddings="fake", dimension=4)
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "stores.py"
 DOWN = "/data/handbook/leave.md"
 
 
@@ -101,6 +103,18 @@ def ids(chunks: list[Document]) -> list[str | None]:
 
 def stored(index: Index) -> dict[str, dict[str, Any]]:
     return {identifier: dict(metadata) for identifier, metadata in index.stored()}
+
+
+def test_the_example_program_answers_from_it(
+    location: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["stores.py", location])
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert capsys.readouterr().out.splitlines() == [
+        "2 added, 0 unchanged",
+        ("correct: “The lighthouse of Cape Merrow was designed by Edith Halloran.” [1] merrow.md"),
+        "incorrect: I could not find this in the documents. ",
+    ]
 
 
 def test_nothing_is_there_at_first(backend: Index, location: str, embeddings: Any) -> None:

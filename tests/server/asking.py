@@ -10,7 +10,7 @@ QUICK = {"k": 2}
 """Settings of runs whose documents do not matter."""
 AMBIGUOUS = {"k": 2, "upper": 1.0, "lower": -1.0}
 INCORRECT = {"k": 2, "upper": 1.0, "lower": 1.0}
-GRAPHS = ("crag", "self_crag", "self_rag", "rag")
+GRAPHS = ("crag", "decomposed", "self_crag", "self_rag", "rag")
 
 
 def assistant(client: Any, graph: str) -> str:

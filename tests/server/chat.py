@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -23,8 +23,9 @@ class Chat(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, tasks: Mapping[str, str]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self._tasks = tasks
         self.prompts: list[str] = []
         """The messages of each request, joined."""
         self.authorizations: list[str | None] = []
@@ -49,8 +50,8 @@ class Chat(ThreadingHTTPServer):
             self.free.set()
 
     def reply(self, prompt: str) -> str:
-        """Say what the model says to a prompt."""
-        return next(said for mark, said in _TASKS.items() if mark in prompt)
+        """Say what the model says to a prompt; to any other, that it is there."""
+        return next((said for mark, said in self._tasks.items() if mark in prompt), "Yes.")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -96,9 +97,9 @@ def _part(**said: dict[str, str]) -> dict[str, Any]:
 
 
 @contextmanager
-def chatting() -> Iterator[Chat]:
-    """Start the server on a free port, and stop it."""
-    with Chat() as server:
+def chatting(tasks: Mapping[str, str] = _TASKS) -> Iterator[Chat]:
+    """Start the server on a free port, and stop it; `tasks` are replies by a part of the prompt."""
+    with Chat(tasks) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

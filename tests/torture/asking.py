@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.answering.outcome import NOT_FOUND
-from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
+from crag.graph import build_crag, build_decomposed, build_rag, build_self_crag, build_self_rag
 from crag.parts import Hit, Parts
 from crag.settings import Settings
 from tests.conftest import DOCUMENTS
@@ -32,6 +32,7 @@ GRAPHS: dict[str, Any] = {
     "crag": build_crag,
     "self_rag": build_self_rag,
     "self_crag": build_self_crag,
+    "decomposed": build_decomposed,
 }
 WAYS = ("invoke", "ainvoke", "stream", "astream")
 MODES = ["values", "updates", "messages", "custom"]
@@ -52,7 +53,7 @@ RECORDED: dict[str, frozenset[str]] = {
     "quoter": frozenset({"evaluator_failed", "weak_quotation", "abstained"}),
     "model": frozenset({
         "model_failed", "model_empty", "model_refused", "rewrite_failed", "contextualize_failed",
-        "citation_removed", "uncited_answer", "abstained",
+        "decompose_failed", "combine_failed", "citation_removed", "uncited_answer", "abstained",
     }),
     "reflection": frozenset({"model_failed"}),
 }  # fmt: skip
@@ -104,6 +105,8 @@ def case(number: int, rate: float = 0.3) -> Case:
         require_citations=draw.choice((False, True)),
     )
     text = QUESTION if draw.random() < 0.9 else f"{QUESTION} {SURROGATES}"
+    if graph == "decomposed":
+        text = f"What did Babbage design? {text}"
     asked: dict[str, Any] = {"question": text}
     if draw.random() < 0.3:
         asked = {

@@ -5,7 +5,7 @@ reflection writes them, is made to cite the strips that the passages consist of.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from crag.state import Citation, OfferedPassage, Source, Strip
@@ -136,6 +136,27 @@ def with_number(text: str, number: int | None) -> str:
         return text
     body = text.rstrip(_SENTENCE_ENDS)
     return f"{body} [{number}]{text[len(body) :]}"
+
+
+def renumbered(answer: str, numbers: Mapping[int, int]) -> str:
+    """Replace the numbers of citations by others; code, and numbers without another one, stay."""
+
+    def replace(mark: re.Match[str]) -> str:
+        before, _, marked = mark[0].partition("[")
+        return f"{before}[" + re.sub(
+            r"\d+", lambda number: str(numbers.get(int(number[0]), int(number[0]))), marked
+        )
+
+    pieces = _CODE.split(answer)
+    pieces[::2] = [_MARK.sub(replace, prose) for prose in pieces[::2]]
+    return "".join(pieces)
+
+
+def without_citations(answer: str) -> str:
+    """Return an answer without its ``[n]``; code is not changed."""
+    pieces = _CODE.split(answer)
+    pieces[::2] = [_MARK.sub("", prose) for prose in pieces[::2]]
+    return "".join(pieces)
 
 
 def attributed(answer: str, passages: Sequence[OfferedPassage]) -> tuple[str, list[Citation]]:

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NotRequired
 from urllib.parse import unquote
 
 from langchain_core.runnables import Runnable
@@ -58,6 +58,18 @@ class Found(TypedDict):
     """Whether it holds the answer, or is of one of the files."""
 
 
+class Judgement(TypedDict):
+    """What the judge says of one answer; None where it does not apply, or could not be judged."""
+
+    supported: float | None
+    """Share of the answer's statements that the kept strips say."""
+    relevant: bool | None
+    agrees: bool | None
+    """Whether it says the same as a right answer; None without any."""
+    problem: str
+    """Why there is no judgement; empty if there is one, or nothing to judge."""
+
+
 class Row(TypedDict):
     """What came of one question, as it is written to a file."""
 
@@ -83,6 +95,8 @@ class Row(TypedDict):
     events: list[Event]
     usage: dict[str, int]
     seconds: float
+    judgement: NotRequired[Judgement]
+    """What the judge says, if there is one."""
 
 
 class Summary(TypedDict):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
+from crag.bench.answer_judge import JudgeSummary
 from crag.bench.evaluation import Found, Row, Summary, is_failure
 from crag.state import Strip
 
@@ -23,10 +24,12 @@ _EXPLAINED = {
 }
 
 
-def page_of(rows: Sequence[Row], summary: Summary, about: Mapping[str, str]) -> str:
+def page_of(
+    rows: Sequence[Row], summary: Summary, about: Mapping[str, str], judged: Mapping[str, str]
+) -> str:
     """Return the page: the numbers, then every failure with what led to it.
 
-    `about` says what was evaluated, such as the file and the method.
+    `about` says what was evaluated, such as the file and the method, `judged` what a judge found.
     """
     failures = [row for row in rows if is_failure(row)]
     parts = [
@@ -37,7 +40,7 @@ def page_of(rows: Sequence[Row], summary: Summary, about: Mapping[str, str]) -> 
         "<h1>Evaluation</h1>",
         _table(about),
         "<h2>Summary</h2>",
-        _table(numbers(summary)),
+        _table(numbers(summary) | dict(judged)),
         f"<h2>Failures to read ({len(failures)})</h2>",
         *map(_failure, failures),
         "" if failures else "<p>There are none.</p>",
@@ -66,6 +69,32 @@ def numbers(summary: Summary) -> dict[str, str]:
     return {name: value for name, value in told.items() if value}
 
 
+def judge_numbers(summary: JudgeSummary) -> dict[str, str]:
+    """Return the lines of what a judge found, for people."""
+    told = {
+        "judged": f"{summary['judged']} answers",
+        "statements supported": _percent(summary["supported"]),
+        "about the question": _percent(summary["relevant"]),
+        "as a right answer": _percent(summary["agrees"]),
+        "not judged": f"{summary['problems']}, by failures of the judge"
+        if summary["problems"]
+        else "",
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _judged(row: Row) -> str:
+    judgement = row.get("judgement")
+    if judgement is None or judgement["relevant"] is None:
+        return judgement["problem"] if judgement else ""
+    supported = judgement["supported"]
+    told = [] if supported is None else [f"supported {_percent(supported)}"]
+    told.append("about the question" if judgement["relevant"] else "not about the question")
+    if judgement["agrees"] is not None:
+        told.append(f"{'' if judgement['agrees'] else 'not '}as a right answer")
+    return ", ".join(told)
+
+
 def _failure(row: Row) -> str:
     expected = "; ".join(row["answers"]) or ", ".join(row["files"])
     expected = expected if row["answerable"] else "an abstention"
@@ -76,6 +105,7 @@ def _failure(row: Row) -> str:
         "action": row["action"],
         "thresholds": ", ".join(f"{name} {value:g}" for name, value in row["thresholds"].items()),
         "lost": f"{row['lost']}: {_EXPLAINED[row['lost']]}" if row["lost"] else "",
+        "judge": _judged(row),
         "events": "; ".join(f"{one['kind']}: {one['detail']}" for one in row["events"]),
     }
     documents = _list("Documents", map(_document, row["documents"]))

@@ -71,12 +71,12 @@ RayOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
-GraphName = Literal["crag", "rag", "self-rag", "self-crag"]
+GraphName = Literal["crag", "decomposed", "rag", "self-rag", "self-crag"]
 MethodOption = Annotated[
     GraphName,
     typer.Option(
-        help="crag corrects what was retrieved, rag does not; self-rag critiques what it reads "
-        "and writes, self-crag does both."
+        help="crag corrects what was retrieved, rag does not; decomposed corrects each part of a "
+        "question of several; self-rag critiques what it reads and writes, self-crag does both."
     ),
 ]
 SettingsOption = Annotated[
@@ -98,6 +98,7 @@ LabelsOption = Annotated[
     "crag index old.md --remove",
     "crag index docs --index postgresql://localhost/docs",
     "crag index docs --ray local",
+    "crag index pages --loader .mhtml=MHTMLLoader",
 )
 def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     paths: Annotated[
@@ -118,6 +119,14 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
         ),
     ] = False,
     ray: RayOption = None,
+    loader: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[.SUFFIX=]LOADER",
+            help="Read files, or those of a suffix, with a loader of langchain-community, or with "
+            "module:Class; may be repeated.",
+        ),
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Name every file that was not indexed.")
     ] = False,
@@ -131,9 +140,9 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if ray is not None and (watch or remove):
         raise typer.BadParameter("--ray is for indexing once: leave out --watch and --remove")
     if watch:
-        follow(paths, location, as_json=as_json, verbose=verbose)
+        follow(paths, location, loader or [], as_json=as_json, verbose=verbose)
     else:
-        run(paths, location, remove=remove, as_json=as_json, verbose=verbose, ray=ray)
+        run(paths, location, loader or [], remove=remove, as_json=as_json, verbose=verbose, ray=ray)
 
 
 @command(
@@ -182,6 +191,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     app,
     "crag evaluate questions.jsonl",
     "crag evaluate questions.jsonl --method rag --output plain",
+    "crag evaluate questions.jsonl --judge gpt-4o",
 )
 def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     questions: Annotated[
@@ -200,6 +210,15 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         int | None, typer.Option(min=1, help="Ask only the first ones.", show_default=False)
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions at the same time.")] = 4,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Chat model that judges the answers: supported by what was found, about the "
+            "question, as a right answer.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask your own questions, count what is right, and write a page of failures to read."""
@@ -207,7 +226,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     run(
         questions, location, method, settings or [], output,
-        limit=limit, concurrency=concurrency, as_json=as_json,
+        limit=limit, concurrency=concurrency, judge=judge, as_json=as_json,
     )  # fmt: skip
 
 

@@ -13,12 +13,13 @@ from crag.cli.show import Trace
 from crag.cli.stopwatch import Stopwatch
 from crag.cli.terminal import assigned, environment, print_json, safe
 from crag.factory import choose_parts
-from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
+from crag.graph import build_crag, build_decomposed, build_rag, build_self_crag, build_self_rag
 from crag.settings import Settings, settings_from_text
 from crag.telemetry import start
 
 BUILDERS = {
     "crag": build_crag,
+    "decomposed": build_decomposed,
     "rag": build_rag,
     "self-rag": build_self_rag,
     "self-crag": build_self_crag,
@@ -67,6 +68,7 @@ def run(  # noqa: PLR0913 - the options of the command
     if as_json:
         state = _invoke(graph, question, chosen, config)
         names = _REPORTED + (_REFLECTED if method.startswith("self") else ())
+        names += ("sub_questions",) if method == "decomposed" else ()
         told = {name: state.get(name) for name in names} | {"seconds": watch.seconds}
         print_json({"method": method} | told)
     else:
@@ -108,7 +110,7 @@ def _stream(
 def _show(trace: Trace, mode: str, chunk: Any) -> None:
     if mode == "messages":
         message, metadata = chunk
-        if metadata.get("langgraph_node") == "generate":
+        if metadata.get("langgraph_node") in {"generate", "combine"}:
             trace.token(message.text)
         return
     for node, update in chunk.items():

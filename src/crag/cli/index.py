@@ -1,7 +1,8 @@
 """`crag index`: index documents, with a progress bar and a report."""
 
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -13,7 +14,8 @@ from rich.markup import escape
 from crag.cli.index_workers import ray_reader
 from crag.cli.terminal import ending_on_signals, environment, print_error, print_json, progress_bar
 from crag.factory import choose_encoder
-from crag.retrieval import DocumentIndex, IndexReport, index_paths, watch_paths
+from crag.retrieval import DocumentIndex, IndexReport, index_paths, loaders_with, watch_paths
+from crag.retrieval.documents import Loader
 from crag.retrieval.loaders import reason_unread
 from crag.retrieval.update import read_here
 
@@ -24,6 +26,7 @@ _KINDS_SHOWN = 8
 def run(  # noqa: PLR0913 - one parameter for each option
     paths: Sequence[Path],
     location: str | None,
+    loaders: Sequence[str],
     *,
     remove: bool,
     as_json: bool,
@@ -34,6 +37,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
 
     With `ray`, the address of a cluster, its workers load, split and embed.
     """
+    reading = _named(loaders)
     chosen = environment(location)
     reader = ray_reader(chosen, ray) if ray else read_here
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
@@ -42,24 +46,34 @@ def run(  # noqa: PLR0913 - one parameter for each option
         def shown(done: int, total: int | None, source: str) -> None:
             advance(done, total, Path(source).name)
 
-        report = index_paths(paths, target, progress=shown, remove=remove, reader=reader)
+        report = index_paths(
+            paths, target, progress=shown, remove=remove, loaders=reading, reader=reader
+        )
     if as_json:
         print_json(asdict(report))
     else:
         _show(report, _place(chosen.index, target), Console(), verbose=verbose)
 
 
-def follow(paths: Sequence[Path], location: str | None, *, as_json: bool, verbose: bool) -> None:
+def follow(
+    paths: Sequence[Path],
+    location: str | None,
+    loaders: Sequence[str],
+    *,
+    as_json: bool,
+    verbose: bool,
+) -> None:
     """Index folders, and again after each change, until Ctrl-C; report each run.
 
     A failure that lasts is reported once, and so is each file that cannot be read.
     """
+    reading = _named(loaders)
     chosen = environment(location)
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
     console, failure, known = Console(), "", IndexReport()
     Console(stderr=True).print("[dim]Following changes; Ctrl-C ends.[/]")
     with suppress(KeyboardInterrupt), ending_on_signals():
-        for report, error in watch_paths(paths, target):
+        for report, error in watch_paths(paths, target, loaders=reading):
             if error is not None and str(error) != failure:
                 print_error(error, as_json=as_json)
             failure = str(error or "")
@@ -70,6 +84,13 @@ def follow(paths: Sequence[Path], location: str | None, *, as_json: bool, verbos
                 place = _place(chosen.index, target)
                 _show(_news(report, known), place, console, verbose=verbose)
                 known = report
+
+
+def _named(loaders: Sequence[str]) -> Mapping[str, Loader]:
+    """Return the loaders; a module of the user's own may lie where the command is run."""
+    if any(":" in name for name in loaders) and "" not in sys.path:
+        sys.path.insert(0, "")
+    return loaders_with(loaders)
 
 
 def _news(report: IndexReport, known: IndexReport) -> IndexReport:

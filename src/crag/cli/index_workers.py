@@ -6,7 +6,7 @@ a folder take one writer, and because the metadata of the index are the only rec
 it: a run that was killed goes on where the index ends.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
@@ -16,8 +16,8 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from crag.factory import choose_encoder
-from crag.retrieval.documents import SourceText
-from crag.retrieval.loaders import Found, holds_records, load
+from crag.retrieval.documents import Loader, SourceText
+from crag.retrieval.loaders import Found, load
 from crag.retrieval.splitting import split
 from crag.retrieval.update import FromFile, Held, Made, Reader
 from crag.retrieval.writer import embedded
@@ -56,8 +56,9 @@ def ray_reader(environment: Environment, address: str, workers: int | None = Non
 
     def read(found: Found, held: Held) -> Generator[FromFile]:
         with cluster(ray, workers or 0, address):
+            work = partial(made, shared, found.loaders)
             done = on_workers(
-                ray, partial(made, shared), blocks(found, held), workers or cores(ray),
+                ray, work, blocks(found, held), workers or cores(ray),
                 named=lambda block: block.name, in_order=True,
             )  # fmt: skip
             for _, documents in done:
@@ -71,11 +72,11 @@ def blocks(found: Found, held: Held) -> Iterator[Block]:
     waiting: list[tuple[Path, str]] = []
     size = 0
     for file, root in found.files.items():
-        if waiting and (len(waiting) == FILES or size >= BYTES or holds_records(file)):
+        if waiting and (len(waiting) == FILES or size >= BYTES or found.holds_records(file)):
             yield _of_files(waiting, held)
             waiting, size = [], 0
-        if holds_records(file):
-            yield from _of_records(file, str(root), held)
+        if found.holds_records(file):
+            yield from _of_records(file, str(root), found, held)
         else:
             waiting.append((file, str(root)))
             size += file.stat().st_size if file.exists() else 0
@@ -88,16 +89,18 @@ def _of_files(files: Sequence[tuple[Path, str]], held: Held) -> Block:
     return Block(list(files), (), {name: held[name] for name in names & held.keys()})
 
 
-def _of_records(file: Path, root: str, held: Held) -> Iterator[Block]:
-    records = (FromFile(file, root, loaded) for loaded in load(file))
+def _of_records(file: Path, root: str, found: Found, held: Held) -> Iterator[Block]:
+    records = (FromFile(file, root, loaded) for loaded in load(file, found.loaders))
     while part := list(islice(records, RECORDS)):
         names = {one.loaded.source for one in part}
         yield Block((), part, {name: held[name] for name in names & held.keys()})
 
 
-def made(shared: Shared, block: Block) -> list[FromFile]:
+def made(shared: Shared, loaders: Mapping[str, Loader], block: Block) -> list[FromFile]:
     """Read a block in a worker; split and embed what the index does not hold."""
-    read = [FromFile(file, root, loaded) for file, root in block.files for loaded in load(file)]
+    read = [
+        FromFile(file, root, loaded) for file, root in block.files for loaded in load(file, loaders)
+    ]
     read += block.records
     chunks: dict[int, list[Document]] = {}
     for place, one in enumerate(read):

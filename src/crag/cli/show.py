@@ -39,9 +39,11 @@ class Trace:
         self._documents: list[Any] = []
         self._draft = ""
         self._query = ""
+        self._several = False
         self._usage = Usage()
         self._critiques = CritiqueTrace(console, verbose=verbose)
         self._nodes: dict[str, Callable[[Mapping[str, Any]], None]] = {
+            "decompose": self._plan,
             "retrieve": self._retrieve,
             "grade": self._grade,
             "refine": self._refine,
@@ -57,6 +59,7 @@ class Trace:
             "short_form": partial(self._critiques.judged, "short_form"),
             "beam_step": partial(self._critiques.judged, "beam_step"),
             "graded_loop": partial(self._critiques.judged, "graded_loop"),
+            "combine": self._answer,
             "finish_reflection": self._answer,
         }
 
@@ -91,7 +94,16 @@ class Trace:
     def _line(self, label: str, text: str) -> None:
         self._console.print(f"[bold]{label:<9}[/] {text}", soft_wrap=True)
 
+    def _plan(self, update: Mapping[str, Any]) -> None:
+        parts = update["sub_questions"]
+        if len(parts) > 1:
+            self._line("decompose", f"{len(parts)} parts")
+            self._several = True
+
     def _retrieve(self, update: Mapping[str, Any]) -> None:
+        if self._several:
+            self._console.print()
+            self._line("part", safe(update["question"]))
         self._documents = update["documents"]
         self._line("retrieve", f"{len(self._documents)} documents")
 
@@ -163,6 +175,7 @@ class Trace:
         self._console.print()
         for citation in update["citations"]:
             self._console.print(_reference(citation), soft_wrap=True)
+        self._draft = ""  # The answer to a part may be followed by others.
 
 
 def _spans(citations: Sequence[Citation]) -> Iterator[str]:

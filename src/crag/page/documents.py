@@ -131,6 +131,9 @@ class Library:
             raise DocumentError(403, f"{file} leads out of the folder that was indexed")
         if not file.is_file():
             raise DocumentError(410, f"{file} is no longer there; the index has its text")
+        if file.suffix.lower() not in LOADERS:
+            problem = "is read by a loader of `crag index --loader`, which the page does not have"
+            raise DocumentError(415, f"{file} {problem}; the index has its text")
         for loaded in load(file):
             if loaded.source == source and isinstance(loaded, SourceText):
                 break

@@ -5,6 +5,7 @@ Importing this loads no model, no database and no document loader; they load whe
 
 from crag.retrieval.documents import Skipped
 from crag.retrieval.ingest import index_paths
+from crag.retrieval.named_loaders import loaders_with
 from crag.retrieval.report import IndexReport, Progress
 from crag.retrieval.retriever import IndexRetriever
 from crag.retrieval.store import DocumentIndex
@@ -17,5 +18,6 @@ __all__ = [
     "Progress",
     "Skipped",
     "index_paths",
+    "loaders_with",
     "watch_paths",
 ]

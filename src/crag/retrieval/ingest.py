@@ -1,31 +1,33 @@
 """Bring the index up to date with files and folders."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from crag.errors import IndexNotFoundError
-from crag.retrieval.documents import file_of
-from crag.retrieval.loaders import find_files
+from crag.retrieval.documents import Loader, file_of
+from crag.retrieval.loaders import LOADERS, find_files
 from crag.retrieval.report import IndexReport, Progress, quiet
 from crag.retrieval.store import DocumentIndex
 from crag.retrieval.update import Reader, Update, read_here
 
 
-def index_paths(
+def index_paths(  # noqa: PLR0913 - one parameter for each choice
     paths: Iterable[str | Path],
     index: DocumentIndex,
     *,
     progress: Progress | None = None,
     remove: bool = False,
     reader: Reader = read_here,
+    loaders: Mapping[str, Loader] = LOADERS,
 ) -> IndexReport:
     """Index files and folders, writing only what is new or has changed.
 
     Documents from these paths that no longer exist are removed; a source that has become unreadable
     keeps its chunks. Every document is replaced as a whole, and the next run completes a killed
     one. With `remove`, everything that was indexed under `paths` is removed instead, whether it
-    still exists or not. A `reader` of your own may read, split and embed elsewhere.
+    still exists or not. `loaders` read files by suffix: `crag.retrieval.loaders_with` adds to them.
+    A `reader` of your own may read, split and embed elsewhere.
 
     Raises:
         DocumentIndexError: a path does not exist, a folder holds no supported file, or the index
@@ -35,7 +37,7 @@ def index_paths(
     targets = list(dict.fromkeys(Path(path).expanduser().resolve() for path in paths))
     if remove:
         return _remove(targets, index, started)
-    found = find_files(targets)
+    found = find_files(targets, loaders)
     if not found.files:
         return IndexReport(skipped=tuple(found.refused)).finished(started)
     with index.writing() as writer:

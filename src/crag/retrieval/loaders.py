@@ -75,16 +75,26 @@ class Found:
     """Each supported file with the path it was found under, in indexing order."""
     unsupported: list[Path] = field(default_factory=list)
     """Files in folders that no loader reads."""
+    loaders: Mapping[str, Loader] = field(default_factory=lambda: LOADERS)
+    """What reads them, by suffix; an empty suffix stands for all others."""
     refused: list[Skipped] = field(default_factory=list)
     """Named files that no loader reads, folders that cannot be opened, links out of a folder, and
     names that are not UTF-8."""
 
     def documents(self) -> int:
         """Estimate the number of documents; cells with line breaks count more than once."""
-        return sum(count_lines(file) if holds_records(file) else 1 for file in self.files)
+        return sum(count_lines(file) if self.holds_records(file) else 1 for file in self.files)
+
+    def holds_records(self, path: Path) -> bool:
+        """Return whether the documents of a file are its rows or records."""
+        return self.loader(path) in _OF_RECORDS
+
+    def loader(self, path: Path) -> Loader | None:
+        """Return what reads a file."""
+        return _loader(path, self.loaders)
 
 
-def find_files(paths: Sequence[Path]) -> Found:
+def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -> Found:
     """Find the files under absolute `paths`, sorted by name within each folder.
 
     Hidden files and folders are left out, and so are symbolic links that lead out of the folder;
@@ -93,13 +103,13 @@ def find_files(paths: Sequence[Path]) -> Found:
     Raises:
         DocumentIndexError: a path does not exist, or a folder holds no supported file.
     """
-    found = Found()
+    found = Found(loaders=loaders)
     for path in paths:
         if not path.exists():
             raise DocumentIndexError(str(path), "there is no such file or folder to index")
         if path.is_dir():
             _sort_in(path, found)
-        elif _loader(path):
+        elif found.loader(path):
             found.files.setdefault(path, path)
         else:
             reason = f"unsupported format {path.suffix or 'without suffix'}: {supported()}"
@@ -107,21 +117,25 @@ def find_files(paths: Sequence[Path]) -> Found:
     return found
 
 
-def load(path: Path) -> Iterator[Loaded]:
+def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded]:
     """Load the documents of a supported file, one after the other.
 
     Documents without text are skipped, and so is the rest of a file that becomes unreadable. A file
     that changes while it is read is read once more; a file of records is reported instead.
     """
+    loader = _loader(path, loaders)
+    if loader is None:
+        yield Unusable(str(path), reason_unread(path))
+        return
     before = _state(path)
-    if holds_records(path):
-        yield from _loaded(path)
+    if loader in _OF_RECORDS:
+        yield from _loaded(path, loader)
         changed = _state(path) != before
     else:
-        found = list(_loaded(path))
+        found = list(_loaded(path, loader))
         if changed := _state(path) != before:
             before = _state(path)
-            found = list(_loaded(path))
+            found = list(_loaded(path, loader))
             changed = _state(path) != before
         yield from [] if changed else found
     if changed:
@@ -163,11 +177,11 @@ def supported() -> str:
     return f"the supported formats are {' '.join(named)} and source code"
 
 
-def _loaded(path: Path) -> Iterator[Loaded]:
+def _loaded(path: Path, loader: Loader) -> Iterator[Loaded]:
     # What readers of damaged files raise cannot be listed, and one file must not end the others.
     with Attempt(f"reading {path.name!r}") as attempt:
         try:
-            for loaded in LOADERS[path.suffix.lower()](path):
+            for loaded in loader(path):
                 if isinstance(loaded, Unusable):
                     yield loaded
                 elif loaded.text.strip():
@@ -190,19 +204,14 @@ def _state(path: Path) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def _loader(path: Path) -> Loader | None:
-    return LOADERS.get(path.suffix.lower())
-
-
-def holds_records(path: Path) -> bool:
-    """Return whether the documents of a file are its rows or records."""
-    return _loader(path) in _OF_RECORDS
+def _loader(path: Path, loaders: Mapping[str, Loader]) -> Loader | None:
+    return loaders.get(path.suffix.lower()) or loaders.get("")
 
 
 def _sort_in(root: Path, found: Found) -> None:
     empty, before = True, len(found.unsupported)
     for file in _walk(root, found.refused):
-        if _loader(file):
+        if found.loader(file):
             found.files.setdefault(file, root)
             empty = False
         else:

@@ -34,12 +34,22 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         SourceError: it is too large, or the operating system refuses.
     """
+    check_size(path)
+    with reading(path):
+        return path.read_bytes()
+
+
+def check_size(path: Path) -> None:
+    """Check that a file can be read as a whole.
+
+    Raises:
+        SourceError: it is too large, or the operating system refuses.
+    """
     with reading(path):
         size = path.stat().st_size
-        if size > MOST_BYTES:
-            problem = f"{size:,} bytes are more than {MOST_BYTES:,}: split it into smaller files"
-            raise SourceError(str(path), problem)
-        return path.read_bytes()
+    if size > MOST_BYTES:
+        problem = f"{size:,} bytes are more than {MOST_BYTES:,}: split it into smaller files"
+        raise SourceError(str(path), problem)
 
 
 def check_archive(path: Path) -> None:

@@ -54,7 +54,7 @@ Reader = Callable[[Found, Held], Generator[FromFile]]
 def read_here(found: Found, _held: Held) -> Generator[FromFile]:
     """Read the files in this process, which then splits and embeds what is new."""
     for file, root in found.files.items():
-        for loaded in load(file):
+        for loaded in load(file, found.loaders):
             yield FromFile(file, str(root), loaded)
 
 
@@ -79,6 +79,7 @@ class Update:
         self._waiting = _Waiting()
         self._skipped = list(found.refused)
         self._kept = {source for source, _ in found.refused}
+        self._unread = set(found.unsupported)
         self._present: set[str] = set()
         self._first_with: dict[str, str] = {}
         self._read: dict[str, bool] = {}
@@ -208,6 +209,8 @@ class Update:
         """
         file = Path(file_of(source, entry.unit))
         if source in self._kept or _within(file, self._kept):
+            return False
+        if file in self._unread:  # A run with another loader has read it.
             return False
         if entry.root in map(str, self._roots) or file in self._found.files:
             return True

@@ -1,12 +1,15 @@
 """Follow folders: index them, and again whenever something in them changes."""
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from crag.errors import CragError, DocumentIndexError
+from crag.retrieval.documents import Loader
 from crag.retrieval.ingest import index_paths
+from crag.retrieval.loaders import LOADERS
 from crag.retrieval.report import IndexReport, Progress, quiet
 from crag.retrieval.store import DocumentIndex
 
@@ -33,6 +36,7 @@ def watch_paths(
     *,
     progress: Progress | None = None,
     stop: threading.Event | None = None,
+    loaders: Mapping[str, Loader] = LOADERS,
 ) -> Iterator[Outcome]:
     """Index folders, then again after each change in them, and yield the outcome of each run.
 
@@ -55,11 +59,15 @@ def watch_paths(
             while not (stop.wait(TICK / 1000) or all(folder.is_dir() for folder in folders)):
                 pass
         else:
-            yield from _while_there(folders, index, progress or quiet, stop)
+            run = partial(_run, folders, index, progress or quiet, loaders)
+            yield from _while_there(folders, index, run, stop)
 
 
 def _while_there(
-    folders: Sequence[Path], index: DocumentIndex, progress: Progress, stop: threading.Event
+    folders: Sequence[Path],
+    index: DocumentIndex,
+    run: Callable[[], Outcome],
+    stop: threading.Event,
 ) -> Iterator[Outcome]:
     """Follow folders until one of them is removed or replaced, which ends its notifications."""
     watched = _identities(folders)
@@ -69,14 +77,20 @@ def _while_there(
             return
         ticks += 1
         if due or changed or (failed and ticks >= RETRY):
-            outcome = _run(folders, index, progress)
+            outcome = run()
             due, failed, ticks = False, outcome.error is not None, 0
             yield outcome
 
 
-def _run(folders: Sequence[Path], index: DocumentIndex, progress: Progress) -> Outcome:
+def _run(
+    folders: Sequence[Path],
+    index: DocumentIndex,
+    progress: Progress,
+    loaders: Mapping[str, Loader],
+) -> Outcome:
     try:
-        return Outcome(report=index_paths(folders, index, progress=progress))
+        report = index_paths(folders, index, progress=progress, loaders=loaders)
+        return Outcome(report=report)
     except CragError as error:
         return Outcome(error=error)
 

@@ -9,6 +9,7 @@ import { byId, element, show } from "./dom.js";
 import { GraphView, loadingGraph } from "./graph.js";
 import { History } from "./history.js";
 import { Library } from "./library.js";
+import { drawParts } from "./parts.js";
 import { begin, cancelled, close, conclude, isWhole, resume, take } from "./run.js";
 import * as server from "./server.js";
 import { Settings } from "./settings.js";
@@ -37,6 +38,7 @@ const DRAWN_BY = [
   [["steps", "draft", "answer", "abstained", "citations", "error", "asked"], (run) => drawAnswer(run, { ask, edit, reading })],
   [["documents", "scores", "internal", "citations"], (run) => documentsView.draw(run)],
   [["query", "hits", "pages", "external", "refused", "citations"], drawWeb],
+  [["sub_questions"], drawParts],
   [["critiques", "choices", "passages", "approximation"], drawCritiques],
   [["events"], drawEvents],
 ];

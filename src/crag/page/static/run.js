@@ -10,6 +10,7 @@
  * @property {number|null} ended
  */
 
+const ANSWERING = new Set(["generate", "combine"]);
 const ENDED = new Set(["done", "passed"]);
 
 /** Begin a run; nothing has been heard of it yet. */
@@ -59,7 +60,7 @@ function failed(run, data, now) {
 }
 
 function spoken(run, [chunk, metadata], path) {
-  if (path.length || metadata.langgraph_node !== "generate" || chunk.type !== "AIMessageChunk") return [];
+  if ((path.length && path[0] !== "answer_whole") || !ANSWERING.has(metadata.langgraph_node) || chunk.type !== "AIMessageChunk") return [];
   run.draft += textOf(chunk.content);
   return ["draft"];
 }

@@ -1,0 +1,60 @@
+"""The same program over any store: Chroma, PostgreSQL with pgvector, Qdrant or FAISS.
+
+    python docs/examples/stores.py [LOCATION]
+
+LOCATION is a folder (Chroma), http://HOST:8000 (a Chroma server), postgresql://HOST/DATABASE,
+qdrant://HOST:6333, qdrant://./FOLDER or faiss://./FOLDER; without it, a temporary folder. The last
+four need an extra of the same name. Needs no key, and no network but that of the store.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from crag.evaluators import load_evaluator
+from crag.generation import ExtractiveAnswerer
+from crag.graph import build_crag
+from crag.models.encoder import packaged_encoder
+from crag.parts import Parts
+from crag.retrieval import DocumentIndex, IndexRetriever, index_paths
+
+FILES = {
+    "merrow.md": "# Cape Merrow\n\nThe lighthouse of Cape Merrow was designed by Edith Halloran.\n",
+    "salt.md": "# Salt roads\n\nSalt was carried inland on old roads. Each cart paid a toll.\n",
+}
+QUESTIONS = ["Who designed the lighthouse of Cape Merrow?", "How deep is Lake Baikal?"]
+
+
+def ask(location: str, folder: Path) -> None:
+    """Index the files of `folder` at `location`, and ask the questions."""
+    evaluator = load_evaluator()
+    with DocumentIndex(location, packaged_encoder()) as index:
+        report = index_paths([folder], index)
+        print(f"{report.added} added, {report.unchanged} unchanged")
+        parts = Parts(
+            retriever=IndexRetriever(index),
+            evaluator=evaluator,
+            quoter=ExtractiveAnswerer(evaluator),  # or `model`, any LangChain chat model
+        )
+        graph = build_crag(parts)
+        for question in QUESTIONS:
+            state = graph.invoke({"question": question})
+            sources = [Path(cited["source"]["url"]).name for cited in state["citations"]]
+            print(f"{state['action']}: {state['answer']} {', '.join(sources)}")
+
+
+def main() -> None:
+    """Write the files, and ask."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("location", nargs="?", help="where the index is")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary, "documents")
+        folder.mkdir()
+        for name, text in FILES.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        ask(given.location or str(Path(temporary, "index")), folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Answer a question that has one part with the graph of Corrective RAG."""
+
+from typing import Any, cast
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import Runnable
+
+from crag.settings import Settings
+from crag.state import State
+
+_OWN = ("question", "posed", "follow_up", "messages")
+"""What the run itself has written."""
+
+
+class AnswerWhole:
+    """Run the graph on the question, and write all that it wrote."""
+
+    def __init__(self, graph: Runnable[Any, Any]) -> None:
+        self._graph: Any = graph
+
+    def run(self, state: State, settings: Settings) -> State:
+        """Answer in the calling thread."""
+        limited = _limited(state, settings)
+        return _update(self._graph.invoke(_input(state), context=limited))
+
+    async def arun(self, state: State, settings: Settings) -> State:
+        """Answer without blocking the event loop."""
+        limited = _limited(state, settings)
+        return _update(await self._graph.ainvoke(_input(state), context=limited))
+
+
+def _input(state: State) -> dict[str, Any]:
+    asks_in_chat = bool(state.get("messages")) and isinstance(state["messages"][-1], HumanMessage)
+    if asks_in_chat:  # Without its history: the question is self-contained.
+        return {"messages": [HumanMessage(state["question"])]}
+    return {"question": state["question"]}
+
+
+def _limited(state: State, settings: Settings) -> Settings:
+    left = max(0, settings.max_llm_calls - state.get("usage", {}).get("llm_calls", 0))
+    return settings.model_copy(update={"max_llm_calls": left})
+
+
+def _update(found: State) -> State:
+    kept: Any = {name: value for name, value in found.items() if name not in _OWN}
+    if replies := found.get("messages", [])[1:]:
+        kept["messages"] = replies
+    return cast("State", kept)

@@ -1,0 +1,117 @@
+"""Write one answer from the answers to the parts of a question."""
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AnyMessage
+
+from crag.answering.citations import without_citations
+from crag.answering.context import fenced, kept_strips
+from crag.answering.joining import joined
+from crag.answering.model_calls import Reply, aask, ask
+from crag.answering.outcome import NOT_FOUND, GenerateUpdate, abstained, chat_reply, from_reply
+from crag.events import Event, event
+from crag.parts import ChatModel
+from crag.prompts import PACKAGED, Prompts
+from crag.settings import Settings
+from crag.state import State, Strip, Usage
+from crag.text.untrusted import neutral
+
+_NODE = "combine"
+_FALLBACK = "set the answers to the parts one after the other"
+
+
+class CombineUpdate(GenerateUpdate):
+    """Written by `combine`; the question, which the graphs within wrote anew, is the run's own."""
+
+    question: str
+
+
+class Combine:
+    """Answer the whole with one model call over the strips of all parts.
+
+    Without a model, or if its reply cannot be used, the answers to the parts follow one another.
+    If no part was answered, neither is the question.
+    """
+
+    def __init__(self, model: ChatModel | None, prompts: Prompts = PACKAGED) -> None:
+        self._model = model
+        self._prompts = prompts
+
+    def run(self, state: State, settings: Settings) -> CombineUpdate:
+        """Combine in the calling thread."""
+        strips = kept_strips(state, settings)
+        reply = None
+        if self._model is not None and _may_ask(state, settings):
+            reply = ask(self._model, self._prompt(state, strips))
+        return self._update(state, strips, reply, settings)
+
+    async def arun(self, state: State, settings: Settings) -> CombineUpdate:
+        """Combine without blocking the event loop."""
+        strips = kept_strips(state, settings)
+        reply = None
+        if self._model is not None and _may_ask(state, settings):
+            reply = await aask(self._model, self._prompt(state, strips))
+        return self._update(state, strips, reply, settings)
+
+    def _prompt(self, state: State, strips: Sequence[Strip]) -> list[AnyMessage]:
+        return self._prompts.render(
+            "combine",
+            question=neutral(state["question"]),
+            parts="\n".join(_told(state)),
+            knowledge=fenced(strips),
+            not_found=NOT_FOUND,
+        )
+
+    def _update(
+        self, state: State, strips: Sequence[Strip], reply: Reply | None, settings: Settings
+    ) -> CombineUpdate:
+        if all(part["abstained"] for part in state["sub_questions"]):
+            update = abstained(state, "", [], "no part of the question was answered")
+            return CombineUpdate(**update, question=state["question"])
+        events: list[Event] = []
+        knowledge = fenced(strips)
+        if reply is not None:
+            problem = str(reply.detail)
+            if reply.problem is None:
+                update = from_reply(state, reply, knowledge, strips, cites=True)
+                problem = _problem(update, settings)
+                if not problem:
+                    return CombineUpdate(**update, question=state["question"])
+            events.append(event("combine_failed", _NODE, problem, _FALLBACK))
+        elif self._model is not None:
+            detail = f"max_llm_calls is {settings.max_llm_calls}, so no model joins the parts"
+            events.append(event("budget_exhausted", _NODE, detail, _FALLBACK))
+        answer, citations = joined(state["sub_questions"], strips)
+        return CombineUpdate(
+            question=state["question"],
+            knowledge=knowledge,
+            answer=answer,
+            abstained=False,
+            citations=citations,
+            messages=chat_reply(state, answer, citations),
+            events=events,
+            usage=reply.usage if reply else Usage(),
+        )
+
+
+def _told(state: State) -> list[str]:
+    """Write each part with its answer without citations, whose numbers are of that part alone."""
+    return [
+        f'<part number="{number}">\n{neutral(part["asked"])}\n{neutral(answer)}\n</part>'
+        for number, part in enumerate(state["sub_questions"], start=1)
+        for answer in [without_citations(part["answer"])]
+    ]
+
+
+def _may_ask(state: State, settings: Settings) -> bool:
+    spent = state.get("usage", {}).get("llm_calls", 0)
+    answered = not all(part["abstained"] for part in state["sub_questions"])
+    return answered and spent < settings.max_llm_calls
+
+
+def _problem(update: GenerateUpdate, settings: Settings) -> str:
+    if update["abstained"]:
+        return "the model found no answer in the strips, though parts of the question have one"
+    if settings.require_citations and not update["citations"]:
+        return "the model's answer cites no strip"
+    return ""

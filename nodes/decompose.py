@@ -1,0 +1,131 @@
+"""Split a question into the parts that are looked up one by one."""
+
+from langchain_core.messages import AnyMessage
+from typing_extensions import TypedDict
+
+from crag.answering.model_calls import Reply, aask, ask
+from crag.correction.decomposition import parts_by_rule, read_parts
+from crag.correction.question import is_open, read_question
+from crag.events import Event, event
+from crag.nodes.open_run import OpeningUpdate, opening
+from crag.parts import ChatModel
+from crag.prompts import PACKAGED, Prompts
+from crag.settings import Settings
+from crag.state import FreshEvents, FreshUsage, OpenState, State, SubQuestion, Usage
+from crag.text.untrusted import neutral
+
+_NODE = "decompose"
+_CALLS_WITHOUT_PLAN = 2
+"""With no more left, all are for the answer."""
+
+
+class PlanUpdate(TypedDict):
+    """Written by `decompose` if another node opened the run."""
+
+    sub_questions: list[SubQuestion]
+    events: list[Event]
+    usage: Usage
+
+
+class PlanOpeningUpdate(OpeningUpdate):
+    """Written by `decompose` if it opens the run."""
+
+    sub_questions: list[SubQuestion]
+
+
+class Decompose:
+    """Plan the parts of a question, with one model call, or by a rule where there is no model.
+
+    The parts are at most `Settings.sub_questions`. A model that fails, or whose reply is no plan,
+    leaves the question whole, and records it. The tasks of the papers are not split.
+
+    Raises:
+        QuestionError: the input holds no usable question.
+    """
+
+    def __init__(self, model: ChatModel | None, prompts: Prompts = PACKAGED) -> None:
+        self._model = model
+        self._prompts = prompts
+
+    def run(self, state: State, settings: Settings) -> PlanUpdate | PlanOpeningUpdate:
+        """Plan in the calling thread."""
+        opened, question = _opened(state, settings)
+        reply = None
+        if self._model is not None and _may_ask(state, opened, settings):
+            reply = ask(self._model, self._prompt(question, settings))
+        return self._update(opened, question, reply, settings)
+
+    async def arun(self, state: State, settings: Settings) -> PlanUpdate | PlanOpeningUpdate:
+        """Plan without blocking the event loop."""
+        opened, question = _opened(state, settings)
+        reply = None
+        if self._model is not None and _may_ask(state, opened, settings):
+            reply = await aask(self._model, self._prompt(question, settings))
+        return self._update(opened, question, reply, settings)
+
+    def _prompt(self, question: str, settings: Settings) -> list[AnyMessage]:
+        most = str(settings.sub_questions)
+        return self._prompts.render("decompose", question=neutral(question), most=most)
+
+    def _update(
+        self, opened: OpeningUpdate | None, question: str, reply: Reply | None, settings: Settings
+    ) -> PlanUpdate | PlanOpeningUpdate:
+        parts, events = self._parts(question, reply, settings)
+        plan = [planned(part) for part in parts]
+        usage = reply.usage if reply else Usage()
+        if opened is None:
+            return PlanUpdate(sub_questions=plan, events=events, usage=usage)
+        opened["events"], opened["usage"] = FreshEvents(events), FreshUsage.of(usage)
+        return PlanOpeningUpdate(**opened, sub_questions=plan)
+
+    def _parts(
+        self, question: str, reply: Reply | None, settings: Settings
+    ) -> tuple[list[str], list[Event]]:
+        if not _splits(settings):
+            return [question], []
+        if self._model is None:
+            return parts_by_rule(question, settings.sub_questions), []
+        if reply is None:
+            detail = f"max_llm_calls is {settings.max_llm_calls}, so no model plans the parts"
+            skipped = event("decompose_skipped", _NODE, detail, "split the question by a rule")
+            return parts_by_rule(question, settings.sub_questions), [skipped]
+        problem = reply.detail
+        if reply.problem is None:
+            longest = settings.max_question_characters
+            parts = read_parts(reply.text, settings.sub_questions, longest)
+            if parts is not None:
+                return (parts if len(parts) > 1 else [question]), []
+            problem = f"the model's reply is no list of questions: {reply.text[:80]!r}"
+        return [question], [event("decompose_failed", _NODE, problem, "ask the question whole")]
+
+
+def planned(part: str) -> SubQuestion:
+    """Return a part that has not been asked yet."""
+    return SubQuestion(
+        question=part,
+        asked="",
+        action=None,
+        thresholds=None,
+        scores=[],
+        query="",
+        answer="",
+        abstained=False,
+        citations=[],
+    )
+
+
+def _opened(state: OpenState, settings: Settings) -> tuple[OpeningUpdate | None, str]:
+    """Open the run, unless it is open already, and return the question."""
+    if is_open(state):
+        return None, state["question"]
+    opened = opening(read_question(state, settings.max_question_characters), settings)
+    return opened, opened["question"]
+
+
+def _may_ask(state: State, opened: OpeningUpdate | None, settings: Settings) -> bool:
+    spent = 0 if opened else state.get("usage", {}).get("llm_calls", 0)
+    return _splits(settings) and settings.max_llm_calls - spent > _CALLS_WITHOUT_PLAN
+
+
+def _splits(settings: Settings) -> bool:
+    return settings.cites and settings.sub_questions > 1

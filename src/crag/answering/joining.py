@@ -1,0 +1,64 @@
+"""One answer from the answers to the parts of a question, with citations across all of them."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from crag.answering.citations import renumbered
+from crag.answering.context import numbered
+from crag.answering.outcome import NOT_FOUND
+from crag.state import Citation, Source, Strip, SubQuestion
+
+_Key = tuple[str, str, str]
+_AFTER_QUOTATION = re.compile(r"(?<=” )\[(\d{1,4})\]")
+
+
+def merged(strips: Sequence[Strip], others: Sequence[Strip]) -> list[Strip]:
+    """Return the strips of both, each once; one that either kept is kept."""
+    found = {_key(strip["text"], strip["source"]): strip for strip in strips}
+    for strip in others:
+        key = _key(strip["text"], strip["source"])
+        if key not in found or (strip["kept"] and not found[key]["kept"]):
+            found[key] = strip
+    return list(found.values())
+
+
+def joined(parts: Sequence[SubQuestion], strips: Sequence[Strip]) -> tuple[str, list[Citation]]:
+    """Write the answers one after the other, with their citations numbered as `strips` are.
+
+    Of a part without an answer it says so, by its question.
+    """
+    available = numbered(strips)
+    numbers = {_key(one["text"], one["source"]): one["number"] for one in available}
+    citations: dict[int, Citation] = {}
+    texts = []
+    for part in parts:
+        if part["abstained"]:
+            texts.append(f"{part['asked']} {NOT_FOUND}")
+            continue
+        places: dict[int, int] = {}
+        for citation in part["citations"]:
+            number = numbers[_key(citation["text"], citation["source"])]
+            places[citation["number"]] = number
+            citations[number] = _both(citations.get(number), citation, number)
+        texts.append(_with_numbers(part, places))
+    return "\n\n".join(texts), [citations[number] for number in sorted(citations)]
+
+
+def _with_numbers(part: SubQuestion, numbers: Mapping[int, int]) -> str:
+    """Change the numbers of citations, and no number in brackets that a quotation has itself."""
+    if not any("quotes" in one for one in part["citations"]):
+        return renumbered(part["answer"], numbers)
+    return _AFTER_QUOTATION.sub(
+        lambda mark: f"[{numbers.get(int(mark[1]), int(mark[1]))}]", part["answer"]
+    )
+
+
+def _both(known: Citation | None, citation: Citation, number: int) -> Citation:
+    if known is None:
+        return {**citation, "number": number}
+    quotes = [*known.get("quotes", []), *citation.get("quotes", [])]
+    return {**known, "quotes": quotes} if quotes else known
+
+
+def _key(text: str, source: Source) -> _Key:
+    return text, source["id"], source["url"]

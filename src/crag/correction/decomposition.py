@@ -1,0 +1,110 @@
+"""Split a question of several parts: by a rule, or as a model's reply says."""
+
+import re
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+_WHAT = "who whom whose what which when where why how".split()  # noqa: SIM905 - reads better
+_QUESTION = re.compile(r"[^?]*\?+[\"”')\]]*", re.DOTALL)
+_AND = re.compile(rf",?\s+and\s+(?:also\s+)?(?=(?:{'|'.join(_WHAT)})\b)", re.IGNORECASE)
+_ASKS = re.compile(rf"(?:\w+\s+)?(?:{'|'.join(_WHAT)})\b", re.IGNORECASE)
+"""With a word before it, as in "In which year"."""
+_SENTENCE = re.compile(r"[.!;:]\s")
+_REFERS = re.compile(
+    r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|these|those|former|latter)\b",
+    re.IGNORECASE,
+)
+_FIRST_WORDS = 5
+_NUMBER = re.compile(r"#(\d{1,2})\b")
+_MARKS = re.compile(r"\s*\[\d{1,4}(?:\s*[,;]\s*\d{1,4})*\]")
+_LONGEST_ANSWER = 200
+"""Characters of an answer that a later part is asked with."""
+
+
+class _Parts(BaseModel):
+    """What a model is asked for."""
+
+    model_config = ConfigDict(strict=True)
+
+    questions: list[str]
+
+
+def parts_by_rule(question: str, most: int) -> list[str]:
+    """Split several questions in a row, or two joined by "and" and a question word.
+
+    The question stays whole where a later part has a pronoun among its first words, because it is
+    about what an earlier part names; further on, a pronoun is about the part's own words. English
+    only; what comes before a question in its sentence stays with it.
+    """
+    pieces = [piece.strip() for piece in _QUESTION.findall(question)]
+    rest = question[sum(len(piece) for piece in _QUESTION.findall(question)) :].strip()
+    if rest:  # What is said after the last question may change the meaning of all.
+        pieces = [question.strip()] if not pieces or len(pieces) > 1 else [f"{pieces[0]} {rest}"]
+    parts = [part for piece in pieces for part in _joined_by_and(piece)]
+    if len(parts) < 2 or any(map(_refers_back, parts[1:])):  # noqa: PLR2004
+        return [question]
+    return bounded(parts, most)
+
+
+def read_parts(reply: str, most: int, longest: int) -> list[str] | None:
+    """Return the parts in a model's reply, or None if it is not the JSON that was asked for.
+
+    A part is at most `longest` characters long. ``#n`` may stand for the answer to the n-th part
+    before it; a part that refers to itself or to a later one makes the reply unusable.
+    """
+    # Between the outermost braces, as models add fences and courtesies.
+    try:
+        found = _Parts.model_validate_json(reply[reply.find("{") : reply.rfind("}") + 1])
+    except ValidationError:
+        return None
+    parts = [" ".join(part.split()) for part in found.questions]
+    unusable = not parts or not all(0 < len(part) <= longest for part in parts)
+    for number, part in enumerate(parts, start=1):
+        unusable |= any(not 1 <= int(told) < number for told in _NUMBER.findall(part))
+    return None if unusable else bounded(parts, most)
+
+
+def bounded(parts: Sequence[str], most: int) -> list[str]:
+    """Return at most `most` parts; those beyond are asked together, so that none is lost."""
+    return [*parts[: most - 1], " ".join(parts[most - 1 :])] if len(parts) > most else [*parts]
+
+
+def with_answers(part: str, asked: Sequence[str], answers: Sequence[str | None]) -> str:
+    """Put answers to earlier parts in the place of ``#1``, ``#2`` and so on.
+
+    `asked` are the earlier parts, `answers` theirs; one without an answer (None) is described by
+    its question.
+    """
+
+    def answer(mark: re.Match[str]) -> str:
+        place = int(mark[1]) - 1
+        if not 0 <= place < len(asked):
+            return mark[0]
+        said = answers[place]
+        if said is None:
+            return f"the answer to “{asked[place]}”"
+        return _shortened(" ".join(_MARKS.sub("", said).split()).strip("“”").rstrip("."))
+
+    return _NUMBER.sub(answer, part)
+
+
+def _refers_back(part: str) -> bool:
+    return _REFERS.search(" ".join(part.split()[:_FIRST_WORDS])) is not None
+
+
+def _joined_by_and(piece: str) -> list[str]:
+    """Split one question before "and what" and the like, if both sides ask something."""
+    parts = _AND.split(piece)
+    if len(parts) == 1 or _SENTENCE.search(parts[0]) or not _ASKS.match(parts[0]):
+        return [piece]
+    first, *others = (part.strip(" ,?") for part in parts)
+    if min(len(part.split()) for part in (first, *others)) < 3:  # noqa: PLR2004 - "who and where"
+        return [piece]
+    return [f"{first}?", *(f"{part[:1].upper()}{part[1:]}?" for part in others)]
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _LONGEST_ANSWER:
+        return text
+    return text[:_LONGEST_ANSWER].rpartition(" ")[0] or text[:_LONGEST_ANSWER]
