@@ -94,7 +94,7 @@ def training_arguments(
     from transformers import TrainingArguments
 
     has_gpu = torch.cuda.is_available()
-    shared = {
+    shared: dict[str, Any] = {
         "max_steps": steps,
         "train_sampling_strategy": "sequential",
         "save_strategy": "steps",
