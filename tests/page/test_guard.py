@@ -1,6 +1,8 @@
 """The guard by itself: what it answers, what it refuses, and what it says about it."""
 
+import gc
 import json
+import tracemalloc
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -227,6 +229,26 @@ async def test_a_body_is_limited_whether_its_length_is_said_or_not() -> None:
         exact = await client.post("/threads", content=chunks(10), headers=headers)
         assert len(exact.json()["body"]) == 100
         said(await client.post("/threads", content=chunks(11), headers=headers), 413)
+
+
+async def test_a_body_that_is_refused_is_not_kept() -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(20):
+            yield b" " * 100_000
+
+    headers = {"Content-Type": "application/json"}
+    async with connected(Rules(max_bytes=10**6)) as client:
+        gc.collect()
+        gc.disable()  # Nothing may wait for it.
+        tracemalloc.start()
+        try:
+            for _ in range(10):
+                said(await client.post("/threads", content=chunks(), headers=headers), 413)
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+            gc.enable()
+    assert kept < 2 * 10**6
 
 
 @pytest.mark.parametrize(

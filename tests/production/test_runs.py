@@ -186,3 +186,16 @@ async def test_old_streams_and_threads_of_one_run_are_removed(make_runs: Make) -
     assert await runs.after(removed, 0) == (None, [])
     assert len((await runs.after(later, 0))[1]) == 1
     assert (await Threads(runs.database, "").get(kept))["status"] == "busy"
+
+
+async def test_threads_beyond_a_number_or_an_age_are_removed(make_runs: Make) -> None:
+    runs = make_runs(max_threads=3, thread_days=30)
+    old, *others = [await thread(runs) for _ in range(6)]
+    await queued(runs, others[0])
+    await runs.database.rows(
+        "UPDATE crag_threads SET updated_at = now() - interval '31 days' WHERE thread_id = %s",
+        (old,),
+    )
+    await runs.sweep()
+    left = await runs.database.rows("SELECT thread_id FROM crag_threads")
+    assert {row["thread_id"] for row in left} == {others[0], *others[-2:]}

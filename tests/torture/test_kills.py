@@ -128,9 +128,11 @@ def _gone_on(graph: Any, number: int, told: list[str]) -> bool:
     """Run what is left of a thread; return whether a part of it was stored."""
     state = graph.get_state(thread(number))
     asked = None if state.created_at else {"question": QUESTION}
-    rest = list(steps(graph, asked, number)) if asked or state.next else []
-    begun = next((place for place, step in enumerate(STEPS) if step & {*state.next}), 0)
-    begun = begun if asked or state.next else len(STEPS)
+    # Not `next`: that leaves out nodes whose results are stored, though their step is not.
+    left = {task.name for task in state.tasks}
+    rest = list(steps(graph, asked, number)) if asked or left else []
+    begun = next((place for place, step in enumerate(STEPS) if step & left), 0)
+    begun = begun if asked or left else len(STEPS)
     # A node is told at the end of its step, when all earlier steps are stored.
     assert begun >= max((place for place, step in enumerate(STEPS) if step & {*told}), default=0)
     # Of nodes that ran together some may be stored.

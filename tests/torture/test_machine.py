@@ -15,7 +15,8 @@ from tests.repeating import times
 from tests.torture.telling import tell
 
 QUESTION = "Who designed the lighthouse of Cape Merrow?"
-INTERRUPTED = {130}
+INTERRUPTED = {130, -signal.SIGINT}
+"""A shell shows 130 for both; Python itself no longer catches the signal while it shuts down."""
 
 
 @pytest.fixture(scope="module")

@@ -374,12 +374,8 @@ class Guard:
         """Read and check the body; return a `receive` that passes it to the application."""
         if not request.has_body:
             return receive
-        limit = self.rules.max_bytes
-        too_large = RefusedError(
-            413, f"a body may have {limit:,} bytes: send less, or raise CRAG_SERVE_MAX_BYTES"
-        )
-        if request.length > limit:
-            raise too_large
+        if request.length > self.rules.max_bytes:
+            raise self._too_large()
         body, more = bytearray(), True
         while more:
             message = await receive()
@@ -387,11 +383,16 @@ class Guard:
                 return _first(message, receive)
             body += message.get("body", b"")
             more = message.get("more_body", False)
-            if len(body) > limit:
-                raise too_large
+            if len(body) > self.rules.max_bytes:
+                raise self._too_large()
         if "/runs" in request.path:
             _check_run(bytes(body), webhooks="webhooks" in self.rules.allow)
         return _first({"type": "http.request", "body": bytes(body), "more_body": False}, receive)
+
+    def _too_large(self) -> RefusedError:
+        """Return the error, made as it is raised: a local would hold the frame, with the body."""
+        most = f"a body may have {self.rules.max_bytes:,} bytes"
+        return RefusedError(413, f"{most}: send less, or raise CRAG_SERVE_MAX_BYTES")
 
 
 def _calls_itself(scope: Scope) -> bool:

@@ -37,7 +37,9 @@ from crag.state import Strip, Thresholds, Usage
 
 _MOST_QUOTATIONS = 1000
 _MOST_CHARACTERS = 50_000_000
-"""Of all documents together: what a run holds is stored at every step."""
+"""Of all documents with metadata, or of all pages: what a run holds is stored at every step."""
+_MOST_PARAGRAPHS = 12_000
+"""Of one page, as of the reader that is packaged."""
 _LONGEST_REPLY = 1_000_000
 """Characters of a model's reply, or of a segment."""
 _LONGEST_FIELD = 1_000_000
@@ -53,11 +55,15 @@ Checked = TypeVar("Checked")
 def documents_of(found: object, most: int, part: str = "retriever") -> list[Document]:
     """Return at most `most` documents of a retriever or another part; metadata become JSON."""
     documents = [_document(one, part) for one in _items(found, part, "documents", most)]
-    length = sum(len(document.page_content) for document in documents)
+    _check_length(part, (len(one.page_content) + len(str(one.metadata)) for one in documents))
+    return documents
+
+
+def _check_length(part: str, lengths: Iterable[int]) -> None:
+    length = sum(lengths)
     if length > _MOST_CHARACTERS:
         problem = f"returned {length:,} characters; a run holds at most {_MOST_CHARACTERS:,}"
         raise ReplyError(part, problem)
-    return documents
 
 
 def _document(one: object, part: str) -> Document:
@@ -124,8 +130,10 @@ def _field(text: object) -> str:
 
 def pages_of(found: object, urls: Sequence[str]) -> list[Page]:
     """Return one page for each address; one that is invalid, or holds no text, has a problem."""
-    pages = _as_many(found, "page reader", "pages", len(urls), "addresses")
-    return [_page(page, url) for page, url in zip(pages, urls, strict=True)]
+    replies = _as_many(found, "page reader", "pages", len(urls), "addresses")
+    pages = [_page(page, url) for page, url in zip(replies, urls, strict=True)]
+    _check_length("page reader", (len(text) for page in pages for text in page.paragraphs))
+    return pages
 
 
 def _page(found: object, url: str) -> Page:
@@ -138,7 +146,11 @@ def _page(found: object, url: str) -> Page:
         return Page(url, problem="unreadable", detail=str(error))
     if not (page.paragraphs or page.problem):
         page = page._replace(problem="empty", detail="it holds no text")
-    return page._replace(fetched_bytes=_count(page.fetched_bytes))
+    return page._replace(
+        title=page.title[:_LONGEST_FIELD],
+        paragraphs=page.paragraphs[:_MOST_PARAGRAPHS],
+        fetched_bytes=_count(page.fetched_bytes),
+    )
 
 
 def quotations_of(found: object, strips: Sequence[Strip]) -> list[Quotation]:

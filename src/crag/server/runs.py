@@ -320,7 +320,8 @@ class Runs:
                 await notify(connection, QUEUE, *(bell(row["run_id"]) for row in ended))
 
     async def sweep(self) -> None:
-        """Remove old streams, and threads that were made for one run which has ended."""
+        """Remove old streams, old threads, and those that were made for one run which has ended."""
+        limits = self._settings
         async with self.database.transaction() as connection:
             await connection.execute(
                 """
@@ -329,18 +330,22 @@ class Runs:
                     WHERE e.place = 1 AND r.status NOT IN ('pending', 'running')
                       AND r.updated_at < now() - make_interval(secs => %s))
                 """,
-                (self._settings.keep_seconds,),
+                (limits.keep_seconds,),
             )
             removed = await rows_of(
                 connection,
                 """
                 DELETE FROM crag_threads AS t
-                WHERE temporary AND updated_at < now() - make_interval(secs => %s) AND NOT EXISTS (
+                WHERE (temporary AND updated_at < now() - make_interval(secs => %s)
+                    OR updated_at < now() - make_interval(days => %s)
+                    OR thread_id IN (
+                        SELECT thread_id FROM crag_threads ORDER BY updated_at DESC OFFSET %s))
+                  AND NOT EXISTS (
                     SELECT 1 FROM crag_runs AS r
                     WHERE r.thread_id = t.thread_id AND r.status IN ('pending', 'running'))
                 RETURNING thread_id
                 """,
-                (self._settings.keep_seconds,),
+                (limits.keep_seconds, limits.thread_days, limits.max_threads),
             )
             await forget_threads(connection, [row["thread_id"] for row in removed])
 

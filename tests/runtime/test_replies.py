@@ -1,0 +1,55 @@
+"""What parts return has a size, so that the state of a run has one."""
+
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from crag.errors import ReplyError
+from crag.parts import Candidate, Hit, Page, Quotation
+from crag.runtime.replies import (
+    candidates_of,
+    documents_of,
+    hits_of,
+    pages_of,
+    quotations_of,
+    reply_of,
+)
+from crag.testing import fake_candidate
+
+HUGE = "x" * 1_000_001
+WHOLE = "x" * 50_000_001
+URL = "http://a/"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        lambda: documents_of([Document(WHOLE)], 10),
+        lambda: documents_of([Document("x", metadata={"whole": WHOLE})], 10),
+        lambda: documents_of([Document("x", metadata={"all": [HUGE] * 50})], 10),
+        lambda: pages_of([Page(URL, "A", (HUGE,) * 50)], [URL]),
+    ],
+    ids=["text", "metadata", "members", "paragraphs"],
+)
+def test_more_than_a_run_can_hold_is_refused(reply: Any) -> None:
+    with pytest.raises(ReplyError, match="a run holds at most 50,000,000"):
+        reply()
+
+
+def test_a_reply_of_a_model_is_refused_and_a_segment_cut() -> None:
+    with pytest.raises(ReplyError, match="replied with 1,000,001 characters"):
+        reply_of(HUGE)
+    (candidate,) = candidates_of([fake_candidate(HUGE)], 1)
+    assert isinstance(candidate, Candidate)
+    assert len(candidate.text) == 1_000_000
+
+
+def test_what_is_too_much_of_hits_pages_and_quotations_is_left_out() -> None:
+    hit = Hit(HUGE, URL, HUGE, HUGE)
+    hits = hits_of(iter([hit] * 9), 3)
+    assert [[len(text) for text in hit] for hit in hits] == [[10**6, len(URL), 10**6, 10**6]] * 3
+    (page,) = pages_of([Page(URL, HUGE, ("a",) * 20_000)], [URL])
+    assert (len(page.title), len(page.paragraphs)) == (10**6, 12_000)
+    strip: Any = {"text": "a fact", "source": {}, "score": 1.0, "kept": True, "reason": ""}
+    assert len(quotations_of([Quotation("a fact", 0, 1.0)] * 2000, [strip])) == 1000
