@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-ray bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production clean audit
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-ray bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production clean audit bench-decomposed
 
 PYTHON ?= python3
 VENV := .venv
@@ -193,6 +193,9 @@ bench-reader: $(DEV)  ## Entity and answer: the shipped evaluator and the reader
 bench-docs: $(DEV)  ## Evidence kept and answers right over real documentation
 	mkdir -p build
 	$(BIN)/python benchmarks/docs_questions.py $(DATA)/docs --cache build/docs.json --reader reader
+
+bench-decomposed: $(DEV)  ## Questions of two parts over real documentation, split and whole
+	$(BIN)/python benchmarks/decomposed_questions.py $(DATA)/docs
 
 bench-evaluator: $(DEV)  ## How good and how fast the evaluators are: make bench-evaluator T5=folder
 	$(BIN)/python benchmarks/evaluator_quality.py $(DATA) $(if $(T5),--t5 '$(T5)')

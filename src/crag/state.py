@@ -444,7 +444,7 @@ class State(OpenState, total=False):
     sub_questions: list[SubQuestion]
     """The parts of the question, in the order in which they are asked (graph `decomposed`)."""
     documents: Annotated[list[Document], replace_documents]
-    """At most k documents, best first."""
+    """At most k documents, best first; of a question in parts, those of all parts."""
     scores: list[float]
     """The evaluator's score of each document, in the order of `documents`."""
     readings: list[Reading]

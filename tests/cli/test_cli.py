@@ -77,6 +77,19 @@ def test_settings_and_method_change_the_run(index: str) -> None:
     assert plain["answer"]
 
 
+def test_the_parts_of_a_question_are_shown_one_by_one(index: str) -> None:
+    asked = "How long does a kettle take to boil water? What removes limescale from a kettle?"
+    shown = call("ask", asked, "--index", index, "--method", "decomposed")
+    assert "decompose 2 parts" in shown
+    first, second = (f"part      {part.strip()}?\n" for part in asked.split("?")[:2])
+    assert shown.index(first) < shown.index(second)
+    answer = shown[shown.rindex("“A kettle boils") :]
+    assert "limescale" in answer
+    told = json.loads(call("ask", asked, "--index", index, "--method", "decomposed", "--json"))
+    assert [part["abstained"] for part in told["sub_questions"]] == [False, False]
+    assert {citation["number"] for citation in told["citations"]} == {1, 2}
+
+
 def test_verbose_shows_dropped_strips_with_reasons(index: str) -> None:
     asked = (
         "ask",
