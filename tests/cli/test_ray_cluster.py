@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,6 @@ import numpy as np
 import psutil
 import pytest
 
-from crag.models.encoder import packaged_encoder
-from crag.retrieval.store import DocumentIndex
 from crag.runtime.ray_cluster import load_ray
 from tests.cli.test_batch import chatting
 from tests.commands import CRAG, crag_process, variables
@@ -91,23 +89,23 @@ def run(*arguments: object, environment: Mapping[str, str] = {}) -> dict[str, An
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
-def content(place: Path) -> dict[str, Any]:
-    with DocumentIndex(place, packaged_encoder()) as index:
-        return dict(index.stored())
-
-
-def vectors(place: Path) -> dict[str, Any]:
+def content(place: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return text and metadata, and the vector, of every chunk."""
     (collection,) = chromadb.PersistentClient(str(place)).list_collections()
-    found = collection.get(include=["embeddings"])
+    found = collection.get(include=["embeddings", "metadatas", "documents"])
     assert found["embeddings"] is not None
-    return dict(zip(found["ids"], map(np.asarray, found["embeddings"]), strict=True))
+    assert found["metadatas"] is not None
+    assert found["documents"] is not None
+    told = zip(found["documents"], map(dict, found["metadatas"]), strict=True)
+    vectors = map(np.asarray, found["embeddings"])
+    ids = found["ids"]
+    return dict(zip(ids, told, strict=True)), dict(zip(ids, vectors, strict=True))
 
 
 def same_index(one: Path, other: Path) -> None:
-    assert content(one) == content(other)
-    ours, theirs = vectors(one), vectors(other)
-    assert ours.keys() == theirs.keys()
-    assert max(float(np.abs(ours[name] - theirs[name]).max()) for name in ours) < 1e-4
+    (ours, near), (theirs, there) = content(one), content(other)
+    assert ours == theirs
+    assert max(float(np.abs(near[name] - there[name]).max()) for name in near) < 1e-4
 
 
 def told(report: dict[str, Any]) -> dict[str, Any]:
@@ -118,30 +116,28 @@ def workers() -> list[psutil.Process]:
     """Return the workers at work of the clusters that this process started."""
     found = []
     for process in psutil.Process().children(recursive=True):
-        with_name = process.cmdline()[:1] if process.is_running() else []
-        if with_name and with_name[0].startswith("ray::") and "IDLE" not in with_name[0]:
-            found.append(process)
+        with suppress(psutil.Error):  # It may have ended.
+            name = "".join(process.cmdline()[:1])
+            if name.startswith("ray::") and "IDLE" not in name:
+                found.append(process)
     return found
 
 
-def killed_worker(killed: list[int], begun: threading.Event) -> None:
+def kill_a_worker(killed: list[int], over: threading.Event) -> None:
     """Kill the first worker that works, a moment after it began."""
-    while not begun.is_set() and not killed:
-        try:
-            for worker in workers()[:1]:
-                time.sleep(0.3)
+    while not killed and not over.wait(0.02):
+        for worker in workers()[:1]:
+            over.wait(0.3)
+            with suppress(psutil.Error):
                 worker.kill()
                 killed.append(worker.pid)
-        except psutil.Error:
-            pass
-        time.sleep(0.05)
 
 
 @contextmanager
 def a_worker_is_killed() -> Iterator[None]:
     killed: list[int] = []
     over = threading.Event()
-    thread = threading.Thread(target=killed_worker, args=(killed, over))
+    thread = threading.Thread(target=kill_a_worker, args=(killed, over))
     thread.start()
     try:
         yield
