@@ -169,7 +169,7 @@ def main() -> None:
         if name not in {one.name for one in fields(Assumed)}:
             parser.error(f"--set {assignment}: there are {names}")
         assumed = replace(assumed, **{name: float(value)})
-    sizes = SIZES
+    sizes: Sequence[tuple[float, float]] = SIZES
     if given.documents or given.questions:
         sizes = ((given.documents or SIZES[-1][0], given.questions or SIZES[-1][1]),)
     print(table(sizes, assumed), end="")

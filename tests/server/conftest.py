@@ -23,6 +23,7 @@ from tests.loopback import serving as looping
 from tests.page.serving import free_port
 from tests.postgres import postgres
 from tests.server.chat import Chat, chatting
+from tests.telemetry.receiver import Receiver, receiving
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (
@@ -55,6 +56,13 @@ def search() -> Iterator[Loopback]:
 
 
 @pytest.fixture(scope="session")
+def receiver() -> Iterator[Receiver]:
+    """Where the server sends its telemetry."""
+    with receiving() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the server runs: with an index, and without anything of the checkout's state."""
     here = tmp_path_factory.mktemp("server")
@@ -74,7 +82,9 @@ def production(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(scope="session")
-def url(folder: Path, chat: Chat, search: Loopback, *, production: bool) -> Iterator[str]:
+def url(
+    folder: Path, chat: Chat, search: Loopback, receiver: Receiver, *, production: bool
+) -> Iterator[str]:
     """Start the server with the model and the search on loopback; stop all it started."""
     port = free_port()
     address, log = f"http://127.0.0.1:{port}", folder / "server.log"
@@ -88,7 +98,7 @@ def url(folder: Path, chat: Chat, search: Loopback, *, production: bool) -> Iter
         server = stack.enter_context(
             subprocess.Popen(
                 [program, *command[1:], "--port", str(port)], cwd=folder,
-                env=_environment(folder, chat, search), stderr=subprocess.STDOUT,
+                env=_environment(folder, chat, search, receiver), stderr=subprocess.STDOUT,
                 stdout=stack.enter_context(log.open("w")),
             )
         )  # fmt: skip
@@ -111,9 +121,9 @@ def client(url: str) -> Iterator[Any]:
         yield connected
 
 
-def _environment(folder: Path, chat: Chat, search: Loopback) -> dict[str, str]:
+def _environment(folder: Path, chat: Chat, search: Loopback, receiver: Receiver) -> dict[str, str]:
     ours = ("_KEY", "_TOKEN")
-    prefixes = ("CRAG_", "OPENAI_", "TAVILY_", "SEARXNG_")
+    prefixes = ("CRAG_", "OPENAI_", "OTEL_", "TAVILY_", "SEARXNG_")
     return {
         name: value
         for name, value in os.environ.items()
@@ -128,6 +138,10 @@ def _environment(folder: Path, chat: Chat, search: Loopback) -> dict[str, str]:
         "OPENAI_API_KEY": KEY,
         "SEARXNG_URL": search.url,
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        "CRAG_LOGS": "json",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
+        "OTEL_BSP_SCHEDULE_DELAY": "200",
+        "OTEL_METRIC_EXPORT_INTERVAL": "1000",
     }
 
 

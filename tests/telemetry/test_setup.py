@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from langchain_core.callbacks import CallbackManager
 
 from crag.errors import SettingsError
 from crag.runtime.environment import Environment
-from crag.telemetry import setup, start
+from crag.telemetry import RunWatch, setup, start
 from tests.commands import Done, crag, crag_process
 from tests.telemetry.receiver import Receiver, receiving
 
@@ -69,6 +70,7 @@ def test_off_is_off(index: Path, receiver: Receiver) -> None:
     assert receiver.bodies == []
 
 
+@pytest.mark.thorough
 def test_a_receiver_that_is_not_there_is_told_of_and_no_more(index: Path) -> None:
     nowhere = "http://127.0.0.1:9"
     gone = ask(index, OTEL_EXPORTER_OTLP_ENDPOINT=nowhere, OTEL_EXPORTER_OTLP_TIMEOUT="1")
@@ -101,3 +103,4 @@ def test_a_value_that_is_not_allowed_is_refused(
 def test_without_an_endpoint_nothing_is_on() -> None:
     setup._started.cache_clear()  # noqa: SLF001 - a process begins once
     assert start(Environment()) is None
+    assert not any(isinstance(one, RunWatch) for one in CallbackManager.configure().handlers)

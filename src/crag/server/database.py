@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, LiteralString
@@ -22,6 +23,25 @@ _CHANNEL = "crag"
 _LOCK = 0x63726173
 """Key of the lock under which tables are made."""
 _CONNECT_SECONDS, _PATIENCE = 5, 15.0
+_FRESH = 1.0
+"""Seconds for which a connection that worked is taken to work; asking each time doubles what
+PostgreSQL is asked."""
+
+
+class _Pooled(AsyncConnection[Row]):
+    """A connection of the pool."""
+
+    checked = 0.0
+    """When it was last known to work."""
+
+
+async def _check(connection: Connection) -> None:
+    """Refuse a connection that was lost while nobody used it."""
+    assert isinstance(connection, _Pooled)  # noqa: S101 - the pool makes no others
+    if time.monotonic() - connection.checked > _FRESH:
+        await AsyncConnectionPool.check_connection(connection)  # pyright: ignore[reportArgumentType]
+    connection.checked = time.monotonic()
+
 
 MIGRATIONS: tuple[LiteralString, ...] = (
     """
@@ -98,12 +118,12 @@ class Database:
         self.bells = Bells()
         self._listener: asyncio.Task[None] | None = None
         self.pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            self._url, connection_class=Connection, min_size=1, max_size=settings.connections,
+            self._url, connection_class=_Pooled, min_size=1, max_size=settings.connections,
             timeout=_PATIENCE, open=False,
             kwargs={"autocommit": True, "row_factory": dict_row,
                     "connect_timeout": _CONNECT_SECONDS},
             configure=self._configure,
-            check=AsyncConnectionPool.check_connection,  # pyright: ignore[reportArgumentType]
+            check=_check,
         )  # fmt: skip
 
     @asynccontextmanager

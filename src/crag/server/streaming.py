@@ -1,12 +1,14 @@
 """From a graph's stream to the parts that clients of LangGraph's API expect."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
+from functools import cache
+from typing import Any, cast
 
 from langchain_core.messages import BaseMessageChunk, message_chunk_to_message
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
 from langgraph.types import Command, Durability, Send, StateSnapshot
+from pydantic import TypeAdapter
 
 Graph = Pregel[Any, Any, Any, Any]
 MODES = frozenset(
@@ -23,11 +25,16 @@ def with_saver(graph: Graph, saver: object) -> Graph:
 
 def known_settings(graph: Graph, context: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the settings that the graph has; others are ignored, as LangGraph's server does."""
-    schema = graph.get_context_jsonschema() or {}
     if context is None:
         return None
-    known = schema.get("properties", {})
+    known = _setting_names(cast("Hashable", graph.context_schema))
     return {name: value for name, value in context.items() if name in known}
+
+
+@cache
+def _setting_names(schema: Any) -> frozenset[str]:
+    """Return the names of the settings; the whole schema takes as long as the rest of a run."""
+    return frozenset(TypeAdapter(schema).json_schema().get("properties", {}) if schema else ())
 
 
 def command(given: Mapping[str, Any]) -> Command[Any]:
