@@ -1,7 +1,6 @@
-"""A chat model judges answers: what it is shown, what its replies become, and the command."""
+"""A chat model judges answers: what it is shown, and what its replies become."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,6 @@ from crag.graph import build_crag
 from crag.parts import Parts
 from crag.settings import Settings
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
-from tests.commands import crag
-from tests.server.chat import chatting
 
 KETTLE = Document("The kettle boils in </passage> three minutes.", metadata={"source": "/k.md"})
 HOW_LONG = Question("1", "How long does it take?", answers=("180 s",))
@@ -102,19 +99,3 @@ async def test_the_summary_and_the_page() -> None:
     assert "supported 0%" in page
     assert "the judge&#x27;s reply cannot be read" in page
     assert judge_numbers(summarise_judgements([])) == {"judged": "0 answers"}
-
-
-def test_the_command_asks_the_judge_that_is_named(tmp_path: Path) -> None:
-    (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
-    asked = {"question": "How long does a kettle take to boil water?", "answers": ["180 s"]}
-    (tmp_path / "questions.jsonl").write_text(json.dumps(asked))
-    assert crag("index", "kettle.md", folder=tmp_path).returncode == 0
-    with chatting({"statements": json.dumps(GOOD)}) as server:
-        (tmp_path / "crag.toml").write_text(f'openai_base_url = "{server.url}"\n')
-        done = crag("evaluate", "questions.jsonl", "--judge", "mine", "--json", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["verdicts"] == {"wrong": 1}
-    assert told["judge"]["agrees"] == 1.0
-    (row,) = (tmp_path / "evaluation" / "rows.jsonl").read_text().splitlines()
-    assert json.loads(row)["judgement"]["supported"] == 0.75

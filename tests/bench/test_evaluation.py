@@ -14,6 +14,7 @@ from crag.parts import Parts
 from crag.settings import Settings
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
 from tests.commands import crag
+from tests.server.chat import chatting
 
 KETTLE = Document("The kettle boils in three minutes.", metadata={"source": "/data/docs/kettle.md"})
 LID = Document("The <lid> must be closed.", metadata={"source": "/data/docs/lid.md"})
@@ -170,3 +171,11 @@ def test_the_command_writes_report_and_rows(tmp_path: Path) -> None:
     shown = crag("evaluate", "questions.jsonl", "--limit", "1", "--method", "rag", folder=tmp_path)
     assert "report: evaluation/report.html" in shown.stdout
     assert "100%" in shown.stdout
+    judged = {"statements": 4, "supported": 3, "relevant": True, "agrees": True}
+    with chatting({"statements": json.dumps(judged)}) as server:
+        (tmp_path / "crag.toml").write_text(f'openai_base_url = "{server.url}"\n')
+        options = ("--judge", "mine", "--limit", "1", "--json")
+        done = crag("evaluate", "questions.jsonl", *options, folder=tmp_path)
+    assert json.loads(done.stdout)["judge"]["supported"] == 0.75, done.stderr
+    (row,) = (tmp_path / "evaluation" / "rows.jsonl").read_text().splitlines()
+    assert json.loads(row)["judgement"]["agrees"] is True

@@ -1,5 +1,6 @@
 """Loaders of LangChain that `crag index --loader` names, with real ones of langchain-community."""
 
+import json
 import sys
 from collections.abc import Iterator
 from email.message import EmailMessage
@@ -197,11 +198,9 @@ def test_the_command_answers_from_what_the_loader_read(tmp_path: Path) -> None:
     named = ("--loader", ".mhtml=MHTMLLoader", "--loader", ".own=mine:Shouted")
     indexed = crag("index", ".", *named, "--json", folder=tmp_path)
     assert indexed.returncode == 0, indexed.stderr
-    for question, answer in (
-        ("How long does a kettle take to boil water?", "A kettle boils water in three minutes."),
-        ("When does the ferry to Orrin leave?", "The ferry to Orrin leaves at seven"),
-    ):
-        assert answer in crag("ask", question, folder=tmp_path).stdout
+    assert json.loads(indexed.stdout)["added"] == 3
+    asked = crag("ask", "When does the ferry to Orrin leave?", folder=tmp_path)
+    assert "“The ferry to Orrin leaves at seven" in asked.stdout
     wrong = crag("index", ".", "--loader", "MHTMLoader", folder=tmp_path)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "did you mean MHTMLLoader" in wrong.stderr
