@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.postgres import PostgresSaver
 
 from crag.bench.cache import Cache
 from crag.graph import build_crag
@@ -85,7 +86,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield str(tmp_path / "checkpoints.sqlite")
         return
     with postgres() as url:
-        with checkpoints(url) as keeper:
+        with PostgresSaver.from_conn_string(url) as keeper:
             keeper.setup()
         yield url
 
