@@ -38,7 +38,9 @@ test test-thorough torture: export PYTHONDONTWRITEBYTECODE =
 test: $(DEV)  ## Run the tests
 	$(PYTEST)
 
+# Ray Serve is no tool of development: where it is installed, every Ray cluster starts more processes.
 test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, more kills and faults, on all data
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt 'ray[serve]'
 	$(PYTEST) --hypothesis-profile thorough -m 'not browser'
 
 torture: $(DEV)  ## Attack it in full: broken parts, hostile files, kills, faults, half an hour of load (hours)

@@ -1,6 +1,8 @@
 """Measure indexing and batch answering on Ray: 1, 2 and 4 simulated nodes of one core each.
 
-    python benchmarks/ray_scaling.py [--nodes 1 2 4] [--records 4096] [--questions 120] [--real]
+0 nodes stand for one process without Ray.
+
+    python benchmarks/ray_scaling.py [--nodes 0 1 2 4] [--records 4096] [--questions 120] [--real]
 
 The nodes share this machine. Compute is therefore simulated by default: services on loopback take
 10 ms to embed a text, 50 ms to judge the documents of a question and 300 ms to answer it, without
@@ -18,7 +20,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,7 +133,7 @@ def services() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(port,))
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(port,), daemon=True)
     process.start()
     url = f"http://127.0.0.1:{port}"
     try:
@@ -191,7 +193,7 @@ def answered(questions: int, place: Path, output: Path, address: str | None) -> 
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--nodes", type=int, nargs="+", default=[0, 1, 2, 4])
     parser.add_argument("--records", type=int, default=4096)
     parser.add_argument("--questions", type=int, default=120)
     parser.add_argument("--real", action="store_true", help="let the embedded models compute")
@@ -203,9 +205,8 @@ def main() -> None:
                 "CRAG_MODEL": "m", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "none",
             }  # fmt: skip
         print("| nodes | index: s | documents/s | batch: s | questions/s |\n|---|---|---|---|---|")
-        print(_row("none", given, Path(name) / "0", None))
         for number in given.nodes:
-            with nodes(number) as address:
+            with nodes(number) if number else nullcontext() as address:
                 print(_row(str(number), given, Path(name) / str(number), address), flush=True)
 
 

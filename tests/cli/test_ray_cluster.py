@@ -16,10 +16,12 @@ import numpy as np
 import psutil
 import pytest
 
+from crag.retrieval.backends import open_backend
 from crag.runtime.ray_cluster import load_ray
 from tests.cli.test_batch import chatting
 from tests.commands import CRAG, crag_process, variables
 from tests.loopback import Loopback, serving
+from tests.postgres import postgres
 
 pytestmark = [
     pytest.mark.thorough,
@@ -156,6 +158,15 @@ def test_the_index_is_that_of_one_process(
     same_index(mine, place)
     again = run("index", texts, "--index", mine, "--ray", address)
     assert (again["unchanged"], again["chunks"]) == (report["added"], 0)
+
+
+def test_a_store_behind_a_server_takes_it(
+    two: str, texts: Path, alone: tuple[Path, dict[str, Any]]
+) -> None:
+    with postgres() as url:
+        assert told(run("index", texts, "--index", url, "--ray", two)) == told(alone[1])
+        stored = dict(open_backend(url).stored())
+    assert stored == {name: known for name, (_, known) in content(alone[0])[0].items()}
 
 
 def test_a_lost_worker_costs_no_block(

@@ -78,10 +78,13 @@ def _start(ray: Any, options: Mapping[str, Any]) -> None:
             return
         ray.shutdown()
         problem = attempt.error
-    message = (
-        f"no Ray cluster at {options['address']}: {problem}. Start one with "
-        f"`ray start --head`, or work on this machine with --ray {LOCAL}"
-    )
+    if options["address"] == LOCAL:
+        message = f"Ray does not start here: {problem} Try again when the machine is less busy"
+    else:
+        message = (
+            f"no Ray cluster at {options['address']}: {problem}. Start one with "
+            f"`ray start --head`, or work on this machine with --ray {LOCAL}"
+        )
     raise CragError(message)
 
 
