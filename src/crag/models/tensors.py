@@ -34,6 +34,7 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
     try:
         # It writes raw memory, so a transposed array would be read back as another one.
         save_file({name: np.asarray(part, order="C") for name, part in tensors.items()}, written)
+        written.chmod(0o644)  # The library lets the owner alone read it.
         written.replace(path)
     finally:
         written.unlink(missing_ok=True)
