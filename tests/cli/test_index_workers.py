@@ -10,7 +10,7 @@ import pytest
 from crag.cli.index_workers import FILES, RECORDS, blocks, made
 from crag.models.encoder import packaged_encoder
 from crag.retrieval import DocumentIndex, index_paths
-from crag.retrieval.loaders import Found
+from crag.retrieval.loaders import LOADERS, Found
 from crag.retrieval.update import FromFile, Held
 from crag.runtime.environment import Environment
 
@@ -33,7 +33,7 @@ def read_elsewhere(found: Found, held: Held) -> Generator[FromFile]:
     shared = Environment().shared()
     for block in blocks(found, held):
         sent = pickle.loads(pickle.dumps(block))  # noqa: S301 - our own
-        yield from pickle.loads(pickle.dumps(made(shared, sent)))  # noqa: S301
+        yield from pickle.loads(pickle.dumps(made(shared, found.loaders, sent)))  # noqa: S301
 
 
 def test_the_index_is_that_of_one_process(texts: Path, tmp_path: Path) -> None:
@@ -67,12 +67,12 @@ def test_a_block_ends_at_its_limits_and_keeps_the_order(tmp_path: Path) -> None:
 def test_what_the_index_holds_is_not_embedded_again(texts: Path) -> None:
     files = {texts / name: texts for name in ("a.md", "c.md")}
     (block,) = blocks(Found(files=files), {})
-    first, second = made(Environment().shared(), block)
+    first, second = made(Environment().shared(), LOADERS, block)
     assert first.made is not None
     assert second.made is not None
     held = {str(texts / "a.md"): [str(first.made.chunks[0].metadata["content_hash"])]}
     (block,) = blocks(Found(files=files), held)
-    first, second = made(Environment().shared(), block)
+    first, second = made(Environment().shared(), LOADERS, block)
     assert first.made is None
     assert second.made is not None
     assert len(second.made.vectors) == len(second.made.chunks)
