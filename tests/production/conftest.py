@@ -53,7 +53,7 @@ def database_url(postgres_url: str) -> str:
 @pytest.fixture
 def settings(database_url: str) -> Callable[..., ServerSettings]:
     def make(**changed: Any) -> ServerSettings:
-        values = {"database": database_url, "connections": 4, "lease_seconds": 1.0}
+        values = {"database": database_url, "connections": 4, "lease_seconds": 4.0}
         return ServerSettings.model_validate(values | changed)
 
     return make

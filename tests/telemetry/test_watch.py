@@ -118,7 +118,7 @@ def test_no_text_and_no_key_is_told_even_when_parts_fail(
     lines = [str(vars(one)) for one in caplog.records if one.name.startswith("crag.telemetry")]
     assert len(lines) == 2
     seen = told.everything() + "".join(lines)
-    texts = [QUESTION, "planted", "refused", "analytical", "Ada", HITS[0].url, HITS[0].snippet]
+    texts = [QUESTION, "planted", "refused", "analytical", "Ada ", HITS[0].url, HITS[0].snippet]
     assert [text for text in texts if text.lower() in seen.lower()] == []
     failed = [one for one in told.spans if one.status.status_code == StatusCode.ERROR]
     assert {one.name for one in failed} == {"retrieval FakeRetriever", "chat FakeChatModel"}
