@@ -136,4 +136,4 @@ def test_bodies_of_60_megabytes_leave_nothing_behind(url: str) -> None:
                     assert found.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE
             sizes.append(memory(url))
     tell(f"{2 * (len(sizes) - 1)} bodies of 60 MB: {sizes[0]} MB before, {sizes[-1]} after")
-    assert sizes[-1] <= sizes[0] + 40
+    assert sizes[-1] <= sizes[0] + 60  # One body: pages that the allocator keeps come and go.
