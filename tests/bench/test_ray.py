@@ -98,6 +98,7 @@ def test_the_table_is_that_of_a_local_run(tmp_path: Path) -> None:
             assert same_but_for_time(row) == same_but_for_time(other.rows[key])
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("started")
 def test_a_killed_worker_loses_no_row(tmp_path: Path, server: ChatServer) -> None:
     config = RunConfig(cache=tmp_path / "cache.sqlite")
