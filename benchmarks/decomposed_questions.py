@@ -12,12 +12,12 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, cast
 
-from docs_questions import Asked, holds_evidence, is_right
+from docs_questions import Asked, asked_of, holds_evidence, is_right
 
 from crag.answering.context import kept_strips
 from crag.evaluators import load_evaluator
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="corpora to take")
     given = parser.parse_args()
     lines = (given.docs / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [_asked(json.loads(line)) for line in lines]
+    rows = [asked_of(json.loads(line)) for line in lines]
     evaluator = load_evaluator()
     found: list[tuple[Pair, str, Outcome]] = []
     for corpus in given.only or dict.fromkeys(row.corpus for row in rows):
@@ -103,18 +103,6 @@ def pairs(asked: Sequence[Asked]) -> Iterator[Pair]:
     Random(SEED).shuffle(able)  # noqa: S311 - which questions meet, and no secret
     yield from map(Pair, able[::2], able[1::2])
     yield from map(Pair, able, unable)
-
-
-def _asked(row: Mapping[str, Any]) -> Asked:
-    return Asked(
-        row["id"],
-        row["corpus"],
-        row["question"],
-        tuple(row["answers"]),
-        tuple(row["evidence"]),
-        row["kind"],
-        (),
-    )
 
 
 def _outcome(graph: Any, pair: Pair) -> Outcome:

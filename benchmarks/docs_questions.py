@@ -123,10 +123,11 @@ def retrieved(docs: Path, cache: Path | None, only: Sequence[str] = ()) -> list[
             if cache is not None:
                 cache.write_text(json.dumps(list(known.values())), encoding="utf-8")
         found += [known[row["id"]] for row in asked]
-    return [_asked(row) for row in found]
+    return [asked_of(row) for row in found]
 
 
-def _asked(row: dict[str, Any]) -> Asked:
+def asked_of(row: Mapping[str, Any]) -> Asked:
+    """Return a question of the file, with the documents that were retrieved for it, if any."""
     return Asked(
         row["id"],
         row["corpus"],
@@ -134,7 +135,7 @@ def _asked(row: dict[str, Any]) -> Asked:
         tuple(row["answers"]),
         tuple(row["evidence"]),
         row["kind"],
-        tuple(Document(**found) for found in row["documents"]),
+        tuple(Document(**found) for found in row.get("documents", ())),
     )
 
 

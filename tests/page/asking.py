@@ -21,9 +21,13 @@ def phase(page: Any) -> str:
 
 
 def open_everything(page: Any) -> None:
-    """Open whatever is folded, so that all of its text is there."""
-    page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
-    page.wait_for_timeout(100)
+    """Open whatever is folded, until nothing is drawn anew that is folded again."""
+    opened = """() => {
+      const folded = [...document.querySelectorAll("details:not([open])")];
+      folded.forEach((one) => one.open = true);
+      return folded.length === 0;
+    }"""
+    page.wait_for_function(opened, polling=100)
 
 
 def watch_nodes(page: Any) -> None:
