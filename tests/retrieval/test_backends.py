@@ -1,8 +1,10 @@
 """The contract of every back end, with real servers."""
 
 import gc
+import json
 import random
 import runpy
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -274,12 +277,12 @@ with index.writing():
         numbers = range(number, number + 20)
         index.add(
             [Document(f"item{n} of all", id=str(n), metadata={"source": "/s"}) for n in numbers],
-            np.array([[np.cos(n / 1e3), np.sin(n / 1e3), 0, 0] for n in numbers], dtype=np.float32),
+            np.stack([np.random.default_rng(n).normal(size=4) for n in numbers]).astype("float32"),
         )
         index.remove([str(number)])
         index.add(
             [Document(f"item{number} of all", id=str(number), metadata={"source": "/s"})],
-            np.array([[np.cos(number / 1e3), np.sin(number / 1e3), 0, 0]], dtype=np.float32),
+            np.random.default_rng(number).normal(size=(1, 4)).astype("float32"),
         )
         number += 20
         print(number, flush=True)
@@ -302,46 +305,93 @@ def survives_kills(location: str, kills: int, seed: int) -> int:
         rest, _ = process.communicate()
         reported = max([reported + 20, *map(int, rest.split())])
         with closing(open_backend(location)) as index:
-            known = settled(index)
-            assert_whole(index, reported)
-            torn = {str(n) for n in range(len(known) + 1)} - known
-            with index.writing():  # What the next run of `crag index` would add.
-                index.add(*rows(sorted(map(int, torn))))
+            with index.writing():
+                known = {int(identifier) for identifier, _ in index.stored()}
+                lost = set(range(reported)) - known
+                assert not lost, sorted(lost)
+                torn = set(range(len(known) + 1)) - known
+                index.add(*rows(sorted(torn)))  # What the next run of `crag index` would add.
+            assert_whole(index)
             reported = index.count()
     return reported
 
 
-def settled(index: Index) -> set[str]:
-    """Return the ids that are stored, once a server has done what a killed client asked for."""
-    known, later = set[str](), {identifier for identifier, _ in index.stored()}
-    while known != later and "://" in index.location:
-        time.sleep(0.3)
-        known, later = later, {identifier for identifier, _ in index.stored()}
-    return later
-
-
 def rows(numbers: list[int]) -> tuple[list[Document], Any]:
     chunks = [Document(f"item{n} of all", id=str(n), metadata={"source": "/s"}) for n in numbers]
-    angles = np.array(numbers) / 1e3
-    zero = np.zeros(len(numbers))
-    return chunks, np.stack([np.cos(angles), np.sin(angles), zero, zero], axis=1).astype("float32")
+    return chunks, np.stack([direction(n) for n in numbers]).astype("float32")
 
 
-def assert_whole(index: Index, reported: int) -> None:
-    """Check that each chunk that is stored is found, and that those reported are stored."""
+def direction(number: int) -> Any:
+    """Return the vector of a chunk, as `WRITER` draws it: no two of thousands are close."""
+    return np.random.default_rng(number).normal(size=4)
+
+
+def assert_whole(index: Index) -> None:
+    """Check that each chunk that is stored is found."""
     known = {int(identifier) for identifier, _ in index.stored()}
-    assert known >= set(range(reported)), sorted(set(range(reported)) - known)
     assert len(known) == index.count()
     for number in [*sorted(known)[:: max(1, len(known) // 40)], max(known)]:
         assert ids(index.by_words(f"item{number}", 5)) == [str(number)]
-        vector = [np.cos(number / 1e3), np.sin(number / 1e3), 0, 0]
-        assert str(number) in ids(index.by_vector(vector, 3))
+        assert str(number) in ids(index.by_vector(direction(number).tolist(), 3))
 
 
 @pytest.mark.slow
 def test_killed_writers_lose_nothing(location: str) -> None:
     kills = times(1 if location.startswith(("faiss", "qdrant")) else 2, 20, 50)
     assert survives_kills(location, kills, seed=0) >= 20 * kills
+
+
+def test_a_removal_that_was_cut_off_is_done_before_the_next_write(
+    chroma_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chroma's server logs it, and without a write of ours shows what it removes until then."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    try:
+        with closing(open_backend(chroma_server)) as index, index.writing():
+            index.create(STAMP)
+            index.add(*rows(list(range(60))))
+        collection, delays = collection_id(chroma_server), np.geomspace(0.0005, 0.05, 59)
+        late = 0
+        for number, seconds in enumerate(delays):
+            cut_off_removal(chroma_server, collection, str(number), seconds)
+            with closing(open_backend(chroma_server)) as index:
+                shown = {identifier for identifier, _ in index.stored()}
+                with index.writing():
+                    known = {identifier for identifier, _ in index.stored()}
+                    index.add(*rows([59]))
+                    assert {identifier for identifier, _ in index.stored()} == known
+                late += shown != known
+            if late == 3:
+                break
+        assert late
+    finally:
+        drop_collection(chroma_server)
+
+
+def collection_id(url: str) -> str:
+    from crag.retrieval.backends.chroma_client import close_client, find_collection, open_client
+
+    client = open_client(url)
+    try:
+        collection = find_collection(client, url)
+        assert collection is not None
+        return str(collection.id)
+    finally:
+        close_client(client)
+
+
+def cut_off_removal(url: str, collection: str, identifier: str, seconds: float) -> None:
+    """Ask the server to remove a chunk, and leave before it replies, as a killed client does."""
+    address = urlsplit(url)
+    path = "/api/v2/tenants/default_tenant/databases/default_database/collections"
+    body = json.dumps({"ids": [identifier]})
+    with socket.create_connection((address.hostname or "", address.port or 0)) as connection:
+        connection.sendall(
+            f"POST {path}/{collection}/delete HTTP/1.1\r\nHost: {address.netloc}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+        )
+        time.sleep(seconds)
+    time.sleep(0.02)
 
 
 def test_langchains_store_reads_what_qdrant_keeps(tmp_path: Path) -> None:
