@@ -80,7 +80,9 @@ def serving(
 
 
 @contextmanager
-def serving_guide(folder: Path, *options: str, documents: Path = ROOT / "docs") -> Iterator[str]:
+def serving_guide(
+    folder: Path, *options: str, documents: Path = ROOT / "docs", **variables: str
+) -> Iterator[str]:
     """Serve documents, our own guide, as a user would, from another folder, with `crag serve`.
 
     Yield the address of the page, as it was printed.
@@ -93,7 +95,9 @@ def serving_guide(folder: Path, *options: str, documents: Path = ROOT / "docs") 
     log = folder / "serve.log"
     with (
         log.open("wb") as writing,
-        subprocess.Popen(command, cwd=folder, env=environment(), stdout=writing) as server,
+        subprocess.Popen(
+            command, cwd=folder, env=environment(**variables), stdout=writing
+        ) as server,
     ):
         try:
             wait_for(f"http://127.0.0.1:{port}", server)
