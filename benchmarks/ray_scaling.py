@@ -8,7 +8,8 @@ The nodes share this machine. Compute is therefore simulated by default: service
 10 ms to embed a text, 50 ms to judge the documents of a question and 300 ms to answer it, without
 computing. What is then measured is what Ray and the one process that writes add. With `--real` the
 embedded models compute, and more nodes than cores cannot be faster. A rate is that after the first
-block or answer, as a cluster takes seconds to start its workers.
+block or answer, as a cluster takes seconds to start its workers. Index and answers of each number
+of nodes are compared with those of one process.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +38,7 @@ from crag.bench.evaluation import Question
 from crag.cli.index_workers import ray_reader
 from crag.factory import choose_encoder
 from crag.retrieval import DocumentIndex, index_paths
+from crag.retrieval.backends import open_backend
 from crag.retrieval.update import read_here
 from crag.runtime.environment import Environment
 from crag.runtime.ray_cluster import load_ray
@@ -45,6 +47,10 @@ EMBEDDING, EVALUATOR, MODEL = 0.01, 0.05, 0.3
 """Seconds for a text, for the documents of a question, for an answer."""
 DIMENSION = 384
 ABOUT = {"name": "simulated", "thresholds": {"upper": 0.5, "lower": -0.5}}
+
+
+Results = tuple[dict[str, dict[str, Any]], dict[str, list[Any]]]
+"""What is stored of each chunk, and what was answered to each question."""
 
 
 class Rate(NamedTuple):
@@ -199,29 +205,44 @@ def main() -> None:
     parser.add_argument("--real", action="store_true", help="let the embedded models compute")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, services() as url:
+        data = Path(name, "facts.jsonl")
+        facts = (
+            json.dumps({"id": str(n), "text": f"River {n} is {n} km long, and no river is longer."})
+            for n in range(given.records)
+        )
+        data.write_text("\n".join(facts))
         if not given.real:
             os.environ |= {
                 "CRAG_EMBEDDING_MODEL": "openai:simulated", "CRAG_EVALUATOR": url,
                 "CRAG_MODEL": "m", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "none",
             }  # fmt: skip
-        print("| nodes | index: s | documents/s | batch: s | questions/s |\n|---|---|---|---|---|")
+        print("| nodes | index: s | documents/s | batch: s | questions/s | same results |")
+        print("|---|---|---|---|---|---|")
+        first: Results | None = None
         for number in given.nodes:
+            folder = Path(name, str(number))
+            folder.mkdir()
             with nodes(number) if number else nullcontext() as address:
-                print(_row(str(number), given, Path(name) / str(number), address), flush=True)
+                index = indexed(data, folder / "index", address)
+                answers = folder / "answers.jsonl"
+                batch = answered(given.questions, folder / "index", answers, address)
+            found = results(folder)
+            first = first or found
+            cells = [str(number), f"{index.seconds:.1f}", f"{index.rate:.0f}"]
+            cells += [
+                f"{batch.seconds:.1f}",
+                f"{batch.rate:.2f}",
+                "yes" if found == first else "NO",
+            ]
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def _row(named: str, given: Any, folder: Path, address: str | None) -> str:
-    folder.mkdir()
-    data = folder / "facts.jsonl"
-    lines = (
-        json.dumps({"id": str(n), "text": f"River {n} is {n} km long, and no river is longer."})
-        for n in range(given.records)
-    )
-    data.write_text("\n".join(lines))
-    index = indexed(data, folder / "index", address)
-    batch = answered(given.questions, folder / "index", folder / "answers.jsonl", address)
-    cells = [named, f"{index.seconds:.1f}", f"{index.rate:.0f}"]
-    return f"| {' | '.join([*cells, f'{batch.seconds:.1f}', f'{batch.rate:.2f}'])} |"
+def results(folder: Path) -> Results:
+    """Return every chunk that is stored with its metadata, and what every question came to."""
+    with closing(open_backend(str(folder / "index"))) as index:
+        chunks = {identifier: dict(known) for identifier, known in index.stored()}
+    rows = map(json.loads, (folder / "answers.jsonl").read_text().splitlines())
+    return chunks, {row["id"]: [row["answer"], row["action"], row["citations"]] for row in rows}
 
 
 if __name__ == "__main__":
