@@ -1,6 +1,7 @@
 """One contract for every evaluator service: `crag serve-evaluator`, and replicas on Ray Serve."""
 
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -11,14 +12,17 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
+from pydantic import ValidationError
 from starlette.applications import Starlette
 
+from crag.errors import MissingPackageError
 from crag.evaluators import ReaderEvaluator, RemoteEvaluator, RemoteReader, load_evaluator
 from crag.evaluators.contract import MOST_PASSAGES, About, Readings, Scores
 from crag.models.batch_queue import BatchQueue
 from crag.parts import Evaluator, Passage, is_reading
 from crag.runtime.environment import Environment
 from crag.server.evaluator import evaluator_app, served
+from crag.server.evaluator_ray import Replicas, application
 from crag.testing import FakeEvaluator
 
 TOKEN = "a-token-of-the-service"  # noqa: S105 - of a test
@@ -51,7 +55,6 @@ def on_ray() -> Iterator[str]:
     from ray import serve
 
     from crag.runtime.ray_cluster import cluster, load_ray
-    from crag.server.evaluator_ray import Replicas, application
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -232,3 +235,11 @@ def test_a_failing_evaluator_is_an_answer_with_its_reason() -> None:
         response = httpx.post(f"{url}/score", json=ASKED, trust_env=False)
     assert response.status_code == 500
     assert "no weights" in response.json()["detail"]
+
+
+def test_ray_serve_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    with pytest.raises(MissingPackageError, match=r"corrective-rag\[ray-serve\]"):
+        application(Replicas(replicas=2))
+    with pytest.raises(ValidationError, match="replicas"):
+        Replicas(replicas=0)

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
-from crag.page.documents import DocumentError, Library, check_upload
+from crag.page.documents import ROUTES, DocumentError, Library, check_upload
+from crag.page.documents import library as serving
 from crag.retrieval import DocumentIndex, index_paths
 
 ADA = b"# Ada\n\nAda wrote the first program.\n\nIt came in 1843.\n"
@@ -126,3 +129,75 @@ async def test_an_index_on_a_server_needs_a_folder_for_uploads(library: Library)
     library.uploads = None
     with pytest.raises(DocumentError, match="CRAG_SERVE_UPLOADS"):
         await library.add("ada.md", ADA)
+
+
+def test_a_source_that_can_no_longer_be_shown_says_why(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own" / "notes.txt"
+    own.parent.mkdir()
+    own.write_text("Kettles boil.")
+    index_paths([own.parent], library.index)
+    monkeypatch.setattr("crag.page.documents.MOST_SHOWN", 5)
+    with pytest.raises(DocumentError, match="more than 5 characters: open it in an editor"):
+        library.show(str(own))
+    monkeypatch.setattr("crag.page.documents.LOADERS", {})
+    with pytest.raises(DocumentError, match="read by a loader of `crag index --loader`"):
+        library.show(str(own))
+    monkeypatch.undo()
+    own.write_bytes(b"\0" * 40)
+    with pytest.raises(DocumentError, match="can no longer be read"):
+        library.show(str(own))
+
+
+async def test_an_upload_that_cannot_be_written_leaves_nothing(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        await library.add("ada.md", ADA)
+    assert library.uploads is not None
+    assert not any(library.uploads.iterdir())
+
+
+def test_the_page_asks_for_all_of_it_over_http(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CRAG_INDEX", str(tmp_path / "index"))
+    serving.cache_clear()
+    with TestClient(Starlette(routes=ROUTES)) as client:
+        listed = client.get("/documents")
+        assert listed.headers["Cache-Control"] == "no-store"
+        known = listed.json()
+        assert (known["files"], known["uploads"], known["most_bytes"] > 0) == ([], True, True)
+        assert ".md" in known["accepted"]
+        assert client.get("/documents/progress").json() is None
+        assert client.put("/documents/ada.md", content=ADA).json()["chunks"] == 1
+        (file,) = client.get("/documents").json()["files"]
+        assert Path(file["path"]).parent == tmp_path / "index-uploads"
+        shown = client.get("/documents/source", params={"source": file["path"]}).json()
+        assert shown["text"] == ADA.decode()
+        refused = client.put("/documents/ada.exe", content=b"MZ")
+        assert (refused.status_code, "ada.exe" in refused.json()["detail"]) == (415, True)
+        gone = client.get("/documents/source", params={"source": "/none"})
+        assert gone.json() == {"detail": "/none is not in the index"}
+        assert client.delete("/documents", params={"path": file["path"]}).json() == {}
+        assert client.get("/documents").json()["files"] == []
+    serving.cache_clear()
+
+
+def test_a_damaged_index_is_told_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / "chroma.sqlite3").write_bytes(b"no database " * 100)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CRAG_INDEX", str(tmp_path / "index"))
+    serving.cache_clear()
+    with TestClient(Starlette(routes=ROUTES)) as client:
+        told = client.get("/documents")
+        assert told.status_code == 409
+        assert str(tmp_path / "index") in told.json()["detail"]
+    serving.cache_clear()

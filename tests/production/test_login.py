@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -10,10 +11,12 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
+from langgraph_sdk import Auth
 from langgraph_sdk.errors import AuthenticationError, NotFoundError
 
 from crag.cli.serve import Address, ServerError, rules_for
 from crag.errors import SettingsError
+from crag.page import login
 from crag.page.guard import Rules
 from crag.page.login import Login, UnknownUserError
 from tests.loopback import Loopback
@@ -149,3 +152,24 @@ def test_a_production_server_on_a_network_asks_who_users_are(
     monkeypatch.setenv("CRAG_SERVE_KEYS", KEYS)
     rules = rules_for(everywhere, studio=False, token=True, production=True)
     assert (rules.token, set(rules.users)) == (None, {"ada", "bob"})
+
+
+async def test_the_hook_of_langgraphs_server_says_who_asks_and_what_is_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = Login(Rules(keys=KEYS))
+    monkeypatch.setattr("crag.page.login._login", lambda: known)
+    who = await login.authenticate({b"x-api-key": ADA.encode()})
+    assert who == {"identity": "key:ada"}
+    with pytest.raises(Auth.exceptions.HTTPException) as refused:
+        await login.authenticate({b"x-api-key": b"key-of-nobody-0123"})
+    assert refused.value.status_code == 401
+
+    user: Any = SimpleNamespace(user=SimpleNamespace(identity="key:ada"))
+    made: dict[str, Any] = {"metadata": {"of": "test"}}
+    assert await login.own_threads(user, made) == {"owner": "key:ada"}
+    assert made == {"metadata": {"of": "test", "owner": "key:ada"}}
+    assert await login.own_threads(user, {}) == {"owner": "key:ada"}
+    assert await login.read_assistants(user, {})
+    assert await login.search_assistants(user, {})
+    assert not await login.nothing_else(user, {})
