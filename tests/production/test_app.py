@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from langgraph_sdk.errors import NotFoundError
 
@@ -118,3 +119,37 @@ async def test_the_queue_is_measured(serving: Serving) -> None:
             await asyncio.sleep(0.05)
     assert told.points("crag.queue.duration") == [({}, 2)]
     assert told.points("crag.queue.length") == [({}, 0)]
+
+
+async def test_a_database_that_drops_its_connections_loses_no_run(
+    serving: Serving, database_url: str
+) -> None:
+    begun = asyncio.Event()
+
+    async def works(state: State) -> State:
+        begun.set()
+        await asyncio.sleep(0.5)
+        return {"answer": state["question"].upper()}
+
+    async with serving(works, lease_seconds=1) as client:
+        thread = await new_thread(client)
+        run = await client.runs.create(thread, "crag", input={"question": "kettle"})
+        await asyncio.wait_for(begun.wait(), 10)
+        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as other:
+            await other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        async with asyncio.timeout(20):
+            while (await status(client, thread, run["run_id"])) != "success":  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        state: Any = await client.threads.get_state(thread)
+        assert state["values"]["answer"] == "KETTLE"
+
+
+async def status(client: Any, thread: str, run: str) -> str:
+    """Return the status of a run, or why it cannot be told now."""
+    try:
+        return str((await client.runs.get(thread, run))["status"])
+    except httpx.HTTPStatusError as error:
+        return str(error.response.status_code)
