@@ -1,12 +1,16 @@
 """The server in the process of the test: what survives a restart, and what clients are told."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import psycopg
 import pytest
 from langgraph_sdk.errors import NotFoundError
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.sql import SQL, Identifier, Literal
 
 from tests.production.conftest import Serving, State
 from tests.telemetry.watching import Watched
@@ -121,30 +125,48 @@ async def test_the_queue_is_measured(serving: Serving) -> None:
     assert told.points("crag.queue.length") == [({}, 0)]
 
 
-async def test_a_database_that_drops_its_connections_loses_no_run(
-    serving: Serving, database_url: str
+@pytest.mark.parametrize("seconds", [0.0, 1.5])
+async def test_a_database_that_goes_away_loses_no_run(
+    serving: Serving, database_url: str, seconds: float
 ) -> None:
-    begun = asyncio.Event()
+    """A run that could not write is given up, and begun again after its lease has ended."""
+    begun, attempts = asyncio.Event(), 0
 
     async def works(state: State) -> State:
+        nonlocal attempts
+        attempts += 1
         begun.set()
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(2 * seconds if attempts == 1 else 0)  # Until it cannot write.
         return {"answer": state["question"].upper()}
 
     async with serving(works, lease_seconds=1) as client:
         thread = await new_thread(client)
         run = await client.runs.create(thread, "crag", input={"question": "kettle"})
         await asyncio.wait_for(begun.wait(), 10)
-        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as other:
-            await other.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
+        async with away(database_url):
+            await asyncio.sleep(seconds)
         async with asyncio.timeout(20):
             while (await status(client, thread, run["run_id"])) != "success":  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         state: Any = await client.threads.get_state(thread)
         assert state["values"]["answer"] == "KETTLE"
+        assert attempts <= 2
+
+
+@asynccontextmanager
+async def away(database_url: str) -> AsyncIterator[None]:
+    """Let nobody connect to the database, and end all connections."""
+    name = conninfo_to_dict(database_url)["dbname"]
+    other = make_conninfo(database_url, dbname="template1")
+    async with await psycopg.AsyncConnection.connect(other, autocommit=True) as connection:
+        change = "ALTER DATABASE {} WITH ALLOW_CONNECTIONS {}"
+        await connection.execute(SQL(change).format(Identifier(name), Literal(False)))  # noqa: FBT003
+        try:
+            ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+            await connection.execute(ended, (name,))
+            yield
+        finally:
+            await connection.execute(SQL(change).format(Identifier(name), Literal(True)))  # noqa: FBT003
 
 
 async def status(client: Any, thread: str, run: str) -> str:

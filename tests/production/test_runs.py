@@ -84,7 +84,7 @@ async def test_a_run_whose_process_is_gone_is_taken_up_and_its_old_process_write
     again = await claimed(runs)
     assert (again.run_id, again.attempt) == (run, 2)
     assert not await runs.finish(lost, "success", "idle")
-    assert await runs.renew(lost.worker) == {}
+    assert await runs.renew(lost.worker, [run]) == {}
     assert await runs.finish(again, "success", "idle")
 
 
@@ -93,9 +93,19 @@ async def test_a_lease_that_is_renewed_does_not_end(make_runs: Make) -> None:
     run, claim = await queued(runs), await claimed(runs)
     for _ in range(3):
         await asyncio.sleep(0.5)
-        assert await runs.renew(claim.worker) == {run: None}
+        assert await runs.renew(claim.worker, [run]) == {run: None}
         await runs.tidy()
     assert await status(runs, run) == "running"
+
+
+async def test_the_lease_of_a_run_that_its_process_gave_up_ends(make_runs: Make) -> None:
+    runs = make_runs(lease_seconds=1.0)
+    run, claim = await queued(runs), await claimed(runs)
+    for _ in range(3):
+        await asyncio.sleep(0.5)
+        assert await runs.renew(claim.worker, []) == {}
+        await runs.tidy()
+    assert await status(runs, run) == "pending"
 
 
 async def test_after_too_many_attempts_the_run_ends_with_a_clear_error(make_runs: Make) -> None:

@@ -6,6 +6,7 @@ goes on from its last checkpoint. Every write of a process names the attempt it 
 that lost its lease changes nothing any more.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID, uuid4
@@ -223,14 +224,19 @@ class Runs:
         )
         return int(row["waiting"])
 
-    async def renew(self, worker: UUID) -> dict[UUID, Cancel | None]:
-        """Renew the leases of a process; return its runs, and which are to be cancelled how."""
+    async def renew(self, worker: UUID, working: Collection[UUID]) -> dict[UUID, Cancel | None]:
+        """Renew the leases of runs that a process is at work on; return which are its own still.
+
+        Each has how it is to be cancelled, if it is. A run that the process has given up, as its
+        connection broke, keeps its lease until that ends, and then is anybody's.
+        """
         found = await self.database.rows(
             """
             UPDATE crag_runs SET lease = now() + make_interval(secs => %s)
-            WHERE worker = %s AND status = 'running' RETURNING run_id, cancel
+            WHERE worker = %s AND status = 'running' AND run_id = ANY(%s)
+            RETURNING run_id, cancel
             """,
-            (self._settings.lease_seconds, worker),
+            (self._settings.lease_seconds, worker, list(working)),
         )
         return {row["run_id"]: row["cancel"] for row in found}
 

@@ -135,9 +135,10 @@ class Worker:
                     await asyncio.sleep(_ROUND)
                 await heard_within(bell, _ROUND)
 
-    def _done(self, run_id: UUID, _: asyncio.Task[None]) -> None:
-        self._tasks.pop(run_id, None)
-        self._ends.pop(run_id, None)
+    def _done(self, run_id: UUID, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(run_id) is task:  # And not a later attempt.
+            del self._tasks[run_id]
+            self._ends.pop(run_id, None)
         self._database.bells.ring(QUEUE)
 
     def _end(self, run_id: UUID, why: str) -> None:
@@ -153,7 +154,7 @@ class Worker:
                 mine = set(self._tasks)
                 try:
                     async with asyncio.timeout(lease / 2):
-                        leased = await self._runs.renew(self.identity)
+                        leased = await self._runs.renew(self.identity, mine)
                     renewed = time.monotonic()
                     for run_id in mine - leased.keys():
                         self._end(run_id, "lost")
