@@ -14,8 +14,9 @@ import pytest
 import uvicorn
 from pydantic import ValidationError
 from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
-from crag.errors import MissingPackageError
+from crag.errors import EvaluatorError, MissingPackageError
 from crag.evaluators import ReaderEvaluator, RemoteEvaluator, RemoteReader, load_evaluator
 from crag.evaluators.contract import MOST_PASSAGES, About, Readings, Scores
 from crag.models.batch_queue import BatchQueue
@@ -243,3 +244,25 @@ def test_ray_serve_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch)
         application(Replicas(replicas=2))
     with pytest.raises(ValidationError, match="replicas"):
         Replicas(replicas=0)
+
+
+def test_a_service_serves_no_other_service() -> None:
+    with pytest.raises(EvaluatorError, match=r"names another service, http://127\.0\.0\.1:9"):
+        served(Environment(evaluator="http://127.0.0.1:9"))
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "testclient"])
+def test_without_a_token_other_machines_are_refused(host: str) -> None:
+    app = evaluator_app(FakeEvaluator({}), "fake")
+    with TestClient(app, client=(host, 1)) as there, TestClient(app, client=("::1", 1)) as here:
+        refused = there.post("/score", json=ASKED)
+        assert (refused.status_code, "its own machine" in refused.json()["detail"]) == (403, True)
+        assert here.post("/score", json=ASKED).status_code == 200
+
+
+def test_a_body_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crag.server.evaluator.MOST_BYTES", 100)
+    with TestClient(evaluator_app(FakeEvaluator({}), "fake"), client=("::1", 1)) as here:
+        refused = here.post("/score", json=ASKED | {"question": "x" * 100})
+    assert refused.status_code == 413
+    assert refused.json() == {"detail": "a body may have 100 bytes: send less"}

@@ -175,3 +175,21 @@ async def status(client: Any, thread: str, run: str) -> str:
         return str((await client.runs.get(thread, run))["status"])
     except httpx.HTTPStatusError as error:
         return str(error.response.status_code)
+
+
+async def test_what_this_server_has_not_is_told(serving: Serving) -> None:
+    async with serving() as client:
+        for way, path in (("GET", "/threads"), ("DELETE", "/info")):
+            told = await client.http.client.request(way, path)
+            assert told.status_code == 404
+            assert told.json() == {"detail": "there is no such address on this server"}
+
+
+async def test_without_the_database_a_client_is_told_to_come_back(
+    serving: Serving, database_url: str
+) -> None:
+    async with serving() as client:
+        async with away(database_url):
+            told = await client.http.client.get("/ok")
+        assert (told.status_code, told.headers["Retry-After"]) == (503, "5")
+        assert "try again" in told.json()["detail"]

@@ -1,13 +1,14 @@
 """Telemetry as users switch it on: `crag ask` tells a real receiver, and nothing without one."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from langchain_core.callbacks import CallbackManager
 
-from crag.errors import SettingsError
+from crag.errors import MissingPackageError, SettingsError
 from crag.runtime.environment import Environment
 from crag.telemetry import RunWatch, setup, start
 from tests.commands import Done, crag, crag_process
@@ -104,3 +105,16 @@ def test_without_an_endpoint_nothing_is_on() -> None:
     setup._started.cache_clear()  # noqa: SLF001 - a process begins once
     assert start(Environment()) is None
     assert not any(isinstance(one, RunWatch) for one in CallbackManager.configure().handlers)
+
+
+def test_what_is_not_installed_is_missed_only_where_it_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    setup._started.cache_clear()  # noqa: SLF001 - a process begins once
+    with pytest.raises(MissingPackageError, match=r"corrective-rag\[telemetry\]"):
+        start(Environment(telemetry="on"))
+    assert start(Environment(telemetry="auto")) is None
+    assert "No telemetry: " in caplog.text
+    setup._started.cache_clear()  # noqa: SLF001
