@@ -558,9 +558,11 @@ def test_a_folder_of_qdrant_without_our_collection_is_no_index(tmp_path: Path) -
 
 def test_a_collection_on_a_qdrant_server_is_made_with_its_filters() -> None:
     with (
-        serving({"status": "ok", "time": 0.0}) as server,
+        serving({"result": True, "status": "ok", "time": 0.0}) as server,
         closing(open_backend(server.url.replace("http", "qdrant"))) as index,
     ):
+        server.statuses = [200, 202, 202, 202]
+        server.failure = {"result": {"operation_id": 0, "status": "completed"}}
         index.create(STAMP)
     made, *filters = server.requests
     assert made["path"] == "/collections/crag"
