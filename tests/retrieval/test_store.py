@@ -12,6 +12,7 @@ import chromadb
 import numpy as np
 import pytest
 from chromadb.errors import InternalError
+from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from crag.errors import (
@@ -30,6 +31,7 @@ from crag.retrieval.index import checked_way, filter_of
 from crag.retrieval.retriever import IndexStore
 from crag.retrieval.splitting import split
 from crag.retrieval.store import embedding_name
+from crag.retrieval.writer import _batches
 
 
 @pytest.fixture
@@ -256,3 +258,12 @@ def test_an_index_of_another_program(tmp_path: Path, embeddings: Any) -> None:
 def test_names_of_embedding_models(make_embeddings: Callable[..., Any]) -> None:
     assert embedding_name(make_embeddings("a")) == "a"
     assert embedding_name(DeterministicFakeEmbedding(size=3)) == "DeterministicFakeEmbedding"
+
+
+@pytest.mark.parametrize(
+    ("documents", "batches"),
+    [([3, 3], [3, 3]), ([2, 3], [5]), ([2, 7], [2, 5, 2]), ([1, 1, 1], [3])],
+)
+def test_only_a_document_that_is_too_long_is_cut(documents: list[int], batches: list[int]) -> None:
+    made = [[Document(str(number))] * number for number in documents]
+    assert [len(batch) for batch in _batches(made, 5)] == batches
