@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypedDict
+from typing import Any
 
 import httpx
 import psycopg
@@ -10,6 +10,7 @@ import pytest
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 from langgraph_sdk.client import LangGraphClient
+from typing_extensions import TypedDict
 
 from crag.page.guard import Rules
 from crag.server.app import create
