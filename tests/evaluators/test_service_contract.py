@@ -13,8 +13,9 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
+from crag.errors import EvaluatorError
 from crag.evaluators import ReaderEvaluator, RemoteEvaluator, RemoteReader, load_evaluator
-from crag.evaluators.contract import MOST_PASSAGES, About, Readings, Scores
+from crag.evaluators.contract import MOST_BYTES, MOST_PASSAGES, About, Readings, Scores
 from crag.models.batch_queue import BatchQueue
 from crag.parts import Evaluator, Passage, is_reading
 from crag.runtime.environment import Environment
@@ -232,3 +233,32 @@ def test_a_failing_evaluator_is_an_answer_with_its_reason() -> None:
         response = httpx.post(f"{url}/score", json=ASKED, trust_env=False)
     assert response.status_code == 500
     assert "no weights" in response.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("client", "status"),
+    [("127.0.0.1", 200), ("::1", 200), ("10.0.0.1", 403), ("2001:db8::1", 403), ("a-name", 403)],
+)
+async def test_without_a_token_only_this_machine_is_answered(client: str, status: int) -> None:
+    app = httpx.ASGITransport(evaluator_app(FakeEvaluator(0.25), "fake"), client=(client, 1))
+    async with httpx.AsyncClient(transport=app, base_url="http://127.0.0.1") as asking:
+        reply = await asking.post("/score", json=ASKED)
+        assert reply.status_code == status
+        if status == 403:
+            said = "without a token this service answers its own machine only"
+            assert reply.json()["detail"] == said
+        else:
+            large = await asking.post(
+                "/score",
+                content=bytes(MOST_BYTES + 1),
+                headers={"Content-Type": "application/json"},
+            )
+            assert (large.status_code, large.json()["detail"]) == (
+                413, "a body may have 33,554,432 bytes: send less",
+            )  # fmt: skip
+
+
+def test_a_service_serves_no_other_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRAG_EVALUATOR", "http://127.0.0.1:8765")
+    with pytest.raises(EvaluatorError, match=r"names another service, http://127\.0\.0\.1"):
+        served(Environment())

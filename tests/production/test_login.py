@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -10,10 +11,12 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
+from langgraph_sdk import Auth
 from langgraph_sdk.errors import AuthenticationError, NotFoundError
 
 from crag.cli.serve import Address, ServerError, rules_for
 from crag.errors import SettingsError
+from crag.page import login
 from crag.page.guard import Rules
 from crag.page.login import Login, UnknownUserError
 from tests.loopback import Loopback
@@ -149,3 +152,30 @@ def test_a_production_server_on_a_network_asks_who_users_are(
     monkeypatch.setenv("CRAG_SERVE_KEYS", KEYS)
     rules = rules_for(everywhere, studio=False, token=True, production=True)
     assert (rules.token, set(rules.users)) == (None, {"ada", "bob"})
+
+
+@pytest.fixture
+def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """LangGraph's auth hook, with the keys of the environment."""
+    monkeypatch.setenv("CRAG_SERVE_KEYS", KEYS)
+    login._login.cache_clear()  # noqa: SLF001 - a process has one
+    yield login
+    login._login.cache_clear()  # noqa: SLF001
+
+
+async def test_the_hook_tells_langgraph_who_asks(hook: Any) -> None:
+    assert await hook.authenticate({b"x-api-key": BOB.encode()}) == {"identity": "key:bob"}
+    with pytest.raises(Auth.exceptions.HTTPException) as caught:
+        await hook.authenticate({b"authorization": b"Bearer wrong"})
+    assert caught.value.status_code == 401
+    assert "the key is wrong: send your key as x-api-key" in caught.value.detail
+
+
+async def test_the_hook_allows_own_threads_and_reading_graphs_and_nothing_else(hook: Any) -> None:
+    asks: Any = SimpleNamespace(user=SimpleNamespace(identity="key:ada"))
+    new = {"metadata": {"title": "Kettles"}}
+    assert await hook.own_threads(asks, new) == {"owner": "key:ada"}
+    assert new == {"metadata": {"title": "Kettles", "owner": "key:ada"}}
+    assert await hook.read_assistants(asks, {})
+    assert await hook.search_assistants(asks, {})
+    assert not await hook.nothing_else(asks, {})

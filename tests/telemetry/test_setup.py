@@ -1,13 +1,15 @@
 """Telemetry as users switch it on: `crag ask` tells a real receiver, and nothing without one."""
 
 import json
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from langchain_core.callbacks import CallbackManager
 
-from crag.errors import SettingsError
+from crag.errors import MissingPackageError, SettingsError
 from crag.runtime.environment import Environment
 from crag.telemetry import RunWatch, setup, start
 from tests.commands import Done, crag, crag_process
@@ -104,3 +106,18 @@ def test_without_an_endpoint_nothing_is_on() -> None:
     setup._started.cache_clear()  # noqa: SLF001 - a process begins once
     assert start(Environment()) is None
     assert not any(isinstance(one, RunWatch) for one in CallbackManager.configure().handlers)
+
+
+@pytest.mark.parametrize("missing", ["opentelemetry", "opentelemetry.sdk"])
+def test_a_missing_package_is_an_error_only_where_telemetry_is_asked_for(
+    missing: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    setup._started.cache_clear()  # noqa: SLF001 - a process begins once
+    assert start(Environment()) is None
+    command = r"pip install 'corrective-rag\[telemetry\]'"
+    assert re.search(rf"No telemetry: .*{command}", caplog.text)
+    monkeypatch.setenv("CRAG_TELEMETRY", "on")
+    with pytest.raises(MissingPackageError, match=rf"CRAG_TELEMETRY.*{command}"):
+        start(Environment())
