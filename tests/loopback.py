@@ -41,6 +41,9 @@ class _Handler(BaseHTTPRequestHandler):
         sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self._answer(sent)
 
+    def do_PUT(self) -> None:
+        self.do_POST()
+
     def do_GET(self) -> None:
         self._answer(dict(parse_qsl(urlsplit(self.path).query)))
 

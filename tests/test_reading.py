@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crag.parts import Passage
 from crag.reading import Reading, compressed, evidence_in
+from crag.testing import FakeReadingEvaluator
 
 READING = Reading(score=0.5, starts=[0, 10, 20], evidence=[0, 80, 20], span=None)
 
@@ -42,3 +44,10 @@ def test_compressing_loses_rounding_only(pieces: list[tuple[int, float]]) -> Non
         assert evidence_in(reading, begin, end) == pytest.approx(probability, abs=0.0051)
         begin = end
     assert all(one != other for one, other in pairwise(evidence))
+
+
+def test_the_fake_finds_no_evidence_in_an_empty_passage() -> None:
+    evaluator = FakeReadingEvaluator(0.9, "Ada")
+    empty, read = evaluator.read("q", [Passage("T", ""), Passage("T", "By Ada.")])
+    assert empty == Reading(score=-1.0, starts=[], evidence=[], span=None)
+    assert (read["score"], evidence_in(read, 3, 6)) == (0.9, pytest.approx(0.95))

@@ -35,6 +35,12 @@ def test_a_wrong_setting_names_field_value_and_range(
     assert hint in str(caught.value)
 
 
+def test_settings_are_validated_as_they_are_and_nothing_else_is_settings() -> None:
+    assert Settings.model_validate(Settings(k=3)).k == 3
+    with pytest.raises(SettingsError, match=r"cannot be 7: .*valid dictionary"):
+        Settings.model_validate(7)
+
+
 @pytest.mark.parametrize(
     ("task", "upper", "lower"),
     [

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -139,6 +140,12 @@ def test_an_evaluator_is_asked_by_the_method_it_defined_last() -> None:
     assert score_passages(evaluator, "q", asked, node="grade").scores == [0.35, 0.35]
     assert evaluator.calls == [("q", ["Ada // She wrote.", CODE])]
     assert evaluator.passages == []
+
+
+def test_an_evaluator_whose_method_is_an_attribute_is_asked_by_score() -> None:
+    evaluator: Any = SimpleNamespace(score=lambda _, texts: [0.25 for _ in texts])
+    assert not takes_passages(evaluator)
+    assert score_passages(evaluator, "q", untitled("a", "b"), node="x").scores == [0.25, 0.25]
 
 
 @given(st.text(max_size=8), st.text(max_size=12))

@@ -1,5 +1,7 @@
 """The documents that the page manages: what is listed, taken, shown, removed, and refused."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,9 +9,12 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from crag.page.documents import ROUTES, DocumentError, Library, check_upload
-from crag.page.documents import library as serving
+from crag.page.documents import MOST_SHOWN, ROUTES, DocumentError, Library, check_upload
+from crag.page.documents import library as of_the_environment
+from crag.page.guard import Rules
 from crag.retrieval import DocumentIndex, index_paths
+from crag.retrieval.documents import SourceText
+from crag.retrieval.loaders import LOADERS
 
 ADA = b"# Ada\n\nAda wrote the first program.\n\nIt came in 1843.\n"
 
@@ -131,73 +136,75 @@ async def test_an_index_on_a_server_needs_a_folder_for_uploads(library: Library)
         await library.add("ada.md", ADA)
 
 
-def test_a_source_that_can_no_longer_be_shown_says_why(
-    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = tmp_path / "own" / "notes.txt"
-    own.parent.mkdir()
-    own.write_text("Kettles boil.")
-    index_paths([own.parent], library.index)
-    monkeypatch.setattr("crag.page.documents.MOST_SHOWN", 5)
-    with pytest.raises(DocumentError, match="more than 5 characters: open it in an editor"):
-        library.show(str(own))
-    monkeypatch.setattr("crag.page.documents.LOADERS", {})
-    with pytest.raises(DocumentError, match="read by a loader of `crag index --loader`"):
-        library.show(str(own))
-    monkeypatch.undo()
-    own.write_bytes(b"\0" * 40)
-    with pytest.raises(DocumentError, match="can no longer be read"):
-        library.show(str(own))
+async def test_what_the_page_cannot_show_is_told(library: Library, tmp_path: Path) -> None:
+    def leaves(path: Path) -> Iterator[SourceText]:
+        yield SourceText(source=str(path), title="", text=path.read_text(), unit="line")
+
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "a.leaf").write_text("Kettles boil.")
+    (own / "b.jsonl").write_text('{"id": "x", "text": "Ada wrote it."}')
+    (own / "c.txt").write_text("short")
+    index_paths([own], library.index, loaders={**LOADERS, ".leaf": leaves})
+    (own / "b.jsonl").write_text('{"id": "y", "text": "Ada wrote it."}')
+    (own / "c.txt").write_text("long " * (MOST_SHOWN // 5 + 1))
+    for source, status, said in [
+        (own / "a.leaf", 415, "a loader of `crag index --loader`, which the page does not have"),
+        (f"{own / 'b.jsonl'}#x", 410, "can no longer be read"),
+        (own / "c.txt", 413, "has more than 2,000,000 characters: open it in an editor"),
+    ]:
+        with pytest.raises(DocumentError, match=re.escape(said)) as caught:
+            library.show(str(source))
+        assert caught.value.status == status
 
 
-async def test_an_upload_that_cannot_be_written_leaves_nothing(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(OSError, match="No space left"):
+async def test_an_upload_that_cannot_be_written_leaves_nothing(library: Library) -> None:
+    assert library.uploads
+    (library.uploads / "ada.md").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
         await library.add("ada.md", ADA)
-    assert library.uploads is not None
-    assert not any(library.uploads.iterdir())
+    assert [one.name for one in library.uploads.iterdir()] == ["ada.md"]
 
 
-def test_the_page_asks_for_all_of_it_over_http(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+    """A client of the routes, for an index of the environment."""
+    monkeypatch.setenv("CRAG_INDEX", str(tmp_path / "index"))
+    of_the_environment.cache_clear()
+    with TestClient(Starlette(routes=ROUTES)) as connected:
+        yield connected
+    of_the_environment().index.close()
+    of_the_environment.cache_clear()
+
+
+def test_documents_are_managed_over_http(client: TestClient, tmp_path: Path) -> None:
+    before = client.get("/documents").json()
+    assert (before["files"], before["uploads"], ".md" in before["accepted"]) == ([], True, True)
+    assert before["most_bytes"] == Rules().max_bytes
+    added = client.put("/documents/ada.md", content=ADA).json()
+    path = str(tmp_path / "index-uploads" / "ada.md")
+    assert added == {"path": path, "chunks": 1, "warning": ""}
+    assert client.get("/documents/progress").json() is None
+    (listed,) = client.get("/documents").json()["files"]
+    assert (listed["path"], listed["title"]) == (path, "Ada")
+    shown = client.get("/documents/source", params={"source": path})
+    assert (shown.json()["text"], shown.headers["cache-control"]) == (ADA.decode(), "no-store")
+    assert client.delete("/documents", params={"path": path}).json() == {}
+    gone = client.delete("/documents", params={"path": path})
+    assert (gone.status_code, gone.json()) == (404, {"detail": f"{path} is not in the index"})
+
+
+@pytest.mark.parametrize(
+    ("block", "status", "said"),
+    [
+        ("index", 409, "this is a file; an index is a folder"),
+        ("index-uploads", 500, "File exists"),
+    ],
+)
+def test_what_the_system_refuses_is_answered_as_json(
+    client: TestClient, tmp_path: Path, block: str, status: int, said: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CRAG_INDEX", str(tmp_path / "index"))
-    serving.cache_clear()
-    with TestClient(Starlette(routes=ROUTES)) as client:
-        listed = client.get("/documents")
-        assert listed.headers["Cache-Control"] == "no-store"
-        known = listed.json()
-        assert (known["files"], known["uploads"], known["most_bytes"] > 0) == ([], True, True)
-        assert ".md" in known["accepted"]
-        assert client.get("/documents/progress").json() is None
-        assert client.put("/documents/ada.md", content=ADA).json()["chunks"] == 1
-        (file,) = client.get("/documents").json()["files"]
-        assert Path(file["path"]).parent == tmp_path / "index-uploads"
-        shown = client.get("/documents/source", params={"source": file["path"]}).json()
-        assert shown["text"] == ADA.decode()
-        refused = client.put("/documents/ada.exe", content=b"MZ")
-        assert (refused.status_code, "ada.exe" in refused.json()["detail"]) == (415, True)
-        gone = client.get("/documents/source", params={"source": "/none"})
-        assert gone.json() == {"detail": "/none is not in the index"}
-        assert client.delete("/documents", params={"path": file["path"]}).json() == {}
-        assert client.get("/documents").json()["files"] == []
-    serving.cache_clear()
-
-
-def test_a_damaged_index_is_told_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "index").mkdir()
-    (tmp_path / "index" / "chroma.sqlite3").write_bytes(b"no database " * 100)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CRAG_INDEX", str(tmp_path / "index"))
-    serving.cache_clear()
-    with TestClient(Starlette(routes=ROUTES)) as client:
-        told = client.get("/documents")
-        assert told.status_code == 409
-        assert str(tmp_path / "index") in told.json()["detail"]
-    serving.cache_clear()
+    (tmp_path / block).write_text("x")
+    reply = client.put("/documents/ada.md", content=ADA)
+    assert reply.status_code == status
+    assert said in reply.json()["detail"]

@@ -17,7 +17,7 @@ from starlette.websockets import WebSocket
 
 from crag.errors import SettingsError
 from crag.page.app import middleware
-from crag.page.guard import FEATURES, STUDIO, Rules, require_switches, settings_of_server
+from crag.page.guard import FEATURES, STUDIO, Guard, Rules, require_switches, settings_of_server
 
 URL = "http://127.0.0.1:2024"
 TOKEN = "a-token-of-the-tests"  # noqa: S105
@@ -481,3 +481,57 @@ def test_langgraph_switches_off_what_is_not_allowed() -> None:
     with pytest.raises(SettingsError, match=r"disable_store.*langgraph\.json.*remove"):
         require_switches(frozenset({"store"}), settings_of_server())
     require_switches(frozenset({"store", "crons"}), settings_of_server(frozenset({"store"})))
+
+
+async def test_a_run_starts_in_no_graph_within_a_graph(client: httpx.AsyncClient) -> None:
+    config = {"configurable": {"checkpoint_ns": "web:1"}}
+    for sent in ({"config": config}, [{"config": {}}, {"config": config}]):
+        refused = await client.post("/threads/1/runs/wait", json=sent, headers=PAGE)
+        assert "which no run starts in: leave it out" in said(refused, 422)
+    fine = {"config": {"configurable": {"checkpoint_ns": ""}}}
+    assert (await client.post("/threads/1/runs", json=fine, headers=PAGE)).status_code == 200
+
+
+async def test_a_client_that_leaves_while_it_sends_gets_no_further() -> None:
+    heard: list[Any] = []
+
+    async def behind(_: Any, receive: Any, __: Any) -> None:
+        heard.append(await receive())
+
+    parts = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+    scope = {
+        "type": "http", "method": "POST", "path": "/threads", "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1:2024"), (b"content-type", b"application/json"),
+                    (b"transfer-encoding", b"chunked")],
+        "client": ("127.0.0.1", 9), "scheme": "http", "root_path": "",
+    }  # fmt: skip
+
+    async def receive() -> Any:
+        return parts.pop(0)
+
+    async def send(_: Any) -> None:
+        raise AssertionError
+
+    await Guard(behind, Rules())(scope, receive, send)
+    assert heard == [{"type": "http.disconnect"}]
+
+
+async def test_a_websocket_is_closed_where_the_server_cannot_answer_it() -> None:
+    async def behind(*_: Any) -> None:
+        raise AssertionError
+
+    scope = {
+        "type": "websocket", "path": "/threads/1/stream/events", "query_string": b"",
+        "headers": [(b"host", b"evil.test"), (b"origin", b"http://evil.test")],
+        "client": ("127.0.0.1", 9), "scheme": "ws", "root_path": "",
+    }  # fmt: skip
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await Guard(behind, Rules())(scope, receive, send)
+    assert sent == [{"type": "websocket.close", "code": 1008}]

@@ -1,11 +1,13 @@
+import asyncio
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from crag.errors import SettingsError
 from crag.page.guard import Rules
-from crag.page.keeping import sweep
+from crag.page.keeping import keeping, sweep
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -59,3 +61,25 @@ def test_what_is_no_number_is_named(monkeypatch: pytest.MonkeyPatch, name: str) 
     monkeypatch.setenv(f"CRAG_SERVE_{name}", "none")
     with pytest.raises(SettingsError, match=f"CRAG_SERVE_{name}.*whole numbers from 1"):
         Rules()
+
+
+async def test_a_sweep_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Away(Threads):
+        calls = 0
+
+        async def count(self) -> int:
+            self.calls += 1
+            if self.calls == 1:
+                raise OSError("the server is away")
+            return await super().count()
+
+    threads = Away(1, 2, 3, 4)
+    monkeypatch.setattr("crag.page.keeping._SECONDS", 0.01)
+    monkeypatch.setattr("langgraph_sdk.get_client", lambda: SimpleNamespace(threads=threads))
+    async with keeping(Rules(max_threads=3, thread_days=10**5))(None), asyncio.timeout(10):
+        while len(threads.kept) > 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+    assert sorted(threads.kept.values()) == [1, 2, 3]
+    calls = threads.calls
+    await asyncio.sleep(0.03)
+    assert threads.calls == calls

@@ -1,226 +1,319 @@
-"""The addresses of the production server, asked with LangGraph's SDK in the process of the test."""
+"""The API in the process of the test: what clients may ask, and how they are refused."""
 
 import asyncio
+import json
 from contextlib import suppress
-from itertools import pairwise
 from typing import Any
 
+import httpx
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph_sdk.errors import (
-    BadRequestError,
-    ConflictError,
-    NotFoundError,
-    UnprocessableEntityError,
-)
 
+from crag.errors import SettingsError
+from crag.page.guard import Rules
+from crag.server.app import create
 from crag.server.streaming import parts
 from crag.testing import FakeChatModel
 from tests.production.conftest import Serving, State
 from tests.production.test_app import new_thread
 
-
-class Waiting:
-    """A node that waits until it is let go, or cancelled."""
-
-    def __init__(self) -> None:
-        self.begun, self.over = asyncio.Event(), asyncio.Event()
-
-    async def __call__(self, state: State) -> State:
-        self.begun.set()
-        await self.over.wait()
-        return {"answer": state["question"].upper()}
-
-    async def start(self, client: Any, thread: str, question: str = "kettle") -> str:
-        """Run on a thread, and return when the node is at work."""
-        self.begun.clear()
-        run = await client.runs.create(thread, "crag", input={"question": question})
-        await asyncio.wait_for(self.begun.wait(), 10)
-        return str(run["run_id"])
+NO_THREAD = "9b1d0f5e-8a52-4a43-b0a5-5f6f0a3c2d11"
+JSON: dict[str, Any] = {"headers": {"Content-Type": "application/json"}}
 
 
-async def state_of(client: Any, thread: str, question: str = "kettle") -> dict[str, Any]:
-    found: dict[str, Any] = await client.runs.wait(thread, "crag", input={"question": question})
-    return found
+async def holds(state: State) -> State:
+    """Take for ever where the question says so."""
+    if "wait" in state["question"]:
+        await asyncio.Event().wait()
+    return {"answer": state["question"].upper()}
 
 
-async def statuses(client: Any, thread: str) -> dict[str, str]:
-    return {run["run_id"]: run["status"] for run in await client.runs.list(thread)}
+async def refused(client: Any, method: str, path: str, **sent: Any) -> tuple[int, str]:
+    """Return the status and the detail of what is refused."""
+    reply = await client.http.client.request(method, path, **sent)
+    return reply.status_code, reply.json()["detail"]
 
 
 async def test_the_assistants_are_the_graphs(serving: Serving) -> None:
     async with serving() as client:
-        assert (await client.http.get("/info"))["flags"] == {"assistants": True, "crons": False}
         (found,) = await client.assistants.search()
-        assert (found["graph_id"], found["name"], found["version"]) == ("crag", "crag", 1)
-        assert await client.assistants.search(metadata={"created_by": "system"}) == [found]
-        for none in ({"graph_id": "self_rag"}, {"metadata": {"created_by": "me"}}, {"offset": 1}):
-            assert await client.assistants.search(**none) == []
-        assert await client.assistants.count() == 1
+        assert (found["graph_id"], found["metadata"]) == ("crag", {"created_by": "system"})
         assert await client.assistants.get(found["assistant_id"]) == found
+        assert await client.assistants.search(graph_id="crag", limit=1) == [found]
+        for none in ({"graph_id": "other"}, {"metadata": {"mine": True}}, {"offset": 1}):
+            assert await client.assistants.search(**none) == []
+        counted = await client.http.post("/assistants/count", json={"graph_id": "crag"})
+        assert counted == 1
         for xray in (False, True, 1):
             drawn = await client.assistants.get_graph("crag", xray=xray)
-            assert {node["id"] for node in drawn["nodes"]} == {"__start__", "ask", "__end__"}
+            assert [node["id"] for node in drawn["nodes"]] == ["__start__", "ask", "__end__"]
         schemas = await client.assistants.get_schemas("crag")
         assert set(schemas["input_schema"]["properties"]) == {"question", "answer"}
-        with pytest.raises(UnprocessableEntityError, match="one of the graphs: crag"):
-            await client.assistants.get("self_rag")
-        with pytest.raises(NotFoundError):
-            await client.assistants.get("0" * 8 + "-0000-0000-0000-" + "0" * 12)
+        flags = (await client.http.get("/info"))["flags"]
+        assert flags == {"assistants": True, "crons": False}
 
 
-async def test_states_are_listed_changed_and_gone_back_to(serving: Serving) -> None:
+async def test_a_thread_is_made_once_searched_for_and_counted(serving: Serving) -> None:
     async with serving() as client:
         thread = await new_thread(client)
-        assert (await client.threads.get_state(thread))["values"] == {}
-        assert await client.threads.get_history(thread) == []
-        with pytest.raises(BadRequestError, match="no graph yet"):
-            await client.threads.update_state(thread, {"answer": "none"})
-        await state_of(client, thread)
-        last, before, first = await client.threads.get_history(thread)
-        assert [one["next"] for one in (last, before, first)] == [[], ["ask"], ["__start__"]]
-        assert len(await client.threads.get_history(thread, limit=2)) == 2
-        assert await client.threads.get_history(thread, before=before["checkpoint_id"]) == [first]
-        assert len(await client.http.get(f"/threads/{thread}/history?limit=1")) == 1
-        assert await client.threads.get_state(thread, before["checkpoint"]) == before
-        assert await client.threads.get_state(thread, checkpoint_id=first["checkpoint_id"]) == first
-
-        changed = await client.threads.update_state(
-            thread, {"question": "violin"}, as_node="__start__"
+        assert (await client.threads.create(thread_id=thread, if_exists="do_nothing"))[
+            "thread_id"
+        ] == thread
+        assert await refused(client, "POST", "/threads", json={"thread_id": thread}) == (
+            409,
+            f"Thread {thread} exists already.",
         )
-        assert (await client.threads.get(thread))["status"] == "interrupted"
-        state: Any = await client.runs.wait(
-            thread, "crag", checkpoint_id=changed["checkpoint"]["checkpoint_id"]
-        )
-        assert state["answer"] == "VIOLIN"
-        with pytest.raises(BadRequestError, match="no node"):
-            await client.threads.update_state(thread, {"answer": "x"}, as_node="no node")
-
-
-async def test_threads_are_counted_and_found(serving: Serving) -> None:
-    async with serving() as client:
-        first, second = [await new_thread(client) for _ in range(2)]
-        await client.threads.update(first, metadata={"of": "others"})
+        await new_thread(client)
         assert await client.threads.count() == 2
-        assert await client.threads.count(metadata={"of": "others"}) == 1
-        found = await client.threads.search(sort_by="created_at", sort_order="asc")
-        assert [one["thread_id"] for one in found] == [first, second]
+        assert await client.threads.count(status="busy") == 0
+        changed = await client.threads.update(thread, metadata={"title": "Kettles"})
+        assert changed["metadata"] == {"of": "test", "title": "Kettles"}
+        (found,) = await client.threads.search(metadata={"title": "Kettles"})
+        assert found["thread_id"] == thread
 
 
-async def test_runs_are_listed_and_removed_when_they_have_ended(serving: Serving) -> None:
-    node = Waiting()
-    async with serving(node) as client:
+async def test_a_thread_without_runs_has_a_state_without_values(serving: Serving) -> None:
+    async with serving() as client:
         thread = await new_thread(client)
-        run = await node.start(client, thread)
-        assert await statuses(client, thread) == {run: "running"}
-        with pytest.raises(ConflictError, match="cancel it first"):
-            await client.runs.delete(thread, run)
-        node.over.set()
-        await client.runs.join(thread, run)
-        await client.runs.delete(thread, run)
-        assert await statuses(client, thread) == {}
-        with pytest.raises(NotFoundError):
-            await client.runs.get(thread, run)
-        for query in ("limit=many", "offset=-1"):
-            with pytest.raises(UnprocessableEntityError, match="whole numbers"):
-                await client.http.get(f"/threads/{thread}/runs?{query}")
-
-
-@pytest.mark.parametrize("wait", [False, True])
-async def test_a_run_is_cancelled(serving: Serving, wait: bool) -> None:
-    node = Waiting()
-    async with serving(node) as client:
-        thread = await new_thread(client)
-        run = await node.start(client, thread)
-        with pytest.raises(UnprocessableEntityError, match="interrupt, rollback"):
-            await client.http.post(f"/threads/{thread}/runs/{run}/cancel?action=stop", json=None)
-        await client.runs.cancel(thread, run, wait=wait)
-        if not wait:
-            await client.runs.join(thread, run)
-        assert await statuses(client, thread) == {run: "interrupted"}
-        assert (await client.threads.get(thread))["status"] == "interrupted"  # It can go on.
-
-
-async def test_a_run_that_is_rolled_back_was_never_there(serving: Serving) -> None:
-    node = Waiting()
-    async with serving(node) as client:
-        thread = await new_thread(client)
-        run = await node.start(client, thread)
-        await client.runs.cancel(thread, run, wait=True, action="rollback")
-        assert await statuses(client, thread) == {}
+        state = await client.threads.get_state(thread)
+        assert (state["values"], state["next"], state["checkpoint_id"]) == ({}, [], None)
         assert await client.threads.get_history(thread) == []
+        assert (await client.threads.get(thread))["values"] is None
+        path = f"/threads/{thread}/state"
+        status, detail = await refused(client, "POST", path, json={"values": {}})
+        assert (status, detail.partition(":")[0]) == (400, "The thread has no graph yet")
 
 
-async def test_a_second_run_waits_is_refused_or_takes_the_place(serving: Serving) -> None:
-    node = Waiting()
-    async with serving(node) as client:
+async def test_a_state_is_written_and_read_at_each_checkpoint(serving: Serving) -> None:
+    async with serving() as client:
         thread = await new_thread(client)
-        first = await node.start(client, thread)
-        new: dict[str, Any] = {"assistant_id": "crag", "input": {"question": "violin"}}
-        with pytest.raises(ConflictError, match="already running"):
-            await client.runs.create(thread, **new, multitask_strategy="reject")
-        waiting = await client.runs.create(thread, **new, multitask_strategy="enqueue")
-        dropped = await client.runs.create(thread, **new, multitask_strategy="rollback")
-        # The first is rolled back, the one that waited has never begun: neither leaves a trace.
-        node.over.set()
-        state: Any = await client.runs.join(thread, dropped["run_id"])
-        assert state["answer"] == "VIOLIN"
-        assert await statuses(client, thread) == {dropped["run_id"]: "success"}
-        assert {first, waiting["run_id"]}.isdisjoint(await statuses(client, thread))
-
-        node.over.clear()
-        begun = await node.start(client, thread)
-        later = await client.runs.create(thread, **new)
-        last = await client.runs.create(thread, **new, multitask_strategy="interrupt")
-        node.over.set()
-        await client.runs.join(thread, last["run_id"])
-        found = await statuses(client, thread)
-        assert [found[one] for one in (begun, later["run_id"], last["run_id"])] == [
-            "interrupted", "interrupted", "success",
+        await client.runs.wait(thread, "crag", input={"question": "kettle"})
+        written = await client.threads.update_state(thread, {"answer": "Tea."}, as_node="ask")
+        assert (await client.threads.get_state(thread))["values"]["answer"] == "Tea."
+        last, *before = await client.threads.get_history(thread, limit=10)
+        assert last["checkpoint_id"] == written["checkpoint"]["checkpoint_id"]
+        assert [state["values"].get("answer") for state in (last, *before)] == [
+            "Tea.", "KETTLE", None, None,
         ]  # fmt: skip
+        at = before[0]["checkpoint_id"]
+        for asked in (at, before[0]["checkpoint"]):
+            options = {"checkpoint_id": asked} if asked == at else {"checkpoint": asked}
+            assert (await client.threads.get_state(thread, **options))["values"] == {
+                "question": "kettle", "answer": "KETTLE",
+            }  # fmt: skip
+        older = await client.threads.get_history(thread, before=before[0]["checkpoint"])
+        assert [state["checkpoint_id"] for state in older] == [
+            state["checkpoint_id"] for state in before[1:]
+        ]
+        query = {"limit": "1", "before": at}
+        shown = await client.http.client.get(f"/threads/{thread}/history", params=query)
+        assert [state["checkpoint_id"] for state in shown.json()] == [before[1]["checkpoint_id"]]
+        status, detail = await refused(
+            client, "POST", f"/threads/{thread}/state", json={"values": {}, "as_node": "none"}
+        )
+        assert status == 400
+        assert "none" in detail
 
 
-async def test_a_run_whose_client_leaves_is_cancelled_where_it_asked_for_it(
+@pytest.mark.parametrize(
+    ("method", "path", "sent", "status", "said"),
+    [
+        ("POST", "/runs/wait", {"content": b"{", **JSON}, 422, "Invalid JSON in request body: "),
+        ("POST", "/runs/wait", {"content": b"null", **JSON}, 422, "assistant_id: Field required"),
+        ("POST", "/runs/wait", {"json": [1]}, 422, "the body: Input should be a valid dict"),
+        ("POST", "/threads/search", {"json": {"limit": 0}}, 422, "limit: Input should be greater"),
+        ("POST", "/runs/wait", {"json": {"assistant_id": "rag"}}, 422,
+         "Invalid assistant: 'rag'. It must be the id of an assistant, or one of the graphs: crag"),
+        ("POST", "/runs/wait", {"json": {"assistant_id": NO_THREAD}}, 404,
+         "Thread or assistant not found."),
+        ("POST", "/runs", {"json": {"assistant_id": "crag", "stream_mode": ["events", "x"]}}, 422,
+         "stream_mode: Value error, events, x: allowed are checkpoints, custom, debug, messages"),
+        ("GET", "/threads/7", {}, 422, "Invalid thread ID: '7' is no UUID."),
+        ("GET", f"/threads/{NO_THREAD}", {}, 404, "Thread not found."),
+        ("GET", f"/threads/{NO_THREAD}/runs/7", {}, 422, "Invalid run ID: '7' is no UUID."),
+        ("GET", "/crons", {}, 404, "there is no such address on this server"),
+        ("DELETE", "/assistants/search", {}, 404, "there is no such address on this server"),
+    ],
+)  # fmt: skip
+async def test_a_wrong_request_is_told_what_is_wrong(
+    serving: Serving, method: str, path: str, sent: Any, status: int, said: str
+) -> None:
+    async with serving() as client:
+        told = await refused(client, method, path, **sent)
+    assert (told[0], told[1][: len(said)]) == (status, said)
+
+
+async def test_a_second_run_of_a_thread_waits_or_is_refused_or_takes_its_place(
     serving: Serving,
 ) -> None:
-    node = Waiting()
-    async with serving(node) as client:
+    async with serving(holds) as client:
         thread = await new_thread(client)
-        asked: dict[str, Any] = {"input": {"question": "kettle"}, "on_disconnect": "cancel"}
+        first = await client.runs.create(thread, "crag", input={"question": "wait"})
+        path = f"/threads/{thread}/runs"
+        run = f"{path}/{first['run_id']}"
+        while (await client.runs.get(thread, first["run_id"]))["status"] == "pending":  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        new = {"assistant_id": "crag", "input": {"question": "kettle"}}
+        told = await refused(client, "POST", path, json={**new, "multitask_strategy": "reject"})
+        assert (told[0], told[1][:33]) == (409, "Thread is already running a task.")
+        assert await refused(client, "DELETE", run) == (
+            409, "The run has not ended: cancel it first.",
+        )  # fmt: skip
+        assert await refused(client, "POST", f"{run}/cancel?action=stop") == (
+            422, "action: allowed are interrupt, rollback",
+        )  # fmt: skip
+        assert await refused(client, "GET", f"{path}?limit=-1") == (
+            422, "limit and offset must be whole numbers from 0",
+        )  # fmt: skip
+        waiting = await client.runs.create(thread, "crag", input={"question": "wait too"})
+        state: Any = await client.runs.wait(
+            thread, "crag", input={"question": "kettle"}, multitask_strategy="interrupt"
+        )
+        assert state["answer"] == "KETTLE"
+        found = {one["run_id"]: one["status"] for one in await client.runs.list(thread)}
+        assert [found[one["run_id"]] for one in (first, waiting)] == ["interrupted"] * 2
+        await client.runs.delete(thread, first["run_id"])
+        assert len(await client.runs.list(thread)) == 2
+
+
+async def test_a_run_that_is_rolled_back_leaves_nothing(serving: Serving) -> None:
+    async with serving(holds, jobs=1) as client:
+        thread = await new_thread(client)
+        await client.runs.wait(thread, "crag", input={"question": "kettle"})
+        running = await client.runs.create(thread, "crag", input={"question": "wait"})
+        queued = await client.runs.create(thread, "crag", input={"question": "wait"})
+        while (await client.runs.get(thread, running["run_id"]))["status"] == "pending":  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await client.runs.cancel(thread, queued["run_id"], action="rollback")
+        await client.runs.cancel(thread, running["run_id"], action="rollback", wait=True)
+        assert [one["status"] for one in await client.runs.list(thread)] == ["success"]
+        state = await client.threads.get_state(thread)
+        assert state["values"] == {"question": "kettle", "answer": "KETTLE"}
+        assert (await client.threads.get(thread))["status"] == "idle"
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (SettingsError("k", 0, "1 or more"), "setting 'k' cannot be 0: 1 or more"),
+        (OSError("/etc/secret: swordfish"), "An internal error occurred"),
+    ],
+)
+async def test_a_client_is_told_its_own_mistakes_alone(
+    serving: Serving, caplog: pytest.LogCaptureFixture, raised: Exception, told: str
+) -> None:
+    def fails(_: State) -> State:
+        raise raised
+
+    async with serving(fails) as client:
+        reply = await client.http.post("/runs/wait", json={"assistant_id": "crag", "input": {}})
+    assert reply["__error__"] == {"error": type(raised).__name__, "message": told}
+    assert ("swordfish" in caplog.text) == isinstance(raised, OSError)
+
+
+async def test_messages_grow_as_a_model_writes_them(serving: Serving) -> None:
+    model = FakeChatModel(replies=["A kettle boils."])
+
+    async def says(state: State) -> State:
+        reply = await model.ainvoke([HumanMessage(state["question"])])
+        return {"answer": str(reply.text)}
+
+    async with serving(says) as client:
+        asked = {"question": "What?"}
+        limit: Any = {"recursion_limit": 2}
+        stream = client.runs.stream(
+            None, "crag", input=asked, stream_mode="messages", config=limit, context={"k": 3}
+        )
+        told = [(part.event, part.data) async for part in stream]
+    events = [event for event, _ in told]
+    assert events[:2] == ["metadata", "messages/metadata"]
+    assert [data[0]["content"] for event, data in told if event == "messages/partial"][:3] == [
+        "A", "A kettle", "A kettle boils.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("on_disconnect", "status"), [("cancel", "interrupted"), ("continue", "running")]
+)
+async def test_a_run_whose_client_leaves(serving: Serving, on_disconnect: str, status: str) -> None:
+    async with serving(holds) as client:
+        thread = await new_thread(client)
+        asked = {"question": "wait"}
+        sent = {"assistant_id": "crag", "input": asked, "on_disconnect": on_disconnect}
+        messages: Any = [{"type": "http.request", "body": json.dumps(sent).encode()}]
+
+        async def receive() -> dict[str, Any]:
+            if messages:
+                return messages.pop()  # type: ignore[no-any-return]
+            while (found := await client.runs.list(thread)) == [] or (  # noqa: ASYNC110
+                found[0]["status"] == "pending"
+            ):
+                await asyncio.sleep(0.01)
+            return {"type": "http.disconnect"}
+
+        replied: list[Any] = []
+
+        async def send(message: Any) -> None:
+            replied.append(message)
+
+        scope = {
+            "type": "http", "method": "POST", "path": f"/threads/{thread}/runs/wait",
+            "headers": [(b"content-type", b"application/json"), (b"host", b"127.0.0.1")],
+            "query_string": b"", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+            "scheme": "http", "root_path": "", "http_version": "1.1",
+        }  # fmt: skip
+        await client.http.client._transport.app(scope, receive, send)  # noqa: SLF001
+        assert replied[0]["status"] == 499
+        (run,) = await client.runs.list(thread)
+        if status == "interrupted":
+            await client.runs.join(thread, run["run_id"])
+        assert (await client.runs.get(thread, run["run_id"]))["status"] == status
+
+
+async def test_a_database_that_is_away_is_told_with_when_to_try_again(settings: Any) -> None:
+    app = create(settings(), {}, Rules())
+    transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        reply = await client.get("/ok")
+    assert (reply.status_code, reply.headers["Retry-After"]) == (503, "5")
+    assert reply.json() == {"detail": "The database does not answer: try again in a moment."}
+
+
+async def test_a_stream_whose_client_leaves_ends_its_run_where_it_asked_for_it(
+    serving: Serving,
+) -> None:
+    async with serving(holds) as client:
+        thread = await new_thread(client)
 
         async def follow() -> None:
+            asked: dict[str, Any] = {"input": {"question": "wait"}, "on_disconnect": "cancel"}
             async for _ in client.runs.stream(thread, "crag", **asked):
                 pass
 
         following = asyncio.create_task(follow())
-        await asyncio.wait_for(node.begun.wait(), 10)
+        await asyncio.wait([following], timeout=0.5)
         following.cancel()
         with suppress(asyncio.CancelledError):
             await following
-        (run,) = await statuses(client, thread)
-        async with asyncio.timeout(10):
-            while (await client.runs.get(thread, run))["status"] == "running":  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-        assert await statuses(client, thread) == {run: "interrupted"}
+        (run,) = await client.runs.list(thread)
+        await client.runs.join(thread, run["run_id"])
+        assert (await client.runs.get(thread, run["run_id"]))["status"] == "interrupted"
 
 
-async def test_messages_are_streamed_as_they_grow(serving: Serving) -> None:
-    model = FakeChatModel(replies=["The kettle is red."])
-
-    async def say(_: State, config: RunnableConfig) -> State:
-        return {"answer": (await model.ainvoke("Which colour?", config)).text}
-
-    async with serving(say) as client:
-        asked: dict[str, Any] = {"input": {"question": "kettle"}, "stream_mode": "messages"}
-        told = [part async for part in client.runs.stream(None, "crag", **asked)]
-        first, *grown = [part for part in told if part.event.startswith("messages/")]
-        assert first.event == "messages/metadata"
-        texts = [part.data[0]["content"] for part in grown if part.event == "messages/partial"]
-        assert texts[-1] == "The kettle is red."
-        assert all(later.startswith(before) for before, later in pairwise(texts))
+async def test_a_run_that_takes_the_place_of_others_leaves_no_trace_of_them(
+    serving: Serving,
+) -> None:
+    async with serving(holds) as client:
+        thread = await new_thread(client)
+        for _ in range(2):
+            await client.runs.create(thread, "crag", input={"question": "wait"})
+        new: dict[str, Any] = {"input": {"question": "kettle"}, "multitask_strategy": "rollback"}
+        state: Any = await client.runs.wait(thread, "crag", **new)
+        assert state["answer"] == "KETTLE"
+        assert [run["status"] for run in await client.runs.list(thread)] == ["success"]
 
 
 async def test_a_message_that_is_whole_is_streamed_once() -> None:
@@ -231,46 +324,3 @@ async def test_a_message_that_is_whole_is_streamed_once() -> None:
     here: RunnableConfig = {"configurable": {"thread_id": "1"}}
     streamed = parts(graph, {}, here, context=None, modes=["messages"], subgraphs=False)
     assert [event async for event, _ in streamed] == ["messages/metadata", "messages/complete"]
-
-
-async def test_settings_that_a_graph_does_not_have_are_ignored(serving: Serving) -> None:
-    async with serving() as client:
-        state: Any = await client.runs.wait(
-            None, "crag", input={"question": "kettle"}, context={"upper": 0.5}
-        )
-        assert state["answer"] == "KETTLE"
-
-
-async def test_what_a_run_raises_is_told_without_its_words(serving: Serving) -> None:
-    async def fails(_: State) -> State:
-        raise ArithmeticError("sk-secret")
-
-    async with serving(fails) as client:
-        thread = await new_thread(client)
-        with pytest.raises(Exception, match="ArithmeticError: An internal error occurred"):
-            await state_of(client, thread)
-        assert (await client.threads.get(thread))["status"] == "error"
-        assert "sk-secret" not in str(await client.threads.get(thread))
-
-
-@pytest.mark.parametrize(
-    ("path", "sent", "told"),
-    [
-        ("/threads", "{", "Invalid JSON in request body"),
-        ("/threads", "[]", "the body: Input should be"),
-        ("/threads", '{"thread_id": "kettle"}', "thread_id: Input should be a valid UUID"),
-        ("/threads/search", '{"limit": 0}', "limit: Input should be greater than or equal to 1"),
-        ("/runs/wait", '{"assistant_id": "crag", "stream_mode": ["all"]}', "all: allowed are"),
-        ("/runs/wait", '{"assistant_id": "crag", "stream_mode": 5}', "stream_mode: Input should"),
-        ("/runs/wait", '{"assistant_id": "self_rag"}', "one of the graphs: crag"),
-    ],
-)
-async def test_a_wrong_body_is_refused_with_the_field(
-    serving: Serving, path: str, sent: str, told: str
-) -> None:
-    async with serving() as client:
-        http, kind = client.http.client, {"Content-Type": "application/json"}
-        refused = await http.post(path, content=sent, headers=kind)
-        assert refused.status_code == 422
-        assert told in refused.json()["detail"]
-        assert (await http.post("/threads", content="null", headers=kind)).status_code == 200

@@ -1,46 +1,59 @@
-"""JSON as clients of LangGraph's API read it, also of text that is no Unicode."""
+"""What the API writes as JSON: whatever a graph holds, and text that is no Unicode."""
 
+from collections import UserDict
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from types import MappingProxyType
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
+from langgraph.types import Send
 
 from crag.server.encoding import decoded, encoded
+from crag.server.streaming import checkpoint_of, command
 
 
 @dataclass
-class Strip:
-    text: str
-    score: float
+class Place:
+    street: str
+    number: int
 
 
-@pytest.mark.parametrize("text", ["The kettle is red.", "A half: \ud800"])
-def test_what_a_state_may_hold_is_an_object_a_list_or_text(text: str) -> None:
-    """Text that is no Unicode takes another way, by which the rest must come to the same."""
-    sent = {
-        "documents": [Document(text, id="1", metadata={"source": "kettle.txt"})],
-        "error": ValueError("no kettle"),
-        "seen": {"kettle"},
-        "never": frozenset(),
-        "place": (3, 4),
-        "settings": MappingProxyType({"upper": 0.6}),
-        "strip": Strip(text, 0.5),
-        "file": PurePosixPath("/data/kettle.txt"),
-    }
-    assert decoded(encoded(sent)) == {
-        "documents": [
-            {
-                "id": "1", "metadata": {"source": "kettle.txt"}, "page_content": text,
-                "type": "Document",
-            }
-        ],
-        "error": {"error": "ValueError", "message": "no kettle"},
-        "seen": ["kettle"],
-        "never": [],
-        "place": [3, 4],
-        "settings": {"upper": 0.6},
-        "strip": {"text": text, "score": 0.5},
-        "file": "/data/kettle.txt",
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (Document("Ada.", metadata={"source": "a.md"}),
+         {"id": None, "metadata": {"source": "a.md"}, "page_content": "Ada.", "type": "Document"}),
+        (ValueError("no"), {"error": "ValueError", "message": "no"}),
+        ({"a"}, ["a"]),
+        (frozenset({1}), [1]),
+        ((1, "b"), [1, "b"]),
+        (UserDict(a=1), {"a": 1}),
+        (Place("Mill Lane", 7), {"street": "Mill Lane", "number": 7}),
+        (Path("/a"), "/a"),
+        (Place, str(Place)),
+        (np.float32(0.5), 0.5),
+        ({1: datetime(2026, 1, 1, tzinfo=UTC)}, {"1": "2026-01-01T00:00:00+00:00"}),
+        ("half \ud800 a pair", "half \ud800 a pair"),
+        ({"documents": [Document("\udcff")]}, {"documents": [
+            {"id": None, "metadata": {}, "page_content": "\udcff", "type": "Document"}]}),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_what_a_graph_holds_is_json(value: Any, found: Any) -> None:
+    assert decoded(encoded({"value": value})) == {"value": found}
+
+
+def test_a_command_of_a_client() -> None:
+    assert command({"resume": True}).resume is True
+    assert command({"goto": "ask"}).goto == ["ask"]
+    sent = {"node": "ask", "input": {"question": "Why?"}}
+    assert command({"goto": sent}).goto == [Send("ask", {"question": "Why?"})]
+    assert command({"goto": ["ask", sent]}).goto == ["ask", Send("ask", {"question": "Why?"})]
+
+
+@pytest.mark.parametrize("config", [None, {}, {"configurable": {"thread_id": "1"}}])
+def test_what_names_no_checkpoint_has_no_address(config: Any) -> None:
+    assert checkpoint_of(config) is None

@@ -154,22 +154,28 @@ def test_a_production_server_on_a_network_asks_who_users_are(
     assert (rules.token, set(rules.users)) == (None, {"ada", "bob"})
 
 
-async def test_the_hook_of_langgraphs_server_says_who_asks_and_what_is_theirs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    known = Login(Rules(keys=KEYS))
-    monkeypatch.setattr("crag.page.login._login", lambda: known)
-    who = await login.authenticate({b"x-api-key": ADA.encode()})
-    assert who == {"identity": "key:ada"}
-    with pytest.raises(Auth.exceptions.HTTPException) as refused:
-        await login.authenticate({b"x-api-key": b"key-of-nobody-0123"})
-    assert refused.value.status_code == 401
+@pytest.fixture
+def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """LangGraph's auth hook, with the keys of the environment."""
+    monkeypatch.setenv("CRAG_SERVE_KEYS", KEYS)
+    login._login.cache_clear()  # noqa: SLF001 - a process has one
+    yield login
+    login._login.cache_clear()  # noqa: SLF001
 
-    user: Any = SimpleNamespace(user=SimpleNamespace(identity="key:ada"))
-    made: dict[str, Any] = {"metadata": {"of": "test"}}
-    assert await login.own_threads(user, made) == {"owner": "key:ada"}
-    assert made == {"metadata": {"of": "test", "owner": "key:ada"}}
-    assert await login.own_threads(user, {}) == {"owner": "key:ada"}
-    assert await login.read_assistants(user, {})
-    assert await login.search_assistants(user, {})
-    assert not await login.nothing_else(user, {})
+
+async def test_the_hook_tells_langgraph_who_asks(hook: Any) -> None:
+    assert await hook.authenticate({b"x-api-key": BOB.encode()}) == {"identity": "key:bob"}
+    with pytest.raises(Auth.exceptions.HTTPException) as caught:
+        await hook.authenticate({b"authorization": b"Bearer wrong"})
+    assert caught.value.status_code == 401
+    assert "the key is wrong: send your key as x-api-key" in caught.value.detail
+
+
+async def test_the_hook_allows_own_threads_and_reading_graphs_and_nothing_else(hook: Any) -> None:
+    asks: Any = SimpleNamespace(user=SimpleNamespace(identity="key:ada"))
+    new = {"metadata": {"title": "Kettles"}}
+    assert await hook.own_threads(asks, new) == {"owner": "key:ada"}
+    assert new == {"metadata": {"title": "Kettles", "owner": "key:ada"}}
+    assert await hook.read_assistants(asks, {})
+    assert await hook.search_assistants(asks, {})
+    assert not await hook.nothing_else(asks, {})

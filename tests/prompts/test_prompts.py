@@ -110,6 +110,15 @@ def test_a_name_that_is_none_a_folder_without_prompts_and_none_at_all(tmp_path: 
         Prompts.from_folder(folder_with(tmp_path, GOOD, "answer_popQA"))
 
 
+def test_a_file_that_the_system_does_not_read_or_write_is_named(tmp_path: Path) -> None:
+    (tmp_path / "answer_popqa.md").symlink_to(tmp_path / "answer_popqa.md")
+    with pytest.raises(PromptError, match=r"answer_popqa\.md: it cannot be read: Too many levels"):
+        Prompts.from_folder(tmp_path)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(PromptError, match=r"file/mine: it cannot be written: Not a directory"):
+        copy_to(tmp_path / "file" / "mine")
+
+
 def test_a_copy_is_byte_for_byte_what_ships_and_is_never_overwritten(tmp_path: Path) -> None:
     paths = copy_to(tmp_path / "mine")
     shipped = files("crag.prompts")

@@ -5,6 +5,7 @@ import json
 import random
 import runpy
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ from crag.errors import DocumentIndexError, IndexNotFoundError
 from crag.retrieval import DocumentIndex, IndexRetriever, index_paths
 from crag.retrieval.backends import open_backend
 from crag.retrieval.index import Filter, Index, Stamp
+from tests.loopback import serving
 from tests.repeating import times
 
 STAMP = Stamp(schema=1, embeddings="fake", dimension=4)
@@ -442,3 +444,138 @@ def test_unknown_schemes_are_refused_without_repeating_them() -> None:
     with pytest.raises(DocumentIndexError, match="postgresql://") as caught:
         open_backend("redis://user:secret@host")
     assert "secret" not in str(caught.value)
+
+
+@pytest.fixture
+def postgres_index(postgres_server: str) -> Iterator[tuple[Index, Any]]:
+    """Yield an index in PostgreSQL, and a connection to its database."""
+    import psycopg
+
+    with (
+        closing(open_backend(postgres_server)) as index,
+        psycopg.connect(postgres_server, autocommit=True) as connection,
+    ):
+        yield index, connection
+    drop_tables(postgres_server)
+
+
+def test_words_of_an_older_crag_are_made_again(postgres_index: tuple[Index, Any]) -> None:
+    index, connection = postgres_index
+    with index.writing():
+        index.create(STAMP)
+        index.add(CHUNKS, VECTORS)
+    connection.execute("UPDATE crag_index SET words = 0")
+    connection.execute("UPDATE crag_chunks SET words = ''")
+    assert index.by_words("proxy", 1) == []
+    assert index.stamp() == STAMP
+    assert ids(index.by_words("proxy", 1)) == ["beta"]
+    assert connection.execute("SELECT words FROM crag_index").fetchone() > (0,)
+
+
+def test_vectors_too_long_for_a_graph_are_compared(postgres_index: tuple[Index, Any]) -> None:
+    index, connection = postgres_index
+    with index.writing():
+        index.create(STAMP._replace(dimension=2001))
+        index.add(CHUNKS, np.eye(5, 2001, dtype=np.float32))
+    assert ids(index.by_vector([0, 1] + [0] * 1999, 1)) == ["beta"]
+    graphs = "SELECT count(*) FROM pg_indexes WHERE indexname = 'crag_vectors'"
+    assert connection.execute(graphs).fetchone() == (0,)
+
+
+def test_a_second_writer_of_postgresql_is_told_to_wait(
+    postgres_index: tuple[Index, Any], postgres_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crag.retrieval.backends.postgres._PATIENCE", 0.1)
+    other = open_backend(postgres_server)
+    told = "another run is writing to it"
+    with postgres_index[0].writing(), pytest.raises(DocumentIndexError, match=told):
+        other.writing().__enter__()
+    with other.writing():
+        assert other.stamp() is None
+
+
+def test_what_postgresql_lacks_is_told(
+    postgres_index: tuple[Index, Any], postgres_server: str
+) -> None:
+    index, connection = postgres_index
+    connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    known = "UPDATE pg_extension SET extversion = %s WHERE extname = 'vector' RETURNING extversion"
+    query = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+    (version,) = connection.execute(query).fetchone()
+    connection.execute(known, ["0.7.4"])
+    try:
+        with pytest.raises(
+            DocumentIndexError, match=r"has pgvector 0\.7\.4; 0\.8 or newer is needed"
+        ):
+            index.create(STAMP)
+    finally:
+        connection.execute(known, [version])
+    connection.execute("DROP EXTENSION vector; CREATE ROLE guest LOGIN")
+    guest = open_backend(postgres_server.replace("//postgres:", "//guest:"))
+    told = 'permission denied to create extension "vector".*administrator.*CREATE EXTENSION vector'
+    with closing(guest), pytest.raises(DocumentIndexError, match=told):
+        guest.create(STAMP)
+    with pytest.raises(DocumentIndexError, match=r"[.?] Is PostgreSQL running, and is this its"):
+        open_backend("postgresql://127.0.0.1:1/none").stamp()
+
+
+def test_an_index_that_is_deleted_while_it_is_in_use(
+    chroma_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with closing(open_backend(chroma_server)) as index:
+        with index.writing():
+            index.create(STAMP)
+            index.add(CHUNKS, VECTORS)
+        assert ids(index.by_words("proxy", 1)) == ["beta"]
+        drop_collection(chroma_server)
+        with pytest.raises(DocumentIndexError, match="it was deleted while it was in use"):
+            index.by_words("proxy", 1)
+
+
+def test_a_write_to_faiss_that_fails_changes_nothing(tmp_path: Path) -> None:
+    with closing(open_backend(f"faiss://{tmp_path}")) as index:
+        with index.writing():
+            index.create(STAMP)
+            index.add(CHUNKS[:1], VECTORS[:1])
+        with closing(sqlite3.connect(tmp_path / "chunks.sqlite3")) as other:
+            other.execute(
+                "CREATE TRIGGER full BEFORE INSERT ON chunks WHEN new.id = 'gamma' "
+                "BEGIN SELECT RAISE(ABORT, 'no room'); END"
+            )
+        told = "its chunks cannot be read or written: no room"
+        with index.writing(), pytest.raises(DocumentIndexError, match=told):
+            index.add(CHUNKS[1:], VECTORS[1:])
+        assert list(stored(index)) == ["alpha"]
+        assert index.by_words("proxy", 1) == []
+
+
+def test_a_folder_of_qdrant_without_our_collection_is_no_index(tmp_path: Path) -> None:
+    (tmp_path / "meta.json").write_text('{"collections": {}, "aliases": {}}')
+    with closing(open_backend(f"qdrant://{tmp_path}")) as index:
+        assert index.stamp() is None
+
+
+def test_a_collection_on_a_qdrant_server_is_made_with_its_filters() -> None:
+    with (
+        serving({"result": True, "status": "ok", "time": 0.0}) as server,
+        closing(open_backend(server.url.replace("http", "qdrant"))) as index,
+    ):
+        server.statuses = [200, 202, 202, 202]
+        server.failure = {"result": {"operation_id": 0, "status": "completed"}}
+        index.create(STAMP)
+    made, *filters = server.requests
+    assert made["path"] == "/collections/crag"
+    assert made["vectors"] == {"size": 4, "distance": "Cosine"}
+    assert made["metadata"] == STAMP._asdict()
+    assert {one["path"] for one in filters} == {"/collections/crag/index"}
+    assert [one["field_name"] for one in filters] == ["metadata.source", "metadata.kind", "id"]
+
+
+def test_a_removal_on_a_qdrant_server_that_is_not_there_is_told_once() -> None:
+    with (
+        closing(open_backend("qdrant://127.0.0.1:1")) as index,
+        pytest.raises(DocumentIndexError) as caught,
+    ):
+        index.remove(["alpha"])
+    assert str(caught.value).count("Is Qdrant running") == 1

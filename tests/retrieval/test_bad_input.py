@@ -3,7 +3,9 @@
 import os
 import zipfile
 from collections.abc import Iterator
+from errno import EACCES
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,17 +31,55 @@ def test_a_log_of_two_gigabytes_is_not_read(folder: Path) -> None:
     assert MOST_BYTES == 100_000_000
 
 
-def test_an_archive_that_unpacks_to_too_much(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("unpacked", "told"),
+    [
+        (2_000_000_000, "it unpacks to 2,000,000,000 bytes, more than 1,000,000,000"),
+        (50_000_000, "a part of it unpacks to 50,000,000 bytes, more than 40,000,000"),
+    ],
+)
+def test_an_archive_that_unpacks_to_too_much(folder: Path, unpacked: int, told: str) -> None:
     with zipfile.ZipFile(folder / "a.docx", "w") as archive:
         archive.writestr("word/document.xml", "x")
     body = (folder / "a.docx").read_bytes()
     size = (1).to_bytes(4, "little")
     at = body.rindex(b"PK\1\2") + 24  # The uncompressed size in the directory of the archive.
     assert body[at : at + 4] == size
-    (folder / "a.docx").write_bytes(
-        body[:at] + (2_000_000_000).to_bytes(4, "little") + body[at + 4 :]
-    )
-    assert "unpacks to 2,000,000,000 bytes" in refusal(folder / "a.docx")
+    (folder / "a.docx").write_bytes(body[:at] + unpacked.to_bytes(4, "little") + body[at + 4 :])
+    assert told in refusal(folder / "a.docx")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("a.zip", "archives are not opened: unpack them"),
+        ("a.PNG", "no text"),
+        ("a.djvu", "unknown format"),
+    ],
+)
+def test_a_file_that_no_loader_reads_says_why(folder: Path, name: str, reason: str) -> None:
+    (folder / name).write_bytes(b"x")
+    assert refusal(folder / name) == reason
+
+
+def test_a_folder_that_may_not_be_entered_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "private").mkdir()
+    (folder / "a.txt").write_text("Read.")
+    scan = os.scandir
+
+    def scandir(path: Path | str) -> Any:
+        if Path(path).name == "private":
+            raise PermissionError(EACCES, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = find_files([folder])
+    assert list(found.files) == [folder / "a.txt"]
+    (refused,) = found.refused
+    assert refused.source == str(folder / "private")
+    assert refused.reason == "cannot be read: Permission denied"
 
 
 def test_many_tiny_files(folder: Path, index: DocumentIndex) -> None:

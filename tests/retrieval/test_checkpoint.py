@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -11,13 +12,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import chromadb
 import pytest
 from langchain_core.documents import Document
 
+from crag.errors import DocumentIndexError
 from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.backends import open_backend
 from crag.retrieval.backends.checkpoint import _backed_up, files_locked, save, unsaved
 from crag.retrieval.documents import SourceText
+from crag.retrieval.index import Stamp
 from crag.retrieval.splitting import split
 
 FAKE = """
@@ -169,8 +173,61 @@ def test_a_copy_that_is_older_than_the_files_is_dropped(index: DocumentIndex) ->
 def test_half_a_copy_is_none(index: DocumentIndex) -> None:
     place = Path(index.location)
     with index.writing() as writer:
-        writer.write(chunks(range(10)))
+        writer.write(chunks(range(3)))
     (place / "checkpoint.unfinished" / "half").mkdir(parents=True)
     save(place)
-    assert_all_found(index, range(10))
+    assert_all_found(index, range(3))
     assert sorted(path.name for path in place.iterdir() if "check" in path.name) == []
+
+
+def test_an_index_without_chunks_can_be_saved(index: DocumentIndex) -> None:
+    place = Path(index.location)
+    chromadb.PersistentClient(place).close()
+    save(place)
+    assert not index.exists()
+    with closing(open_backend(index.location)) as opened, opened.writing():
+        opened.create(Stamp(schema=1, embeddings="fake", dimension=8))
+        opened.checkpoint(0)
+        assert opened.count() == 0
+
+
+@pytest.mark.parametrize("lost", ["files", "folder"])
+def test_vectors_that_are_gone_are_told(index: DocumentIndex, lost: str) -> None:
+    """Chroma alone would go on, and find nothing but the chunks that were written last."""
+    with index.writing() as writer:
+        writer.write(chunks(range(3)))
+        writer.index.checkpoint(1)
+    assert_all_found(index, range(3))
+    index.close()
+    (saved,) = Path(index.location).glob("*-*/")
+    shutil.rmtree(saved)
+    if lost == "files":
+        saved.mkdir()
+    told = f"the files of its vectors, {saved.name}, are missing. Delete the folder and index again"
+    for use in (index.open, lambda: index.search("1", 1)):
+        with pytest.raises(DocumentIndexError, match=told):
+            use()
+
+
+def test_a_damaged_database_is_told_before_its_files_are_repaired(index: DocumentIndex) -> None:
+    place = Path(index.location)
+    with index.writing() as writer:
+        writer.write(chunks(range(3)))
+    with files_locked(place):
+        _backed_up(place).__enter__()
+    start = (place / "chroma.sqlite3").read_bytes()[:16]
+    (place / "chroma.sqlite3").write_bytes(start + b"garbage" * 1000)
+    with pytest.raises(DocumentIndexError, match=r"chroma\.sqlite3 cannot be read.*index again"):
+        index.open()
+    assert (place / "checkpoint").is_dir()
+
+
+def test_a_folder_that_allows_no_lock_is_still_read(index: DocumentIndex) -> None:
+    with index.writing() as writer:
+        writer.write(chunks(range(3)))
+    for name in ("files.lock", "crag.lock"):
+        (Path(index.location) / name).unlink()
+        (Path(index.location) / name).mkdir()
+    assert_all_found(index, range(3))
+    with pytest.raises(DocumentIndexError, match="cannot be written: Is a directory"):
+        index.writing().__enter__()

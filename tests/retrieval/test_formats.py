@@ -9,6 +9,7 @@ from typing import Any
 import docx
 import pytest
 from pptx import Presentation
+from pptx.enum.shapes import MSO_CONNECTOR
 from xlsxwriter import Workbook
 
 from crag.retrieval.documents import SourceText, Unusable
@@ -47,6 +48,19 @@ def test_notebook_with_megabytes_of_output(folder: Path) -> None:
     assert loaded.text == "# Engines\n\nHow they run.\n\n```python\nrun()\n```"
     (chunk,) = split(loaded, "/")
     assert chunk.metadata["position"] == "cell 1"
+
+
+def test_a_notebook_of_an_old_version(folder: Path) -> None:
+    """Its cells are in worksheets, its headings are cells, and code is an `input`."""
+    cells = [
+        {"cell_type": "heading", "level": 2, "source": ["Mills"]},
+        {"cell_type": "code", "input": "grind()", "outputs": []},
+        {"cell_type": "code", "input": "", "outputs": []},
+        {"cell_type": "raw", "source": "As it stands."},
+    ]
+    (folder / "a.ipynb").write_text(json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3}))
+    loaded = only(folder / "a.ipynb")
+    assert loaded.text == "## Mills\n\n```python\ngrind()\n```\n\n\n\nAs it stands."
 
 
 def test_what_is_no_notebook_is_told(folder: Path) -> None:
@@ -101,6 +115,26 @@ def test_mail(folder: Path, subtype: str) -> None:
     assert loaded.text == f"From: ada@example.org\n\n{text}"
 
 
+def test_a_mail_of_attachments_alone_has_its_head(folder: Path) -> None:
+    message = EmailMessage()
+    message["Subject"], message["To"] = "The plan", "ada@example.org"
+    message.add_attachment(b"\0\1", maintype="application", subtype="zip", filename="a.zip")
+    (folder / "a.eml").write_bytes(bytes(message))
+    assert only(folder / "a.eml").text == "To: ada@example.org"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b'From: "\r\nTo: >\n\nIt grinds.',
+        b"To: From: ; charset=--a--aTo: *0*From: \n\nIt grinds.",
+    ],
+)
+def test_a_mail_whose_head_cannot_be_parsed_is_told(folder: Path, head: bytes) -> None:
+    (folder / "a.eml").write_bytes(head)
+    assert "not a mail message, or damaged" in refusal(folder / "a.eml")
+
+
 def test_presentation(folder: Path) -> None:
     deck = Presentation()
     first = deck.slides.add_slide(deck.slide_layouts[1])
@@ -121,6 +155,18 @@ def test_presentation(folder: Path) -> None:
         "| part | kg |\n| --- | --- |\n| mill | 7 |",
     ]  # fmt: skip
     assert len(loaded.pages) == 3
+
+
+def test_grouped_shapes_and_lines_of_a_slide(folder: Path) -> None:
+    deck = Presentation()
+    shapes = deck.slides.add_slide(deck.slide_layouts[6]).shapes
+    shapes.add_connector(MSO_CONNECTOR.STRAIGHT, 0, 0, 9, 9)
+    group = shapes.add_group_shape()
+    group.shapes.add_textbox(0, 0, 9, 9).text_frame.text = "The wheel"
+    inner = group.shapes.add_group_shape()
+    inner.shapes.add_textbox(0, 0, 9, 9).text_frame.text = "its axle"
+    deck.save(str(folder / "a.pptx"))
+    assert only(folder / "a.pptx").text == "The wheel\n\nits axle"
 
 
 def test_workbook(folder: Path) -> None:
@@ -158,6 +204,15 @@ def test_headings_lists_and_tables_of_a_word_document(folder: Path) -> None:
         "- mill\n- store",
         "| part | kg |\n| --- | --- |\n| mill | 7 |",
     ]
+
+
+def test_a_word_document_that_begins_with_its_title_and_ends_with_a_list(folder: Path) -> None:
+    document = docx.Document()
+    document.add_heading("On Mills", 0)
+    document.add_paragraph("mill", style="List Number")
+    document.add_paragraph("store", style="List Number")
+    document.save(str(folder / "a.docx"))
+    assert only(folder / "a.docx").text == "# On Mills\n\n- mill\n- store"
 
 
 def test_source_code_is_code(folder: Path) -> None:

@@ -186,6 +186,16 @@ def test_a_run_without_the_loader_keeps_what_it_read(folder: Path, index: Docume
     assert counts(index_paths([folder], index)) == (0, 1, 1)
 
 
+def test_a_loader_whose_own_package_is_missing_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(
+        sys.modules, "langchain_community.document_loaders.sql_database", raising=False
+    )
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    monkeypatch.setitem(sys.modules, "sqlalchemy.engine", None)
+    with pytest.raises(MissingPackageError, match=r"SQLDatabaseLoader.*pip install.*sqlalchemy"):
+        loaders_with([".db=SQLDatabaseLoader"])
+
+
 def test_the_command_answers_from_what_the_loader_read(tmp_path: Path) -> None:
     saved_page(tmp_path / "kettle.mhtml", "Kettles", "A kettle boils water in three minutes.")
     (tmp_path / "mine.py").write_text(

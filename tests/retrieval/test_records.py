@@ -7,6 +7,7 @@ import pytest
 
 from crag.retrieval.documents import SourceText, Unusable, file_of
 from crag.retrieval.loaders import load
+from crag.retrieval.records import count_lines
 
 
 def texts(path: Path) -> list[SourceText]:
@@ -92,6 +93,21 @@ def test_csv_without_a_text_column(folder: Path, delimiter: str) -> None:
         "name: Charles",
         "name: Luigi\nborn: 1809",
     ]
+
+
+def test_csv_in_an_older_encoding(folder: Path) -> None:
+    path = folder / "a.csv"
+    row = "Die Maschine läuft für Königin und Käufer;so heißt es in der Straße"
+    path.write_bytes("\n".join(["Gerät;Zweck", *[row] * 9]).encode("cp1252"))
+    assert texts(path)[0].text == (
+        "Gerät: Die Maschine läuft für Königin und Käufer\nZweck: so heißt es in der Straße"
+    )
+
+
+def test_lines_are_counted_where_they_can_be_read(folder: Path) -> None:
+    (folder / "a.jsonl").write_text('{"text": "a"}\n{"text": "b"}\n')
+    assert count_lines(folder / "a.jsonl") == 2
+    assert count_lines(folder / "missing.jsonl") == 1
 
 
 def test_a_csv_file_that_is_none(folder: Path) -> None:

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import chromadb
+import numpy as np
 import pytest
+from chromadb.errors import InternalError
+from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from crag.errors import (
@@ -17,9 +20,18 @@ from crag.errors import (
     EmbeddingMismatchError,
     EmptyIndexError,
     IndexNotFoundError,
+    SettingsError,
 )
 from crag.retrieval import DocumentIndex, IndexRetriever, index_paths
+from crag.retrieval.backends import open_backend
+from crag.retrieval.backends.checkpoint import sole_writer
+from crag.retrieval.backends.chroma_client import index_errors
+from crag.retrieval.documents import SourceText
+from crag.retrieval.index import checked_way, filter_of
+from crag.retrieval.retriever import IndexStore
+from crag.retrieval.splitting import split
 from crag.retrieval.store import embedding_name
+from crag.retrieval.writer import _batches
 
 
 @pytest.fixture
@@ -87,6 +99,93 @@ def test_a_damaged_index_is_told(filled: DocumentIndex, damage: Callable[[Path],
     damage(Path(filled.location))
     with pytest.raises(DocumentIndexError, match=r"(?i)delete the folder and index again"):
         filled.open()
+
+
+def test_a_database_that_the_system_does_not_read_is_told(tmp_path: Path, embeddings: Any) -> None:
+    (tmp_path / "chroma.sqlite3").symlink_to("/proc/self/mem")  # Reading its start is an error.
+    with pytest.raises(DocumentIndexError, match="cannot be read: Input/output error"):
+        DocumentIndex(tmp_path, embeddings).open()
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("database or disk is full", "Is the disk full, or may nothing be written there?"),
+        ("no such table: collections", "Is it an index? If it is damaged: delete the folder"),
+    ],
+)
+def test_what_chroma_says_is_told_with_advice(said: str, advice: str) -> None:
+    with pytest.raises(DocumentIndexError) as caught, index_errors("/data/index"):
+        raise InternalError(said)
+    assert str(caught.value).startswith(f"index /data/index: {said}. {advice}")
+
+
+def test_damaged_words_are_made_again_or_told(filled: DocumentIndex, folder: Path) -> None:
+    filled.close()
+    file = Path(filled.location) / "words.sqlite3"
+    file.write_bytes(b"garbage" * 100)
+    assert filled.search("text", 1, by="words")
+    filled.close()
+    told = r"words\.sqlite3 cannot be read or written: file is not a database.*delete it"
+    with pytest.raises(DocumentIndexError, match=told):
+        index_paths([folder], filled)
+    file.unlink()
+    assert index_paths([folder], filled).unchanged == 20
+
+
+def test_words_while_another_run_writes_are_those_of_before(filled: DocumentIndex) -> None:
+    """Words that were left behind may only be completed by who writes; others search in them."""
+    filled.close()
+    file = Path(filled.location) / "words.sqlite3"
+    with closing(sqlite3.connect(file)) as words:
+        words.execute("UPDATE chunks SET id = 'gone' WHERE number = 1")
+        words.execute("UPDATE state SET mark = mark || '0'")
+        words.commit()
+    with sole_writer(Path(filled.location)):
+        assert len(filled.search("text", 30, by="words")) == 19
+        filled.close()
+        file.unlink()
+        assert len(filled.search("text", 30, by="words")) == 20
+    assert not file.exists()
+
+
+def test_an_index_is_filled_from_files_alone(embeddings: Any) -> None:
+    with pytest.raises(NotImplementedError, match=r"crag\.retrieval\.index_paths"):
+        IndexStore.from_texts(["A text."], embeddings)
+
+
+@pytest.mark.parametrize(
+    ("use", "told"),
+    [
+        (
+            lambda: filter_of(since="last week"),
+            "setting 'since' cannot be 'last week': write a day as 2026-01-31",
+        ),
+        (
+            lambda: filter_of(until="2026-13-01"),
+            "setting 'until' cannot be '2026-13-01': write a day as",
+        ),
+        (
+            lambda: checked_way("taste"),
+            "'find_by' cannot be 'taste': allowed are both, meaning, words",
+        ),
+    ],
+)
+def test_what_chunks_are_found_by_is_checked(use: Callable[[], object], told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        use()
+
+
+def test_vectors_that_were_made_elsewhere_are_not_made_again(
+    filled: DocumentIndex, embeddings: Any
+) -> None:
+    made = [split(SourceText(source=name, title="", text=name, unit="line"), "/") for name in "ab"]
+    with filled.writing() as writer:
+        asked = len(embeddings.embedded)
+        writer.write(made, vectors=np.eye(8, dtype=np.float32)[:2])
+        assert len(embeddings.embedded) == asked
+    with closing(open_backend(filled.location)) as opened:
+        assert opened.by_vector(np.eye(8)[1].tolist(), 1)[0].page_content == "b"
 
 
 def test_a_file_is_no_index(tmp_path: Path, folder: Path, embeddings: Any) -> None:
@@ -159,3 +258,12 @@ def test_an_index_of_another_program(tmp_path: Path, embeddings: Any) -> None:
 def test_names_of_embedding_models(make_embeddings: Callable[..., Any]) -> None:
     assert embedding_name(make_embeddings("a")) == "a"
     assert embedding_name(DeterministicFakeEmbedding(size=3)) == "DeterministicFakeEmbedding"
+
+
+@pytest.mark.parametrize(
+    ("documents", "batches"),
+    [([3, 3], [3, 3]), ([2, 3], [5]), ([2, 7], [2, 5, 2]), ([1, 1, 1], [3])],
+)
+def test_only_a_document_that_is_too_long_is_cut(documents: list[int], batches: list[int]) -> None:
+    made = [[Document(str(number))] * number for number in documents]
+    assert [len(batch) for batch in _batches(made, 5)] == batches

@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -68,6 +69,35 @@ def test_a_literal_block_keeps_its_directive() -> None:
     assert len(chunks) > 1
     for chunk in chunks[1:]:
         assert chunk.page_content.startswith("Run:\n\n.. code-block:: python\n\n   print(")
+
+
+def test_a_table_of_plain_text_is_a_table() -> None:
+    chunks = chunks_of("| part | kg |\n| mill | 7 |\n", "")
+    assert [chunk.metadata["kind"] for chunk in chunks] == ["table"]
+    assert [chunk.metadata["kind"] for chunk in chunks_of("| part | kg |\n", "")] == ["prose"]
+
+
+def test_a_paragraph_of_wide_spaces_is_no_block() -> None:
+    (chunk,) = chunks_of("# T\n\n\u2003\n\nThe mill grinds.\n")
+    assert chunk.metadata["kind"] == "prose"
+    assert [block.kind for block in blocks_of("\u2003\n\nText.", "markdown")] == ["prose"]
+
+
+def test_a_paragraph_too_long_to_find_its_sentences_is_cut_at_lines() -> None:
+    line = "A line of a log without an end of any sentence " * 2
+    text = "\n".join(f"{number:03} {line}".strip() for number in range(300)) + "\n"
+    assert len(text) > 20_000
+    chunks = chunks_of(text, "")
+    assert len(chunks) > 20
+    for chunk in chunks:
+        assert chunk.page_content[:3].isdecimal()
+        assert chunk.page_content.endswith("any sentence")
+
+
+def test_a_text_that_breaks_its_parser_is_taken_as_plain(caplog: Any) -> None:
+    text = "- " * 4_000 + "The mill."
+    assert "".join(chunk.page_content for chunk in chunks_of(text, "rst")).endswith("The mill.")
+    assert "cannot parse a text as rst" in caplog.text
 
 
 def test_no_chunk_begins_within_a_sentence() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -135,6 +136,35 @@ def test_only_folders_are_followed(folder: Path, index: DocumentIndex) -> None:
     for path in (folder / "a.md", folder / "none"):
         with pytest.raises(DocumentIndexError, match="only folders are watched"):
             next(watch_paths([path], index))
+
+
+def test_a_folder_that_stays_away_is_told_once(
+    folder: Path, index: DocumentIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crag.retrieval.watch.TICK", 50)
+    (folder / "a.md").write_text("First.")
+    stop = threading.Event()
+    outcomes = watch_paths([folder], index, stop=stop)
+    assert next(outcomes).error is None
+    shutil.rmtree(folder)
+    while "this folder is missing" not in str(next(outcomes).error):
+        pass
+    timer = threading.Timer(0.2, stop.set)
+    timer.start()
+    assert list(outcomes) == []
+    assert stop.is_set()
+
+
+def test_a_system_that_cannot_watch_is_told_with_a_way_out(
+    folder: Path, index: DocumentIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def watch(*_: Path, **__: object) -> Iterator[set[object]]:
+        raise OSError("OS file watch limit reached")
+
+    monkeypatch.setattr("watchfiles.watch", watch)
+    told = "cannot watch it: OS file watch limit reached. WATCHFILES_FORCE_POLLING=true looks"
+    with pytest.raises(DocumentIndexError, match=re.escape(told)):
+        next(watch_paths([folder], index))
 
 
 def test_watching_and_removing_exclude_each_other(tmp_path: Path) -> None:

@@ -1,11 +1,17 @@
 """The words of a text: names whole and in parts, stems, other scripts."""
 
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.documents import Document
 
+from crag.errors import DocumentIndexError
+from crag.retrieval.backends.word_file import TOKENIZER, Change, WordFile, cached_words
+from crag.retrieval.index import Filter
 from crag.retrieval.words import question_words, words
 
 
@@ -46,8 +52,6 @@ def test_stop_words_are_not_searched_for_unless_there_are_no_others() -> None:
 @given(st.text(max_size=80))
 def test_any_word_is_found_by_fts(text: str) -> None:
     """The tokenizer of SQLite takes each word as one token, so that it is found as it is."""
-    from crag.retrieval.backends.word_file import TOKENIZER
-
     found = list(words(text))
     assert all(not set(word) & set("'\"\\ \t\n") and len(word) <= 100 for word in found)
     database = sqlite3.connect(":memory:")
@@ -62,3 +66,42 @@ def test_any_word_is_found_by_fts(text: str) -> None:
         assert stored == set(found)
     finally:
         database.close()
+
+
+def noted(name: str, day: str) -> Document:
+    return Document(f"The {name} stands.", id=name, metadata={"source": "/a", "modified": day})
+
+
+def test_words_follow_what_is_stored(tmp_path: Path) -> None:
+    kept, chunks = tmp_path / "words.sqlite3", {}
+    with closing(WordFile(kept, "here")) as file:
+        for mark, names in {
+            "1": ["mill 2026-01-01", "well 2026-01-01"],
+            "2": ["mill 2026-03-01"],
+        }.items():
+            chunks = {one.id: one for one in (noted(*name.split()) for name in names)}
+            stored = [(str(one.id), one.metadata) for one in chunks.values()]
+            file.follow(mark, stored, lambda ids, held=chunks: [held[one] for one in ids])
+            assert file.mark == mark
+        assert file.find("what stands", 5, Filter()) == ["mill"]
+        assert file.find("what stands", 5, Filter(since="2026-02-01")) == ["mill"]
+
+
+def test_a_write_that_fails_is_none(tmp_path: Path) -> None:
+    kept = tmp_path / "words.sqlite3"
+    with closing(WordFile(kept, "here")) as file:
+        file.write("1", Change(added=[noted("mill", "2026-01-01")]))
+        with closing(sqlite3.connect(kept)) as other:
+            other.execute("DROP TABLE state")
+        with pytest.raises(DocumentIndexError, match=r"index here: its words in .*words\.sqlite3"):
+            file.write("2", Change(added=[noted("well", "2026-01-01")]))
+        assert file.find("what stands", 5, Filter()) == ["mill"]
+
+
+def test_a_cache_that_cannot_be_made_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("x")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(DocumentIndexError, match=r"kept in .*file/crag: .*Set XDG_CACHE_HOME"):
+        cached_words("http://127.0.0.1:8000")

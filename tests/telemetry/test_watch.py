@@ -4,10 +4,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from langchain_core.language_models import FakeListLLM, GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.outputs import LLMResult
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -223,3 +225,24 @@ def test_batches_of_packaged_models_are_counted(told: Watched) -> None:
     waiting = queue.batches(["abc", "de"], 1)
     next(waiting)
     assert (mine, 1) in told.points("crag.batch.callers")
+
+
+@pytest.mark.parametrize(
+    ("end", "told_of"),
+    [
+        ("on_chain_end", {}),
+        ("on_chain_error", ValueError("x")),
+        ("on_llm_end", LLMResult(generations=[])),
+        ("on_llm_error", ValueError("x")),
+        ("on_retriever_end", []),
+        ("on_retriever_error", ValueError("x")),
+        ("on_tool_end", "x"),
+        ("on_tool_error", ValueError("x")),
+    ],
+)
+def test_the_end_of_what_began_before_the_watch_is_nothing(
+    told: Watched, end: str, told_of: Any
+) -> None:
+    before = told.metrics
+    getattr(told.watch, end)(told_of, run_id=uuid4())
+    assert (told.spans, told.metrics) == ([], before)

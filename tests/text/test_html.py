@@ -30,6 +30,8 @@ HIDING = [
     "style='color:#FEFEFE'",
     "style='color:rgb(255, 100%, 255)'",
     "style='color:rgba(0,0,0,0)'",
+    "style='color:#fff0'",
+    "style='color:#12345600'",
     "style='color:transparent'",
     "style='color:#123;background:#112233 none'",
     "style='color:teal;background-color:teal'",
@@ -38,6 +40,7 @@ HIDING = [
 SHOWING = [
     "style='color:white;background:#000'",
     "style='background:url(dark.png);color:#fff'",
+    "style='color:#123456ff'",
     "style='height:0'",
     "style='opacity:0.9;font-size:small;color:inherit;background:inherit'",
     "style='color:rgb(300);x;:;;top:-5px'",
@@ -124,6 +127,22 @@ def test_blocks_headings_and_cells() -> None:
         "# Mills", "Before", "One line", "another", "after", "### Wheels",
         "| kind | size |\n| --- | --- |\n| undershot | 4 m |", "tail", "race", "its water",
     ]  # fmt: skip
+
+
+def test_code_of_a_file_keeps_its_lines() -> None:
+    text = as_file(
+        "<p>Run</p><pre><code>a:\n\n\n  b = `c`</code>\n\n</pre>then<pre>```\n</pre><pre> </pre>"
+    )
+    assert text == "Run\n\n```\na:\n\n\n  b = `c`\n```\n\nthen\n\n````\n```\n````"
+
+
+def test_paragraphs_and_lists_within_a_quotation_stay_apart() -> None:
+    quoted = f"<p>{FILLER}</p><ul><li>a wheel</li><li>a dam</li></ul>"
+    _, found = read_html(
+        f"<article><blockquote>{quoted}</blockquote><p>{FILLER * 4}</p></article>",
+        "https://example.org/",
+    )
+    assert found == [FILLER.strip(), "a wheel; a dam", (FILLER * 4).strip()]
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,15 @@ async def test_damaged_compression(body: bytes) -> None:
     assert await problem([body], content_encoding="gzip") == "unreadable"
 
 
+@pytest.mark.parametrize(
+    ("encoding", "packed"), [("deflate", zlib.compress(TEXT)), ("gzip", gzip.compress(TEXT))]
+)
+async def test_compression_whose_checksum_is_wrong(encoding: str, packed: bytes) -> None:
+    parts = [packed[:-8], packed[-8:-4], b"\0\0\0\0"]
+    with pytest.raises(PageError, match="its compression is damaged"):
+        await read(parts, content_encoding=encoding)
+
+
 async def test_exactly_the_limit_passes() -> None:
     assert len(await read([b"x" * 60, b"x" * 40], most=100)) == 100
     assert await problem([b"x" * 60, b"x" * 41], most=100) == "too_large"

@@ -11,6 +11,7 @@ from itertools import chain, repeat
 from time import monotonic
 from typing import Any
 
+import httpx
 import pytest
 
 from crag.errors import PageError
@@ -249,6 +250,27 @@ async def test_too_many_requests_for_longer_than_there_is(site: Website, after: 
     assert "status 429" in (await failure(site.at("/text"))).message
     assert len(site.requests) == 1
     assert monotonic() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("raised", "problem", "says"),
+    [
+        (httpx.ConnectTimeout("slow"), "timeout", "no connection in time"),
+        (httpx.InvalidURL("odd"), "refused", "not fetched: it cannot be read as a URL"),
+        (httpx.UnsupportedProtocol("odd"), "network", "no connection: odd"),
+    ],
+)
+async def test_what_a_transport_raises_is_a_page_error(
+    raised: Exception, problem: str, says: str
+) -> None:
+    def fail(_: httpx.Request) -> httpx.Response:
+        raise raised
+
+    until = asyncio.get_running_loop().time() + 3
+    terms = Terms(until, 10, PageAllowance(Allowance(10)))
+    with pytest.raises(PageError) as caught:
+        await Fetcher(httpx.MockTransport(fail)).fetch("http://example.org/", terms)
+    assert (caught.value.problem, caught.value.message) == (problem, says)
 
 
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nwords"

@@ -154,6 +154,14 @@ async def test_the_cache_keeps_no_failure_and_respects_its_hours(tmp_path: Path)
     assert (await allows(Robots(cache), "", hours=0))[1]
 
 
+async def test_rules_that_take_too_long_forbid_nothing() -> None:
+    async def slow(_: str) -> str:
+        await asyncio.sleep(20)
+        return "User-agent: *\nDisallow: /"
+
+    assert await Robots(seconds=0.02).allows(TARGET, 1, slow)
+
+
 async def test_memory_is_bounded() -> None:
     async def none(_: str) -> str:
         return ""

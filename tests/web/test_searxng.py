@@ -9,7 +9,7 @@ from crag.errors import SearchError
 from crag.parts import Hit, WebSearcher
 from crag.web import SearxngSearcher
 from tests.loopback import Loopback, serving
-from tests.web.services import NO_JSON, NO_OBJECT, WAYS, failing, search
+from tests.web.services import CUT_OFF, NO_JSON, NO_OBJECT, WAYS, dripping, failing, search
 
 ADA = {
     "title": "Ada <em>Lovelace</em>",
@@ -118,6 +118,23 @@ async def test_no_answer_in_time(server: Loopback, way: str) -> None:
     server.seconds = 5
     error = await failing(searcher(server, timeout=0.05), way)
     assert (error.problem, len(server.requests)) == ("timeout", 3)
+
+
+@WAYS
+async def test_a_reply_that_comes_too_slowly(way: str) -> None:
+    """Each part comes in time, and the whole does not."""
+    with dripping([CUT_OFF, *[b" "] * 8], seconds=0.02) as url:
+        error = await failing(SearxngSearcher(url, timeout=0.07, longest_wait=0.01), way)
+    assert error.problem == "timeout"
+    assert "no answer in time: try again later" in str(error)
+
+
+@WAYS
+async def test_a_reply_that_breaks_off(way: str) -> None:
+    with dripping([CUT_OFF]) as url:
+        error = await failing(SearxngSearcher(url, timeout=5, longest_wait=0.01), way)
+    assert error.problem == "server"
+    assert "the connection failed (RemoteProtocolError): try again later" in str(error)
 
 
 @WAYS

@@ -9,7 +9,7 @@ from crag.errors import SearchError
 from crag.parts import Hit, WebSearcher
 from crag.web import TavilySearcher
 from tests.loopback import Loopback, serving
-from tests.web.services import NO_JSON, NO_OBJECT, WAYS, failing, search
+from tests.web.services import CUT_OFF, NO_JSON, NO_OBJECT, WAYS, dripping, failing, search
 
 RESULTS = {
     "query": "ada",
@@ -126,6 +126,16 @@ async def test_no_answer_in_time(server: Loopback, way: str) -> None:
     server.seconds = 5
     error = await failing(searcher(server, timeout=0.05), way)
     assert (error.problem, len(server.requests)) == ("timeout", 3)
+
+
+@WAYS
+async def test_a_reply_that_breaks_off(way: str) -> None:
+    with dripping([CUT_OFF]) as url:
+        made = TavilySearcher("tvly-x", base_url=url, timeout=5, longest_wait=0.01)
+        error = await failing(made, way)
+    assert error.problem == "server"
+    assert "the connection failed (" in str(error)
+    assert "try again later" in str(error)
 
 
 @WAYS

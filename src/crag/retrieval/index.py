@@ -89,6 +89,12 @@ def checked_way(by: str) -> FindBy:
     raise SettingsError("find_by", by, f"allowed are {', '.join(get_args(FindBy))}")
 
 
+def sentence_of(error: Exception) -> str:
+    """Return what an error says, on one line, with the full stop of a sentence."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
 def safe_location(location: str) -> str:
     """Return a location as it may be shown: a URL without user, password and parameters."""
     scheme, separator, rest = location.partition("://")

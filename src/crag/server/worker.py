@@ -28,7 +28,7 @@ _TOLD = (
 )  # fmt: skip
 """Errors whose message the client is told; those of LangGraph's own server."""
 _DATABASE = (psycopg.Error, PoolTimeout)
-_ROUND, _TIDY, _SWEEP, _END_SECONDS = 1.0, 5.0, 30.0, 5.0
+_ROUND, _TIDY, _SWEEP, _END_SECONDS, _AGAIN = 1.0, 5.0, 30.0, 5.0, 0.1
 _WAITING_PARTS = 1000
 
 _logger = logging.getLogger(__name__)
@@ -110,10 +110,15 @@ class Worker:
         try:
             yield
         finally:
-            tasks = {*loops, *self._tasks.values()}
-            for task in tasks:
+            pending = {*loops, *self._tasks.values()}
+            for task in self._tasks.values():
                 task.cancel()
-            await asyncio.wait(tasks, timeout=_END_SECONDS)
+            until = time.monotonic() + _END_SECONDS
+            while pending and time.monotonic() < until:
+                # Again: Python 3.11's wait_for, with which psycopg's pool waits, can swallow one.
+                for loop in loops:
+                    loop.cancel()
+                _, pending = await asyncio.wait(pending, timeout=_AGAIN)
             with suppress(*_DATABASE):
                 await self._runs.release(self.identity)
 

@@ -140,5 +140,4 @@ def _sentences(text: str) -> Iterator[str]:
             end = end if end > 0 else LONGEST_PARAGRAPH
             yield rest[:end].strip()
             rest = rest[end:].strip()
-        if rest:
-            yield rest
+        yield rest

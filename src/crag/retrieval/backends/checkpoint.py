@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from crag.errors import DocumentIndexError
 from crag.retrieval.backends.chroma_client import (
     DATABASE,
+    REBUILD,
     close_client,
     find_collection,
     index_errors,
@@ -87,6 +88,18 @@ def files_locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def check_files(folder: Path) -> None:
+    """Check that the graph's files are there; without them Chroma finds the latest chunks alone.
+
+    Raises:
+        DocumentIndexError: they were saved once, and are gone.
+    """
+    for graph in _graphs(folder):
+        if graph.sequence and not (graph.folder.is_dir() and any(graph.folder.iterdir())):
+            problem = f"the files of its vectors, {graph.folder.name}, are missing. {REBUILD}"
+            raise DocumentIndexError(str(folder), problem)
 
 
 @contextmanager
@@ -172,5 +185,6 @@ def _graphs(folder: Path) -> list[_Graph]:
         with closing(sqlite3.connect(address, uri=True, timeout=30)) as database:
             rows = database.execute(_STATES).fetchall()
     except sqlite3.Error as error:
-        raise DocumentIndexError(str(folder), f"{DATABASE} cannot be read: {error}") from error
+        problem = f"{DATABASE} cannot be read: {error}. If it is damaged: {REBUILD.lower()}"
+        raise DocumentIndexError(str(folder), problem) from error
     return [_Graph(folder / name, *numbers) for name, *numbers in rows]

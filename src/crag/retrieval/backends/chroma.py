@@ -17,6 +17,7 @@ from langchain_core.documents import Document
 from crag.errors import DocumentIndexError
 from crag.retrieval.backends.checkpoint import (
     NEVER,
+    check_files,
     files_locked,
     last_write,
     save,
@@ -239,6 +240,7 @@ class ChromaFolder(_Chroma):
 
     def _loaded(self) -> None:
         if self._collection is not None:
+            check_files(self._folder)
             with index_errors(self.location):
                 set_threshold(self._collection, NEVER)
                 self._collection.count()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import SplitResult, urlsplit
 
 from crag.errors import CragError, DocumentIndexError
+from crag.retrieval.index import sentence_of
 
 if TYPE_CHECKING:
     from chromadb import Collection
@@ -70,7 +71,7 @@ def has_database(folder: Path) -> bool:
     except OSError as error:
         raise DocumentIndexError(str(folder), f"cannot be read: {error.strerror}") from error
     if start != _SQLITE:
-        raise DocumentIndexError(str(folder), f"{DATABASE} is damaged. {_REBUILD}")
+        raise DocumentIndexError(str(folder), f"{DATABASE} is damaged. {REBUILD}")
     return True
 
 
@@ -85,7 +86,7 @@ def find_collection(client: "Client", location: str) -> "Collection | None":
             return None
 
 
-_REBUILD = "Delete the folder and index again"
+REBUILD = "Delete the folder and index again"
 _FULL = re.compile("disk I/O|is full|readonly|read-only|No space|too large", re.IGNORECASE)
 
 
@@ -105,8 +106,8 @@ def index_errors(location: str) -> Iterator[None]:
         elif _FULL.search(str(error)):
             advice = "Is the disk full, or may nothing be written there? The index itself is whole."
         else:
-            advice = f"Is it an index? If it is damaged: {_REBUILD.lower()}"
-        raise DocumentIndexError(location, f"{_sentence(error)} {advice}") from error
+            advice = f"Is it an index? If it is damaged: {REBUILD.lower()}"
+        raise DocumentIndexError(location, f"{sentence_of(error)} {advice}") from error
 
 
 def _server_url(location: str) -> SplitResult:
@@ -115,8 +116,3 @@ def _server_url(location: str) -> SplitResult:
         problem = "the URL of a Chroma server is http(s)://HOST:PORT and nothing else"
         raise DocumentIndexError(url.hostname or "server", problem)
     return url
-
-
-def _sentence(error: Exception) -> str:
-    text = (str(error) or type(error).__name__).strip()
-    return text if text.endswith((".", "?", "!")) else f"{text}."

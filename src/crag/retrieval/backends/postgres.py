@@ -15,11 +15,12 @@ from langchain_core.documents import Document
 
 from crag.errors import DocumentIndexError
 from crag.extras import require
-from crag.retrieval.index import EVERYTHING, Filter, Stamp, safe_location
+from crag.retrieval.index import EVERYTHING, Filter, Stamp, safe_location, sentence_of
 from crag.retrieval.words import VERSION, question_words, words
 
 if TYPE_CHECKING:
     import numpy as np
+    import psycopg
     from numpy.typing import NDArray
     from psycopg import Connection
 
@@ -253,14 +254,16 @@ class Postgres:
                 with connection.transaction():
                     yield connection
             except psycopg.Error as error:
-                detail = " ".join(str(error).split()) or type(error).__name__
-                raise DocumentIndexError(self.location, _advised(detail)) from None
+                raise DocumentIndexError(self.location, _advised(error)) from None
 
 
-def _advised(detail: str) -> str:
-    if "extension" in detail and "vector" in detail:
-        return f"{detail}. Install pgvector on the server: https://github.com/pgvector/pgvector"
-    return f"{detail}. Is PostgreSQL running, and is this its URL?"
+def _advised(error: "psycopg.Error") -> str:
+    said = sentence_of(error)
+    if "extension" not in said or "vector" not in said:
+        return f"{said} Is PostgreSQL running, and is this its URL?"
+    if "permission" in said:
+        return f"{said} Have an administrator of the database run: CREATE EXTENSION vector"
+    return f"{said} Install pgvector on the server: https://github.com/pgvector/pgvector"
 
 
 def _chunk(row: tuple[Any, ...]) -> Document:

@@ -20,7 +20,7 @@ from crag.errors import DocumentIndexError
 from crag.extras import require
 from crag.retrieval.backends.checkpoint import sole_writer
 from crag.retrieval.backends.word_file import WordFile, cached_words
-from crag.retrieval.index import EVERYTHING, Filter, Stamp, safe_location
+from crag.retrieval.index import EVERYTHING, Filter, Stamp, safe_location, sentence_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -264,10 +264,10 @@ class Qdrant:
 
 
 def _advised(error: Exception) -> str:
-    detail = " ".join(str(error).split()) or type(error).__name__
-    if "already accessed" in detail:
+    said = sentence_of(error)
+    if "already accessed" in said:
         return "another process uses it. End that one, or use a Qdrant server: qdrant://HOST:6333"
-    return f"{detail}. Is Qdrant running, and is this its address?"
+    return f"{said} Is Qdrant running, and is this its address?"
 
 
 def _point(identifier: str) -> str:

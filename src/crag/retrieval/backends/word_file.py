@@ -58,7 +58,7 @@ class WordFile:
     """
 
     def __init__(self, path: Path | None, location: str, *, mode: str = "rwc") -> None:
-        self._location = location
+        self._location, self._place = location, path or "memory"
         self._lock = threading.RLock()
         address = f"{path.resolve().as_uri()}?mode={mode}" if path else ":memory:"
         with self._errors():
@@ -188,7 +188,10 @@ class WordFile:
         try:
             yield
         except sqlite3.Error as error:
-            problem = f"its words cannot be read or written: {error}"
+            problem = (
+                f"its words in {self._place} cannot be read or written: {error}. "
+                "If the file is damaged, delete it: it is made again"
+            )
             raise DocumentIndexError(self._location, problem) from error
 
 

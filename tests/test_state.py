@@ -1,0 +1,45 @@
+"""The reducers of the state: what clients send is taken, or refused with its form."""
+
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langgraph.errors import InvalidUpdateError
+
+from crag.errors import QuestionError
+from crag.state import add_chat, known_action, replace_documents
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        ({"role": "robot", "content": "Who?"}, "Unexpected message type"),
+        ({"content": "Who?"}, "role"),
+        (7, "int"),
+        ({"role": "user", "content": 7}, "content"),
+    ],
+)
+def test_what_is_no_message_is_refused_with_the_form_of_one(message: Any, problem: str) -> None:
+    with pytest.raises(QuestionError) as caught:
+        add_chat([], [message])
+    told = str(caught.value)
+    assert told.startswith("`messages` cannot be read: ")
+    assert problem in told
+    assert 'Write each as {"role": "user", "content": "…"}' in told
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize("document", [7, {"metadata": {}}, {"page_content": 7}, "words"])
+def test_what_is_no_document_is_refused_with_the_form_of_one(document: Any) -> None:
+    with pytest.raises(InvalidUpdateError, match="must each have a `page_content` and may have"):
+        replace_documents([], [Document("Kept."), document])
+
+
+def test_documents_of_clients_are_documents() -> None:
+    sent: Any = {"page_content": "Words.", "metadata": {"source": "a.md"}}
+    assert replace_documents([], [sent]) == [Document("Words.", metadata={"source": "a.md"})]
+
+
+def test_an_action_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidUpdateError, match=r"'maybe': allowed are correct, .*ambiguous"):
+        known_action("maybe")
