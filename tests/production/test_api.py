@@ -118,32 +118,30 @@ async def test_a_state_is_written_and_read_at_each_checkpoint(serving: Serving) 
         assert "none" in detail
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "sent", "status", "said"),
-    [
-        ("POST", "/runs/wait", {"content": b"{", **JSON}, 422, "Invalid JSON in request body: "),
-        ("POST", "/runs/wait", {"content": b"null", **JSON}, 422, "assistant_id: Field required"),
-        ("POST", "/runs/wait", {"json": [1]}, 422, "the body: Input should be a valid dict"),
-        ("POST", "/threads/search", {"json": {"limit": 0}}, 422, "limit: Input should be greater"),
-        ("POST", "/runs/wait", {"json": {"assistant_id": "rag"}}, 422,
-         "Invalid assistant: 'rag'. It must be the id of an assistant, or one of the graphs: crag"),
-        ("POST", "/runs/wait", {"json": {"assistant_id": NO_THREAD}}, 404,
-         "Thread or assistant not found."),
-        ("POST", "/runs", {"json": {"assistant_id": "crag", "stream_mode": ["events", "x"]}}, 422,
-         "stream_mode: Value error, events, x: allowed are checkpoints, custom, debug, messages"),
-        ("GET", "/threads/7", {}, 422, "Invalid thread ID: '7' is no UUID."),
-        ("GET", f"/threads/{NO_THREAD}", {}, 404, "Thread not found."),
-        ("GET", f"/threads/{NO_THREAD}/runs/7", {}, 422, "Invalid run ID: '7' is no UUID."),
-        ("GET", "/crons", {}, 404, "there is no such address on this server"),
-        ("DELETE", "/assistants/search", {}, 404, "there is no such address on this server"),
-    ],
-)  # fmt: skip
-async def test_a_wrong_request_is_told_what_is_wrong(
-    serving: Serving, method: str, path: str, sent: Any, status: int, said: str
-) -> None:
+WRONG: list[tuple[str, str, dict[str, Any], int, str]] = [
+    ("POST", "/runs/wait", {"content": b"{", **JSON}, 422, "Invalid JSON in request body: "),
+    ("POST", "/runs/wait", {"content": b"null", **JSON}, 422, "assistant_id: Field required"),
+    ("POST", "/runs/wait", {"json": [1]}, 422, "the body: Input should be a valid dict"),
+    ("POST", "/threads/search", {"json": {"limit": 0}}, 422, "limit: Input should be greater"),
+    ("POST", "/runs/wait", {"json": {"assistant_id": "rag"}}, 422,
+     "Invalid assistant: 'rag'. It must be the id of an assistant, or one of the graphs: crag"),
+    ("POST", "/runs/wait", {"json": {"assistant_id": NO_THREAD}}, 404,
+     "Thread or assistant not found."),
+    ("POST", "/runs", {"json": {"assistant_id": "crag", "stream_mode": ["events", "x"]}}, 422,
+     "stream_mode: Value error, events, x: allowed are checkpoints, custom, debug, messages"),
+    ("GET", "/threads/7", {}, 422, "Invalid thread ID: '7' is no UUID."),
+    ("GET", f"/threads/{NO_THREAD}", {}, 404, "Thread not found."),
+    ("GET", f"/threads/{NO_THREAD}/runs/7", {}, 422, "Invalid run ID: '7' is no UUID."),
+    ("GET", "/crons", {}, 404, "there is no such address on this server"),
+    ("DELETE", "/assistants/search", {}, 404, "there is no such address on this server"),
+]  # fmt: skip
+
+
+async def test_a_wrong_request_is_told_what_is_wrong(serving: Serving) -> None:
     async with serving() as client:
-        told = await refused(client, method, path, **sent)
-    assert (told[0], told[1][: len(said)]) == (status, said)
+        for method, path, sent, status, said in WRONG:
+            told = await refused(client, method, path, **sent)
+            assert (told[0], told[1][: len(said)]) == (status, said), path
 
 
 async def test_a_second_run_of_a_thread_waits_or_is_refused_or_takes_its_place(

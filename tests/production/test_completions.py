@@ -99,31 +99,28 @@ async def test_a_stream_ends_with_its_sources_and_its_usage(chatting: Chatting) 
     assert "Lie." not in f"{system.text}{human.text}"
 
 
-@pytest.mark.parametrize(
-    ("changed", "status", "code", "said"),
-    [
-        ({"messages": []}, 400, "invalid_value", "messages: List should have at least 1 item"),
-        ({"model": None}, 400, "invalid_value", "model: Input should be a valid string"),
-        ({"n": 2}, 400, "invalid_value", "n: Input should be 1"),
-        ({"messages": [*ASKED, {"role": "assistant", "content": "Ada."}]}, 400, "invalid_value",
-         "messages: the last one must be what the user asks"),
-        ({"messages": [{"role": "user"}]}, 400, "invalid_value",
-         "messages: the last one must be what the user asks"),
-        ({"model": "gpt"}, 404, "model_not_found", "there is no model 'gpt'; there are crag"),
-        ({"messages": [{"role": "user", "content": "x" * 200_000}]}, 400, "invalid_value",
-         "question"),
-    ],
-)  # fmt: skip
-async def test_a_wrong_request_is_refused_as_openai_does(
-    chatting: Chatting, changed: Any, status: int, code: str, said: str
-) -> None:
+WRONG: list[tuple[dict[str, Any], int, str, str]] = [
+    ({"messages": []}, 400, "invalid_value", "messages: List should have at least 1 item"),
+    ({"model": None}, 400, "invalid_value", "model: Input should be a valid string"),
+    ({"n": 2}, 400, "invalid_value", "n: Input should be 1"),
+    ({"messages": [*ASKED, {"role": "assistant", "content": "Ada."}]}, 400, "invalid_value",
+     "messages: the last one must be what the user asks"),
+    ({"messages": [{"role": "user"}]}, 400, "invalid_value",
+     "messages: the last one must be what the user asks"),
+    ({"model": "gpt"}, 404, "model_not_found", "there is no model 'gpt'; there are crag"),
+    ({"messages": [{"role": "user", "content": "x" * 200_000}]}, 400, "invalid_value",
+     "question"),
+]  # fmt: skip
+
+
+async def test_a_wrong_request_is_refused_as_openai_does(chatting: Chatting) -> None:
     async with chatting() as client:
-        reply = await asked(client, **changed)
-        error = reply.json()["error"]
-        assert (reply.status_code, error["code"], error["type"]) == (
-            status, code, "invalid_request_error",
-        )  # fmt: skip
-        assert said in error["message"]
+        for changed, status, code, said in WRONG:
+            reply = await asked(client, **changed)
+            error = reply.json()["error"]
+            assert (reply.status_code, error["code"]) == (status, code), said
+            assert error["type"] == "invalid_request_error"
+            assert said in error["message"]
 
 
 async def test_a_body_that_is_no_json_is_refused(chatting: Chatting) -> None:

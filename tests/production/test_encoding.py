@@ -32,6 +32,7 @@ class Place:
         ((1, "b"), [1, "b"]),
         (UserDict(a=1), {"a": 1}),
         (Place("Mill Lane", 7), {"street": "Mill Lane", "number": 7}),
+        (Place("half \ud800", 7), {"street": "half \ud800", "number": 7}),
         (Path("/a"), "/a"),
         (Place, str(Place)),
         (np.float32(0.5), 0.5),
