@@ -216,3 +216,10 @@ def test_the_fingerprint_is_of_this_program_and_stays() -> None:
     first = fingerprint()
     fingerprint.cache_clear()
     assert fingerprint() == first
+
+
+def test_a_search_without_hits_is_asked_again() -> None:
+    searcher = FakeSearcher([])
+    hits = CachedSearcher(searcher, Cache(), "fake")
+    assert hits.search("red", 5) == hits.search("red", 5) == []
+    assert searcher.queries == ["red", "red"]
