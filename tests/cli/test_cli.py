@@ -1,6 +1,12 @@
 """The command line, with the embedded default and real documents."""
 
+import contextlib
+import io
 import json
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +15,7 @@ from typer.testing import CliRunner
 
 from crag.cli import main
 from crag.cli.app import app
+from crag.cli.index import follow
 from crag.errors import CragError
 from tests.loopback import serving
 
@@ -274,3 +281,42 @@ def test_only_the_answer_is_streamed_and_one_part_is_no_list(
     assert "\nretrieve " in shown[: shown.index("\nUse vinegar [1].")]
     assert shown.count("\nUse vinegar [1].") == 1
     assert "2 parts" not in shown
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_following_a_folder_tells_each_change_and_each_fault_once(
+    tmp_path: Path, as_json: bool
+) -> None:
+    docs, said = tmp_path / "docs", io.StringIO()
+    docs.mkdir()
+    (docs / "kettle.md").write_text(GUIDE)
+    (docs / "broken.pdf").write_bytes(b"%PDF-1.4 cut off")
+    told = '"added": 1' if as_json else ": 1 added"
+
+    def change() -> None:
+        try:
+            wait_for(said, told, 1)
+            (docs / "tea.md").write_text("Tea takes four minutes.")
+            wait_for(said, told, 2)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    changing = threading.Thread(target=change)
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
+        changing.start()
+        follow([docs], str(tmp_path / "made"), [], as_json=as_json, verbose=False)
+    changing.join()
+    if as_json:
+        first, second = map(json.loads, said.getvalue().splitlines())
+        assert (first["added"], second["added"], second["unchanged"]) == (1, 1, 1)
+    else:
+        assert said.getvalue().count("broken.pdf") == 1
+        assert "1 added, 0 changed, 1 unchanged" in " ".join(said.getvalue().split())
+
+
+def wait_for(said: io.StringIO, text: str, times: int) -> None:
+    for _ in range(600):
+        if said.getvalue().count(text) == times:
+            return
+        time.sleep(0.05)
+    raise AssertionError(said.getvalue())

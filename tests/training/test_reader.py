@@ -23,6 +23,7 @@ from crag.training.reader import (
     ReaderRecipe,
     TrainedReader,
     rarity_in,
+    reading_model,
     save_reader,
     train_reader,
     unseen,
@@ -228,3 +229,10 @@ def test_training_without_its_packages_names_the_extra(
     monkeypatch.setitem(sys.modules, "accelerate", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'corrective-rag\[train\]'"):
         train_reader(RECIPE, ROWS, tmp_path, quiet=True)
+
+
+def test_a_start_that_lacks_weights_of_the_encoder_is_refused() -> None:
+    weights = dict(official_weights())
+    del weights["encoder.layer.0.output.dense.bias"]
+    with pytest.raises(TrainingError, match=r"lack 'bert\.encoder\.layer\.0\.output\.dense\.bias'"):
+        reading_model(weights, RECIPE)

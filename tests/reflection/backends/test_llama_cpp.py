@@ -19,6 +19,7 @@ from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import TOKENS
 from crag.training.self_rag.gguf_export import export_gguf
+from crag.training.self_rag.language_base import load_language_model
 from tests.graph.reflective import build_self_crag, build_self_rag, state_by
 from tests.graph.test_reflective_models import LIMITS, asked, graph_of, judged, same
 from tests.llama_server import serving_gguf
@@ -185,3 +186,14 @@ def test_weights_that_llama_cpp_does_not_know_are_named(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"has no weights like model\.gate\.weight"):
         export_gguf(folder, tmp_path / "model.gguf")
     assert not (tmp_path / "model.gguf").exists()
+
+
+def test_a_file_of_gguf_is_a_base_to_train(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.gguf"
+    export_gguf(byte_pair_llama(), file)
+    base = load_language_model(str(file))
+    assert not hasattr(base.model.config, "quantization_config")
+    whole = load_language_model(str(byte_pair_llama()))
+    ids = whole.tokenizer("The kettle is red.", return_tensors="pt").input_ids
+    found, expected = (one.model(ids).logits[..., :380].detach().numpy() for one in (base, whole))
+    assert found == pytest.approx(expected, abs=1e-4)  # Of the tokens that neither was given.

