@@ -161,8 +161,7 @@ def test_a_query_that_a_human_changed_is_shown(
     folder: Path, tavily: Loopback, tmp_path: Path
 ) -> None:
     options = ("ask", QUESTION, "--set", "confirm_web=true")
-    variables = configured(tavily, tmp_path / "p")
-    changed = crag(folder, variables, *options, answer="lighthouse of Cape Merrow\n").stdout
+    variables, query = configured(tavily, tmp_path / "p"), "lighthouse of Cape Merrow"
+    changed = crag(folder, variables, *options, answer=f"{query}\n").stdout
     assert f"rewrite   {KEYWORDS}\n" in changed
-    assert "\nconfirm_search lighthouse of Cape Merrow\n" in changed
-    assert "confirm_search" not in crag(folder, variables, *options, answer="y\n").stdout
+    assert f"\nconfirm_search {query}\n" in changed

@@ -154,4 +154,5 @@ def test_a_reader_is_told_the_cost_and_what_is_left(batch: Batch) -> None:
 
 
 def test_without_prices_no_cost_is_told(batch: Batch) -> None:
-    assert "\n3 model calls, 3,000 tokens read, 30 written\n" in batch.shown()
+    batch.ask(QUESTIONS[0])
+    assert "\n1 model calls, 1,000 tokens read, 10 written\n" in batch.shown()

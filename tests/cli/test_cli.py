@@ -283,35 +283,27 @@ def test_only_the_answer_is_streamed_and_one_part_is_no_list(
     assert "2 parts" not in shown
 
 
-@pytest.mark.parametrize("as_json", [False, True])
-def test_following_a_folder_tells_each_change_and_each_fault_once(
-    tmp_path: Path, as_json: bool
-) -> None:
+def test_following_a_folder_tells_each_change_and_each_fault_once(tmp_path: Path) -> None:
     docs, said = tmp_path / "docs", io.StringIO()
     docs.mkdir()
     (docs / "kettle.md").write_text(GUIDE)
     (docs / "broken.pdf").write_bytes(b"%PDF-1.4 cut off")
-    told = '"added": 1' if as_json else ": 1 added"
 
     def change() -> None:
         try:
-            wait_for(said, told, 1)
+            wait_for(said, ": 1 added", 1)
             (docs / "tea.md").write_text("Tea takes four minutes.")
-            wait_for(said, told, 2)
+            wait_for(said, ": 1 added", 2)
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 
     changing = threading.Thread(target=change)
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
         changing.start()
-        follow([docs], str(tmp_path / "made"), [], as_json=as_json, verbose=False)
+        follow([docs], str(tmp_path / "made"), [], as_json=False, verbose=False)
     changing.join()
-    if as_json:
-        first, second = map(json.loads, said.getvalue().splitlines())
-        assert (first["added"], second["added"], second["unchanged"]) == (1, 1, 1)
-    else:
-        assert said.getvalue().count("broken.pdf") == 1
-        assert "1 added, 0 changed, 1 unchanged" in " ".join(said.getvalue().split())
+    assert said.getvalue().count("broken.pdf") == 1
+    assert "1 added, 0 changed, 1 unchanged" in " ".join(said.getvalue().split())
 
 
 def wait_for(said: io.StringIO, text: str, times: int) -> None:

@@ -252,6 +252,7 @@ def test_passages_that_say_whether_they_answer(tmp_path: Path) -> None:
             {"title": "Marked", "text": text, "answer": True},
             {"title": "Other", "text": "Rain fell.", "answer": False},
             {"title": "Empty", "text": " "},
+            {"title": "Marked, but empty", "text": " ", "answer": True},
         ],
     }
     (truth,) = read_truths(written(tmp_path / "truths.jsonl", [row]))
@@ -294,3 +295,15 @@ def test_a_lone_question_makes_only_what_it_can(tmp_path: Path, text: str, answe
     made = critique_cases(read_truths(written(tmp_path / "one.jsonl", [row])), each=5)
     assert not [case for case in made.cases if case.kind == "support"]
     assert made.dropped["more than the rarest label of the kind"] > 0
+
+
+def test_a_passage_said_to_answer_and_not_to_answer_is_left_out(tmp_path: Path) -> None:
+    asked, text = "Which kettle is the oldest of all?", "The kettle of Lugano is the oldest."
+    doubtful = [
+        {"question": asked, "documents": [{"title": "Kettle", "text": text, "answer": answer}]}
+        for answer in (True, False)
+    ]
+    truths = read_truths(written(tmp_path / "truths.jsonl", [*articles(24), *doubtful]))
+    made = critique_cases(truths, each=99)
+    assert made.dropped["two labels for the same case"] == 1
+    assert not [one for one in made.cases if (one.kind, one.instruction) == ("relevance", asked)]
