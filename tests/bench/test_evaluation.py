@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -171,6 +172,11 @@ def test_the_command_writes_report_and_rows(tmp_path: Path) -> None:
     shown = crag("evaluate", "questions.jsonl", "--limit", "1", "--method", "rag", folder=tmp_path)
     assert "report: evaluation/report.html" in shown.stdout
     assert "100%" in shown.stdout
+    done = crag(
+        "evaluate", "questions.jsonl", "--limit", "1", "--output", "kettle.md", folder=tmp_path
+    )
+    assert done.returncode == 2
+    assert "kettle.md: the report cannot be written: File exists" in done.stderr
     judged = {"statements": 4, "supported": 3, "relevant": True, "agrees": True}
     with chatting({"statements": json.dumps(judged)}) as server:
         (tmp_path / "crag.toml").write_text(f'openai_base_url = "{server.url}"\n')
@@ -179,3 +185,28 @@ def test_the_command_writes_report_and_rows(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["judge"]["supported"] == 0.75, done.stderr
     (row,) = (tmp_path / "evaluation" / "rows.jsonl").read_text().splitlines()
     assert json.loads(row)["judgement"]["agrees"] is True
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"questions\.jsonl.*cannot be read: No such file"):
+        read_questions(tmp_path / "questions.jsonl")
+    path = tmp_path / "latin.jsonl"
+    path.write_bytes('{"question": "Où est-il ?"}'.encode("latin-1"))
+    with pytest.raises(DataError, match="it is not in UTF-8: save it as UTF-8"):
+        read_questions(path)
+
+
+@pytest.mark.parametrize(
+    ("judgement", "told"),
+    [
+        ({"supported": 0.5, "relevant": True, "agrees": None, "problem": ""},
+         "supported 50%, about the question"),
+        ({"supported": None, "relevant": False, "agrees": False, "problem": ""},
+         "not about the question, not as a right answer"),
+        ({"supported": None, "relevant": None, "agrees": None, "problem": "no reply"}, "no reply"),
+    ],
+)  # fmt: skip
+async def test_the_page_says_what_the_judge_said(judgement: Any, told: str) -> None:
+    row = await asked(HOW_LONG, reply="It takes an hour [1].")
+    row["judgement"] = judgement
+    assert told in page_of([row], summarise([row]), {}, {})

@@ -10,7 +10,9 @@ import pytest
 from langchain_core.documents import Document
 
 from crag.bench.answering import Answerer, asked_as
+from crag.bench.current_example import ExampleRetriever
 from crag.bench.examples import Example
+from crag.bench.experiments import Variant
 from crag.bench.introductions import WithIntroductions
 from crag.bench.methods import METHODS
 from crag.bench.rows import Row
@@ -200,3 +202,15 @@ def test_a_method_that_must_search_says_so(tmp_path: Path) -> None:
     assert "CRAG_SEARCH=wikipedia" in METHODS["self_rag_web"].missing(parts, example)
     with pytest.raises(CragError, match="searches Wikipedia"):
         METHODS["self_rag_web"].build(parts)
+
+
+def test_documents_of_an_example_are_there_only_while_it_is_answered() -> None:
+    with pytest.raises(LookupError, match="no example of a benchmark is being answered here"):
+        ExampleRetriever().invoke("Who?")
+
+
+def test_another_evaluator_needs_what_loads_it(tmp_path: Path) -> None:
+    (barn,) = examples(tmp_path, ["barn"])
+    other = Variant(name="other", method="crag", evaluator="cosine")
+    with pytest.raises(CragError, match="the evaluator 'cosine' cannot be loaded here"):
+        asyncio.run(answerer(None).answer(Unit(other, barn, {}, 0)))

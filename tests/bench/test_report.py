@@ -1,5 +1,6 @@
 """Reports, to the letter: numbers with intervals, the paper's beside them, and all that failed."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,10 @@ def test_pictures_of_curves(tmp_path: Path) -> None:
     path = draw(made, lines, tmp_path / "curve.png", 1.0)
     assert path is not None
     assert path.stat().st_size > 5000
+    failed = [replace(one, cells=dict.fromkeys(one.cells)) for one in lines if one.condition]
+    without = draw(made, [*lines[:2], *failed], tmp_path / "without.png", 1.0)
+    assert without is not None  # What could not be measured is no point of a curve.
+    assert without.read_bytes() != path.read_bytes()
 
 
 def test_nothing_is_drawn_of_nothing(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from crag.bench.budget import Budget, Meter
 from crag.bench.cache import Cache, CachedEvaluator, CachedSearcher
 from crag.bench.program import fingerprint
 from crag.bench.report import outcomes, results
+from crag.bench.resources import RunConfig, load_resources
 from crag.bench.rows import RowFile
 from crag.bench.runner import RunResult, in_process, remaining_units, run
 from crag.bench.summary import summarise
@@ -22,9 +23,11 @@ from crag.bench.units import plan
 from crag.correction.scoring import scores_of
 from crag.errors import DataError, SettingsError
 from crag.parts import Passage
+from crag.runtime.environment import Environment
 from crag.testing import FakeEvaluator, FakeSearcher
 from tests.bench.chat_server import ChatServer, chatting
 from tests.bench.runs import HITS, answerer, examples, experiment, variant
+from tests.loopback import serving
 
 ROOT = Path(__file__).parents[2]
 COMPARED = experiment(variant("rag"), variant("crag"), variant("binary_llm"))
@@ -216,3 +219,27 @@ def test_the_fingerprint_is_of_this_program_and_stays() -> None:
     first = fingerprint()
     fingerprint.cache_clear()
     assert fingerprint() == first
+
+
+def test_a_search_without_hits_is_asked_again() -> None:
+    searcher = FakeSearcher([])
+    hits = CachedSearcher(searcher, Cache(), "fake")
+    assert hits.search("red", 5) == hits.search("red", 5) == []
+    assert searcher.queries == ["red", "red"]
+
+
+def test_the_configured_search_is_asked_once_for_a_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_resources(Environment(), RunConfig(cache=None)).web == ""
+    hit = {"title": "Red", "url": "https://example.org/red", "content": "It is red."}
+    with serving({"query": "red", "results": [hit]}) as engine:
+        monkeypatch.setenv("SEARXNG_URL", engine.url)
+        found = load_resources(Environment(), RunConfig(cache=tmp_path / "cache.sqlite"))
+        searcher = found.parts.searcher
+        assert searcher is not None
+        hits = [searcher.search("red", 5) for _ in range(2)]
+    assert [[one.snippet for one in some] for some in hits] == [["It is red."]] * 2
+    assert len(engine.requests) == 1
+    assert "Searxng" in found.web

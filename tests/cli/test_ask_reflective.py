@@ -1,10 +1,14 @@
 """`crag ask --method self-rag|self-crag` on the guide, offline, with the embedded default."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from crag.cli.critique import CritiqueTrace
+from crag.state import Choice
 from tests import commands
 
 ROOT = Path(__file__).parents[2]
@@ -75,3 +79,14 @@ def test_the_posters_rule_needs_grades(index: str) -> None:
     assert done.returncode == 2
     assert "setting 'form' cannot be 'poster'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_model_with_the_tokens_is_no_approximation() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    trace = CritiqueTrace(console)
+    why = "0.900 is above 0.2"
+    choices = [Choice(segment=0, action="retrieve", why=why)]  # type: ignore[typeddict-item]
+    trace.decide({"choices": choices, "approximation": ""})
+    assert console.file.getvalue() == f"decide    retrieve   {why}\n"  # type: ignore[attr-defined]
+    trace.decide({"choices": choices, "approximation": "critiques are neutral"})
+    assert "approximation: critiques are neutral" in console.file.getvalue()  # type: ignore[attr-defined]

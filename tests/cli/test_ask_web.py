@@ -155,3 +155,13 @@ def test_a_refusal_is_shown_on_the_terminal(
     assert "I could not find this in the documents." in done.stdout
     assert site.requests == []
     assert tavily.requests == []
+
+
+def test_a_query_that_a_human_changed_is_shown(
+    folder: Path, tavily: Loopback, tmp_path: Path
+) -> None:
+    options = ("ask", QUESTION, "--set", "confirm_web=true")
+    variables, query = configured(tavily, tmp_path / "p"), "lighthouse of Cape Merrow"
+    changed = crag(folder, variables, *options, answer=f"{query}\n").stdout
+    assert f"rewrite   {KEYWORDS}\n" in changed
+    assert f"\nconfirm_search {query}\n" in changed

@@ -46,7 +46,7 @@ class Batch:
     def __init__(self, folder: Path, index: Path, server: Loopback) -> None:
         self.questions, self.output = folder / "questions.jsonl", folder / "answers.jsonl"
         self.ask(*QUESTIONS)
-        self._options = ("--index", index, "--set", "only=correct", "--concurrency", "1", "--json")
+        self._options = ("--index", index, "--set", "only=correct", "--concurrency", "1")
         self._environment = {
             "OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none", "CRAG_MODEL": "m",
             "CRAG_EVALUATOR": "cosine",
@@ -56,12 +56,14 @@ class Batch:
         lines = [json.dumps({"question": one, "id": f"q{i}"}) for i, one in enumerate(questions)]
         self.questions.write_text("\n".join(lines))
 
-    def run(self, *options: str | Path) -> dict[str, Any]:
-        done = crag(
+    def shown(self, *options: str | Path) -> str:
+        return crag(
             "batch", self.questions, "--output", self.output, *self._options, *options,
             environment=self._environment,
-        )  # fmt: skip
-        told: dict[str, Any] = json.loads(done.stdout)
+        ).stdout  # fmt: skip
+
+    def run(self, *options: str | Path) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self.shown("--json", *options))
         return told
 
     def rows(self) -> list[dict[str, Any]]:
@@ -133,3 +135,24 @@ def test_a_question_that_failed_is_asked_again_if_wanted(
     assert failed["error"].startswith("QuestionError")
     assert batch.run()["resumed"] == 2
     assert batch.run("--again")["statuses"] == {"failed": 1}
+
+
+def test_a_reader_is_told_the_cost_and_what_is_left(batch: Batch) -> None:
+    shown = batch.shown("--prices", "2,10", "--max-calls", "2").splitlines()
+    assert shown[:2] == [
+        "2 answered", "2 model calls, 2,000 tokens read, 20 written, cost 0.0042",
+    ]  # fmt: skip
+    assert shown[2].startswith("stopped early: max-calls is 2; 1 questions left. Run the same")
+    assert shown[3] == f"answers: {batch.output}"
+    assert batch.shown("--prices", "2,10").splitlines() == [
+        "1 answered, 2 answered before",
+        "1 model calls, 1,000 tokens read, 10 written, cost 0.0021", f"answers: {batch.output}",
+    ]  # fmt: skip
+    assert batch.shown("--prices", "2,10").splitlines() == [
+        "3 answered before", f"answers: {batch.output}",
+    ]  # fmt: skip
+
+
+def test_without_prices_no_cost_is_told(batch: Batch) -> None:
+    batch.ask(QUESTIONS[0])
+    assert "\n1 model calls, 1,000 tokens read, 10 written\n" in batch.shown()

@@ -122,3 +122,11 @@ def test_a_folder_of_other_rows_is_refused(tmp_path: Path, server: ChatServer) -
     done = crag(tmp_path, url=server.url)
     assert done.returncode == 2
     assert "is not a row of a benchmark; use another --output" in done.stderr
+
+
+def test_data_that_the_evaluator_was_trained_on_leave_nothing(
+    tmp_path: Path, server: ChatServer
+) -> None:
+    done = crag(tmp_path, "--trained-on", str(tmp_path / "questions.jsonl"), url=server.url)
+    assert done.returncode == 2
+    assert "no row is left; 4 were refused" in done.stderr

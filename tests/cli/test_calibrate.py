@@ -1,11 +1,13 @@
 """`crag calibrate`, with the evaluator that needs no training."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import crag.evaluators.cross_encoder
 from crag.cli.app import app
 from crag.cli.calibrate import write_thresholds
 from crag.errors import CragError, TrainingError
@@ -117,3 +119,25 @@ def test_thresholds_go_into_the_card_of_a_folder_and_leave_the_rest(
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CragError, match="No such file"):
         call(tmp_path / "none.jsonl", "--evaluator", "cosine")
+
+
+def test_too_little_data_for_a_threshold_is_noted(pairs: Path) -> None:
+    lines = [line for line in pairs.read_text().splitlines() if "Peru" not in line]
+    pairs.write_text("\n".join(lines))
+    shown = call(pairs, "--evaluator", "cosine")
+    assert "note 0 of 16 questions have no relevant text: too little data on when" in shown
+
+
+def test_a_folder_of_ones_own_is_told_where_thresholds_go(pairs: Path, tmp_path: Path) -> None:
+    packaged = Path(crag.evaluators.cross_encoder.__file__).with_name("cross_encoder")
+    folder = Path(shutil.copytree(packaged, tmp_path / "evaluator"))
+    rows = pairs.read_text().splitlines()[: 3 * 11]
+    pairs.write_text("\n".join(rows))
+    before = read_card(folder)
+    shown = call(pairs, "--evaluator", folder, "--precision", 0.7, "--write")
+    assert f"written to {folder / 'card.json'}" in shown
+    assert "use them" not in shown
+    after = read_card(folder)
+    assert before
+    assert after
+    assert after.calibration != before.calibration

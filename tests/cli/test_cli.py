@@ -1,6 +1,12 @@
 """The command line, with the embedded default and real documents."""
 
+import contextlib
+import io
 import json
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +15,7 @@ from typer.testing import CliRunner
 
 from crag.cli import main
 from crag.cli.app import app
+from crag.cli.index import follow
 from crag.errors import CragError
 from tests.loopback import serving
 
@@ -207,6 +214,7 @@ def test_options_that_filter_documents(index: str, tmp_path: Path) -> None:
     outside = ["--in", str(tmp_path / "elsewhere")]
     for options, events in (
         (outside, {"nothing_retrieved"}),
+        (["--in", "docs"], set()),  # A folder that is there is named from wherever it is asked.
         (["--since", "2999-01-01"], {"nothing_retrieved"}),
         (["--until", "2999-01-01", "--set", "find_by=words"], set()),
     ):
@@ -225,3 +233,88 @@ def test_none_is_a_value_where_a_setting_has_it() -> None:
 
     settings = settings_from_text(assigned(["titles=none", "upper=none"]))
     assert (settings.titles, settings.upper) == ("none", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["index", "docs", "--watch", "--remove"], "--watch and --remove exclude each other"),
+        (["index", "docs", "--ray", "auto", "--watch"], "leave out --watch and --remove"),
+        (["index", "docs", "--ray", "auto", "--remove"], "leave out --watch and --remove"),
+        (["serve", "--workers", "2"], "--workers needs --postgres"),
+    ],
+)
+def test_options_that_exclude_or_need_each_other(arguments: list[str], message: str) -> None:
+    result = runner.invoke(app, arguments, env={"COLUMNS": "200"})
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_long_list_of_files_left_out_is_cut_unless_verbose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # So that no path is broken.
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for number in range(22):
+        (docs / f"broken{number}.pdf").write_bytes(b"%PDF-1.4 cut off")
+    for number in range(10):
+        (docs / f"film{number}.mp{number}").write_bytes(b"")
+    asked = ("index", str(docs), "--index", str(tmp_path / "made"))
+    shown = call(*asked)
+    assert shown.count("skipped") == 20
+    assert "… and 2 more (--verbose shows all)" in shown
+    assert "… and 2 more kinds (--verbose names all files)" in shown
+    assert "film0.mp0" not in shown
+    shown = call(*asked, "--verbose")
+    assert shown.count("skipped") == 22
+    assert "… and" not in shown
+    assert all(f"film{number}.mp{number}" in shown for number in range(10))
+
+
+def test_only_the_answer_is_streamed_and_one_part_is_no_list(
+    index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(streamed("Use ", "vinegar ", "[1].")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("CRAG_MODEL", "local")
+        asked = "How do I remove limescale from the kettle, and what is vinegar?"
+        shown = call("ask", asked, "--index", index, "--method", "decomposed")
+    assert len(server.requests) == 2  # The first one asked for parts, and got the answer's words.
+    assert "\nretrieve " in shown[: shown.index("\nUse vinegar [1].")]
+    assert shown.count("\nUse vinegar [1].") == 1
+    assert "2 parts" not in shown
+
+
+def test_following_a_folder_tells_each_change_and_each_fault_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # So that no path is broken.
+    docs, said = tmp_path / "docs", io.StringIO()
+    docs.mkdir()
+    (docs / "kettle.md").write_text(GUIDE)
+    (docs / "broken.pdf").write_bytes(b"%PDF-1.4 cut off")
+
+    def change() -> None:
+        try:
+            wait_for(said, ": 1 added", 1)
+            (docs / "tea.md").write_text("Tea takes four minutes.")
+            wait_for(said, ": 1 added", 2)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    changing = threading.Thread(target=change)
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
+        changing.start()
+        follow([docs], str(tmp_path / "made"), [], as_json=False, verbose=False)
+    changing.join()
+    assert said.getvalue().count("broken.pdf") == 1
+    assert "1 added, 0 changed, 1 unchanged" in said.getvalue()
+
+
+def wait_for(said: io.StringIO, text: str, times: int) -> None:
+    for _ in range(600):
+        if said.getvalue().count(text) == times:
+            return
+        time.sleep(0.05)
+    raise AssertionError(said.getvalue())

@@ -36,3 +36,10 @@ def test_doctor_and_ask_say_what_is_wrong_with_a_prompt(tmp_path: Path) -> None:
     done = crag("prompts", folder=tmp_path, environment=wrong)
     assert done.returncode == 2
     assert "answer_arc.md, line 1" in done.stderr.replace("\n", " ")
+
+
+def test_a_script_is_told_the_files_of_a_copy(tmp_path: Path) -> None:
+    done = crag("prompts", "--copy", "mine", "--json", folder=tmp_path)
+    files = json.loads(done.stdout)
+    assert {Path(one).stem for one in files} >= set(USES)
+    assert all((tmp_path / one).is_file() for one in files)

@@ -12,13 +12,13 @@ from crag.bench.budget import Budget, Meter
 from crag.cli import main
 from crag.cli.app import app
 from crag.cli.train_labels import chat_judge
-from crag.errors import ModelError, SettingsError, TrainingError
+from crag.errors import DataError, ModelError, SettingsError, TrainingError
 from crag.reflection_tokens import FULLY, PARTIALLY
 from crag.testing import FakeChatModel
 from crag.training.self_rag.critique_cases import Case, LabelledCase
 from crag.training.self_rag.critique_labels import Judgement
 from crag.training.self_rag.generator_data import Pair
-from crag.training.self_rag.records import ledger_of, read_records
+from crag.training.self_rag.records import ledger_of, read_records, write_records
 from tests.loopback import serving
 from tests.reflective import articles, written
 
@@ -169,3 +169,72 @@ def test_pairs_leave_out_the_development_data(data: Path, tmp_path: Path) -> Non
     everything = ["reflect-data", "pairs", str(data), "--output", str(output), "--dev", str(data)]
     with pytest.raises(TrainingError, match="no question is left"):
         runner.invoke(app, everything, catch_exceptions=False)
+
+
+def shown(*arguments: object) -> str:
+    result = runner.invoke(app, ["reflect-data", *map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return " ".join(result.stdout.split())
+
+
+def test_a_reader_is_told_how_many_pairs_there_are(data: Path, tmp_path: Path) -> None:
+    development = written(tmp_path / "dev.jsonl", articles(24)[:4])
+    output = tmp_path / "pairs.jsonl"
+    told = shown("pairs", data, "--output", output, "--dev", development, "--count", 10)
+    assert told == f"10 pairs written to {output}; left out: 4 in the development data"
+
+
+def test_a_reader_is_told_what_a_chat_model_cost_and_left(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "critic.jsonl"
+    common = ["critic", data, "--output", output, "--each", 1, "--chat", "--concurrency", 1]
+    with serving(reply(label="Relevant")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("CRAG_MODEL", "labeller")
+        told = shown(*common, "--max-calls", 5)
+        assert "spent: calls 5, input_tokens 500, output_tokens 50" in told
+        assert "stopped early: max-calls is 5; " in told
+        assert "Run the same command again to resume" in told
+        told = shown(*common)
+    assert "agrees with the rules on relevance: 50%" in told
+    assert "rejected: " in told
+    assert "stopped early" not in told
+
+
+def test_a_judge_that_says_nothing_of_use_writes_no_file(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "critic.jsonl"
+    with serving(reply(label="Perhaps")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("CRAG_MODEL", "labeller")
+        told = call("critic", data, "--output", output, "--chat", "--max-calls", 4)
+    assert (told["cases"], told["labels"]["relevance"]) == (0, {})
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("judges", [(), ("--critic", "critic", "--truth", "truths.jsonl")])
+def test_generator_data_need_one_judge(tmp_path: Path, judges: tuple[str, ...]) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    write_records(pairs, [Pair(instruction="Why?", output="So.")])
+    with pytest.raises(SettingsError, match=r"--critic.*give a critic's folder, or --truth"):
+        call("generator", pairs, "--output", tmp_path / "out", *judges)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"\n\n", "it holds no record"),
+        ('{"instruction": "Où"}'.encode("latin-1"), r"it is not UTF-8 \(byte 18\); save it as"),
+        (None, "No such file or directory"),
+    ],
+)
+def test_a_file_of_pairs_that_cannot_be_read_is_named(
+    tmp_path: Path, content: bytes | None, problem: str
+) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    if content is not None:
+        pairs.write_bytes(content)
+    with pytest.raises(DataError, match=rf"pairs\.jsonl.*{problem}"):
+        call("generator", pairs, "--output", tmp_path / "out", "--critic", "critic")

@@ -1,22 +1,28 @@
 """`crag serve`: what it refuses, what it starts, and that nothing is left of it."""
 
 import asyncio
+import errno
 import json
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 import httpx
 import psutil
 import pytest
+import uvicorn
 from langgraph_sdk import get_sync_client
 from mcp import Client, MCPError
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from crag.cli.app import app
@@ -31,7 +37,8 @@ from crag.cli.serve import (
 from crag.errors import IndexNotFoundError
 from crag.graph.served import GRAPHS
 from crag.page.guard import Rules
-from tests.commands import crag
+from crag.prompts import copy_to
+from tests.commands import Done, crag
 from tests.page.recording import recorded, replayed
 from tests.page.serving import environment, free_port, printed, wait_for
 
@@ -164,6 +171,180 @@ def started(
             yield serve
         finally:
             serve.kill()  # What failed to end does not hold up the tests.
+
+
+STAND_IN = """#!{python} -S
+import json, os, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+told = dict(os.environ, ARGUMENTS=" ".join(sys.argv[1:]), FILES=" ".join(os.listdir()))
+with open(os.environ["STAND_IN"], "w") as file:
+    json.dump(told, file)
+if "CANNOT_START" in os.environ:
+    sys.exit("no such table")
+statuses = [503, 200]
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(statuses.pop(0))
+        self.end_headers()
+
+
+port = int(sys.argv[sys.argv.index("--port") + 1])
+with HTTPServer(("127.0.0.1", port), Handler) as server:
+    while statuses:
+        server.handle_request()
+sys.exit(int(os.environ.get("ENDS_WITH", 0)))
+"""
+"""A program in the place of the interpreter: it is ready at the second request, and then ends."""
+
+
+class Served(NamedTuple):
+    """What `crag serve` said, and what it gave the server."""
+
+    done: Done
+    url: str
+    given: dict[str, str]
+
+
+def served(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str, **variables: str
+) -> Served:
+    stand_in, told, port = folder / "stand-in", folder / "given.json", free_port()
+    stand_in.write_text(STAND_IN.format(python=sys.executable))
+    stand_in.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(stand_in))
+    done = crag(
+        "serve", "--port", str(port), *options, folder=folder,
+        environment={"STAND_IN": str(told), **variables},
+    )  # fmt: skip
+    assert told.exists(), done.stderr
+    return Served(done, f"http://127.0.0.1:{port}", json.loads(told.read_text()))
+
+
+KEYS = "ada=a-key-that-is-long-enough,bob=another-key-as-long"
+DATABASE = "postgresql://crag:secret@127.0.0.1:1/crag"
+
+
+def test_production_is_several_processes_on_one_database(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_to(folder / "prompts")
+    done, url, given = served(
+        folder, monkeypatch, "--postgres", DATABASE, "--workers", "3",
+        CRAG_SERVE_UPLOADS="uploads", CRAG_EVALUATOR_FALLBACK="cosine", CRAG_LOGS="json",
+        CRAG_PROMPTS="prompts",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert given["CRAG_SERVE_DATABASE"] == DATABASE
+    assert DATABASE not in given["ARGUMENTS"]
+    assert "crag.server.app:create" in given["ARGUMENTS"]
+    assert "--workers 3" in given["ARGUMENTS"]
+    assert "--log-config logging.json" in given["ARGUMENTS"]
+    assert "logging.json" in given["FILES"]
+    # It runs elsewhere, so what may be a path is one from the root.
+    assert given["CRAG_SERVE_UPLOADS"] == str(folder / "uploads")
+    assert given["CRAG_PROMPTS"] == str(folder / "prompts")
+    assert given["CRAG_EVALUATOR_FALLBACK"] == "cosine"
+    told = printed_lines(done.stdout)
+    assert told["API"] == url
+    assert told["Page"] == f"{url}/?token={told['Token'].split()[0]}"
+    assert not {"MCP", "OpenAI", "Users", "Studio"} & set(told)
+
+
+def printed_lines(told: str) -> dict[str, str]:
+    lines = (line.split(maxsplit=1) for line in told.splitlines())
+    return {words[0]: words[1] for words in lines if len(words) == 2}
+
+
+def test_users_with_keys_of_their_own_are_asked_for_no_token(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    done, url, given = served(folder, monkeypatch, "--open", CRAG_SERVE_KEYS=KEYS)
+    assert done.returncode == 0, done.stderr
+    told = printed_lines(done.stdout)
+    assert told["Users"].startswith("each with a key or token of their own")
+    assert "Token" not in told
+    assert (told["MCP"], told["OpenAI"]) == (f"{url}/mcp", f"{url}/v1")
+    assert opened == [f"{url}/"]
+    assert "langgraph.json" in given["FILES"]
+
+
+def test_whoever_lets_others_in_is_told_that_nothing_is_encrypted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, _, given = served(folder, monkeypatch, "--host", "0.0.0.0")  # noqa: S104
+    assert "reaches this machine can use it; nothing is encrypted" in done.stdout
+    assert socket.gethostname().lower() in given["CRAG_SERVE_HOSTS"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"CANNOT_START": "1"}, ("the server ended (1). Its last lines:", "  no such table")),
+        ({"ENDS_WITH": "3"}, ("the server ended (3). Its last lines:",)),
+    ],
+)
+def test_a_server_that_ends_by_itself_says_why(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], told: tuple[str, ...]
+) -> None:
+    done = served(folder, monkeypatch, **variables).done
+    assert done.returncode == 2
+    for line in told:
+        assert line in done.stderr
+
+
+def test_a_port_that_needs_rights_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "bind", refused)
+    with pytest.raises(ServerError, match="port 80 needs rights that you lack; choose one above"):
+        require_port(Address("127.0.0.1", 80))
+
+
+def test_users_log_in_at_langgraphs_server_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "auth" not in configuration(Rules())
+    monkeypatch.setenv("CRAG_SERVE_KEYS", KEYS)
+    told = configuration(Rules())["auth"]
+    assert told == {"path": "crag.page.login:auth", "disable_studio_auth": True}
+
+
+def test_an_evaluator_is_not_served_to_others_without_a_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(uvicorn, "run", lambda *_, **__: pytest.fail("it must not start"))
+    done = crag("serve-evaluator", "--host", "0.0.0.0")  # noqa: S104
+    assert done.returncode == 2
+    assert "0.0.0.0 lets other machines ask: set CRAG_EVALUATOR_TOKEN" in done.stderr
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = crag("serve-evaluator", "--port", port)
+    assert f"port {port} is taken" in done.stderr
+
+
+def test_the_evaluator_is_served_where_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def run(application: Starlette, *, host: str, port: int, **_: object) -> None:
+        with TestClient(application, client=(host, port)) as client:
+            headers = {"Authorization": "Bearer of-the-test"}
+            asked.append(client.get("/about", headers=headers).json()["name"])
+            asked.append(client.get("/about").status_code)
+
+    monkeypatch.setattr(uvicorn, "run", run)
+    port = free_port()
+    done = crag(
+        "serve-evaluator", "--port", str(port),
+        environment={"CRAG_EVALUATOR": "cosine", "CRAG_EVALUATOR_TOKEN": "of-the-test"},
+    )  # fmt: skip
+    assert done.stdout == f"Evaluator  http://127.0.0.1:{port}  (cosine)\nCtrl-C ends it.\n"
+    assert asked == ["cosine", 401]
 
 
 @pytest.mark.slow

@@ -154,3 +154,14 @@ def test_data_that_cannot_train(data: Path, small: list[str], tmp_path: Path) ->
 def test_a_wrong_number_is_named(data: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="setting 'epochs' cannot be '0'"):
         call(data, "--output", tmp_path / "made", "--set", "epochs=0")
+
+
+def test_a_share_that_holds_out_no_question_measures_nothing(
+    data: Path, small: list[str], tmp_path: Path
+) -> None:
+    shown = call(data, "--output", tmp_path / "made", "--held-out", 0.01, *small)
+    assert "development set" not in shown
+    assert "Next, fit its thresholds" in shown
+    card = read_card(tmp_path / "made")
+    assert card
+    assert card.metrics == {}

@@ -180,3 +180,14 @@ def test_neither_way_of_asking_streams_tokens() -> None:
         BatchChatEvaluator(Tagged(arguments=[None]), structured=False).score(QUESTION, ["a"])
     assert len(seen) == 2
     assert all(TAG_NOSTREAM in tags for tags in seen)
+
+
+@pytest.mark.parametrize("structured", [True, False])
+def test_a_server_that_refuses_is_an_error_in_its_words(*, structured: bool) -> None:
+    with serving({}) as server:
+        server.statuses = [400, 400]
+        server.failure = {"error": {"message": "the context is full"}}
+        model = load_chat_model("local", base_url=f"{server.url}/v1", retries=0)
+        with pytest.raises(EvaluatorError, match=r"none of 1 texts.*the context is full"):
+            BatchChatEvaluator(model, structured=structured).score(QUESTION, ["a"])
+    assert len(server.requests) == 1

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import crag.evaluators.reader
 from crag.errors import EvaluatorError
 from crag.evaluators import (
     NAMES,
@@ -79,3 +80,10 @@ def test_a_model_with_several_outputs_is_refused(tmp_path: Path) -> None:
     BertTokenizer(vocab=vocabulary).save_pretrained(tmp_path)
     with pytest.raises(EvaluatorError, match="3 outputs"):
         load_evaluator(str(tmp_path)).score("a question", ["a text"])
+
+
+def test_a_folder_with_a_reader_is_one() -> None:
+    folder = Path(crag.evaluators.reader.__file__).with_name("reader")
+    evaluator = load_evaluator(str(folder))
+    assert isinstance(evaluator, ReaderEvaluator)
+    assert evaluator.thresholds == ReaderEvaluator.packaged().thresholds

@@ -190,3 +190,11 @@ def test_tokens_stand_where_their_offsets_say(reader: ReaderEvaluator, text: str
     covered = "".join(text[s:e] for view in views for s, e in view.window.offsets)
     assert covered == "".join(c for c in covered if not c.isspace())
     assert covered == "".join(text.split()) or "🙂" in text or "é" in text
+
+
+@pytest.mark.parametrize("text", ["\u200b", "\x00", "\u0301"])
+def test_a_text_without_anything_to_read_holds_no_answer(
+    reader: ReaderEvaluator, text: str
+) -> None:
+    nothing = {"score": -1.0, "starts": [0], "evidence": [0], "span": None}
+    assert one(reader, text) == nothing

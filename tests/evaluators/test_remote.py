@@ -1,7 +1,11 @@
 """A service that fails, lies or is not there: retries, a circuit, another evaluator, and events."""
 
 import math
+import socket
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -232,3 +236,73 @@ def test_nothing_is_sent_for_empty_texts(server: Loopback) -> None:
 def test_a_text_without_a_score_is_not_a_number(server: Loopback) -> None:
     server.body = reply(None)
     assert math.isnan(RemoteEvaluator(server.url).score("?", ["text"])[0])
+
+
+class _Broken(FakeReadingEvaluator):
+    """Judges, but cannot say by which thresholds."""
+
+    @property
+    def thresholds(self) -> Any:
+        raise OSError("the service is gone")
+
+    @property
+    def quote_threshold(self) -> float:
+        raise OSError("the service is gone")
+
+
+def test_who_cannot_tell_its_thresholds_is_replaced() -> None:
+    second = FakeReadingEvaluator(0.4, upper=0.3, lower=0.1)
+    evaluator = with_fallback(_Broken(0.9), second, "default")
+    with noting("grade") as events:
+        assert evaluator.score("?", ["text"]) == [0.9]
+        assert evaluator.thresholds == {"upper": 0.3, "lower": 0.1}
+    assert kinds(events) == ["evaluator_replaced"]
+    assert "the service is gone" in events[0]["detail"]
+    evaluator = with_fallback(_Broken(0.9), second, "default")
+    assert is_reading(evaluator)
+    assert evaluator.quote_threshold == second.quote_threshold
+    assert evaluator.thresholds == {"upper": 0.3, "lower": 0.1}
+
+
+def test_the_first_reader_is_asked_while_it_reads() -> None:
+    first = FakeReadingEvaluator(0.9, "text", upper=0.8)
+    evaluator = with_fallback(first, FakeReadingEvaluator(0.1), "default")
+    assert is_reading(evaluator)
+    (reading,) = evaluator.read("?", [Passage("", "text")])
+    assert reading["score"] == 0.9
+    assert evaluator.quote_threshold == first.quote_threshold
+    assert evaluator.thresholds["upper"] == 0.8
+
+
+def test_doctor_asks_a_service_for_its_name(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRAG_EVALUATOR", server.url)
+    server.body = ABOUT
+    RemoteEvaluator(server.url).verify()
+    assert server.requests[0]["path"] == "/about"
+    server.statuses = [404]
+    told = {one.part: one for one in examine(Environment())}["evaluator"]
+    assert (told.state, told.in_use) == ("broken", server.url)
+    assert "status 404" in told.todo
+
+
+def test_a_service_that_drips_its_reply_is_not_waited_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            for _ in range(3):
+                connection, _ = listening.accept()
+                with connection, suppress(ConnectionError):
+                    connection.recv(65536)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n")
+                    for _ in range(100):
+                        connection.sendall(b" ")
+                        time.sleep(0.01)
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(EvaluatorError, match=r"no whole reply within 0\.1 s"):
+            RemoteEvaluator(url, seconds=0.1).score("?", ["text"])
+        dripping.join()

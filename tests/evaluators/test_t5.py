@@ -5,6 +5,7 @@ import logging
 import math
 import os
 import pickle
+import sys
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -416,3 +418,44 @@ def test_a_model_that_cannot_be_had() -> None:
     evaluator.verify()
     with pytest.raises(EvaluatorError, match=r"Hugging Face hub\. Check the name"):
         evaluator.score("a", ["b"])
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_a_model_of_the_hub_brings_pickles_only_where_it_has_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, safe: bool
+) -> None:
+    hub = [path for path in TINY.iterdir() if path.is_file()]
+    hub = [path for path in hub if safe or path.name != SAFETENSORS]
+
+    def download(_: str, *, revision: str | None, allow_patterns: list[str] | str) -> str:
+        assert revision == "v1"
+        patterns = [allow_patterns] if isinstance(allow_patterns, str) else allow_patterns
+        for path in hub:
+            if any(path.match(pattern) for pattern in patterns):
+                (tmp_path / path.name).write_bytes(path.read_bytes())
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    evaluator = T5Evaluator("org/model", revision="v1")
+    assert evaluator.score(QUESTION, TEXTS) == close(one_by_one())
+    assert repr(evaluator) == "T5Evaluator('org/model')"
+    assert (tmp_path / PICKLE).exists() is not safe
+
+
+def test_a_sentencepiece_of_another_protobuf_names_the_one_to_install(
+    copy: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copy("tokenizer.json")
+    package = tmp_path / "site" / "sentencepiece"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "sentencepiece_model_pb2.py").write_text(
+        "from google.protobuf.runtime_version import VersionError\n"
+        "raise VersionError('gencode 9 runtime 5')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    for name in [one for one in sys.modules if one.partition(".")[0] == "sentencepiece"]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(EvaluatorError, match=r"pip install 'sentencepiece<0\.2\.3' \(gencode 9"):
+        T5Evaluator(folder).score(QUESTION, ["a text"])
+    monkeypatch.delitem(sys.modules, "sentencepiece", raising=False)

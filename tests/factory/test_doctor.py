@@ -146,3 +146,41 @@ def test_another_distribution_named_crag_is_told(
     told = examined(monkeypatch, use=False)["installation"]
     assert (told.state, told.in_use) == ("broken", "crag 3.0")
     assert "pip uninstall crag corrective-rag" in told.todo
+
+
+@pytest.mark.parametrize("part", ["CRAG_RERANKER", "CRAG_EVALUATOR"])
+def test_what_needs_the_encoder_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    variables = {"CRAG_EMBEDDING_MODEL": str(tmp_path / "empty"), part: "cosine"}
+    told = examined(monkeypatch, **variables)
+    blocked = told[part.removeprefix("CRAG_").lower()]
+    assert (blocked.state, blocked.in_use, blocked.todo) == ("blocked", "cosine", "see embeddings")
+
+
+def test_a_broken_evaluator_blocks_who_reflects_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = examined(monkeypatch, CRAG_EVALUATOR="cosin")
+    assert told["evaluator"].state == "broken"
+    assert "did you mean cosine" in told["evaluator"].todo
+    assert (told["reflection"].state, told["reflection"].todo) == ("blocked", "see evaluator")
+
+
+def test_a_chat_model_that_cannot_grade_makes_evaluator_and_reranker_broken(
+    monkeypatch: pytest.MonkeyPatch, server: Loopback
+) -> None:
+    variables = {
+        "CRAG_MODEL": "local", "OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "sk-x",
+        "CRAG_EVALUATOR": "chat-batch", "CRAG_RERANKER": "chat-batch",
+    }  # fmt: skip
+    told = examined(monkeypatch, **variables)
+    assert told["answers"].state == "ready"
+    for part in ("evaluator", "reranker"):
+        assert told[part].state == "broken"
+        assert "not JSON" in told[part].todo
+    assert states(examined(monkeypatch, use=False))["reranker"] == "ready"
+
+
+def test_a_reranker_is_named_with_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = examined(monkeypatch, CRAG_RERANKER="cosine")["reranker"]
+    assert (told.state, told.in_use) == ("ready", "cosine (EvaluatorReranker)")

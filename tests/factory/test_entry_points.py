@@ -4,10 +4,12 @@ from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
+from langchain_core.documents import Document
 
 from crag.errors import CragError
 from crag.evaluators import load_evaluator
-from crag.factory import choose_parts, choose_searcher
+from crag.factory import choose_encoder, choose_parts, choose_prompts, choose_searcher
+from crag.factory.parts import choose_reranker
 from crag.retrieval.backends import open_backend
 from crag.runtime.environment import Environment
 from crag.testing import FakeEvaluator, FakeSearcher
@@ -15,6 +17,12 @@ from crag.testing import FakeEvaluator, FakeSearcher
 MODULE = """
 from crag.retrieval.backends.chroma import ChromaFolder
 from crag.testing import FakeEvaluator, FakeSearcher
+from langchain_core.documents import BaseDocumentCompressor
+
+
+class Shortest(BaseDocumentCompressor):
+    def compress_documents(self, documents, query, callbacks=None):
+        return sorted(documents, key=lambda one: len(one.page_content))
 
 
 def strict():
@@ -29,6 +37,10 @@ def shelf(location):
     return ChromaFolder(location.partition("://")[2])
 
 
+def shortest():
+    return Shortest()
+
+
 def wrong():
     return "no part at all"
 """
@@ -37,6 +49,9 @@ POINTS = """
 strict = shelf_parts:strict
 wrong = shelf_parts:wrong
 broken = shelf_parts:missing
+
+[crag.rerankers]
+shortest = shelf_parts:shortest
 
 [crag.searchers]
 archive = shelf_parts:archive
@@ -100,3 +115,12 @@ def test_a_name_of_two_packages_is_refused(package: Path) -> None:
     invalidate_caches()
     with pytest.raises(CragError, match=r"added by .*shelf.*: uninstall all but one"):
         load_evaluator("strict")
+
+
+def test_a_reranker_of_a_package_orders_the_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRAG_RERANKER", "shortest")
+    chosen = Environment()
+    reranker = choose_reranker(chosen, choose_encoder(chosen), None, choose_prompts(chosen))
+    assert reranker is not None
+    found = reranker.compress_documents([Document("longer"), Document("short")], "?")
+    assert [one.page_content for one in found] == ["short", "longer"]

@@ -1,5 +1,6 @@
 """Chat models by name, against an OpenAI-compatible server on loopback."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -112,3 +113,9 @@ def test_a_provider_of_langchain_answers(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setenv("OLLAMA_HOST", server.url)
         assert load_chat_model("ollama:tiny").invoke("Are you?").content == "ready"
         assert server.requests[0]["path"] == "/api/chat"
+
+
+def test_a_provider_needs_langchain_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
+    with pytest.raises(MissingPackageError, match=r"the model 'ollama:x' needs .*'langchain'"):
+        load_chat_model("ollama:x")

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.language_models import FakeListLLM
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from crag.answering.model_calls import aask, ask
 from crag.errors import SettingsError
 from crag.factory import choose_model, choose_prompts
 from crag.generation import load_chat_model
+from crag.generation.raw_completion import RawCompletion
 from crag.graph import build_rag
 from crag.parts import Parts
 from crag.runtime.environment import Environment
@@ -73,3 +75,8 @@ def test_a_prompt_of_ones_own_reaches_the_server_byte_for_byte(
 def test_an_unknown_framing_is_named() -> None:
     with pytest.raises(SettingsError, match=r"CRAG_FRAMING.*'json'.*allowed are chat and raw"):
         load_chat_model("base", base_url="http://127.0.0.1:1/v1", framing="json")
+
+
+def test_a_model_that_counts_no_tokens_answers_too() -> None:
+    said = ask(RawCompletion(llm=FakeListLLM(responses=[" a poet\n"])), [HumanMessage("Q?")])
+    assert (said.text, said.problem, said.usage) == ("a poet", None, {"llm_calls": 1})

@@ -18,7 +18,7 @@ LENGTHS = st.lists(st.integers(1, 300) | st.integers(1000, 1100), max_size=40)
 
 
 class Model:
-    """Return each length; record the batches; wait at the gate; fail at a length of 666."""
+    """Return each length; record the batches; wait at the gate; fail at the `bad` length."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
@@ -27,6 +27,7 @@ class Model:
         self.open.set()
         self.entered = threading.Event()
         self.stop: BaseException | None = None
+        self.bad = 666
 
     def __call__(self, rows: Sequence[int]) -> Sequence[int]:
         self.batches.append(list(rows))
@@ -36,8 +37,8 @@ class Model:
         if self.stop is not None:
             stop, self.stop = self.stop, None
             raise stop
-        if 666 in rows:
-            message = "666 cannot be read"
+        if self.bad in rows:
+            message = f"{self.bad} cannot be read"
             raise ValueError(message)
         return rows
 
@@ -151,6 +152,20 @@ def test_an_error_reaches_only_its_caller(queue: BatchQueue[int, int], model: Mo
     with pytest.raises(ValueError, match="666 cannot be read"):
         bad.result()
     assert results(queue, [5]) == [5]
+
+
+def test_an_error_of_a_shared_batch_reaches_only_its_caller(
+    queue: BatchQueue[int, int], model: Model
+) -> None:
+    model.bad = 66
+    with held(queue, model) as pool:
+        bad, good, other = submitted(pool, queue, [66], [65], [64])
+    assert (good.result(), other.result()) == ([65], [64])
+    with pytest.raises(ValueError, match="66 cannot be read"):
+        bad.result()
+    shared, *alone = model.batches[1:]
+    assert sorted(shared) == [64, 65, 66]
+    assert sorted(alone) == [[64], [65], [66]]
 
 
 def test_an_interrupted_caller_leaves_the_others_their_rows(

@@ -1,5 +1,6 @@
 """Embedding models by name, against an OpenAI-compatible server on loopback."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,3 +68,9 @@ def test_a_name_and_a_folder_are_models_of_this_machine(tmp_path: Path) -> None:
     assert isinstance(default, SentenceEncoder)
     assert isinstance(other, SentenceEncoder)
     assert (default.languages, other.languages) == ({"en"}, frozenset())
+
+
+def test_a_provider_needs_langchain_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain.embeddings", None)
+    with pytest.raises(MissingPackageError, match="the embedding model 'ollama:x' needs"):
+        load_embeddings("ollama:x")

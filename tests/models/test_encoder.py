@@ -34,6 +34,7 @@ def test_it_is_named_and_verified() -> None:
     assert packaged_encoder().name == DEFAULT_MODEL
     assert packaged_encoder() is packaged_encoder()
     packaged_encoder().verify()
+    assert repr(packaged_encoder()) == f"SentenceEncoder('{DEFAULT_MODEL}')"
 
 
 def test_it_embeds_as_sentence_transformers_does() -> None:

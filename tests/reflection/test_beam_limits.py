@@ -104,6 +104,20 @@ def test_hypotheses_that_say_the_same_are_merged() -> None:
     assert "merged" in found["critiques"][0]["flags"]
 
 
+def test_what_was_done_before_yields_to_a_better_way_to_the_same() -> None:
+    table: Table = {
+        ("", "first"): last("[Relevant]Same. End.", 0.1, utility=1),
+        ("", "second"): part("[Relevant]Same.", 0.9),
+        ("[Relevant]Same.", "first"): last("[Relevant]End.", 0.9),
+        ("[Relevant]Same.", "second"): last("[Relevant]Other.", 0.1),
+    }
+    found = answer(FakeReflection(table), options_of(max_depth=2))
+    assert found["answer"].startswith("Same")
+    done, *_ = found["critiques"]
+    assert (done["segment"], done["chosen"]) == (0, False)
+    assert [one["segment"] for one in found["critiques"] if one["chosen"]] == [0, 1]
+
+
 def test_a_repeated_segment_stands_once_and_citations_do_not_drift() -> None:
     table: Table = {
         ("", "second"): part("[Relevant]A.", 0.6),

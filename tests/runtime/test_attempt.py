@@ -77,3 +77,9 @@ async def test_a_run_that_is_cancelled_is_cancelled() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert attempt.error is None
+
+
+def test_a_part_that_cancels_itself_where_no_loop_runs_has_failed() -> None:
+    with Attempt("retriever") as attempt:
+        raise asyncio.CancelledError
+    assert str(attempt.error) == "the retriever raised CancelledError"

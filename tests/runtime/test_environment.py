@@ -67,3 +67,12 @@ def test_another_word_for_a_switch_is_refused(monkeypatch: pytest.MonkeyPatch) -
 def test_keys_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TAVILY_API_KEY", "tvly-secret")
     assert "secret" not in repr(Environment())
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
+def test_seconds_that_nobody_can_wait_are_refused(
+    seconds: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRAG_EVALUATOR_SECONDS", seconds)
+    with pytest.raises(SettingsError, match=r"CRAG_EVALUATOR_SECONDS.*allowed are seconds above 0"):
+        Environment()

@@ -53,3 +53,41 @@ def test_what_is_too_much_of_hits_pages_and_quotations_is_left_out() -> None:
     assert (len(page.title), len(page.paragraphs)) == (10**6, 12_000)
     strip: Any = {"text": "a fact", "source": {}, "score": 1.0, "kept": True, "reason": ""}
     assert len(quotations_of([Quotation("a fact", 0, 1.0)] * 2000, [strip])) == 1000
+
+
+def strip(text: str) -> Any:
+    return {"text": text, "source": {}, "score": 1.0, "kept": True, "reason": ""}
+
+
+@pytest.mark.parametrize(
+    ("quoted", "problem"),
+    [
+        (Quotation(" ", 0, 1.0), "returned a quotation without text"),
+        (Quotation("a fact", 1, 1.0), "quoted strip 1 of 1; the first one is 0"),
+        (Quotation("a fact", -1, 1.0), "quoted strip -1 of 1"),
+        (Quotation("a fact and more", 0, 1.0), "quoted 15 characters of a strip of 6"),
+        (Quotation("fact", 0, 1.0, (2, 7)), r"quoted the characters \(2, 7\) of a strip of 6"),
+        (Quotation("fact", 0, 1.0, (2, 6), (5, 4)), r"quoted the characters \(5, 4\)"),
+    ],
+)
+def test_a_quotation_that_the_strips_do_not_hold_is_refused(
+    quoted: Quotation, problem: str
+) -> None:
+    with pytest.raises(ReplyError, match=f"quoter {problem}"):
+        quotations_of([quoted], [strip("a fact")])
+
+
+def test_what_is_no_document_is_refused() -> None:
+    with pytest.raises(ReplyError, match="retriever returned str instead of a Document"):
+        documents_of(["a text"], 10)
+
+
+def test_a_page_that_cannot_be_used_has_a_problem_and_the_others_stay() -> None:
+    wrong: Any = Page(URL, 7)  # type: ignore[arg-type] - as an untyped reader may return
+    replies = [Page(URL, "A", ("a",)), wrong, Page(URL, "Empty"), "no page"]
+    read, unreadable, empty, other = pages_of(replies, [URL] * 4)
+    assert read.problem is None
+    assert unreadable.problem == "unreadable"
+    assert "page reader returned what is not a page: title: Input should be" in unreadable.detail
+    assert (empty.problem, empty.detail) == ("empty", "it holds no text")
+    assert other.detail == "the page reader returned str instead of a Page"

@@ -19,6 +19,8 @@ async def test_results_arguments_and_context_arrive() -> None:
 async def test_errors_arrive() -> None:
     with pytest.raises(ZeroDivisionError):
         await in_thread(divmod, 1, 0)
+    with pytest.raises(RuntimeError, match="StopIteration was raised"):
+        await in_thread(next, iter(()))
 
 
 def test_without_a_loop() -> None:

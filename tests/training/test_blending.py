@@ -1,5 +1,8 @@
 """The blend of a model's output with what words alone tell."""
 
+import copy
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -62,3 +65,20 @@ def test_the_fit_is_the_same_again(recipe: Recipe, trainee: Trainee) -> None:
 def test_one_class_is_refused(recipe: Recipe, trainee: Trainee) -> None:
     with pytest.raises(TrainingError, match="set aside for the blend"):
         fit_blend(trainee, recipe, PAIRS, [pair for pair in KEPT if pair.positive])
+
+
+def test_a_tokenizer_without_offsets_is_refused(recipe: Recipe, trainee: Trainee) -> None:
+    slow = trainee._replace(tokenizer=SimpleNamespace(is_fast=False))  # type: ignore[arg-type]
+    with pytest.raises(TrainingError, match="has no fast form: set blend=0"):
+        fit_blend(slow, recipe, PAIRS, KEPT)
+
+
+def test_a_base_that_does_not_tell_question_from_text_is_blended_too(
+    recipe: Recipe, trainee: Trainee
+) -> None:
+    single = copy.copy(trainee.tokenizer)
+    single.model_input_names = ["input_ids", "attention_mask"]
+    blend = fit_blend(trainee._replace(tokenizer=single), recipe, PAIRS, KEPT)
+    told = fit_blend(trainee, recipe, PAIRS, KEPT)
+    assert np.isfinite(blend.weights).all()
+    assert blend.weights[0] != told.weights[0]  # The model's output is another one.

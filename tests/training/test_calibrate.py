@@ -1,5 +1,6 @@
 """Calibration from files to a report, pictures and a card."""
 
+import csv
 import json
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from crag.testing import FakeEvaluator
 from crag.training.calibrate import Report, calibrate, quantiles, shift
 from crag.training.pictures import draw_report, training_curves
 from crag.training.thresholds import Aim, Costs
+from tests.reflective import files_of_at_most
 
 TEXTS = 5
 PNG = b"\x89PNG"
@@ -257,3 +259,41 @@ def test_without_matplotlib_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'corrective-rag\[train\]'"):
         draw_report(report, tmp_path)
+
+
+def test_a_csv_says_no_action_and_calibrates_alike(make: Callable[..., Made]) -> None:
+    path, evaluator = make(questions=60)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    table = path.with_suffix(".csv")
+    with table.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    aim = Aim(precision=0.7)
+    found = calibrate(evaluator, [table], aim=aim, resamples=5)
+    assert found.thresholds == calibrate(evaluator, [path], aim=aim, resamples=5).thresholds
+
+
+def test_a_question_has_one_action(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"question": "q0", "action": action, "text": f"text {action}", "label": 0}
+        for action in ("incorrect", "ambiguous")
+    ]
+    with pytest.raises(DataError, match=r"line 2: the question has another action further up"):
+        calibrate(FakeEvaluator(), [write_rows(tmp_path / "sets.jsonl", rows)])
+
+
+def test_scores_that_are_no_probabilities_have_no_error_of_calibration(
+    make: Callable[..., Made],
+) -> None:
+    path, evaluator = make(questions=60)
+    wide = FakeEvaluator(lambda question, text: 3 * evaluator.score(question, [text])[0])
+    aim = Aim(precision=0.7)
+    assert "calibration_error" not in calibrate(wide, [path], aim=aim, resamples=5).metrics
+    assert "calibration_error" in calibrate(evaluator, [path], aim=aim, resamples=5).metrics
+
+
+def test_a_picture_that_finds_no_room_leaves_nothing(report: Report, tmp_path: Path) -> None:
+    with files_of_at_most(2000), pytest.raises(OSError, match="File too large"):
+        draw_report(report, tmp_path / "pictures")
+    assert list((tmp_path / "pictures").iterdir()) == []

@@ -1,13 +1,14 @@
 """Training a reader in seconds: that it learns, goes on where it stopped, and is saved whole."""
 
 import shutil
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from crag.errors import EvaluatorError, TrainingError
+from crag.errors import EvaluatorError, MissingPackageError, TrainingError
 from crag.evaluators.reader import ReaderEvaluator
 from crag.models.minilm import MODEL, WEIGHTS_SHA256, official_weights
 from crag.models.model_card import EvaluatorCard, write_card
@@ -22,6 +23,7 @@ from crag.training.reader import (
     ReaderRecipe,
     TrainedReader,
     rarity_in,
+    reading_model,
     save_reader,
     train_reader,
     unseen,
@@ -178,6 +180,7 @@ def test_a_grade_is_fitted_to_what_passages_are_worth(run: Run) -> None:
         (1, 0, RIGHT_THING),
         (None, 0, 0.0),
         (0, None, 0.0),
+        (1, None, 0.8),
         (0, 0, 0.0),
         (None, None, None),
     ],
@@ -218,3 +221,18 @@ def test_a_grade_of_another_version_is_refused(run: Run, tmp_path: Path) -> None
     )
     with pytest.raises(EvaluatorError, match="another version"):
         ReaderEvaluator.changed(tmp_path).verify()
+
+
+def test_training_without_its_packages_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'corrective-rag\[train\]'"):
+        train_reader(RECIPE, ROWS, tmp_path, quiet=True)
+
+
+def test_a_start_that_lacks_weights_of_the_encoder_is_refused() -> None:
+    weights = dict(official_weights())
+    del weights["encoder.layer.0.output.dense.bias"]
+    with pytest.raises(TrainingError, match=r"lack 'bert\.encoder\.layer\.0\.output\.dense\.bias'"):
+        reading_model(weights, RECIPE)

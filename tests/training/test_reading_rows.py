@@ -121,3 +121,10 @@ def test_the_order_is_fixed_and_whole() -> None:
         for b in range(0, 100, 10)
     ]
     assert max(spreads) <= 10
+
+
+def test_a_file_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes('{"question": "Où"}'.encode("latin-1"))
+    with pytest.raises(DataError, match=r"rows\.jsonl.*it is not UTF-8 \(byte 15\); save it as"):
+        read_rows(path)

@@ -222,3 +222,11 @@ def test_the_trade_off_says_what_each_threshold_would_do() -> None:
     assert rows[0].precision == pytest.approx(50 / 90)
     assert rows[8].discarded == pytest.approx(0.8)
     assert len(trade_off(sets)) == 101
+
+
+def test_a_threshold_between_neighbouring_numbers_is_exact() -> None:
+    low, high = 0.5, math.nextafter(0.5, 1)
+    wrong = [JudgedSet(low, right=False, usable=False, ideal="incorrect")] * 30
+    right = [JudgedSet(high, right=True, usable=True, ideal="correct")] * 30
+    upper, _ = fit([*wrong, *right], Aim(precision=0.99)).thresholds.values()
+    assert upper == high

@@ -62,3 +62,12 @@ def test_settings_count_and_wrong_ones_are_refused(make_parts: Any) -> None:
     assert walk(graph, QUESTION, {"only": "incorrect"}).state["action"] == "incorrect"
     with pytest.raises(SettingsError, match="uppr"):
         walk(graph, QUESTION, {"uppr": 0.5})
+
+
+def test_what_a_reflecting_run_decided_was_offered_and_judged_is_told(make_parts: Any) -> None:
+    parts = make_parts(0.9, reflection=FakeReflection(lambda *_: fake_candidate("Ada did.")))
+    told = walk(build_self_crag(parts), QUESTION, {"form": "long"})._repr_markdown_()
+    assert "`choices` retrieve: " in told
+    assert "`passages`\n\n| knowledge | title | text |" in told
+    assert "| correct | " in told
+    assert "`critiques`\n\n| passage | candidate | IsRel |" in told

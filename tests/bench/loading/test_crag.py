@@ -245,3 +245,32 @@ def test_arc_as_published_with_its_evaluation_file(
     assert loaded.refused == []
     moved = [note for note in loaded.notes if "moved by +1 line" in note]
     assert [note.split(":")[0] for note in moved] == ["incorrect", "ambiguous"]
+
+
+def test_a_file_without_any_mark_is_whole(crag_folder: Folder, passages: list[str]) -> None:
+    loaded = load_examples(crag_folder(correct=passages), "popqa")
+    assert [one.knowledge["internal"] for one in loaded.examples] == passages
+    assert "correct: no line has the mark '#'" in loaded.notes
+    assert all("unmarked" not in example.extra for example in loaded.examples)
+
+
+def test_a_few_questions_are_taken_unchecked_or_not_at_all(
+    crag_folder: Folder, questions: list[str], passages: list[str]
+) -> None:
+    few = {"sources": questions[:3], "incorrect": None, "ambiguous": None}
+    folder = crag_folder(**few, correct=[f"#{one}" for one in passages[:3]])
+    loaded = load_examples(folder, "popqa")
+    assert [one.knowledge["internal"] for one in loaded.examples] == passages[:3]
+    note = "correct: too few lines to check that they belong to the questions"
+    assert note in loaded.notes
+    (folder / "ref" / "correct").write_text(f"#{passages[0]}\n")
+    with pytest.raises(DataError, match="it has 1 lines for 3 questions, too few to align"):
+        load_examples(folder, "popqa")
+
+
+def test_passages_beside_the_questions_are_moved_too(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    loaded = load_examples(crag_folder(retrieved_psgs=["", *passages]), "popqa")
+    assert [one.documents[0].page_content for one in loaded.examples] == passages
+    assert any("moved retrieved_psgs by +1 line to align it" in note for note in loaded.notes)

@@ -210,3 +210,25 @@ def test_rows_without_answers_are_refused(
     loaded = load_examples(write(popqa_rows), "popqa")
     assert [one.id for one in loaded.refused] == ["4001"]
     assert "'answers'" in loaded.refused[0].reason
+
+
+def test_the_person_of_a_biography_is_in_the_question_or_the_row_refused(write: Write) -> None:
+    rows = [
+        {"input": "Who is Ada Lovelace?", "cat": [], "ctxs": []},
+        {"input": "Tell me a bio of Ada.", "cat": [], "ctxs": []},
+    ]
+    loaded = load_examples(write(rows), "biography", format="self-rag")
+    assert [one.extra["topic"] for one in loaded.examples] == ["Ada Lovelace"]
+    assert [one.reason for one in loaded.refused] == ["'topic' is missing: the name of the person"]
+
+
+def test_a_long_answer_is_a_reference_where_nobody_annotated(
+    write: Write, asqa_item: dict[str, Any]
+) -> None:
+    bare = {**asqa_item, "sample_id": "-43", "annotations": []}
+    none = {**asqa_item, "sample_id": "-44", "annotations": [], "answer": None}
+    loaded = load_examples(write([asqa_item, bare, none], "asqa.json"), "asqa")
+    annotated = [one["long_answer"] for one in asqa_item["annotations"]]
+    told = [one.extra["references"] for one in loaded.examples]
+    assert told == [annotated, [asqa_item["answer"]], []]
+    assert loaded.examples[0].extra["reference"] == asqa_item["answer"]

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from crag.bench.examples import TASKS
+from crag.bench.judges import Judges, load_judges
 from crag.bench.metrics import METRICS, RowMetric, installed, long_form, sentences
 from crag.bench.metrics.long_form import _mauve
 from crag.errors import MissingPackageError
+from crag.runtime.environment import Environment
 
 Make = Callable[..., Any]
 
@@ -92,3 +94,11 @@ def test_retrieval_frequency_counts_what_was_decided(
 ) -> None:
     metric = METRICS["retrieval_frequency"]
     assert metric.score(example(), row(reflection=reflection)) == value
+
+
+def test_a_metric_whose_package_is_missing_is_told_before_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "mauve", None)
+    with pytest.raises(MissingPackageError, match=r"the metric mauve.*corrective-rag\[bench\]"):
+        load_judges(Judges(mauve="gpt2"), {}, Environment(), None)

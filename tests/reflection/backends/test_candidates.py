@@ -2,8 +2,14 @@
 
 import pytest
 
-from crag.parts import SegmentLimits
-from crag.reflection.backends.candidates import nothing, prose, shortened, written
+from crag.parts import Passage, SegmentLimits
+from crag.reflection.backends.candidates import (
+    nothing,
+    prose,
+    shortened,
+    shortest_cut,
+    written,
+)
 from crag.reflection.cleaning import cleaned
 from crag.reflection_tokens import FULLY, IRRELEVANT, NO_SUPPORT, RELEVANT, UTILITY
 
@@ -36,3 +42,12 @@ def test_a_text_has_at_most_the_words_that_are_allowed() -> None:
 def test_nothing_is_empty_and_ends() -> None:
     assert nothing(None)._replace(relevance={}) == nothing({})
     assert (nothing({}).text, nothing({}).support, nothing({}).ending) == ("", None, "end")
+
+
+@pytest.mark.parametrize(
+    ("most", "text"), [(13, "one two three"), (9, "one two"), (2, "on"), (0, "")]
+)
+def test_of_a_passage_that_is_too_long_the_whole_words_are_used(most: int, text: str) -> None:
+    given = Passage("Numbers", "one two three")
+    cut = shortest_cut(given, lambda shown: len(shown.text) <= most)
+    assert cut == given._replace(text=text)

@@ -402,3 +402,30 @@ def test_the_tokenizer_of_another_model_is_refused(tmp_path: Path) -> None:
     tokenizer(()).save_pretrained(folder)
     with pytest.raises(ModelError, match="no single id"):
         client("http://127.0.0.1:9/v1", tokenizer=folder).load()
+
+
+def test_a_server_that_counts_no_tokens_can_be_read() -> None:
+    with serving(completion() | {"usage": {}}) as server, counting() as spent:
+        remote = client(f"{server.url}/v1", tokenizer=tiny_llama())
+        (found,) = remote.candidates(continuations(question("kettle"), [passage("kettle")]), SHORT)
+    assert found.relevance == pytest.approx({RELEVANT: 0.904837})
+    assert spent.usage == {"llm_calls": 1, "input_tokens": 0, "output_tokens": 0}
+
+
+def test_a_critique_whose_rival_is_not_listed_is_doubted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    listed = {RELEVANT: -0.7, **dict.fromkeys(("The", "A", "It", "One"), -1.5)}
+    told = {"tokens": [RELEVANT], "token_logprobs": [-0.7], "top_logprobs": [listed]}
+    with serving(completion(logprobs=told)) as server:
+        remote = client(f"{server.url}/v1", tokenizer=tiny_llama())
+        remote.candidates(continuations(question("kettle"), [passage("kettle")]), SHORT)
+    assert "['[Irrelevant]'] not listed, each at most 0.223" in caplog.text
+
+
+def test_a_decision_needs_a_token() -> None:
+    nothing = {"tokens": [], "token_logprobs": [], "top_logprobs": []}
+    with serving(completion(text="", logprobs=nothing)) as server:
+        remote = client(f"{server.url}/v1", tokenizer=tiny_llama())
+        with pytest.raises(ModelError, match="the reply has no token to decide by"):
+            remote.decide([question("kettle")])

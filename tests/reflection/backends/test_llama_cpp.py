@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from gguf import GGUFReader
+from safetensors.numpy import save_file
 from typer.testing import CliRunner
 
 from crag.cli.app import app
@@ -16,6 +19,7 @@ from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import TOKENS
 from crag.training.self_rag.gguf_export import export_gguf
+from crag.training.self_rag.language_base import load_language_model
 from tests.graph.reflective import build_self_crag, build_self_rag, state_by
 from tests.graph.test_reflective_models import LIMITS, asked, graph_of, judged, same
 from tests.llama_server import serving_gguf
@@ -150,3 +154,46 @@ def test_what_is_no_model_or_has_no_room_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(TrainingError, match=r"writing to .* failed"):
         export_gguf(byte_pair_llama(), tmp_path / "file" / "model.gguf")
+
+
+def test_a_reader_is_told_how_to_serve_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.gguf"
+    arguments = ["export", str(byte_pair_llama()), "--output", str(file)]
+    told = CliRunner().invoke(app, arguments, catch_exceptions=False).stdout.splitlines()
+    assert told[0] == f"Written to {file} ({file.stat().st_size / 1e6:,.0f} MB). Serve it:"
+    assert told[1] == f"  llama-server --model {file} --ctx-size 16384"
+    assert "CRAG_REFLECTION_URL=http://127.0.0.1:8080/v1 crag ask" in told[2]
+
+
+@pytest.mark.parametrize(("digits", "named"), [(False, "gpt-2"), (True, "smollm")])
+def test_the_rule_that_cuts_texts_is_named_for_llama_cpp(
+    tmp_path: Path, digits: bool, named: str
+) -> None:
+    folder = Path(shutil.copytree(byte_pair_llama(), tmp_path / "model"))
+    described = json.loads((folder / "tokenizer.json").read_text())
+    if digits:
+        rules = [{"type": "Digits", "individual_digits": True}, described["pre_tokenizer"]]
+        described["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": rules}
+    (folder / "tokenizer.json").write_text(json.dumps(described))
+    export_gguf(folder, tmp_path / "model.gguf")
+    fields = GGUFReader(tmp_path / "model.gguf").fields
+    assert fields["tokenizer.ggml.pre"].contents() == named
+
+
+def test_weights_that_llama_cpp_does_not_know_are_named(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(byte_pair_llama(), tmp_path / "model"))
+    save_file({"model.gate.weight": np.ones(2, np.float32)}, folder / "more.safetensors")
+    with pytest.raises(TrainingError, match=r"has no weights like model\.gate\.weight"):
+        export_gguf(folder, tmp_path / "model.gguf")
+    assert not (tmp_path / "model.gguf").exists()
+
+
+def test_a_file_of_gguf_is_a_base_to_train(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.gguf"
+    export_gguf(byte_pair_llama(), file)
+    base = load_language_model(str(file))
+    assert not hasattr(base.model.config, "quantization_config")
+    whole = load_language_model(str(byte_pair_llama()))
+    ids = whole.tokenizer("The kettle is red.", return_tensors="pt").input_ids
+    found, expected = (one.model(ids).logits[..., :380].detach().numpy() for one in (base, whole))
+    assert found == pytest.approx(expected, abs=1e-4)  # Of the tokens that neither was given.

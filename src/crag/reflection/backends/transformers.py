@@ -393,8 +393,6 @@ def _failing(place: str, problem: str) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, ValueError, TypeError, KeyError, SafetensorError) as error:
-        if isinstance(error, ModelError):
-            raise
         first = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ModelError(place, "unknown", f"{problem} ({first})") from error
 

@@ -145,7 +145,7 @@ def _of_question(row: _Asked) -> Truth:
     for text in texts:
         passage = Passage(text.title or "", text.text)
         found = None if text.answer is False else _gold(passage, text.answers or wanted)
-        if found is None and text.answer and not wanted:
+        if found is None and text.answer and not wanted and passage.text.strip():
             found = Gold(passage, 0, len(passage.text))  # The whole of a marked sentence.
         if found:
             gold.append(found)
