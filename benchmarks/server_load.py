@@ -104,7 +104,18 @@ class SlowEvaluator(FakeEvaluator):
         if self._seconds:
             with self._core:
                 time.sleep(self._seconds)
-        return super().score(question, texts)
+        scores = super().score(question, texts)
+        self.calls.clear()  # What a fake remembers would count as the server's memory.
+        return scores
+
+
+class ForgetfulRetriever(FakeRetriever):
+    """Finds the same documents, and forgets what for."""
+
+    def _get_relevant_documents(self, query: str, **options: Any) -> list[Document]:
+        found = super()._get_relevant_documents(query, **options)
+        self.questions.clear()
+        return found
 
 
 def _answer() -> ChatResult:
@@ -116,7 +127,7 @@ def slow() -> Starlette:
     documents = [Document(TEXT * 5, metadata={"source": f"{at}.md"}) for at in range(10)]
     evaluator = SlowEvaluator(float(os.environ[EVALUATOR]))
     parts = Parts(
-        retriever=FakeRetriever(documents=documents), evaluator=evaluator, model=SlowModel()
+        retriever=ForgetfulRetriever(documents=documents), evaluator=evaluator, model=SlowModel()
     )
     return create(graphs={"crag": build_crag(parts)}, rules=Rules())
 
