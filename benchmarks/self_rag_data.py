@@ -8,6 +8,8 @@ critic.jsonl        paragraphs of 200 articles, for the critic's cases
 pairs.jsonl         a third of the questions about 110 of them, for the generator's pairs
 look_alikes.jsonl   questions that look answerable, of 8 articles, for the same
 passages/           the paragraphs of the two files above, to be indexed
+more_pairs.jsonl    two fifths of the questions about all paragraphs, for the second round
+more_passages/      the paragraphs of that file and of look_alikes.jsonl, to be indexed
 answerable.jsonl    paragraphs of other articles, to compare on
 unanswerable.jsonl  questions that look answerable, of other articles, to compare on
 """
@@ -22,8 +24,8 @@ from typing import Any
 CRITIC_ARTICLES, PAIR_ARTICLES, LOOK_ALIKE_ARTICLES = 200, 110, 8
 SHORT = 110
 """Most words of a paragraph that is trained on."""
-ASKED = 0.35
-"""Share of the questions that pairs are made from."""
+ASKED, MORE_ASKED = 0.35, 0.4
+"""Shares of the questions that pairs are made from, in the first and in the second round."""
 
 
 def main() -> None:
@@ -33,7 +35,6 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     given = parser.parse_args()
     output: Path = given.output
-    (output / "passages").mkdir(parents=True, exist_ok=True)
     train = [row for row in rows_of(given.reading / "squad_train.jsonl") if is_short(row)]
     look_alikes = rows_of(given.reading / "squad2_unanswerable.jsonl")
     chosen = drawn(titles_of(train), CRITIC_ARTICLES, seed=0)
@@ -42,21 +43,27 @@ def main() -> None:
     paragraphs = [row for row in for_critic if row["title"] in set(for_pairs)]
     seen = set(drawn(titles_of(look_alikes), LOOK_ALIKE_ARTICLES, seed=0))
     trained = [row for row in look_alikes if row["title"] in seen and is_short(row)]
-    draw = random.Random(5)  # noqa: S311 - a choice of examples, no secret
-    asked = [
-        {**row, "questions": [one for one in row["questions"] if draw.random() < ASKED]}
-        for row in paragraphs
-    ]
-    texts = {row["text"]: row["title"] for row in (*paragraphs, *trained)}
     write(output / "critic.jsonl", for_critic)
-    write(output / "pairs.jsonl", [row for row in asked if row["questions"]])
     write(output / "look_alikes.jsonl", trained)
-    write(
-        output / "passages" / "paragraphs.jsonl",
-        [{"title": title, "text": text} for text, title in texts.items()],
-    )
+    for name, rows, share in (("", paragraphs, ASKED), ("more_", train, MORE_ASKED)):
+        texts = {row["text"]: row["title"] for row in (*rows, *trained)}
+        write(output / f"{name}pairs.jsonl", asked(rows, share))
+        write(
+            output / f"{name}passages" / "paragraphs.jsonl",
+            [{"title": title, "text": text} for text, title in texts.items()],
+        )
     write(output / "answerable.jsonl", rows_of(given.reading / "squad_dev.jsonl"))
     write(output / "unanswerable.jsonl", [row for row in look_alikes if row["title"] not in seen])
+
+
+def asked(rows: Sequence[dict[str, Any]], share: float) -> list[dict[str, Any]]:
+    """Return the paragraphs with a share of their questions, those that have any left."""
+    draw = random.Random(5)  # noqa: S311 - a choice of examples, no secret
+    fewer = [
+        {**row, "questions": [one for one in row["questions"] if draw.random() < share]}
+        for row in rows
+    ]
+    return [row for row in fewer if row["questions"]]
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -84,6 +91,7 @@ def drawn(titles: Sequence[str], count: int, seed: int) -> list[str]:
 def write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Write JSONL and say how many lines."""
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(lines), encoding="utf-8")
     print(f"{path}: {len(rows):,}")
 

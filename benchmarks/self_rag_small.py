@@ -251,16 +251,16 @@ def plainly_answered(model: LanguageModel, questions: Sequence[Question]) -> lis
         for question in questions
     ]
     answers = _written(model, [_chat_ids(model, prompt) for prompt in prompts])
+    # An article may have no paragraph left when the one with the answer is withheld.
+    blocks = ["".join(map(passage_block, one.passages[:1])) for one in questions]
     formed = [
-        model.tokenizer(
-            decision_prompt(Prefix(one.text)) + passage_block(one.passages[0])
-        ).input_ids
-        for one in questions
+        model.tokenizer(decision_prompt(Prefix(one.text)) + block).input_ids
+        for one, block in zip(questions, blocks, strict=True)
     ]
     outputs = _written(model, formed)
     return [
-        Reply(answer, float(not fault_of(passage_block(one.passages[0]) + output)))
-        for one, answer, output in zip(questions, answers, outputs, strict=True)
+        Reply(answer, float(not fault_of(block + output)))
+        for answer, block, output in zip(answers, blocks, outputs, strict=True)
     ]
 
 
