@@ -3,10 +3,6 @@
 import contextlib
 import io
 import json
-import os
-import signal
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -290,31 +286,24 @@ def test_following_a_folder_tells_each_change_and_each_fault_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "1000")  # So that no path is broken.
-    docs, said = tmp_path / "docs", io.StringIO()
+    docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "kettle.md").write_text(GUIDE)
     (docs / "broken.pdf").write_bytes(b"%PDF-1.4 cut off")
 
-    def change() -> None:
-        try:
-            wait_for(said, ": 1 added", 1)
-            (docs / "tea.md").write_text("Tea takes four minutes.")
-            wait_for(said, ": 1 added", 2)
-        finally:
-            os.kill(os.getpid(), signal.SIGINT)
+    class Reader(io.StringIO):
+        """A reader who adds a document after each report, and ends at the third."""
 
-    changing = threading.Thread(target=change)
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
-        changing.start()
+        def write(self, text: str) -> int:
+            written = super().write(text)
+            reports = self.getvalue().count(": 1 added")
+            if reports == 3:
+                raise KeyboardInterrupt
+            if ": 1 added" in text:
+                (docs / f"tea{reports}.md").write_text(f"Tea {reports} takes four minutes.")
+            return written
+
+    with contextlib.redirect_stdout(Reader()) as said, contextlib.redirect_stderr(io.StringIO()):
         follow([docs], str(tmp_path / "made"), [], as_json=False, verbose=False)
-    changing.join()
     assert said.getvalue().count("broken.pdf") == 1
-    assert "1 added, 0 changed, 1 unchanged" in said.getvalue()
-
-
-def wait_for(said: io.StringIO, text: str, times: int) -> None:
-    for _ in range(600):
-        if said.getvalue().count(text) == times:
-            return
-        time.sleep(0.05)
-    raise AssertionError(said.getvalue())
+    assert "1 added, 0 changed, 2 unchanged" in said.getvalue()
