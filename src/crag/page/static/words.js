@@ -37,7 +37,6 @@ export const EVENTS = {
   own_knowledge: "The model answered from its own knowledge",
   reflection_limited: "Reflection reached a limit",
   constraints_waived: "The constraints were waived",
-  filter_ignored: "A filter was ignored",
   weak_quotation: "Quoted the best strip, though it is weak",
   unsupported_answer: "The answer is not supported",
   abstained: "There is no answer",
