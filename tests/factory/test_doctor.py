@@ -61,11 +61,12 @@ def test_the_embedded_parts_work(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(told.values()) == {"missing"}  # The web search, and the pages that it finds.
 
 
+@pytest.mark.parametrize("use", [True, False])
 def test_an_encoder_that_cannot_be_loaded_is_broken(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, use: bool
 ) -> None:
     (tmp_path / "empty").mkdir()
-    told = examined(monkeypatch, CRAG_EMBEDDING_MODEL=str(tmp_path / "empty"))
+    told = examined(monkeypatch, use=use, CRAG_EMBEDDING_MODEL=str(tmp_path / "empty"))
     assert told["embeddings"].state == "broken"
     assert "empty" in told["embeddings"].todo
     assert (told["index"].state, told["index"].todo) == ("blocked", "see embeddings")
