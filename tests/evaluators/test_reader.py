@@ -104,6 +104,14 @@ def test_a_passage_is_read_alike_beside_others(reader: ReaderEvaluator) -> None:
         assert reading["span"]["start"] == alone["span"]["start"]
 
 
+@pytest.mark.parametrize("ending", ["", " ", "?\n"])
+def test_a_question_is_read_alike_without_its_mark(reader: ReaderEvaluator, ending: str) -> None:
+    passages = [Passage("Kettle", "The kettle boils in three minutes."), Passage("Tea", "Tea.")]
+    asked = "How long does the kettle take"
+    assert reader.read(f"{asked}{ending}", passages) == reader.read(f"{asked}?", passages)
+    assert reader.read(f"{asked}.", passages) != reader.read(f"{asked}?", passages)
+
+
 def test_headings_take_part(reader: ReaderEvaluator) -> None:
     text = "It ends after two weeks."
     with_section, without = reader.read(

@@ -43,6 +43,8 @@ _BEST_EVIDENCE = 12
 _UNCUT = 1_000_000
 """Tokens at which the tokenizer would cut; windows are made here instead."""
 _CLS, _SEP = 101, 102
+_ENDS = (".", "?", "!", "…")
+"""What ends a question as it is typed."""
 _NEVER = -1e4
 _HEADS = ("outputs.", "marks.")
 """What the graph of the encoder has no place for."""
@@ -128,7 +130,7 @@ class ReaderModel:
 
     def _windows(self, question: str, passages: Sequence[Passage]) -> Iterator[Window]:
         looked_at = (passage.text[:MOST_CHARACTERS] for passage in passages)
-        asked, *texts = self._tokens([question, *looked_at])
+        asked, *texts = self._tokens([_ended(question), *looked_at])
         headers = self._tokens([_header(passage) for passage in passages])
         start = [_CLS, *asked.ids[:_QUESTION], _SEP]
         for index, (passage, header, text) in enumerate(zip(passages, headers, texts, strict=True)):
@@ -228,6 +230,16 @@ def _best_span(first: Floats, last: Floats, none: float) -> tuple[int, int, floa
     place = int(np.argmax(np.where(allowed > 0, sums, _NEVER)))
     start, end = divmod(place, len(last))
     return start, end, float(sums[start, end] - none)
+
+
+def _ended(question: str) -> str:
+    """End a question that is typed without its mark.
+
+    The questions of Natural Questions have none, and their passages mostly hold the answer, so that
+    the packaged reader takes a missing mark for a sign of an answer.
+    """
+    asked = question.rstrip()
+    return asked if asked.endswith(_ENDS) else f"{asked}?"
 
 
 def _header(passage: Passage) -> str:
