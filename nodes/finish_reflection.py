@@ -6,7 +6,7 @@ from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
 from crag.answering.citations import attributed, numbered_passages, validate, with_number
-from crag.answering.outcome import NOT_FOUND, chat_reply
+from crag.answering.outcome import NOT_FOUND, chat_reply, declines
 from crag.events import Event, EventKind, event
 from crag.reflection.scoring import argmax
 from crag.reflection_tokens import IRRELEVANT, NO_SUPPORT
@@ -128,6 +128,8 @@ def _why_nothing(state: State, chosen: Sequence[Critique], settings: Settings) -
         return left if action else "there is no passage"
     if not reflection["answer"]:
         return "nothing that was written answers the question"
+    if declines(reflection["answer"]):
+        return "the generator declined: it found no answer in the passages"
     is_alone = all(critique["passage"] is None for critique in chosen)
     wanted = bool(state["choices"]) and state["choices"][0]["action"] == "retrieve"
     missing = wanted and is_alone and "no_passages" in reflection["flags"]

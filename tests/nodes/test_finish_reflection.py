@@ -179,6 +179,10 @@ def test_what_ended_early_is_an_event(flag: Any, kind: str) -> None:
          "the model failed"),
         ({"reflection": reflection("")}, "nothing that was written answers the question"),
         (
+            {"reflection": reflection("What I found does not answer this.", (0,))},
+            "the generator declined: it found no answer in the passages",
+        ),
+        (
             {"reflection": reflection("Ada.", (), ["no_passages"]), "critiques": [critique(None)]},
             "there is no passage",
         ),

@@ -15,6 +15,8 @@ from crag.state import Citation, Quote, State, Strip, Usage
 
 NOT_FOUND = "I could not find this in the documents."
 """The answer of a run that abstains; the prompt asks the model for the same words."""
+DECLINED = "What I found does not answer this."
+"""What a generator trained by `crag train generator` writes where no passage answers."""
 
 _NODE = "generate"
 
@@ -31,11 +33,17 @@ class GenerateUpdate(TypedDict):
     usage: Usage
 
 
+def declines(text: str) -> bool:
+    """Return whether a model wrote that there is no answer, in the words it was given for it."""
+    said = text.strip().lower()
+    return said.startswith(tuple(words.lower().rstrip(".") for words in (NOT_FOUND, DECLINED)))
+
+
 def from_reply(
     state: State, reply: Reply, knowledge: str, strips: Sequence[Strip], *, cites: bool
 ) -> GenerateUpdate:
     """Take the model's text as the answer, with citations and links validated where it `cites`."""
-    if reply.text.lower().startswith(NOT_FOUND.lower().rstrip(".")):
+    if declines(reply.text):
         detail = "the model found no answer in the knowledge"
         return abstained(state, knowledge, [], detail, reply)
     if not cites:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from crag.answering.outcome import DECLINED
 from crag.errors import DataError, TrainingError
 from crag.parts import Passage
 from crag.reflection_tokens import (
@@ -30,7 +31,7 @@ from crag.training.self_rag.generator_data import (
     read_instruction_pairs,
     reflective_output,
 )
-from crag.training.self_rag.instruction_pairs import DECLINED, instruction_pairs
+from crag.training.self_rag.instruction_pairs import instruction_pairs
 from crag.training.self_rag.records import Ledger, write_records
 from crag.training.self_rag.reflective_text import fault_of
 from crag.training.self_rag.truths import read_truths

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from crag.answering.outcome import DECLINED
 from crag.parts import Passage
 from crag.reflection_tokens import (
     CONTINUE,
@@ -17,7 +18,7 @@ from crag.reflection_tokens import (
     UTILITY,
 )
 from crag.training.self_rag.critique_cases import Case, Kind
-from crag.training.self_rag.critique_rules import DECLINED, critique_cases
+from crag.training.self_rag.critique_rules import critique_cases
 from crag.training.self_rag.generator_data import DataRules, Pair, reflective_output
 from crag.training.self_rag.reflective_text import fault_of
 from crag.training.self_rag.truth_critic import TruthCritic

@@ -26,6 +26,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from crag.answering.outcome import DECLINED
 from crag.parts import Passage
 from crag.reflection_tokens import (
     CONTINUE,
@@ -50,8 +51,6 @@ _HALVES = 4
 """Fewest words of an answer whose first half is used."""
 _SAMPLE = 5000
 """Questions from which wrong answers and sentences about other things are drawn."""
-DECLINED = "What I found does not answer this."
-"""The output for a question that no passage answers."""
 _DECLINING = 0.15
 """Share of the unsupported and of the useless outputs that decline."""
 _YEARS = range(1000, 2101)

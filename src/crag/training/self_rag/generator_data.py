@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from crag.answering.outcome import DECLINED
 from crag.parts import Passage
 from crag.reflection.prompt_format import passage_block
 from crag.reflection_tokens import (
@@ -22,7 +23,6 @@ from crag.reflection_tokens import (
 )
 from crag.text.sentences import sentences_of
 from crag.training.self_rag.critique_cases import Case
-from crag.training.self_rag.critique_rules import DECLINED
 from crag.training.self_rag.records import Ledger, read_records
 from crag.training.self_rag.reflective_text import fault_of
 

@@ -3,8 +3,9 @@
 import random
 from collections.abc import Sequence
 
+from crag.answering.outcome import DECLINED
 from crag.reflection_tokens import FULLY
-from crag.training.self_rag.critique_rules import DECLINED, critique_cases
+from crag.training.self_rag.critique_rules import critique_cases
 from crag.training.self_rag.generator_data import Pair
 from crag.training.self_rag.self_contained import self_contained
 from crag.training.self_rag.truths import Truth

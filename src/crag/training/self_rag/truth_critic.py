@@ -7,6 +7,7 @@ the truth is known, no critic is needed to make data for a generator.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from crag.answering.outcome import DECLINED
 from crag.reflection_tokens import (
     CONTINUE,
     FULLY,
@@ -19,7 +20,6 @@ from crag.reflection_tokens import (
     UTILITY,
 )
 from crag.training.self_rag.critique_cases import Case
-from crag.training.self_rag.critique_rules import DECLINED
 from crag.training.self_rag.truths import Gold, Truth
 
 _DECLINES, _SHORT, _BEST = UTILITY[1], UTILITY[3], UTILITY[4]
