@@ -113,6 +113,7 @@ def test_a_killed_worker_loses_no_row(tmp_path: Path, server: ChatServer) -> Non
     assert table(tmp_path, "ray.jsonl") == table(tmp_path, "local.jsonl")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("server", "started")
 def test_a_budget_ends_it_after_the_rows_under_way(tmp_path: Path) -> None:
     config = RunConfig(budget=Budget(calls=3))
