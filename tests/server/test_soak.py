@@ -135,5 +135,9 @@ def test_bodies_of_60_megabytes_leave_nothing_behind(url: str) -> None:
                     found = client.post("/runs/wait", content=content, headers=headers)
                     assert found.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE
             sizes.append(memory(url))
-    tell(f"{2 * (len(sizes) - 1)} bodies of 60 MB: {sizes[0]} MB before, {sizes[-1]} after")
-    assert sizes[-1] <= sizes[0] + 60  # One body: pages that the allocator keeps come and go.
+    # Less than two bodies: pages that the allocator keeps come and go, some of them late.
+    most, until = sizes[0] + 100, time.monotonic() + 20
+    while (last := memory(url)) > most and time.monotonic() < until:
+        time.sleep(0.5)
+    tell(f"{2 * (len(sizes) - 1)} bodies of 60 MB: {sizes} MB, then {last}")
+    assert last <= most, sizes
