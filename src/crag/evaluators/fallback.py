@@ -87,6 +87,14 @@ class ReaderWithFallback(EvaluatorWithFallback):
         self._replace(attempt.error)
         return second.quote_threshold
 
+    @property
+    def closest_threshold(self) -> float:
+        """That of the evaluator that judged last in this thread; -1.0 where it names none."""
+        judged = self._readers[self._last() is self._readers[1]]
+        with Attempt("evaluator"):
+            return float(getattr(judged, "closest_threshold", LOWEST))
+        return LOWEST
+
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, all by the same evaluator."""
         first, second = self._readers
