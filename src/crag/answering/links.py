@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from crag.answering.markdown import DEEPEST, Block, Span, Text, parsed
+from crag.answering.markdown import DEEPEST, LONGEST, Block, Span, Text, parsed
 from crag.state import Citation
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 _GONE = "(link removed)"
 _ROUNDS = 10
-_MOST_WORK = 200_000
+_MOST_WORK = 60_000
 """Characters parsed over all rounds."""
-_LONG = 20_000
-"""Characters from which brackets within brackets take the parser too long."""
+_MOST_NAMES = 500
+"""Words with a full stop within them that are looked at."""
 _DEEPEST = DEEPEST - 8
 """Brackets within brackets among which the parser finds every link."""
 
@@ -38,8 +38,9 @@ _DEFINED = re.compile(
 _LABEL_END = re.compile(r"(?<!\\)(?:\\\\)*\]:")
 _LINE_BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 _TAG = re.compile(r"(?<!\\)(?:\\\\)*(?P<tag>(?P<comment><!--.*?-->)|<)", re.DOTALL)
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _SPECIAL = re.compile(
-    r"\\([!-/:-@\[-`{-~])|&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]\w{1,31});", re.IGNORECASE
+    rf"{_ESCAPED.pattern}|&(?:#\d{{1,7}}|#x[0-9a-f]{{1,6}}|[a-z]\w{{1,31}});", re.IGNORECASE
 )
 _HEADS = (
     r"(?:(?:https?|ftp|file)://(?=[^\s<])|www\."
@@ -57,6 +58,7 @@ _TARGET = re.compile(r"\]\(")
 _PATH = re.compile(r"[/?#:][^\s<]*")
 _NAMED = re.compile(r"(?<!/)/(?!/)|[(\[{\"\s]")
 """What stands in no name of a host."""
+_DOTTED = re.compile(r"\.[^\s.]")
 _NAME = re.compile(r"[^\s<>()\[\]{}\"'“”‘’,;`*|]+")
 _OPEN = re.compile(r"\\.|\[\d{1,4}\]|[\[\]]|\n[ \t]*\n", re.DOTALL)
 _OPENING = re.compile(r"(?<!\\)(?:\\\\)*\[(?!\d{1,4}\])")
@@ -72,18 +74,17 @@ def without_links(answer: str, available: Sequence[Citation]) -> tuple[str, list
     closes ends before its first empty line. A name that clients turn into a link, such as
     ``example.com``, becomes code.
 
-    The result is parsed again until there is nothing to remove, with tables and without. After ten
-    rounds, for what is nested too deep to be parsed, and for a long answer that would take long,
-    each character that Markdown could read is escaped instead.
+    The result is parsed again until there is nothing to remove, by CommonMark alone and with the
+    tables of GitHub. If there still is after ten rounds, and for what is nested too deep or too
+    long to be parsed, each character that Markdown could read is escaped instead. Either way no
+    parser finds a picture, tag or unknown address in it.
     """
     text = answer.replace("\0", "\ufffd").replace("\r\n", "\n").replace("\r", "\n").strip()
     known = _Known(available)
     removed: list[str] = []
     rounds = max(1, min(_ROUNDS, _MOST_WORK // (len(text) + 1)))
     for nth in range(rounds + 1):
-        if len(text) > _LONG and _depth(text, []) > _DEEPEST:
-            break
-        edits = _edits(text, known)
+        edits = _edits(text, known) if len(text) <= LONGEST else None
         if edits is None or (edits and nth == rounds):
             break
         if not edits:
@@ -150,7 +151,9 @@ class _Known:
 
 
 def _edits(text: str, known: _Known) -> list[_Edit] | None:
-    """Return what to change; None if the text is nested too deep."""
+    """Return what to change; None if it is too much to parse."""
+    if len(_DOTTED.findall(text)) > _MOST_NAMES:
+        return None
     for tables in (False, True) if "|" in text else (False,):
         blocks, is_whole = parsed(text, tables=tables)
         if not is_whole:
@@ -338,7 +341,7 @@ def _names(content: str) -> Iterator[str]:
     for piece in (*_NAMED.finditer(content), None):
         end = piece.start() if piece else len(content)
         said = content[max(start - 1, 0) : end]
-        if "." in said:
+        if _DOTTED.search(said):
             found = _linkify().match(said) or ()
             yield from (one.raw for one in found if not _HEAD.match(one.raw))
         start = piece.end() if piece else end
@@ -439,4 +442,5 @@ def _escaped(text: str, removed: list[str]) -> str:
         removed.append(bare[0])
         return _GONE
 
-    return _ACTIVE.sub(r"\\\g<0>", _ADDRESS.sub(gone, text))
+    plain = _ADDRESS.sub(gone, _ESCAPED.sub(r"\1", text))
+    return _ACTIVE.sub(r"\\\g<0>", plain)

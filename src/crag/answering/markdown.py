@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 DEEPEST = 20
 """Blocks within blocks, and brackets within brackets, that the parser enters; it drops the rest."""
+LONGEST = 30_000
+"""Characters of an answer that is parsed in less than a second."""
+_MAY_BE_CODE = re.compile(r"[`~\t]|    ")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|$)")
 
 
@@ -93,7 +96,12 @@ def parsed(source: str, *, tables: bool) -> Parsed:
 
 
 def prose_and_code(source: str) -> list[str]:
-    """Split an answer into its pieces: prose, code, prose and so on, from prose to prose."""
+    """Split an answer into its pieces: prose, code, prose and so on, from prose to prose.
+
+    An answer that is too long to be parsed is all prose.
+    """
+    if len(source) > LONGEST or not _MAY_BE_CODE.search(source):
+        return [source]
     pieces, end = [], 0
     for start, after in sorted(_code(source)):
         if start >= end:
