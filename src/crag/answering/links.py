@@ -46,7 +46,7 @@ _HEADS = (
     r"(?:(?:https?|ftp|file)://(?=[^\s<])|www\."
     r"|(?<![a-z0-9])(?:javascript|vbscript|data|mailto|xmpp):(?=[^\s<]))"
 )
-_MAIL = r"(?<![\w.+-])(?P<mail>[\w.+-]++@[\w-]++(?:\.[\w-]++)+)"
+_MAIL = r"(?<![\w.+-])(?P<mail>[\w.+-]++@[\w$+=^~-]++(?:\.[\w$+=^~-]++)+)"
 _HEAD = re.compile(_HEADS, re.IGNORECASE)
 _BARE = re.compile(f"{_HEADS}|{_MAIL}", re.IGNORECASE)
 _ADDRESS = re.compile(rf"{_HEADS}\S*|{_MAIL}", re.IGNORECASE)
@@ -299,6 +299,7 @@ def _of_prose(text: Text, start: int, end: int, known: _Known) -> Iterator[_Edit
         is_url = "://" in bare[0]
         whole = _trimmed(run)
         is_certain = bare["mail"] or (written and written[0] == run)
+        is_certain = is_certain and run[len(whole) :][:1] != ":"
         if is_certain and (known.holds(whole) if is_url else known.names(whole)):
             continue
         certain = whole
