@@ -16,7 +16,7 @@ _ADDRESS = re.compile(
     r"([^\s?#'\"<>]*+)(\?[^\s#'\"<>]*+)?",
     re.IGNORECASE,
 )
-_VALUE = re.compile(r"=[^&;]+|(?<=\?)[^=&;]+(?![^=&;]*=)")
+_VALUE = re.compile(r"=[^&;]*|(?<=[?&;])[^=&;]+(?=[&;]|$)")
 _STORED = (date, time, UUID)
 """What LangGraph stores as it is; a `datetime` is a `date`."""
 

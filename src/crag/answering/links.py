@@ -43,7 +43,7 @@ _SPECIAL = re.compile(
     rf"{_ESCAPED.pattern}|&(?:#\d{{1,7}}|#x[0-9a-f]{{1,6}}|[a-z]\w{{1,31}});", re.IGNORECASE
 )
 _HEADS = (
-    r"(?:(?:https?|ftp|file)://(?=[^\s<])|www\."
+    r"(?:(?:https?|ftp|file)://(?![\s<])|www\."
     r"|(?<![a-z0-9])(?:javascript|vbscript|data|mailto|xmpp):(?=[^\s<]))"
 )
 _MAIL = r"(?<![\w.+-])(?P<mail>[\w.+-]++@[\w$+=^~-]++(?:\.[\w$+=^~-]++)+)"
@@ -55,6 +55,8 @@ _CERTAIN = re.compile(r"(?:[!#-&*-;=?-Z_a-z~]|\([!#-&*-;=?-Z_a-z~]*\))*")
 """What every client takes for a part of an address."""
 _AFTER = ".,:;!?*_~'\"”»…"
 _TARGET = re.compile(r"\]\(")
+_TAIL = re.compile(r"[)*_~'\"”»]*[.,;!?…]*")
+"""Punctuation that no client takes for a part of the address before it."""
 _PATH = re.compile(r"[/?#:][^\s<]*")
 _NAMED = re.compile(r"(?<!/)/(?!/)|[(\[{\"\s]")
 """What stands in no name of a host."""
@@ -299,7 +301,7 @@ def _of_prose(text: Text, start: int, end: int, known: _Known) -> Iterator[_Edit
         is_url = "://" in bare[0]
         whole = _trimmed(run)
         is_certain = bare["mail"] or (written and written[0] == run)
-        is_certain = is_certain and run[len(whole) :][:1] != ":"
+        is_certain = is_certain and _TAIL.fullmatch(run, len(whole))
         if is_certain and (known.holds(whole) if is_url else known.names(whole)):
             continue
         certain = whole

@@ -123,10 +123,10 @@ def _code(source: str) -> Iterator[tuple[int, int]]:
 def _placed(
     token: "Token", source: str, lines: list[tuple[int, int]], cursor: int | None
 ) -> Text | None:
-    """Find the lines of a text in the source; `cursor` is where a cell begins, None if it is none.
+    r"""Find the lines of a text in the source; `cursor` is where a cell begins, None if it is none.
 
     Markers of lists and quotations stand before a line, and none of them after it; in a cell, a
-    ``\\|`` of the source is read as ``|``.
+    ``\|`` of the source is read as ``|``.
     """
     offsets, places, offset = [], [], 0
     first = token.map[0] if token.map else 0
@@ -156,7 +156,7 @@ def _parser(*, tables: bool) -> "MarkdownIt":
     class Parser(MarkdownIt):
         """A parser that takes every address for one: clients differ in those that they refuse."""
 
-        def validateLink(self, url: str) -> bool:  # noqa: ARG002, N802, PLR6301 - the parser's name
+        def validateLink(self, url: str) -> bool:  # noqa: ARG002, N802 - the parser's name
             return True
 
     parser = Parser("commonmark", {"inline_definitions": True, "maxNesting": DEEPEST})
@@ -177,7 +177,7 @@ def _parser(*, tables: bool) -> "MarkdownIt":
 def _with_span(rule: Any, label: int | None) -> Any:
     """Let a rule tell where what it reads begins and ends; `label` is where its ``[`` stands."""
 
-    def spanned(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - called by position
+    def spanned(state: "StateInline", silent: bool) -> bool:
         start, count = state.pos, len(state.tokens)
         if not rule(state, silent):
             return False
