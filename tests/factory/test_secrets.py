@@ -7,7 +7,7 @@ import pytest
 from crag.errors import CragError, EvaluatorError, SearchError, SettingsError
 from crag.events import describe
 from crag.factory import examine
-from crag.factory.parts import choose_evaluator, choose_model
+from crag.factory.parts import choose_model
 from crag.factory.web import choose_searcher
 from crag.runtime.config_file import is_secret
 from crag.runtime.environment import Environment
@@ -42,6 +42,9 @@ def environment(name: str, place: str) -> Environment:
     return Environment().model_copy(update=values)
 
 
+CHOOSING = (choose_searcher, choose_model)
+
+
 @pytest.mark.parametrize(
     ("name", "place"),
     [*product(ADDRESSES, PLACES[:1]), *(("index", place) for place in PLACES[1:])],
@@ -49,7 +52,7 @@ def environment(name: str, place: str) -> Environment:
 def test_no_secret_of_an_address_is_shown(name: str, place: str) -> None:
     asked = environment(name, place)
     told = [text for status in examine(asked, use=False) for text in status]
-    for choose in (choose_searcher, choose_model, lambda given: choose_evaluator(given, None)):
+    for choose in CHOOSING:
         try:
             choose(asked)
         except CragError as error:

@@ -5,7 +5,7 @@ reflection writes them, is made to cite the strips that the passages consist of.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from crag.answering.links import without_links
