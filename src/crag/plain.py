@@ -11,8 +11,8 @@ WIDEST = 2**53
 """Integers beyond this are not the same everywhere: JavaScript rounds them."""
 _DEEPEST = 20
 _ADDRESS = re.compile(
-    r"\b([a-z][a-z0-9+.-]*+://)"
-    r"(?:[^\s/?#@'\"]*@|[^\s/?#:@'\"]*:(?!\d*[/?#])[^\s@'\"]*@)*+"
+    r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]++:/{1,2})"
+    r"(?:[^\s/?#@'\"]*@|[^\s/?#:@'\"]*:(?!\d*[/?#])[^\s@'\"]{0,200}@)*+"
     r"([^\s?#'\"<>]*+)(\?[^\s#'\"<>]*+)?",
     re.IGNORECASE,
 )
