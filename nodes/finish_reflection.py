@@ -6,7 +6,8 @@ from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
 from crag.answering.citations import attributed, numbered_passages, validate, with_number
-from crag.answering.outcome import NOT_FOUND, chat_reply, declines
+from crag.answering.links import without_links
+from crag.answering.outcome import NOT_FOUND, chat_reply, declines, links_removed
 from crag.events import Event, EventKind, event
 from crag.reflection.scoring import argmax
 from crag.reflection_tokens import IRRELEVANT, NO_SUPPORT
@@ -60,10 +61,8 @@ class FinishReflection:
             why = event("abstained", _NODE, nothing, "no answer is given")
             return _update(state, NOT_FOUND, [], [*events, why], abstained=True)
         answer, citations, links = _cited(state, reflection, chosen, settings)
-        if links:
-            detail = f"the answer linked what no strip holds: {', '.join(links)}"
-            events.append(event("link_removed", _NODE, detail, "the link was removed"))
-        return _update(state, answer, citations, [*events, *_doubts(state, chosen)])
+        events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
+        return _update(state, answer, citations, events)
 
 
 def _cited(
@@ -77,7 +76,9 @@ def _cited(
     passages = [state["passages"][place] for place in places]
     answer = reflection["answer"]
     if not settings.cites or _RELEASED & settings.compat:
-        return answer, numbered_passages(passages), []
+        citations = numbered_passages(passages)
+        answer, links = without_links(answer, citations)
+        return answer, citations, links
     if settings.form != "long" and passages:
         answer = with_number(answer, 1)
     answer, citations = attributed(answer, passages)

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 from crag.answering.attribution import attribute
 from crag.answering.citations import validate
 from crag.answering.context import numbered
+from crag.answering.links import without_links
 from crag.answering.model_calls import Reply
 from crag.correction.provenance import source_within
 from crag.events import Event, event
@@ -20,6 +21,7 @@ DECLINED = "What I found does not answer this."
 """What a generator trained by `crag train generator` writes where no passage answers."""
 
 _NODE = "generate"
+_FENCES = ("```", "~~~")
 
 
 class GenerateUpdate(TypedDict):
@@ -50,21 +52,19 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     cites: bool,
     attributor: Attributor | None = None,
 ) -> GenerateUpdate:
-    """Take the model's text as the answer.
+    """Take the model's text as the answer, without unknown links.
 
-    Where it `cites`, citations and links are validated, and its sentences attributed to strips.
+    Where it `cites`, citations are validated, and its sentences attributed to strips.
     """
     if declines(reply.text):
         detail = "the model found no answer in the knowledge"
         return abstained(state, knowledge, [], detail, reply)
     if not cites:
-        return _update(state, reply.text, knowledge, [], [], reply)
+        answer, links = without_links(reply.text, numbered(strips))
+        return _update(state, answer, knowledge, [], links_removed(_NODE, links), reply)
     available = numbered(strips)
     checked, _, removed, links = validate(reply.text, available)
-    events: list[Event] = []
-    if links:
-        detail = f"the answer linked what no strip holds: {', '.join(links)}"
-        events.append(event("link_removed", _NODE, detail, "the link was removed"))
+    events = links_removed(_NODE, links)
     if removed:
         marks = ", ".join(f"[{number}]" for number in removed)
         detail = f"the answer cited {marks}, but there are {len(strips)} strips"
@@ -79,24 +79,39 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     return {**update, "sentences": sentences}
 
 
+def links_removed(node: str, links: Sequence[str]) -> list[Event]:
+    """Record the addresses that an answer lost, if there are any."""
+    detail = f"the answer linked what no strip holds: {', '.join(links)}"
+    return [event("link_removed", node, detail, "the link was removed")] if links else []
+
+
 def from_quotations(
     state: State, quotations: Sequence[Quotation], strips: Sequence[Strip], events: list[Event]
 ) -> GenerateUpdate:
-    """Quote the strips, each quotation followed by its citation."""
+    """Quote the strips, each quotation followed by its citation, without pictures and HTML."""
     available = numbered(strips)
     used = sorted({quotation.strip for quotation in quotations})
     for index in used:
         _show_quotes(available[index], [one for one in quotations if one.strip == index])
-    answer = quoted_text(quotations)
+    answer, links = without_links(quoted_text(quotations), available)
+    events = [*events, *links_removed(_NODE, links)]
     knowledge = "\n".join(f"[{entry['number']}] {entry['text']}" for entry in available)
     return _update(state, answer, knowledge, [available[index] for index in used], events, None)
 
 
 def quoted_text(quotations: Sequence[Quotation]) -> str:
     """Write short quotations in a row, and one of several lines as a block of its own."""
-    pieces = [f"“{quoted.text}” [{quoted.strip + 1}]" for quoted in quotations]
+    pieces = [f"“{_fenced_apart(quoted.text)}” [{quoted.strip + 1}]" for quoted in quotations]
     has_lines = any("\n" in quoted.text for quoted in quotations)
     return ("\n\n" if has_lines else " ").join(pieces)
+
+
+def _fenced_apart(text: str) -> str:
+    """Give the fences of code lines of their own, without the marks of the quotation."""
+    first, last = text.partition("\n")[0], text.rpartition("\n")[2]
+    before = "\n" if first.lstrip().startswith(_FENCES) and "\n" in text else ""
+    after = "\n" if last.lstrip().startswith(_FENCES) and "\n" in text else ""
+    return f"{before}{text}{after}"
 
 
 def _show_quotes(citation: Citation, quotations: Sequence[Quotation]) -> None:
