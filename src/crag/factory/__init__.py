@@ -4,6 +4,7 @@ from crag.factory.doctor import examine
 from crag.factory.parts import (
     choose_encoder,
     choose_evaluator,
+    choose_limits,
     choose_model,
     choose_parts,
     choose_prompts,
@@ -17,6 +18,7 @@ __all__ = [
     "PartStatus",
     "choose_encoder",
     "choose_evaluator",
+    "choose_limits",
     "choose_model",
     "choose_parts",
     "choose_prompts",
