@@ -31,7 +31,7 @@ async def test_an_upload_is_saved_indexed_listed_shown_and_removed(library: Libr
     assert (added["chunks"], library.progress) == (1, None)
     (file,) = library.files()
     assert (Path(file["path"]).name, file["title"], file["uploaded"]) == ("ada.md", "Ada", True)
-    shown = library.show(file["path"])
+    shown = await library.show(file["path"])
     assert (shown["text"], shown["unit"], shown["pages"]) == (ADA.decode(), "line", [])
     assert not shown["changed"]
     assert library.index.search("program", 1)[0].metadata["source"] == file["path"]
@@ -52,7 +52,7 @@ async def test_a_file_of_a_folder_leaves_the_index_and_stays_where_it_is(
     (file,) = library.files()
     assert not file["uploaded"]
     own.write_text("Kettles boil water.")
-    assert library.show(str(own))["changed"]
+    assert await library.show(str(own))["changed"]
     await library.remove(str(own))
     assert library.files() == []
     assert own.exists()
@@ -117,17 +117,17 @@ async def test_only_what_is_in_the_index_is_shown_or_removed(
     beside = tmp_path / "uploads" / ".." / "secret.md"
     for path in (str(secret), str(beside), "/etc/passwd", ""):
         with pytest.raises(DocumentError, match="not in the index"):
-            library.show(path)
+            await library.show(path)
         with pytest.raises(DocumentError, match="not in the index"):
             await library.remove(path)
     assert secret.exists()
     ada = tmp_path / "uploads" / "ada.md"
     ada.unlink()
     with pytest.raises(DocumentError, match="no longer there"):
-        library.show(str(ada))
+        await library.show(str(ada))
     ada.symlink_to(secret)
     with pytest.raises(DocumentError, match="leads out"):
-        library.show(str(ada))
+        await library.show(str(ada))
 
 
 async def test_an_index_on_a_server_needs_a_folder_for_uploads(library: Library) -> None:
@@ -154,7 +154,7 @@ async def test_what_the_page_cannot_show_is_told(library: Library, tmp_path: Pat
         (own / "c.txt", 413, "has more than 2,000,000 characters: open it in an editor"),
     ]:
         with pytest.raises(DocumentError, match=re.escape(said)) as caught:
-            library.show(str(source))
+            await library.show(str(source))
         assert caught.value.status == status
 
 

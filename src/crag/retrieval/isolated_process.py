@@ -43,8 +43,9 @@ def main() -> None:
     requests = SimpleQueue[bytes]()
     threading.Thread(target=_receive, args=(requests,), daemon=True).start()
     while True:
+        request = json.loads(requests.get())
         output = _Output(written, seconds)
-        _read(json.loads(requests.get()), megabytes, output)
+        _read(request, megabytes, output)
         # The memory of a large file is not given back, and the next file is to have all of it.
         ends = _memory("VmSize") > _LASTING
         output.end({"ends": ends})
