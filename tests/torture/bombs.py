@@ -2,8 +2,9 @@
 
 import io
 import random
+import string
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 from pptx import Presentation
@@ -15,6 +16,7 @@ _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 _ODF = "urn:oasis:names:tc:opendocument:xmlns"
 _BLOCK = 1 << 20
+_CAPITALS = string.ascii_uppercase
 _COLUMNS, _ROWS = 16_384, 1_048_576
 _FEW, _MANY = (2, 60), (300_000, 2_000_000)
 """How often something is repeated: its text is small, or far beyond any limit."""
@@ -28,13 +30,20 @@ def bombs(number: int, seed: int = 0) -> Iterator[tuple[str, bytes]]:
         yield f"{at:03}-{shape}.{kind}", make(random.Random(f"{seed}-{at}"))  # noqa: S311 - no secret
 
 
+def workbook_of(cells: Mapping[str, str], dimension: str = "") -> bytes:
+    """Return a workbook of these cells by place, each in a row of its own."""
+    rows = [
+        f'<row r="{place.lstrip(_CAPITALS)}">{_cell(place, text)}</row>'
+        for place, text in cells.items()
+    ]
+    return _workbook(rows, dimension)
+
+
 def sparse_workbook(random: random.Random) -> bytes:
     """Return two cells, far apart, in a sheet that tells its dimension, or does not, or lies."""
     column, row = _letters(random.choice([1, 100, _COLUMNS])), random.choice([200, 200_000, _ROWS])
     told = random.choice([f"A1:{column}{row}", "A1:B2", ""])
-    cells = [f'<row r="1">{_cell("A1", "first")}</row>']
-    cells += [f'<row r="{row}">{_cell(f"{column}{row}", f"last {random.random()}")}</row>']
-    return _workbook(cells, told)
+    return workbook_of({"A1": "first", f"{column}{row}": f"last {random.random()}"}, told)
 
 
 def deep_workbook(random: random.Random) -> bytes:
