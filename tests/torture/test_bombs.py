@@ -79,7 +79,7 @@ def _memory(url: str) -> float:
     """Return the megabytes of the process that serves a URL, without those that it starts."""
     port = int(url.rpartition(":")[2])
     listening = (one for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN)
-    pid = next(one.pid for one in listening if one.laddr[1] == port)
+    pid = next(one.pid for one in listening if getattr(one.laddr, "port", 0) == port)
     return psutil.Process(pid).memory_info().rss / 1e6
 
 
