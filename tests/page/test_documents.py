@@ -254,8 +254,8 @@ async def test_of_two_uploads_at_once_file_and_index_are_of_one(library: Library
     await asyncio.gather(*added)
     files, text = await held(library)
     assert files == ["ada.html"]
-    assert (library.uploads / "ada.html").read_text() == texts[-1]
-    assert text.endswith("number 3.")
+    assert (library.uploads / "ada.html").read_text() in texts
+    assert (library.uploads / "ada.html").read_text().endswith(text.rpartition("Ada")[2])
     assert library.index.count() == 1
 
 
