@@ -16,6 +16,7 @@ Wikipedia's introductions in place of the web.
 
 import argparse
 import asyncio
+import random
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +24,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from generator_questions import SetName, load
+from generator_pictures import draw_curve, draw_verdicts
+from generator_questions import SEED, SetName, load
 from generator_report import DEGRADED, GENERATOR, Answered, Measured, written
 from langchain_core.language_models import BaseChatModel
 
@@ -69,7 +71,7 @@ def main() -> None:
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     if given.report is not None:
-        given.report.write_text(written(measured(given.data, given.folder)), encoding="utf-8")
+        report(list(measured(given.data, given.folder)), given.report)
     elif given.model is None:
         print(written(measured(given.data, given.folder)))
     else:
@@ -77,9 +79,20 @@ def main() -> None:
             ask(name, given)
 
 
+def report(found: list[Measured], path: Path) -> None:
+    """Write the tables, and the pictures beside them."""
+    path.write_text(written(found), encoding="utf-8")
+    draw_verdicts([one for one in found if one.questions == "docs"], path.with_suffix(".png"))
+    curves = [one for one in found if one.experiment == DEGRADED]
+    if curves:
+        draw_curve(curves, path.with_name(f"{path.stem}_degraded.png"))
+
+
 def ask(name: SetName, given: argparse.Namespace) -> None:
     """Answer the questions of a set, as far as they are not answered yet."""
-    examples = load(name, given.data, given.folder / "docs.json")[: given.limit]
+    examples = load(name, given.data, given.folder / "docs.json")
+    random.Random(SEED).shuffle(examples)  # noqa: S311 - what is finished early is a fair draw
+    examples = examples[: given.limit]
     experiment = chosen(given.degraded, given.rows, examples)
     web = (given.data / "corpus/wikipedia.jsonl",) if given.degraded else ()
     answerer = Answerer(resources(given, web))

@@ -75,9 +75,9 @@ def _popqa(data: Path) -> Iterator[Example]:
     for row in _rows(data / "qa/popqa_dev.jsonl"):
         found = searcher.search(row["question"], 4 * TEN)
         others = [
-            {"title": hit.title, "text": hit.content}
+            {"title": hit.title, "text": hit.text}
             for hit in found
-            if hit.title != row["subject_title"] and not normalised_match(hit.content, row["answers"])
+            if hit.title != row["subject_title"] and not normalised_match(hit.text, row["answers"])
         ]
         yield _plain(row, [*row["documents"], *others][:TEN], (row["subject_title"],))
 

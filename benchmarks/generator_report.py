@@ -67,7 +67,7 @@ def verdicts(measured: Sequence[Measured]) -> str:
         "right of those whose knowledge holds it", "wrong", "declined", "wordless", "unanswerable",
         "made up", "right or rightly declined", "tokens in", "tokens out", "calls",
     )  # fmt: skip
-    return table(names, (_verdicts(*each) for each in _by_row(measured)))
+    return table(names, (_verdicts(*each) for each in by_row(measured)))
 
 
 def _verdicts(model: str, name: str, found: Sequence[Answered]) -> list[str]:
@@ -98,7 +98,7 @@ def differences(measured: Sequence[Measured]) -> str:
 def _differences(measured: Sequence[Measured]) -> Iterator[list[str]]:
     for one in measured:
         base = _of(one, AGAINST[one.experiment])
-        for model, name, found in _by_row([one]):
+        for model, name, found in by_row([one]):
             pairs = [(each, base[each.example.id]) for each in found if each.example.id in base]
             if name == AGAINST[one.experiment] or not pairs:
                 continue
@@ -116,7 +116,7 @@ def stages(measured: Sequence[Measured]) -> str:
     """Count where the answerable questions of each row were lost."""
     names = ("not retrieved", "discarded", "dropped", "not said", "wrongly said", "right")
     rows = []
-    for model, name, found in _by_row(measured):
+    for model, name, found in by_row(measured):
         counts = Counter(stage(one) for one in found if one.example.answers)
         rows.append([model, name, *(str(counts[each]) for each in names)])
     return table(("model", "row", *names), rows)
@@ -145,13 +145,13 @@ def degraded(measured: Sequence[Measured]) -> str:
 
 
 def _degraded(one: Measured) -> Iterator[list[str]]:
-    conditions = sorted({_accuracy(each) for each in one.answered}, reverse=True)
+    conditions = sorted({accuracy_of(each) for each in one.answered}, reverse=True)
     for name in dict.fromkeys(each.row["variant"] for each in one.answered):
         for accuracy in conditions:
             found = [each for each in one.answered
-                     if each.row["variant"] == name and _accuracy(each) == accuracy]  # fmt: skip
+                     if each.row["variant"] == name and accuracy_of(each) == accuracy]  # fmt: skip
             base = {each.example.id: each for each in one.answered
-                    if each.row["variant"] == AGAINST[DEGRADED] and _accuracy(each) == accuracy}  # fmt: skip
+                    if each.row["variant"] == AGAINST[DEGRADED] and accuracy_of(each) == accuracy}  # fmt: skip
             pairs = [(each, base[each.example.id]) for each in found if each.example.id in base]
             if not found:
                 continue
@@ -165,14 +165,16 @@ def _degraded(one: Measured) -> Iterator[list[str]]:
             ]  # fmt: skip
 
 
-def _accuracy(one: Answered) -> float:
+def accuracy_of(one: Answered) -> float:
+    """Return the share of questions with a relevant document, as the condition says."""
     return float(one.row["condition"].get(ACCURACY, 2.0))
 
 
-def _by_row(measured: Sequence[Measured]) -> Iterator[tuple[str, str, list[Answered]]]:
+def by_row(measured: Sequence[Measured]) -> Iterator[tuple[str, str, list[Answered]]]:
+    """Yield model, row of the experiment, and what was answered, under all conditions."""
     for one in measured:
         for name in dict.fromkeys(each.row["variant"] for each in one.answered):
-            yield one.model, name, list(_of(one, name).values())
+            yield one.model, name, [each for each in one.answered if each.row["variant"] == name]
 
 
 def _of(one: Measured, name: str) -> dict[str, Answered]:
