@@ -26,7 +26,10 @@ def build_rag(
         "retrieve", waiting(Retrieve(parts.retriever, parts.reranker)), input_schema=OpenState
     )
     graph.add_node("pass_through", computing(PassThrough()))
-    graph.add_node("generate", waiting(Generate(parts.model, parts.quoter, parts.prompts)))
+    graph.add_node(
+        "generate",
+        waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
+    )
     graph.add_conditional_edges(START, by_history, opens("retrieve"))
     graph.add_edge("contextualize", "retrieve")
     graph.add_edge("retrieve", "pass_through")
@@ -39,7 +42,9 @@ def build_no_retrieval(
     parts: Parts, *, checkpointer: Checkpointer = None
 ) -> CompiledStateGraph[State, Settings, InputState, State]:
     """Compile open_run → generate: the model answers from its own knowledge."""
-    generate = Generate(parts.model, parts.quoter, parts.prompts, own_knowledge=True)
+    generate = Generate(
+        parts.model, parts.quoter, parts.prompts, attributor=parts.attributor, own_knowledge=True
+    )
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("open_run", computing(OpenRun()), input_schema=InputState)
     graph.add_node("generate", waiting(generate))

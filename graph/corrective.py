@@ -34,7 +34,9 @@ def build_crag(
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
     graph.add_node(
-        "generate", waiting(Generate(parts.model, parts.quoter, parts.prompts)), defer=True
+        "generate",
+        waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
+        defer=True,
     )
 
     graph.add_conditional_edges(START, by_history, opens("retrieve"))

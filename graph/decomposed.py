@@ -33,7 +33,9 @@ def build_decomposed(
     )
     graph.add_node("answer_whole", waiting(AnswerWhole(crag)))
     graph.add_node("answer_part", waiting(AnswerPart(crag)))
-    graph.add_node("combine", waiting(Combine(parts.model, parts.prompts)))
+    graph.add_node(
+        "combine", waiting(Combine(parts.model, parts.prompts, attributor=parts.attributor))
+    )
 
     graph.add_conditional_edges(START, by_history, opens("decompose"))
     graph.add_edge("contextualize", "decompose")

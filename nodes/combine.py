@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AnyMessage
 
+from crag.answering.attribution import is_wordless
 from crag.answering.citations import without_citations
 from crag.answering.context import fenced, kept_strips
 from crag.answering.joining import joined
 from crag.answering.model_calls import Reply, aask, ask
 from crag.answering.outcome import NOT_FOUND, GenerateUpdate, abstained, chat_reply, from_reply
 from crag.events import Event, event
-from crag.parts import ChatModel
+from crag.parts import Attributor, ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
 from crag.state import State, Strip, Usage
@@ -33,9 +34,16 @@ class Combine:
     If no part was answered, neither is the question.
     """
 
-    def __init__(self, model: ChatModel | None, prompts: Prompts = PACKAGED) -> None:
+    def __init__(
+        self,
+        model: ChatModel | None,
+        prompts: Prompts = PACKAGED,
+        *,
+        attributor: Attributor | None = None,
+    ) -> None:
         self._model = model
         self._prompts = prompts
+        self._attributor = attributor
 
     def run(self, state: State, settings: Settings) -> CombineUpdate:
         """Combine in the calling thread."""
@@ -73,7 +81,9 @@ class Combine:
         if reply is not None:
             problem = str(reply.detail)
             if reply.problem is None:
-                update = from_reply(state, reply, knowledge, strips, cites=True)
+                update = from_reply(
+                    state, reply, knowledge, strips, cites=True, attributor=self._attributor
+                )
                 problem = _problem(update, settings)
                 if not problem:
                     return CombineUpdate(**update, question=state["question"])
@@ -88,6 +98,7 @@ class Combine:
             answer=answer,
             abstained=False,
             citations=citations,
+            sentences=[],
             messages=chat_reply(state, answer, citations),
             events=events,
             usage=reply.usage if reply else Usage(),
@@ -110,6 +121,8 @@ def _may_ask(state: State, settings: Settings) -> bool:
 
 
 def _problem(update: GenerateUpdate, settings: Settings) -> str:
+    if is_wordless(update["answer"]):
+        return f"the model wrote no words but only: {update['answer']}"
     if update["abstained"]:
         return "the model found no answer in the strips, though parts of the question have one"
     if settings.require_citations and not update["citations"]:

@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
+from crag.answering.attribution import attribute
 from crag.answering.citations import attributed, numbered_passages, validate, with_number
 from crag.answering.outcome import NOT_FOUND, chat_reply, declines
 from crag.events import Event, EventKind, event
+from crag.parts import Attributor
 from crag.reflection.scoring import argmax
 from crag.reflection_tokens import IRRELEVANT, NO_SUPPORT
 from crag.settings import Settings
-from crag.state import Citation, Critique, Flag, Reflection, State
+from crag.state import AnswerSentence, Citation, Critique, Flag, Reflection, State
 
 _NODE = "finish_reflection"
 _RELEASED = {"released_citations", "released_biography"}
@@ -37,6 +39,7 @@ class FinishReflectionUpdate(TypedDict):
     answer: str
     abstained: bool
     citations: list[Citation]
+    sentences: list[AnswerSentence]
     messages: list[AnyMessage]
     events: list[Event]
 
@@ -47,6 +50,9 @@ class FinishReflection:
     Each ``[n]`` cites the strip of a passage that shares most words with the sentence before it.
     Text that the model judged irrelevant or unsupported gets an event instead of a citation.
     """
+
+    def __init__(self, attributor: Attributor | None = None) -> None:
+        self._attributor = attributor
 
     def run(self, state: State, settings: Settings) -> FinishReflectionUpdate:
         """Write the answer, or the reason why there is none."""
@@ -63,7 +69,24 @@ class FinishReflection:
         if links:
             detail = f"the answer linked what no strip holds: {', '.join(links)}"
             events.append(event("link_removed", _NODE, detail, "the link was removed"))
-        return _update(state, answer, citations, [*events, *_doubts(state, chosen)])
+        update = _update(state, answer, citations, [*events, *_doubts(state, chosen)])
+        if not settings.cites or _RELEASED & settings.compat:
+            return update
+        available = _every_strip(state, citations)
+        judged = attribute(
+            state["question"], answer, available, self._attributor, node=_NODE, add=False
+        )
+        events = [*update["events"], *judged.events]
+        return {**update, "sentences": judged.sentences, "events": events}
+
+
+def _every_strip(state: State, citations: Sequence[Citation]) -> list[Citation]:
+    """Return the citations, and after them the passages, which support what cites nothing."""
+    passages = numbered_passages(state.get("passages") or [])
+    last = max((one["number"] for one in citations), default=0)
+    for passage in passages:
+        passage["number"] += last
+    return [*citations, *passages]
 
 
 def _cited(
@@ -152,6 +175,7 @@ def _update(
         answer=answer,
         abstained=abstained,
         citations=citations,
+        sentences=[],
         messages=chat_reply(state, answer, citations),
         events=events,
     )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
 
+from crag.answering.attribution import is_wordless
 from crag.answering.context import fenced, kept_strips, paper_format
 from crag.answering.model_calls import Reply, aask, ask
 from crag.answering.outcome import NOT_FOUND, GenerateUpdate, abstained, from_quotations, from_reply
@@ -14,23 +15,29 @@ from crag.correction.action import branches
 from crag.correction.strips import score_of
 from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
-from crag.parts import ChatModel, Quotation, Quoter
+from crag.parts import Attributor, ChatModel, Quotation, Quoter
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt
 from crag.runtime.replies import quotations_of
 from crag.settings import Settings
-from crag.state import State, Strip
+from crag.state import State, Strip, add_usage
 from crag.tasks import written
 from crag.text.untrusted import neutral
 
-_KINDS: dict[ModelProblem, EventKind] = {"refused": "model_refused", "empty": "model_empty"}
+_KINDS: dict[ModelProblem, EventKind] = {
+    "refused": "model_refused",
+    "empty": "model_empty",
+    "wordless": "wordless_answer",
+}
 
 
 class Generate:
     """Answer the original question with one model call, or by quoting, or abstain.
 
-    Without knowledge the model is asked only where its own knowledge is allowed. A model that
-    fails, refuses or says nothing gives way to quotations, and those to an abstention.
+    Without knowledge the model is asked only where its own knowledge is allowed. One that answers
+    with citations alone, without a word, is asked once more, without the demand for them, if the
+    budget has a call left. A model that fails, refuses or says nothing gives way to quotations, and
+    those to an abstention.
     """
 
     def __init__(
@@ -39,60 +46,97 @@ class Generate:
         quoter: Quoter | None,
         prompts: Prompts = PACKAGED,
         *,
+        attributor: Attributor | None = None,
         own_knowledge: bool = False,
     ) -> None:
         self._model = model
         self._quoter = quoter
         self._prompts = prompts
+        self._attributor = attributor
         self._own_knowledge = own_knowledge
 
     def run(self, state: State, settings: Settings) -> GenerateUpdate:
         """Generate in the calling thread."""
         plan = self._plan(state, settings)
         reply = None if plan.call is None else ask(*plan.call)
-        return self._conclude(state, settings, plan, reply)
+        call = self._second_call(state, settings, plan, reply)
+        second = None if call is None else ask(*call)
+        return self._conclude(state, settings, plan, reply, second)
 
     async def arun(self, state: State, settings: Settings) -> GenerateUpdate:
         """Generate without blocking the event loop."""
         plan = self._plan(state, settings)
         reply = None if plan.call is None else await aask(*plan.call)
-        return await asyncio.to_thread(self._conclude, state, settings, plan, reply)
+        call = self._second_call(state, settings, plan, reply)
+        second = None if call is None else await aask(*call)
+        return await asyncio.to_thread(self._conclude, state, settings, plan, reply, second)
 
     def _plan(self, state: State, settings: Settings) -> "_Plan":
         strips = kept_strips(state, settings)
         own_knowledge = self._own_knowledge or settings.allow_own_knowledge
         if self._model is None or not (strips or own_knowledge):
-            return _Plan(strips, "", None, [])
+            return _Plan(strips, "", None, [], cites=False)
         if state.get("usage", {}).get("llm_calls", 0) >= settings.max_llm_calls:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model writes the answer"
-            return _Plan(strips, "", None, [event("budget_exhausted", "generate", detail)])
+            events = [event("budget_exhausted", "generate", detail)]
+            return _Plan(strips, "", None, events, cites=False)
         knowledge = fenced(strips) if settings.cites else paper_format(state, settings)
         messages = _prompt(self._prompts, state, knowledge, settings)
-        return _Plan(strips, knowledge, (_limited(self._model, settings), messages), [])
+        call = (_limited(self._model, settings), messages)
+        return _Plan(strips, knowledge, call, [], cites=bool(strips) and settings.cites)
+
+    def _second_call(
+        self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
+    ) -> "_Call | None":
+        """Return what to ask after a reply without words; None if it has some, or no call is left.
+
+        The demand for numbers is what makes a small model write nothing else.
+        """
+        spent = state.get("usage", {}).get("llm_calls", 0) + 1
+        if plan.call is None or not plan.is_wordless(reply) or spent >= settings.max_llm_calls:
+            return None
+        question = neutral(settings.profile.posed(state)["question"])
+        values = {"question": question, "knowledge": plan.knowledge, "not_found": NOT_FOUND}
+        return plan.call[0], self._prompts.render("answer_words", **values)
 
     def _conclude(
-        self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
+        self,
+        state: State,
+        settings: Settings,
+        plan: "_Plan",
+        reply: Reply | None,
+        second: Reply | None,
     ) -> GenerateUpdate:
+        if reply is not None and plan.is_wordless(reply):
+            plan, reply = _with_words(plan, reply, second)
         if reply is not None and reply.problem is None:
-            cites = bool(plan.strips) and settings.cites
-            update = from_reply(state, reply, plan.knowledge, plan.strips, cites=cites)
-            if cites and settings.require_citations and _is_uncited(update):
-                events = [*plan.events, *update["events"]]
+            update = from_reply(
+                state,
+                reply,
+                plan.knowledge,
+                plan.strips,
+                cites=plan.cites,
+                attributor=self._attributor,
+            )
+            events = [*plan.events, *update["events"]]
+            if plan.cites and settings.require_citations and _is_uncited(update):
                 return self._without_reply(state, settings, plan._replace(events=events), reply)
             if not plan.strips:
                 detail = "no knowledge was left: the answer rests on the model alone"
-                update["events"].append(event("own_knowledge", "generate", detail))
-            return update
+                events.append(event("own_knowledge", "generate", detail))
+            return {**update, "events": events}
         return self._without_reply(state, settings, plan, reply)
 
     def _without_reply(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
     ) -> GenerateUpdate:
-        quotations, events = self._quote(state, settings, plan)
-        fallback = "quote the strips" if quotations else "abstain"
+        quotations, quoting = self._quote(state, settings, plan.strips)
+        events = list(plan.events)
         if reply is not None and reply.problem is not None:
+            fallback = "quote the strips" if quotations else "abstain"
             kind = _KINDS.get(reply.problem, "model_failed")
-            events = [event(kind, "generate", reply.detail, fallback), *events]
+            events.append(event(kind, "generate", reply.detail, fallback))
+        events += quoting
         if quotations:
             update = from_quotations(state, quotations, plan.strips, events)
         else:
@@ -102,25 +146,28 @@ class Generate:
         return update
 
     def _quote(
-        self, state: State, settings: Settings, plan: "_Plan"
+        self, state: State, settings: Settings, strips: list[Strip]
     ) -> tuple[list[Quotation], list[Event]]:
         quotations: list[Quotation] = []
-        if self._quoter is None or not plan.strips:
-            return quotations, plan.events
+        if self._quoter is None or not strips:
+            return quotations, []
         with Attempt("quoter") as attempt:
             question = settings.profile.bare_question(state)
-            reply = self._quoter.quote(question, deepcopy(plan.strips))
-            quotations = quotations_of(reply, plan.strips)
+            reply = self._quoter.quote(question, deepcopy(strips))
+            quotations = quotations_of(reply, strips)
         if attempt.error is not None:
             failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
-            return [], [*plan.events, failed]
+            return [], [failed]
         action = state.get("action")
         if quotations or action is None or branches(action) != ["refine"]:
-            return quotations, plan.events
+            return quotations, []
         # Correct says that the documents hold the answer; an abstention would deny it.
         detail = "the documents were judged correct, but no part of them reaches the threshold"
         weak = event("weak_quotation", "generate", detail, "quote the best strip")
-        return [best_of(plan.strips)], [*plan.events, weak]
+        return [best_of(strips)], [weak]
+
+
+_Call = tuple[ChatModel, list[AnyMessage]]
 
 
 class _Plan(NamedTuple):
@@ -128,8 +175,28 @@ class _Plan(NamedTuple):
 
     strips: list[Strip]
     knowledge: str
-    call: tuple[ChatModel, list[AnyMessage]] | None
+    call: _Call | None
     events: list[Event]
+    cites: bool
+    """Whether the answer is to cite strips."""
+
+    def is_wordless(self, reply: Reply | None) -> bool:
+        """Return whether a model that was to cite wrote nothing else."""
+        return self.cites and bool(reply and reply.problem is None and is_wordless(reply.text))
+
+
+def _with_words(plan: _Plan, reply: Reply, second: Reply | None) -> tuple[_Plan, Reply]:
+    """Put the second reply in the place of one without words."""
+    detail = f"the model wrote no words but only: {reply.text}"
+    if second is None:
+        detail = f"{detail}; max_llm_calls leaves no call to ask it again"
+        return plan, reply._replace(problem="wordless", detail=detail)
+    second = second._replace(usage=add_usage(reply.usage, second.usage))
+    if plan.is_wordless(second):
+        detail = f"{detail}; asked again without the demand for numbers: {second.text}"
+        return plan, second._replace(problem="wordless", detail=detail)
+    asked = event("wordless_answer", "generate", detail, "ask again without the demand for numbers")
+    return plan._replace(events=[*plan.events, asked]), second
 
 
 def best_of(strips: list[Strip]) -> Quotation:

@@ -8,6 +8,7 @@ from crag.events import Event
 from crag.reading import Reading
 from crag.settings import Settings
 from crag.state import (
+    AnswerSentence,
     Citation,
     FollowUp,
     FoundHit,
@@ -41,6 +42,7 @@ class OpeningUpdate(TypedDict):
     answer: str
     abstained: bool
     citations: list[Citation]
+    sentences: list[AnswerSentence]
     events: list[Event]
     usage: Usage
 
@@ -66,6 +68,7 @@ def opening(question: str, settings: Settings) -> OpeningUpdate:
         answer="",
         abstained=False,
         citations=[],
+        sentences=[],
         events=FreshEvents(),
         usage=FreshUsage.of(Usage()),
     )

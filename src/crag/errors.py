@@ -48,7 +48,7 @@ PageProblem = Literal[
 """Why a page has no paragraphs: refused by the guard, forbidden by robots.txt, too slow, too many
 bytes, an HTTP status, an unsupported content type, no connection, damaged, without text, or not
 tried because a budget was spent."""
-ModelProblem = Literal["key", "unknown", "failed", "refused", "empty"]
+ModelProblem = Literal["key", "unknown", "failed", "refused", "empty", "wordless"]
 
 
 class CragError(RuntimeError):

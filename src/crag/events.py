@@ -44,6 +44,7 @@ EventKind = Literal[
     "citation_removed",
     "link_removed",
     "uncited_answer",
+    "wordless_answer",
     "own_knowledge",
     "reflection_limited",
     "constraints_waived",

@@ -173,6 +173,25 @@ class Quoter(Protocol):
         ...
 
 
+@runtime_checkable
+class Attributor(Protocol):
+    """Say how far passages support the sentences of an answer; without a language model."""
+
+    @property
+    def threshold(self) -> float:
+        """The degree, in [0, 1], from which on a passage supports a sentence."""
+        ...
+
+    def support(
+        self, question: str, sentences: Sequence[str], passages: Sequence[Passage]
+    ) -> list[list[float]]:
+        """Return for each sentence a degree in [0, 1] for each passage, both in order.
+
+        Sentences come without citations. Called from several threads at once.
+        """
+        ...
+
+
 Probabilities = Mapping[str, float]
 """Probability of each token of one group of reflection tokens at one position. An absent token was
 not visible to the back end."""
@@ -303,6 +322,8 @@ class Parts:
     """Rewrites queries and writes the answer."""
     quoter: Quoter | None = None
     """Answers when there is no model, and when the model fails."""
+    attributor: Attributor | None = None
+    """Finds the strip that supports a sentence of a written answer; without it, words decide."""
     searcher: WebSearcher | None = None
     """The second source of knowledge; without it the branch records an event and goes on."""
     searcher_hint: str = "give Parts(searcher=…)"

@@ -135,7 +135,7 @@ class Correction(BaseModel):
     """Hours for which pages are cached on disk. 0: the cache is neither written nor read."""
 
     require_citations: bool = True
-    """Replace a model's answer without citations by quotations, or abstain. Off: show such an
+    """Replace a model's answer that no strip supports by quotations, or abstain. Off: show such an
     answer, with an event. Does not apply to the paper's tasks, whose answers have no citations."""
     allow_own_knowledge: bool = False
     """Let the model answer from its own knowledge when no other knowledge is left. Off: abstain."""

@@ -122,6 +122,23 @@ class Citation(TypedDict):
     """What the answer quotes of it, in order."""
 
 
+SentenceStatus = Literal["cited", "attributed", "unsupported"]
+"""A strip supports the sentence, and the model cited one; a strip supports it, and its number was
+added (in answers of reflection it is not); no strip supports it, whatever it cites."""
+
+
+class AnswerSentence(TypedDict):
+    """One sentence of a written answer, and whether a strip supports it."""
+
+    start: int
+    """Offset of its first character in the answer."""
+    end: int
+    """Offset after its last one; the numbers at the sentence are within it."""
+    strips: list[int]
+    """The numbers at it, as in `citations`."""
+    status: SentenceStatus
+
+
 class Thresholds(TypedDict):
     """The thresholds in use; ``lower <= upper``, on the evaluator's own scale (CRAG, Sec. 4.3)."""
 
@@ -484,5 +501,8 @@ class State(OpenState, total=False):
     answer: str
     abstained: bool
     citations: list[Citation]
+    sentences: list[AnswerSentence]
+    """Those of a written answer, without headings, tables and code; empty where it is quoted, where
+    there is none, and in tasks whose answers have no citations."""
     events: Annotated[list[Event], extend_events]
     usage: Annotated[Usage, add_usage]

@@ -3,6 +3,7 @@
 import pytest
 from langchain_core.documents import Document
 
+from crag.answering.citations import without_citations
 from crag.answering.model_calls import ask
 from crag.graph import build_crag, build_no_retrieval, build_rag
 from crag.parts import Parts
@@ -50,6 +51,6 @@ def test_tokens_of_a_chat_served_model_never_reach_an_answer(build: object, task
     )
     settings = {"task": task, "require_citations": False, "upper": 0.5, "lower": -0.5}
     state = build(parts).invoke({"question": "Who wrote it?"}, context=settings)  # type: ignore[operator]
-    assert state["answer"] in {PLAIN, "Ada, program"}
+    assert without_citations(state["answer"]) in {PLAIN, "Ada, program"}
     assert not any(token in state["answer"] for token in TOKENS)
     assert searcher.queries in ([], ["Ada, program"])

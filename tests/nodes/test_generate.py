@@ -57,9 +57,97 @@ def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
 
 
 def test_an_answer_without_citation_may_be_shown() -> None:
-    model, settings = FakeChatModel(replies=["Ada."]), Settings(require_citations=False)
+    model, settings = FakeChatModel(replies=["Bob."]), Settings(require_citations=False)
     update = Generate(model, None).run(state("Ada."), settings)
-    assert (update["answer"], kinds(update)) == ("Ada.", ["uncited_answer"])
+    assert (update["answer"], kinds(update)) == ("Bob.", ["uncited_answer"])
+    assert [one["status"] for one in update["sentences"]] == ["unsupported"]
+
+
+def test_an_answer_without_numbers_is_attributed_and_not_thrown_away() -> None:
+    model = FakeChatModel(replies=["Ada wrote it. It rained."])
+    update = Generate(model, FakeQuoter()).run(state("Bob slept.", "Ada wrote it."), Settings())
+    assert update["answer"] == "Ada wrote it [2]. It rained."
+    assert [one["number"] for one in update["citations"]] == [2]
+    assert [one["status"] for one in update["sentences"]] == ["attributed", "unsupported"]
+    assert (update["events"], update["usage"]["llm_calls"]) == ([], 1)
+
+
+def test_the_attributor_finds_what_words_do_not() -> None:
+    class Finds:
+        threshold = 0.5
+
+        def support(self, question: str, sentences: Any, passages: Any) -> list[list[float]]:
+            assert (question, len(passages)) == (QUESTION, 2)
+            return [[0.0, 0.9] for _ in sentences]
+
+    model = FakeChatModel(replies=["Somebody did."])
+    update = Generate(model, None, attributor=Finds()).run(state("a", "b"), Settings())
+    assert update["answer"] == "Somebody did [2]."
+
+
+async def generated(node: Generate, way: str, settings: Settings, **more: Any) -> Any:
+    given = state("Bob slept.", "Ada wrote it.", **more)
+    return node.run(given, settings) if way == "run" else await node.arun(given, settings)
+
+
+@pytest.mark.parametrize("way", ["run", "arun"])
+async def test_an_answer_without_words_is_asked_for_once_more_without_numbers(way: str) -> None:
+    model = FakeChatModel(replies=["[2]", "Ada wrote it."])
+    update = await generated(Generate(model, FakeQuoter()), way, Settings())
+    assert update["answer"] == "Ada wrote it [2]."
+    assert kinds(update) == ["wordless_answer"]
+    assert "only: [2]" in update["events"][0]["detail"]
+    assert update["usage"]["llm_calls"] == 2
+    first, second = (prompt[0].content for prompt in model.prompts)
+    assert "square brackets right after" in str(first)
+    assert "square brackets right after" not in str(second)
+    assert "Ada wrote it." in str(model.prompts[1][-1].content)
+
+
+@pytest.mark.parametrize("way", ["run", "arun"])
+@pytest.mark.parametrize(
+    ("replies", "events", "calls"),
+    [
+        (["[2]", "[1], [2]."], ["wordless_answer"], 2),
+        (["[2]", ""], ["wordless_answer", "model_empty"], 2),
+        (["[2]", "It rained."], ["wordless_answer", "uncited_answer"], 2),
+    ],
+)
+async def test_a_model_that_stays_without_words_gives_way_to_quotation(
+    way: str, replies: list[str], events: list[str], calls: int
+) -> None:
+    model = FakeChatModel(replies=replies)
+    update = await generated(Generate(model, FakeQuoter()), way, Settings())
+    assert update["answer"] == "“Bob slept.” [1]"
+    assert kinds(update) == events
+    assert (update["usage"]["llm_calls"], len(model.prompts)) == (calls, calls)
+    assert update["sentences"] == []
+
+
+@pytest.mark.parametrize("way", ["run", "arun"])
+async def test_no_second_question_goes_beyond_the_budget(way: str) -> None:
+    model = FakeChatModel(replies=["[2]", "Ada wrote it."])
+    settings, spent = Settings(max_llm_calls=2), {"llm_calls": 1}
+    update = await generated(Generate(model, FakeQuoter()), way, settings, usage=spent)
+    assert update["answer"] == "“Bob slept.” [1]"
+    assert kinds(update) == ["wordless_answer"]
+    assert "max_llm_calls" in update["events"][0]["detail"]
+    assert len(model.prompts) == 1
+
+
+def test_a_second_reply_may_decline() -> None:
+    model = FakeChatModel(replies=["[2]", NOT_FOUND])
+    update = Generate(model, FakeQuoter()).run(state("Ada."), Settings())
+    assert update["abstained"]
+    assert kinds(update) == ["wordless_answer", "abstained"]
+    assert update["usage"]["llm_calls"] == 2
+
+
+@pytest.mark.parametrize("task", ["popqa", "pubhealth", "arc", "biography"])
+def test_tasks_without_citations_take_any_reply(task: Any) -> None:
+    model = FakeChatModel(replies=["[2]"])
+    update = Generate(model, None).run(state("a", "b"), Settings(task=task))
+    assert (update["answer"], update["sentences"], len(model.prompts)) == ("[2]", [], 1)
 
 
 def test_a_link_that_no_strip_holds_is_removed_and_recorded() -> None:

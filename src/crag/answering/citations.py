@@ -134,8 +134,34 @@ def with_number(text: str, number: int | None) -> str:
     """Insert ``[number]`` before the punctuation that ends a sentence; None changes nothing."""
     if number is None:
         return text
-    body = text.rstrip(_SENTENCE_ENDS)
-    return f"{body} [{number}]{text[len(body) :]}"
+    place = before_end(text)
+    return f"{text[:place]} [{number}]{text[place:]}"
+
+
+def before_end(text: str) -> int:
+    """Return where the punctuation that ends a sentence begins, and a number is inserted."""
+    return len(text.rstrip(_SENTENCE_ENDS))
+
+
+class Mark(NamedTuple):
+    """One ``[n]`` or ``[n, m]`` of an answer."""
+
+    start: int
+    """Of the bracket, or of the white space before it."""
+    bracket: int
+    end: int
+    numbers: list[int]
+
+
+def marks_in(answer: str) -> Iterator[Mark]:
+    """Find the citations of an answer from left to right; those in code are none."""
+    at = 0
+    for place, piece in enumerate(_CODE.split(answer)):
+        for found in _MARK.finditer(piece) if place % 2 == 0 else ():
+            start, bracket = at + found.start(), at + found.start() + found[0].index("[")
+            numbers = [int(number) for number in re.findall(r"\d+", found[1])]
+            yield Mark(start, bracket, at + found.end(), numbers)
+        at += len(piece)
 
 
 def renumbered(answer: str, numbers: Mapping[int, int]) -> str:

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from typing_extensions import TypedDict
 
+from crag.answering.attribution import attribute
 from crag.answering.citations import validate
 from crag.answering.context import numbered
 from crag.answering.model_calls import Reply
 from crag.correction.provenance import source_within
 from crag.events import Event, event
-from crag.parts import Quotation
-from crag.state import Citation, Quote, State, Strip, Usage
+from crag.parts import Attributor, Quotation
+from crag.state import AnswerSentence, Citation, Quote, State, Strip, Usage
 
 NOT_FOUND = "I could not find this in the documents."
 """The answer of a run that abstains; the prompt asks the model for the same words."""
@@ -28,6 +29,7 @@ class GenerateUpdate(TypedDict):
     answer: str
     abstained: bool
     citations: list[Citation]
+    sentences: list[AnswerSentence]
     messages: list[AnyMessage]
     events: list[Event]
     usage: Usage
@@ -39,16 +41,26 @@ def declines(text: str) -> bool:
     return said.startswith(tuple(words.lower().rstrip(".") for words in (NOT_FOUND, DECLINED)))
 
 
-def from_reply(
-    state: State, reply: Reply, knowledge: str, strips: Sequence[Strip], *, cites: bool
+def from_reply(  # noqa: PLR0913 - what the answer is made of
+    state: State,
+    reply: Reply,
+    knowledge: str,
+    strips: Sequence[Strip],
+    *,
+    cites: bool,
+    attributor: Attributor | None = None,
 ) -> GenerateUpdate:
-    """Take the model's text as the answer, with citations and links validated where it `cites`."""
+    """Take the model's text as the answer.
+
+    Where it `cites`, citations and links are validated, and its sentences attributed to strips.
+    """
     if declines(reply.text):
         detail = "the model found no answer in the knowledge"
         return abstained(state, knowledge, [], detail, reply)
     if not cites:
         return _update(state, reply.text, knowledge, [], [], reply)
-    answer, citations, removed, links = validate(reply.text, numbered(strips))
+    available = numbered(strips)
+    checked, _, removed, links = validate(reply.text, available)
     events: list[Event] = []
     if links:
         detail = f"the answer linked what no strip holds: {', '.join(links)}"
@@ -57,9 +69,14 @@ def from_reply(
         marks = ", ".join(f"[{number}]" for number in removed)
         detail = f"the answer cited {marks}, but there are {len(strips)} strips"
         events.append(event("citation_removed", _NODE, detail, "the citation was removed"))
+    answer, citations, sentences, failed = attribute(
+        state["question"], checked, available, attributor
+    )
     if not citations:
-        events.append(event("uncited_answer", _NODE, "the answer cites no strip"))
-    return _update(state, answer, knowledge, citations, events, reply)
+        detail = "the answer cites no strip, and none supports a sentence of it"
+        events.append(event("uncited_answer", _NODE, detail))
+    update = _update(state, answer, knowledge, citations, [*events, *failed], reply)
+    return {**update, "sentences": sentences}
 
 
 def from_quotations(
@@ -125,6 +142,7 @@ def _update(  # noqa: PLR0913, PLR0917 - one argument for each key that differs
         answer=answer,
         abstained=False,
         citations=citations,
+        sentences=[],
         messages=chat_reply(state, answer, citations, reply.message_id if reply else None),
         events=events,
         usage=reply.usage if reply else Usage(),

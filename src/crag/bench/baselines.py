@@ -49,7 +49,9 @@ def build_rag_web(parts: Parts) -> Graph:
     graph.add_node("pass_through", computing(PassThrough()))
     graph.add_node("web", build_web(parts))
     graph.add_node(
-        "generate", waiting(Generate(parts.model, parts.quoter, parts.prompts)), defer=True
+        "generate",
+        waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
+        defer=True,
     )
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "pass_through")
@@ -75,7 +77,10 @@ def build_binary_llm(parts: Parts) -> Graph:
     graph.add_node("rewrite", waiting(Rewrite(parts.model, parts.prompts, longest=longest)))
     graph.add_node("search", waiting(Search(parts.searcher, parts.searcher_hint)))
     graph.add_node("snippets", computing(Snippets()))
-    graph.add_node("generate", waiting(Generate(parts.model, parts.quoter, parts.prompts)))
+    graph.add_node(
+        "generate",
+        waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
+    )
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_any_no, _AFTER_GRADES)

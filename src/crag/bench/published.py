@@ -29,7 +29,10 @@ def build_crag_published(parts: Parts) -> Graph:
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("look_up", computing(LookUp()))
-    graph.add_node("generate", waiting(Generate(parts.model, parts.quoter, parts.prompts)))
+    graph.add_node(
+        "generate",
+        waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
+    )
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "grade")
     graph.add_edge("grade", "look_up")

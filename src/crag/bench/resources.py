@@ -15,6 +15,7 @@ from crag.bench.program import fingerprint
 from crag.evaluators import load_evaluator
 from crag.evaluators.prompted import PromptedEvaluator
 from crag.factory import (
+    choose_attributor,
     choose_model,
     choose_prompts,
     choose_reader,
@@ -74,6 +75,7 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
         evaluator=evaluator,
         model=model,
         quoter=None if model is not None else quoter,
+        attributor=choose_attributor(evaluator, model),
         searcher=searcher,
         reader=choose_reader(environment) if searcher and not config.corpus else None,
         reflection=reflection,

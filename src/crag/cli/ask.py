@@ -40,6 +40,7 @@ _REPORTED = (
     "knowledge",
     "answer",
     "citations",
+    "sentences",
     "abstained",
     "events",
     "usage",
@@ -111,7 +112,7 @@ def _show(trace: Trace, mode: str, chunk: Any) -> None:
     if mode == "messages":
         message, metadata = chunk
         if metadata.get("langgraph_node") in {"generate", "combine"}:
-            trace.token(message.text)
+            trace.token(message.text, message.id)
         return
     for node, update in chunk.items():
         if node != INTERRUPT:

@@ -1,5 +1,6 @@
 """Evaluators: judges of how well texts serve a question, behind the Protocol in `crag.parts`."""
 
+from crag.evaluators.attribution import ReaderAttributor
 from crag.evaluators.chat import ChatEvaluator
 from crag.evaluators.chat_batch import BatchChatEvaluator
 from crag.evaluators.cosine import CosineEvaluator
@@ -18,6 +19,7 @@ __all__ = [
     "CosineEvaluator",
     "CrossEncoderEvaluator",
     "EvaluatorReranker",
+    "ReaderAttributor",
     "ReaderEvaluator",
     "RemoteEvaluator",
     "RemoteReader",

@@ -108,6 +108,14 @@ class ReaderEvaluator:
         views = self.model.views(question, passages)
         return [self._reading(*one) for one in zip(passages, views, strict=True)]
 
+    def score_pairs(self, pairs: Sequence[tuple[str, Passage]]) -> list[float]:
+        """Return one score in [-1, 1] for each question and passage, all read in one batch."""
+        views = self.model.views_of(pairs)
+        return [
+            self._reading(passage, one)["score"]
+            for (_, passage), one in zip(pairs, views, strict=True)
+        ]
+
     def _reading(self, passage: Passage, views: Sequence[View]) -> Reading:
         if not views:
             return Reading(score=LOWEST, starts=[], evidence=[], span=None)

@@ -2,6 +2,7 @@
 
 from crag.factory.doctor import examine
 from crag.factory.parts import (
+    choose_attributor,
     choose_encoder,
     choose_evaluator,
     choose_model,
@@ -15,6 +16,7 @@ from crag.factory.web import choose_reader, choose_searcher, examine_web
 
 __all__ = [
     "PartStatus",
+    "choose_attributor",
     "choose_encoder",
     "choose_evaluator",
     "choose_model",

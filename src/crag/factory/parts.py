@@ -5,7 +5,13 @@ from typing import Any
 from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.embeddings import Embeddings
 
-from crag.evaluators import EvaluatorReranker, load_evaluator, with_fallback
+from crag.evaluators import (
+    EvaluatorReranker,
+    ReaderAttributor,
+    ReaderEvaluator,
+    load_evaluator,
+    with_fallback,
+)
 from crag.factory.reflection import choose_reflection
 from crag.factory.web import SEARCHER_HINT, choose_reader, choose_searcher
 from crag.generation import ExtractiveAnswerer, load_chat_model
@@ -13,7 +19,7 @@ from crag.generation.chat import DEFAULT_MODEL
 from crag.models.embeddings import load_embeddings
 from crag.models.encoder import packaged_encoder
 from crag.models.inference import use_runtime
-from crag.parts import ChatModel, Evaluator, Parts, is_reading
+from crag.parts import Attributor, ChatModel, Evaluator, Parts, is_reading
 from crag.prompts import PACKAGED, Prompts
 from crag.retrieval import DocumentIndex, IndexRetriever
 from crag.runtime import entry_points
@@ -116,6 +122,17 @@ def choose_reranker(
     return EvaluatorReranker(evaluator=evaluator)
 
 
+def choose_attributor(evaluator: Evaluator, model: ChatModel | None) -> Attributor | None:
+    """Return what finds the strip that supports a sentence: the reader, whoever else judges.
+
+    None without a model, whose sentences it would be.
+    """
+    if model is None:
+        return None
+    own = evaluator if isinstance(evaluator, ReaderEvaluator) else None
+    return ReaderAttributor(own or ReaderEvaluator.packaged())
+
+
 def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:
     """Return all parts; the index opens on first use, or now if it must exist.
 
@@ -135,6 +152,7 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
         reranker=choose_reranker(environment, encoder, model, prompts),
         model=model,
         quoter=quoter,
+        attributor=choose_attributor(evaluator, model),
         searcher=searcher,
         searcher_hint=SEARCHER_HINT,
         reader=choose_reader(environment) if searcher else None,

@@ -5,7 +5,7 @@ passage is read in windows that overlap. ONNX Runtime runs the encoder (`crag.mo
 heads are small enough for numpy.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -116,8 +116,12 @@ class ReaderModel:
 
     def views(self, question: str, passages: Sequence[Passage]) -> list[list[View]]:
         """Return for each passage its windows in order; an empty text has none."""
-        windows = list(self._windows(question, passages))
-        found: list[list[View]] = [[] for _ in passages]
+        return self.views_of([(question, passage) for passage in passages])
+
+    def views_of(self, pairs: Sequence[tuple[str, Passage]]) -> list[list[View]]:
+        """Do the same for pairs of a question and a passage, all of them in one batch."""
+        windows = list(self._windows(pairs))
+        found: list[list[View]] = [[] for _ in pairs]
         for batch in self._loaded.encoder.hidden(windows, self._batch_size):
             for index, states in zip(batch.indices, batch.results, strict=True):
                 found[windows[index].passage].append(self._view(windows[index], states))
@@ -128,14 +132,17 @@ class ReaderModel:
         blend = self._loaded.blend
         return float(view.signals @ blend[:-1] + blend[-1])
 
-    def _windows(self, question: str, passages: Sequence[Passage]) -> Iterator[Window]:
-        looked_at = (passage.text[:MOST_CHARACTERS] for passage in passages)
-        asked, *texts = self._tokens([_ended(question), *looked_at])
-        headers = self._tokens([_header(passage) for passage in passages])
-        start = [_CLS, *asked.ids[:_QUESTION], _SEP]
+    def _windows(self, pairs: Sequence[tuple[str, Passage]]) -> Iterator[Window]:
+        questions = list(dict.fromkeys(question for question, _ in pairs))
+        passages = [passage for _, passage in pairs]
+        known = dict(zip(questions, self._tokens(map(_ended, questions)), strict=True))
+        texts = self._tokens(passage.text[:MOST_CHARACTERS] for passage in passages)
+        headers = self._tokens(map(_header, passages))
         for index, (passage, header, text) in enumerate(zip(passages, headers, texts, strict=True)):
             if not passage.text.strip():
                 continue
+            asked = known[pairs[index][0]]
+            start = [_CLS, *asked.ids[:_QUESTION], _SEP]
             titled = header.ids[:_HEADER]
             room = self._max_length - len(start) - len(titled) - 1
             firsts = range(0, max(1, len(text.ids) - OVERLAP), room - OVERLAP)
@@ -164,7 +171,7 @@ class ReaderModel:
 
         return sorted(sorted(firsts, key=shared, reverse=True)[:MOST_WINDOWS])
 
-    def _tokens(self, texts: Sequence[str]) -> list[_Tokens]:
+    def _tokens(self, texts: Iterable[str]) -> list[_Tokens]:
         known = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         encodings = self._loaded.encoder.encode(known)
         return [_Tokens(found.ids[1:-1], found.offsets[1:-1]) for found in encodings]

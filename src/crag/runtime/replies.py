@@ -174,6 +174,19 @@ def quotations_of(found: object, strips: Sequence[Strip]) -> list[Quotation]:
     return quotations
 
 
+def degrees_of(found: object, sentences: int, passages: int) -> list[list[float]]:
+    """Return for each of the `sentences` one degree in [0, 1] for each of the `passages`."""
+    rows = _as_many(found, "attributor", "rows", sentences, "sentences")
+    return [[_degree(one) for one in _as_many(row, "attributor", "degrees", passages, "passages")]
+            for row in rows]  # fmt: skip
+
+
+def _degree(found: object) -> float:
+    if not isinstance(found, int | float) or not 0 <= found <= 1:  # Not a number fails here, too.
+        raise ReplyError("attributor", f"returned {said(found)} instead of a degree in [0, 1]")
+    return float(found)
+
+
 def reply_of(text: str) -> str:
     """Return the text of a model's reply, well-formed; one of over a million characters is none."""
     if len(text) > _LONGEST_REPLY:

@@ -8,12 +8,12 @@ to 1) give exactly that degree back.
 import asyncio
 import logging
 import math
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from math import log
 from typing import NamedTuple
 
+from crag.answering.support import coverage, degree_of, is_quoted
 from crag.correction.scoring import LOWEST, score_passages
 from crag.correction.strips import decompose
 from crag.errors import ModelError
@@ -45,9 +45,7 @@ from crag.reflection_tokens import (
     without_tokens,
 )
 from crag.runtime.attempt import Attempt
-from crag.state import Ending, Source, Strip, Thresholds
-from crag.text.sentences import sentences_of
-from crag.text.untrusted import neutral
+from crag.state import Ending, Source, Strip
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +64,7 @@ class EmbeddedReflection:
     - Decision: always ``[Retrieval]``, since there is nothing else to answer from.
     - Text: what the quoter quotes from the passage. Short form takes what fits; a segment of long
       form is the best sentence that was not given yet, and the text ends when none is left.
-    - IsRel: the evaluator's score of question and passage (`degrees.degree_of`).
+    - IsRel: the evaluator's score of question and passage (`crag.answering.support.degree_of`).
     - IsSup: certain for sentences that occur in the passage. For any other text it is the share of
       its words that the passage holds, times the evaluator's degree with the text as the question.
     - IsUse: the best quotation's score. The quoter scores on the evaluator's scale.
@@ -253,31 +251,6 @@ def _strips(passage: Passage, score: float) -> list[Strip]:
     return [Strip(text=t, source=source, score=score, kept=True, reason="") for t in texts]
 
 
-AT_THRESHOLD = 0.95
-"""Degree of a score at the upper threshold; at the lower one it is what this leaves of 1."""
-UNKNOWN_FIGURE = 0.5
-"""The most coverage of a text with a figure that is not in the passage."""
-_NARROWEST = 0.2
-"""On the evaluator's scale: thresholds closer together, or equal, would make a degree a switch."""
-_STEEPEST = 50.0
-"""Exponents beyond this change no digit of a degree, and large ones overflow."""
-_WORD = re.compile(r"\w+")
-_LONG_WORD = 4
-
-
-def degree_of(score: float, thresholds: Thresholds) -> float:
-    """Map a score of the evaluator to a degree in (0, 1).
-
-    A logistic curve through 0.05 at the lower threshold, 0.5 halfway and 0.95 at the upper one:
-    continuous and never falling. Thresholds that are less than 0.2 apart count as 0.2 apart.
-    """
-    upper, lower = thresholds["upper"], thresholds["lower"]
-    half = max(upper - lower, _NARROWEST) / 2
-    steepness = math.log(AT_THRESHOLD / (1 - AT_THRESHOLD))
-    exponent = steepness * (score - (upper + lower) / 2) / half
-    return 1 / (1 + math.exp(-max(-_STEEPEST, min(_STEEPEST, exponent))))
-
-
 def relevance(degree: float) -> Probabilities:
     """Return IsRel for a passage that is relevant to this degree."""
     return {IRRELEVANT: 1 - degree, RELEVANT: degree}
@@ -293,50 +266,9 @@ def utility(degree: float) -> Probabilities:
     return _spread(UTILITY, degree)
 
 
-def coverage(text: str, passage: Passage) -> float:
-    """Return the share of the words of `text`, in [0, 1], that occur in the passage or its title.
-
-    Words under four letters do not count unless there are no others. A figure that is not in
-    the passage limits the share to 0.5. A text without words has 0.
-    """
-    known = set(_words(f"{passage.title} {passage.text}"))
-    words = _words(without_tokens(text))
-    counted = [word for word in words if _counts(word)] or words
-    if not counted:
-        return 0.0
-    share = sum(word in known for word in counted) / len(counted)
-    strange = any(_has_digit(word) and word not in known for word in counted)
-    return min(share, UNKNOWN_FIGURE) if strange else share
-
-
-def is_quoted(text: str, passage: Passage) -> bool:
-    """Return whether each sentence of `text` occurs in the passage, word by word."""
-    whole = _run(passage.text)
-    sentences = map(_run, sentences_of(without_tokens(text)))
-    counted = [sentence for sentence in sentences if sentence.strip()]
-    return bool(counted) and all(sentence in whole for sentence in counted)
-
-
 def _spread(grades: Sequence[str], degree: float) -> Probabilities:
     most = len(grades) - 1
     return {
         token: math.comb(most, grade) * degree**grade * (1 - degree) ** (most - grade)
         for grade, token in enumerate(grades)
     }
-
-
-def _words(text: str) -> list[str]:
-    return [word.casefold() for word in _WORD.findall(neutral(text))]
-
-
-def _run(text: str) -> str:
-    """Write the words with a space on both sides of each, so that no word is found within one."""
-    return f" {' '.join(_words(text))} "
-
-
-def _counts(word: str) -> bool:
-    return len(word) >= _LONG_WORD or _has_digit(word)
-
-
-def _has_digit(word: str) -> bool:
-    return any(map(str.isdigit, word))

@@ -1,0 +1,329 @@
+"""Attribute the sentences of an answer to strips: whose number is missing, and what none supports.
+
+A number belongs to the sentence that it stands in or after. Numbers on lines of their own, which
+models set below what they wrote, move to the sentences that their strips support. A sentence
+without a number gets that of the strip that supports it best. Headings, tables and code are left
+alone, and so are the numbers there.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from crag.answering.citations import Mark, before_end, marks_in, without_citations
+from crag.answering.support import WordAttributor
+from crag.events import Event, event
+from crag.parts import Attributor, Passage
+from crag.runtime.attempt import Attempt
+from crag.runtime.replies import degrees_of
+from crag.state import AnswerSentence, Citation, SentenceStatus
+from crag.text.language import ENGLISH, language_of
+from crag.text.sentences import split_sentences
+
+_MOST_SENTENCES = 200
+"""Sentences of one answer that are looked at; those after them stay as they are."""
+_MOST_JOINT = 10
+"""Different sets of strips, cited by one sentence, that are read together."""
+_LINE = re.compile(r"[^\n]*\S[^\n]*")
+_FENCE = "```"
+_NOT_PROSE = ("#", "|")
+_ITEM = re.compile(r"\s*(?:[-*+•>]\s+|\d{1,3}[.)]\s+)?")
+_WORDLESS = re.compile(
+    r"</?passage\b[^<>]{0,200}>|\b(?:numbers?|passages?|sources?)[\s:#]{0,9}\d{1,4}\b|[(#]\d{1,4}\b|"
+    r"\b(?:and|passages?|sources?|citations?)\b|[\W_]",
+    re.IGNORECASE,
+)
+"""What an answer without words may consist of, besides citations."""
+_VERDICT = re.compile(r"\W*(?:yes|no|true|false)\W*", re.IGNORECASE)
+"""What no strip says word by word, whatever it supports."""
+
+
+class Attributed(NamedTuple):
+    """An answer whose sentences have the numbers of the strips that support them."""
+
+    answer: str
+    citations: list[Citation]
+    """Those that the answer refers to, by number."""
+    sentences: list[AnswerSentence]
+    events: list[Event]
+
+
+def is_wordless(answer: str) -> bool:
+    """Return whether an answer consists of citations, marks and punctuation only."""
+    return not _WORDLESS.sub("", without_citations(answer))
+
+
+def attribute(  # noqa: PLR0913 - what is judged, and by whom
+    question: str,
+    answer: str,
+    available: Sequence[Citation],
+    attributor: Attributor | None = None,
+    *,
+    node: str = "generate",
+    add: bool = True,
+) -> Attributed:
+    """Give each sentence of `answer` the numbers of the strips that support it.
+
+    `answer` must have been validated: each of its numbers is one of `available`. What a sentence
+    cites itself stays. Without an attributor, or where it fails, which is an event of `node`,
+    shared words decide. With `add` off the answer stays as it is, and is only judged.
+    """
+    read = _read(answer)
+    support, events = _supported(question, read.sentences, available, attributor, node)
+    if add:
+        _move(read, support)
+    edits = [_Edit(loose.start, loose.end, "") for loose in read.loose if add]
+    statuses: list[SentenceStatus] = []
+    for index, sentence in enumerate(read.sentences):
+        is_supported = support.any(index)
+        statuses.append("cited" if is_supported else "unsupported")
+        if is_supported and not (sentence.cited or sentence.moved):
+            statuses[-1] = "attributed"
+            sentence.moved.extend([support.best(index)] if add else [])
+        if sentence.moved:
+            marks = "".join(f"[{number}]" for number in sentence.moved)
+            edits.append(_Edit(sentence.place, sentence.place, f" {marks}"))
+    edited = _Edited(answer, sorted(edits))
+    sentences = [
+        AnswerSentence(
+            start=edited.start(one.start),
+            end=edited.end(one.end),
+            strips=list(dict.fromkeys([*one.cited, *one.moved])),
+            status=status,
+        )
+        for one, status in zip(read.sentences, statuses, strict=True)
+    ]
+    used = {number for one in sentences for number in one["strips"]} | read.others
+    citations = [one for one in available if one["number"] in used]
+    return Attributed(edited.text, citations, sentences, events)
+
+
+def unsupported_share(state: Mapping[str, Any]) -> float | None:
+    """Return the share of the sentences of an answer that no strip supports; of quotations it is 0.
+
+    None where there is no answer, and where answers have no citations.
+    """
+    statuses = [one["status"] for one in state.get("sentences") or []]
+    if statuses:
+        return statuses.count("unsupported") / len(statuses)
+    is_quoted = any("quotes" in one for one in state.get("citations") or [])
+    return 0.0 if is_quoted else None
+
+
+class _Sentence(NamedTuple):
+    """A sentence; offsets are those in the answer, and its numbers are within it."""
+
+    text: str
+    """Without numbers."""
+    start: int
+    end: int
+    place: int
+    """Where a number is inserted: before the punctuation that ends it."""
+    cited: list[int]
+    moved: list[int]
+    """Numbers that stood on a line of their own, or are added."""
+
+
+class _Loose(NamedTuple):
+    """A line of nothing but numbers, with the line breaks before it."""
+
+    start: int
+    end: int
+    numbers: list[int]
+    before: int
+    """How many sentences stand before it."""
+
+
+class _Answer(NamedTuple):
+    """An answer, taken apart."""
+
+    sentences: list[_Sentence]
+    loose: list[_Loose]
+    others: set[int]
+    """Numbers where no sentence is judged, as in tables."""
+
+
+def _read(answer: str) -> _Answer:
+    """Take an answer apart: sentences with their numbers, and lines of numbers alone."""
+    language = language_of(without_citations(answer)) or ENGLISH
+    read = _Answer([], [], set())
+    marks = list(marks_in(answer))
+    places = [mark.bracket for mark in marks]
+    is_code, end = False, 0
+    for line in _LINE.finditer(answer):
+        own = marks[bisect_left(places, line.start()) : bisect_left(places, line.end())]
+        numbers = [number for mark in own for number in mark.numbers]
+        if line[0].lstrip().startswith(_FENCE):
+            is_code = not is_code
+        elif not is_code and len(read.sentences) < _MOST_SENTENCES:
+            if own and is_wordless(line[0]):
+                read.loose.append(_Loose(end, line.end(), numbers, len(read.sentences)))
+            elif line[0].lstrip().startswith(_NOT_PROSE):
+                read.others.update(numbers)
+            else:
+                _read_line(line, own, language, read)
+        else:
+            read.others.update(numbers)
+        end = line.end()
+    if not read.sentences:  # Numbers below a table or code alone have nowhere to go.
+        read.others.update(number for loose in read.loose for number in loose.numbers)
+        read.loose.clear()
+    return read
+
+
+def _read_line(line: re.Match[str], marks: Sequence[Mark], language: str, read: _Answer) -> None:
+    """Add the sentences of one line, each with the numbers in it and after it."""
+    text, origin = _without(line, marks)
+    item = _ITEM.match(text)
+    at = item.end() if item else 0
+    found: list[_Sentence] = []
+    for piece in split_sentences(text[at:], language):
+        said, start = piece.strip(), at + len(piece) - len(piece.lstrip())
+        at += len(piece)
+        if not is_wordless(said):
+            end = origin[start + len(said) - 1] + 1
+            place = origin[start + before_end(said) - 1] + 1
+            found.append(_Sentence(said, origin[start], end, place, [], []))
+    for mark in marks:
+        before = sum(one.start < mark.bracket for one in found)
+        if not found:
+            read.others.update(mark.numbers)
+            continue
+        owner = found[max(before - 1, 0)]
+        owner.cited.extend(mark.numbers)
+        start, end = min(owner.start, mark.bracket), max(owner.end, mark.end)
+        found[max(before - 1, 0)] = owner._replace(start=start, end=end)
+    for sentence in found:
+        # What leads to a list, and a mere yes, claim nothing that a strip could hold.
+        if sentence.text.endswith(":") or _VERDICT.fullmatch(sentence.text):
+            read.others.update(sentence.cited)
+        else:
+            read.sentences.append(sentence)
+
+
+def _without(line: re.Match[str], marks: Sequence[Mark]) -> tuple[str, list[int]]:
+    """Return a line without its marks, and where each of its characters stands in the answer."""
+    cut = {place for mark in marks for place in range(mark.start, mark.end)}
+    origin = [place for place in range(line.start(), line.end()) if place not in cut]
+    return "".join(line.string[place] for place in origin), origin
+
+
+class _Support(NamedTuple):
+    """How far each strip supports each sentence."""
+
+    degrees: list[list[float]]
+    """A row for each sentence, a column for each strip."""
+    joint: Mapping[int, float]
+    """By sentence: how far the strips that it cites support it together."""
+    numbers: list[int]
+    threshold: float
+
+    def any(self, sentence: int) -> bool:
+        """Return whether a strip supports a sentence, or those that it cites do together."""
+        degrees = [*self.degrees[sentence], self.joint.get(sentence, 0.0)]
+        return max(degrees) >= self.threshold
+
+    def best(self, sentence: int) -> int:
+        """Return the number of the strip that supports it best, the first of equals."""
+        degrees = self.degrees[sentence]
+        return self.numbers[degrees.index(max(degrees))]
+
+    def of(self, sentence: int, number: int) -> float:
+        """Return how far the strip of a number supports it."""
+        return self.degrees[sentence][self.numbers.index(number)]
+
+    def nearest(self, sentences: range, number: int) -> int:
+        """Return the sentence that the strip of a number supports most, the last of equals."""
+        return max(reversed(sentences), key=lambda index: self.of(index, number))
+
+
+def _supported(
+    question: str,
+    sentences: Sequence[_Sentence],
+    available: Sequence[Citation],
+    attributor: Attributor | None,
+    node: str,
+) -> tuple[_Support, list[Event]]:
+    """Judge all sentences by all strips in one call, and by several where they cite several."""
+    numbers = [one["number"] for one in available]
+    cited = [tuple(sorted(set(one.cited))) for one in sentences]
+    sets = list(dict.fromkeys(one for one in cited if len(one) > 1))[:_MOST_JOINT]
+    passages = [Passage(one["source"]["title"], one["text"]) for one in available]
+    passages += [_joint(available, one) for one in sets]
+    texts = [one.text for one in sentences]
+    words, events = WordAttributor(), list[Event]()
+    degrees, threshold = words.support(question, texts, passages), words.threshold
+    if attributor is not None and texts:
+        with Attempt("attributor") as attempt:
+            reply = attributor.support(question, list(texts), list(passages))
+            judged = degrees_of(reply, len(texts), len(passages))
+            degrees, threshold = judged, float(attributor.threshold)
+        if attempt.error is not None:
+            fallback = "shared words attribute the sentences"
+            events.append(event("evaluator_failed", node, attempt.error, fallback))
+    joint = {
+        index: degrees[index][len(available) + sets.index(one)]
+        for index, one in enumerate(cited)
+        if one in sets
+    }
+    rows = [row[: len(available)] for row in degrees]
+    return _Support(rows, joint, numbers, threshold), events
+
+
+def _joint(available: Sequence[Citation], numbers: Sequence[int]) -> Passage:
+    strips = [one for one in available if one["number"] in numbers]
+    titles = dict.fromkeys(one["source"]["title"] for one in strips)
+    return Passage(" ".join(titles), "\n".join(one["text"] for one in strips))
+
+
+def _move(read: _Answer, support: _Support) -> None:
+    """Give the numbers of each loose line to the sentences above it that their strips support.
+
+    A number whose strip supports none of them goes to the sentence that it supports most, the last
+    of equals. Where nothing stands above, the sentences below count.
+    """
+    first = last = 0
+    for loose in read.loose:
+        if loose.before > last:  # Otherwise the line follows another one of numbers.
+            first, last = last, loose.before
+        block = range(first, last) or range(last, len(read.sentences))
+        for number in dict.fromkeys(loose.numbers):
+            supported = [i for i in block if support.of(i, number) >= support.threshold]
+            for index in supported or [support.nearest(block, number)]:
+                sentence = read.sentences[index]
+                if number not in (*sentence.cited, *sentence.moved):
+                    sentence.moved.append(number)
+
+
+class _Edit(NamedTuple):
+    """A part of the answer to replace."""
+
+    start: int
+    end: int
+    text: str
+
+
+class _Edited:
+    """A text after edits, which are sorted and do not overlap, without white space around it."""
+
+    def __init__(self, text: str, edits: Sequence[_Edit]) -> None:
+        pieces, at = [], 0
+        for edit in edits:
+            pieces += [text[at : edit.start], edit.text]
+            at = edit.end
+        written = "".join([*pieces, text[at:]])
+        self.text = written.strip()
+        self._lead = len(written) - len(written.lstrip())
+        self._ends = [edit.end for edit in edits]
+        shifts = (len(edit.text) - (edit.end - edit.start) for edit in edits)
+        self._shifts = [0, *accumulate(shifts)]
+
+    def start(self, place: int) -> int:
+        """Return where what begins at `place` begins now."""
+        return place + self._shifts[bisect_left(self._ends, place)] - self._lead
+
+    def end(self, place: int) -> int:
+        """Return where what ends at `place` ends now, with what was inserted there."""
+        return place + self._shifts[bisect_right(self._ends, place)] - self._lead

@@ -1,0 +1,141 @@
+"""How far a text supports a sentence: by its words alone, or together with a score of an evaluator.
+
+Embedded reflection judges IsSup by it, and answers are attributed to strips by it.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from crag.parts import Passage
+from crag.reflection_tokens import without_tokens
+from crag.state import Thresholds
+from crag.text.sentences import sentences_of
+from crag.text.untrusted import neutral
+
+AT_THRESHOLD = 0.95
+"""Degree of a score at the upper threshold; at the lower one it is what this leaves of 1."""
+UNKNOWN_FIGURE = 0.5
+"""The most coverage of a text with a figure that is not in the passage."""
+_NARROWEST = 0.2
+"""On the evaluator's scale: thresholds closer together, or equal, would make a degree a switch."""
+_STEEPEST = 50.0
+"""Exponents beyond this change no digit of a degree, and large ones overflow."""
+_WORD = re.compile(r"\w+")
+_LONG_WORD = 4
+_REMEMBERED = 64
+"""Texts: each sentence of an answer is compared with the same passages."""
+_OPENINGS = re.compile(
+    r"an?|according|additionally|after|all|also|although|and|as|at|based|because|before|both|but|by|"
+    r"each|finally|for|from|he|here|how|however|if|in|it|its|no|not|of|on|one|or|otherwise|our|she|"
+    r"since|so|some|such|that|the|their|there|therefore|these|they|this|those|thus|to|under|we|what|"
+    r"when|where|which|while|who|with|yes|you|your",
+    re.IGNORECASE,
+)
+"""Words whose capital, at the beginning of a sentence, makes no name of them."""
+
+
+class WordAttributor:
+    """Say how far passages support sentences by their words: without a model, within a millisecond.
+
+    A degree is `agreement`, or 1 where the sentence occurs in the passage word by word. Words tell
+    a sentence about something else, but few sentences that use a passage's words otherwise: see
+    `crag.evaluators.ReaderAttributor`.
+    """
+
+    threshold: Final = 0.5
+
+    def support(
+        self, question: str, sentences: Sequence[str], passages: Sequence[Passage]
+    ) -> list[list[float]]:
+        """Return for each sentence a degree in [0, 1] for each passage."""
+        del question
+        return [[by_words(sentence, passage) for passage in passages] for sentence in sentences]
+
+
+def by_words(sentence: str, passage: Passage) -> float:
+    """Return `agreement`, or 1 where the sentence occurs in the passage word by word."""
+    return 1.0 if is_quoted(sentence, passage) else agreement(sentence, passage)
+
+
+def agreement(sentence: str, passage: Passage) -> float:
+    """Return `coverage` times the share of the sentence's names and figures that the passage holds.
+
+    A name is a word with a capital letter. In [0, 1].
+    """
+    names = [word.casefold() for word in _named(sentence)]
+    known = _known(passage)
+    share = sum(name in known for name in names) / len(names) if names else 1.0
+    return share * coverage(sentence, passage)
+
+
+def degree_of(score: float, thresholds: Thresholds) -> float:
+    """Map a score of the evaluator to a degree in (0, 1).
+
+    A logistic curve through 0.05 at the lower threshold, 0.5 halfway and 0.95 at the upper one:
+    continuous and never falling. Thresholds that are less than 0.2 apart count as 0.2 apart.
+    """
+    upper, lower = thresholds["upper"], thresholds["lower"]
+    half = max(upper - lower, _NARROWEST) / 2
+    steepness = math.log(AT_THRESHOLD / (1 - AT_THRESHOLD))
+    exponent = steepness * (score - (upper + lower) / 2) / half
+    return 1 / (1 + math.exp(-max(-_STEEPEST, min(_STEEPEST, exponent))))
+
+
+def coverage(text: str, passage: Passage) -> float:
+    """Return the share of the words of `text`, in [0, 1], that occur in the passage or its title.
+
+    Words under four letters do not count unless there are no others. A figure that is not in
+    the passage limits the share to 0.5. A text without words has 0.
+    """
+    known = _known(passage)
+    words = _words(without_tokens(text))
+    counted = [word for word in words if _counts(word)] or words
+    if not counted:
+        return 0.0
+    share = sum(word in known for word in counted) / len(counted)
+    strange = any(_has_digit(word) and word not in known for word in counted)
+    return min(share, UNKNOWN_FIGURE) if strange else share
+
+
+def is_quoted(text: str, passage: Passage) -> bool:
+    """Return whether each sentence of `text` occurs in the passage, word by word."""
+    whole = _run(passage.text)
+    sentences = map(_run, sentences_of(without_tokens(text)))
+    counted = [sentence for sentence in sentences if sentence.strip()]
+    return bool(counted) and all(sentence in whole for sentence in counted)
+
+
+def _named(sentence: str) -> list[str]:
+    words = _WORD.findall(neutral(sentence))
+    return [
+        word
+        for place, word in enumerate(words)
+        if _has_digit(word)
+        or (word[0].isupper() and not (place == 0 and _OPENINGS.fullmatch(word)))
+    ]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _known(passage: Passage) -> frozenset[str]:
+    return frozenset(_words(f"{passage.title} {passage.text}"))
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(neutral(text))]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _run(text: str) -> str:
+    """Write the words with a space on both sides of each, so that no word is found within one."""
+    return f" {' '.join(_words(text))} "
+
+
+def _counts(word: str) -> bool:
+    return len(word) >= _LONG_WORD or _has_digit(word)
+
+
+def _has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))

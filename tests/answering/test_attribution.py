@@ -1,0 +1,202 @@
+"""Sentences, the strips that support them, and numbers that move to where they belong."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crag.answering.attribution import Attributed, attribute, is_wordless
+from crag.answering.citations import validate
+from crag.parts import Passage
+from crag.state import Citation, Source
+
+QUESTION = "Who wrote the first program?"
+ADA = "Ada Lovelace wrote the first program in 1843."
+ENGINE = "The analytical engine was designed by Charles Babbage."
+WORDS = [
+    "Ada Lovelace wrote the first program", "The engine was designed by Babbage.", "It rained.",
+    "[1]", "[2][1]", "[9]", "\n", "\n\n", ". ", "- ", "`a [1]`", "```\n", "# ", " ", "|", "Yes.",
+    ":", "。", "é",
+]  # fmt: skip
+
+
+def strips(*texts: str) -> list[Citation]:
+    source = Source(id="a", title="Notes", url="", position="")
+    return [Citation(number=n, text=text, source=source) for n, text in enumerate(texts, start=1)]
+
+
+def told(answer: str, *texts: str) -> Attributed:
+    return attribute(QUESTION, answer, strips(*(texts or (ADA, ENGINE))))
+
+
+def statuses(found: Attributed) -> list[tuple[str, str, list[int]]]:
+    return [
+        (found.answer[one["start"] : one["end"]], one["status"], one["strips"])
+        for one in found.sentences
+    ]
+
+
+def test_a_sentence_without_number_gets_that_of_the_strip_that_supports_it() -> None:
+    found = told("Babbage designed the analytical engine. Lovelace wrote the first program.")
+    assert found.answer == (
+        "Babbage designed the analytical engine [2]. Lovelace wrote the first program [1]."
+    )
+    assert statuses(found) == [
+        ("Babbage designed the analytical engine [2].", "attributed", [2]),
+        ("Lovelace wrote the first program [1].", "attributed", [1]),
+    ]
+    assert [one["number"] for one in found.citations] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ("Ada wrote the first program [1].", "Ada wrote the first program [1]."),
+        ("Ada wrote the first program. [1]", "Ada wrote the first program. [1]"),
+        ("[1] Ada wrote the first program.", "[1] Ada wrote the first program."),
+        ("- Ada wrote the first program [1]", "Ada wrote the first program [1]"),
+        ("1. Ada wrote the first program [1].", "Ada wrote the first program [1]."),
+    ],
+)
+def test_what_a_sentence_cites_itself_stays(answer: str, sentence: str) -> None:
+    found = told(answer)
+    assert found.answer == answer
+    assert statuses(found) == [(sentence, "cited", [1])]
+
+
+def test_a_number_after_a_sentence_is_not_that_of_the_next() -> None:
+    found = told("Ada wrote the first program. [1] Babbage designed the analytical engine. [2]")
+    assert [one["strips"] for one in found.sentences] == [[1], [2]]
+
+
+def test_a_sentence_that_nothing_supports_is_told_whatever_it_cites() -> None:
+    found = told("Ada wrote the first program [1]. Napoleon burnt Moscow [2]. It rained in Paris.")
+    assert found.answer.endswith("Napoleon burnt Moscow [2]. It rained in Paris.")
+    assert statuses(found)[1:] == [
+        ("Napoleon burnt Moscow [2].", "unsupported", [2]),
+        ("It rained in Paris.", "unsupported", []),
+    ]
+    assert [one["number"] for one in found.citations] == [1, 2]
+
+
+def test_a_wrong_figure_or_name_is_not_supported() -> None:
+    for said in ("Lovelace wrote the first program in 1855.", "Bob Jones wrote the first program."):
+        assert [one["status"] for one in told(said).sentences] == ["unsupported"]
+
+
+def test_a_sentence_from_two_strips_that_cites_both_is_supported_by_both_together() -> None:
+    both = "Ada Lovelace wrote in 1843, Charles Babbage designed the engine [1][2]."
+    assert [one["status"] for one in told(both).sentences] == ["cited"]
+    alone = both.replace("[1][2]", "[1]")
+    assert [one["status"] for one in told(alone).sentences] == ["unsupported"]
+
+
+@pytest.mark.parametrize(
+    "below",
+    ["\n\n[1][2]", "\n[1]\n[2]", "\n\nSources: [1], [2].", "\n\n[2][1]\n", "\n\n(1) [1, 2]"],
+)
+def test_numbers_in_a_paragraph_of_their_own_move_to_their_sentences(below: str) -> None:
+    found = told(f"Babbage designed the analytical engine. Ada wrote the first program.{below}")
+    assert found.answer == (
+        "Babbage designed the analytical engine [2]. Ada wrote the first program [1]."
+    )
+    assert [one["status"] for one in found.sentences] == ["cited", "cited"]
+
+
+def test_numbers_between_paragraphs_belong_to_the_one_above() -> None:
+    found = told("Ada wrote the first program.\n\n[2]\n\nBabbage designed the analytical engine.")
+    assert found.answer == (
+        "Ada wrote the first program [2].\n\nBabbage designed the analytical engine [2]."
+    )
+    assert [one["status"] for one in found.sentences] == ["cited", "attributed"]
+
+
+def test_numbers_above_everything_belong_to_what_follows() -> None:
+    found = told("[1]\n\nAda wrote the first program.")
+    assert found.answer == "Ada wrote the first program [1]."
+
+
+def test_headings_tables_code_and_what_leads_to_a_list_are_left_alone() -> None:
+    answer = (
+        "# Ada\n\nIt is as follows:\n\n| who | what |\n|---|---|\n| Ada | program [1] |\n\n"
+        "```python\nprint('Ada [2]')\n```\n\n- Ada wrote the first program"
+    )
+    found = told(answer)
+    assert found.answer == f"{answer} [1]"
+    assert statuses(found) == [("Ada wrote the first program [1]", "attributed", [1])]
+    assert [one["number"] for one in found.citations] == [1]
+
+
+def test_a_mere_yes_claims_nothing_but_keeps_its_number() -> None:
+    found = told("Yes [2]. Ada wrote the first program.")
+    assert found.answer == "Yes [2]. Ada wrote the first program [1]."
+    assert len(found.sentences) == 1
+    assert [one["number"] for one in found.citations] == [1, 2]
+    assert told("Yes.").citations == []
+
+
+@pytest.mark.parametrize(
+    "answer", ["[4]", "[1][2].", " [1], [2]; ", "Passage 4", '<passage number="4">', "(2)", "…",
+               "[1] and [2]", "- [1]\n- [2]", "Source: [3]", "**[1]**"]
+)  # fmt: skip
+def test_citations_and_marks_alone_are_no_words(answer: str) -> None:
+    assert is_wordless(answer)
+
+
+@pytest.mark.parametrize("answer", ["8000", "Yes [1].", "Port 80 [1]", "A", "`[1]`", "四"])
+def test_anything_else_is(answer: str) -> None:
+    assert not is_wordless(answer)
+
+
+class Attributor:
+    """Supports with a fixed degree, returns nonsense, or raises."""
+
+    threshold = 0.6
+
+    def __init__(self, reply: object) -> None:
+        self.reply = reply
+        self.asked: list[tuple[str, list[str], list[Passage]]] = []
+
+    def support(
+        self, question: str, sentences: list[str], passages: list[Passage]
+    ) -> list[list[float]]:
+        self.asked.append((question, sentences, passages))
+        if isinstance(self.reply, Exception):
+            raise self.reply
+        return self.reply  # type: ignore[return-value]
+
+
+def test_the_attributor_decides_and_is_asked_once_for_all() -> None:
+    attributor = Attributor([[0.1, 0.7], [0.5, 0.5]])
+    found = attribute(QUESTION, "It snowed. It froze.", strips(ADA, ENGINE), attributor)
+    assert found.answer == "It snowed [2]. It froze."
+    passages = [Passage("Notes", ADA), Passage("Notes", ENGINE)]
+    assert attributor.asked == [(QUESTION, ["It snowed.", "It froze."], passages)]
+
+
+@pytest.mark.parametrize(
+    "reply", [ValueError("broken"), None, [[1.0]], [[2.0, 0.0]], [[float("nan"), 0.0]], [["a", 0]]]
+)
+def test_an_attributor_that_fails_leaves_it_to_the_words(reply: object) -> None:
+    said = "Ada wrote the first program."
+    found = attribute(QUESTION, said, strips(ADA, ENGINE), Attributor(reply), node="combine")
+    assert found.answer == "Ada wrote the first program [1]."
+    assert [(one["kind"], one["node"]) for one in found.events] == [("evaluator_failed", "combine")]
+    assert "attributor" in found.events[0]["detail"] or "broken" in found.events[0]["detail"]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12).map("".join))
+def test_no_word_is_lost_and_every_number_refers_to_a_strip(written: str) -> None:
+    available = strips(ADA, ENGINE)
+    checked = validate(written, available)
+    found = attribute(QUESTION, checked.answer, available)
+    numbers = {one["number"] for one in found.citations}
+    assert {one["number"] for one in checked.citations} <= numbers
+    assert validate(found.answer, available).citations == found.citations
+    assert validate(found.answer, available).answer == found.answer
+    end = 0
+    for one in found.sentences:
+        assert end <= one["start"] < one["end"] <= len(found.answer)
+        assert set(one["strips"]) <= numbers
+        end = one["end"]
+    again = attribute(QUESTION, found.answer, available)
+    assert (again.answer, again.citations) == (found.answer, found.citations)
