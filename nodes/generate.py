@@ -1,7 +1,9 @@
 """Generate the answer from the knowledge that was kept."""
 
 import asyncio
+from collections.abc import Sequence
 from copy import deepcopy
+from math import inf
 from typing import NamedTuple
 
 from langchain_core.language_models import BaseChatModel
@@ -81,7 +83,7 @@ class Generate:
             events = [event("budget_exhausted", "generate", detail)]
             return _Plan(strips, "", None, events, cites=False)
         knowledge = fenced(strips) if settings.cites else paper_format(state, settings)
-        messages = _prompt(self._prompts, state, knowledge, settings)
+        messages = _prompt(self._prompts, state, knowledge, settings, strips)
         call = (_limited(self._model, settings), messages)
         return _Plan(strips, knowledge, call, [], cites=bool(strips) and settings.cites)
 
@@ -210,7 +212,9 @@ def _is_uncited(update: GenerateUpdate) -> bool:
     return not (update["citations"] or update["abstained"])
 
 
-def _prompt(prompts: Prompts, state: State, knowledge: str, settings: Settings) -> list[AnyMessage]:
+def _prompt(
+    prompts: Prompts, state: State, knowledge: str, settings: Settings, strips: Sequence[Strip]
+) -> list[AnyMessage]:
     profile = settings.profile
     posed = profile.posed(state)
     values = {
@@ -219,7 +223,16 @@ def _prompt(prompts: Prompts, state: State, knowledge: str, settings: Settings) 
     }
     if not knowledge:
         return prompts.render(profile.own_prompt, **values)
-    return prompts.render(profile.answer_prompt, **values, knowledge=knowledge, not_found=NOT_FOUND)
+    name = profile.answer_prompt
+    if profile.doubtful_prompt and _is_doubtful(strips, settings):
+        name = profile.doubtful_prompt
+    return prompts.render(name, **values, knowledge=knowledge, not_found=NOT_FOUND)
+
+
+def _is_doubtful(strips: Sequence[Strip], settings: Settings) -> bool:
+    """Say whether the evaluator gave strips a score, and none of them enough."""
+    scores = [strip["score"] for strip in strips if strip["score"] is not None]
+    return settings.doubt_below is not None and max(scores, default=inf) < settings.doubt_below
 
 
 def _limited(model: ChatModel, settings: Settings) -> ChatModel:
