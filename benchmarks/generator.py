@@ -1,6 +1,6 @@
 """Measure chat models as generators: nothing retrieved, RAG, CRAG and Self-CRAG, on four sets.
 
-    python benchmarks/generator.py DATA FOLDER --model NAME --url URL [--sets docs …] [--rows crag …]
+    python benchmarks/generator.py DATA FOLDER --model NAME --url URL [--sets docs …] [--rows …]
     python benchmarks/generator.py DATA FOLDER --degraded --model NAME --url URL
     python benchmarks/generator.py DATA FOLDER --report REPORT.md
 
@@ -41,13 +41,20 @@ from crag.bench.units import ACCURACY, Unit, plan, retrieval_accuracy
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.runtime.environment import Environment
 
+BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
 EXPERIMENTS = Path(__file__).parent / "experiments"
 WITHHELD = (0.25, 0.5, 0.75, 1.0)
 """Shares of the questions with a relevant document that lose it."""
 SLOWEST = 3600.0
 """Seconds for one call of the model."""
 TOKENS_PER_WORD = 1.6
-_SHARE_READ = {"no_retrieval": 0.05, "rag": 1.0, "rag_reranked": 0.5, "crag": 0.35, "self_crag": 0.0}
+_SHARE_READ = {
+    "no_retrieval": 0.05,
+    "rag": 1.0,
+    "rag_reranked": 0.5,
+    "crag": 0.35,
+    "self_crag": 0.0,
+}
 """Words of the documents that reach the model, where nothing was measured yet."""
 _PROBE = "Count the words: " + "seven corrected answers stand below. " * 60
 _REPLY = 40
@@ -80,8 +87,11 @@ def main() -> None:
 
 
 def report(found: list[Measured], path: Path) -> None:
-    """Write the tables, and the pictures beside them."""
-    path.write_text(written(found), encoding="utf-8")
+    """Write the tables between the marks of the page, and the pictures beside it."""
+    page = path.read_text("utf-8") if path.exists() else f"# Generators\n\n{BEGIN}\n{END}\n"
+    before, _, rest = page.partition(BEGIN)
+    tables = f"{BEGIN}\n{written(found)}{END}"
+    path.write_text(before + tables + rest.partition(END)[2], encoding="utf-8")
     draw_verdicts([one for one in found if one.questions == "docs"], path.with_suffix(".png"))
     curves = [one for one in found if one.experiment == DEGRADED]
     if curves:
@@ -107,14 +117,14 @@ def ask(name: SetName, given: argparse.Namespace) -> None:
             print(f"\n{ended.answered} written, {ended.failed} failed {ended.stopped}")
 
 
-def chosen(degraded: bool, rows: Sequence[str], examples: Sequence[Example]) -> Experiment:  # noqa: FBT001 - which file
+def chosen(degraded: bool, rows: Sequence[str], examples: Sequence[Example]) -> Experiment:
     """Read the experiment, with the rows that are named, or all."""
     stem = DEGRADED if degraded else GENERATOR
     experiment = read_experiment(EXPERIMENTS / f"{stem}.toml")
     kept = [variant for variant in experiment.variant if not rows or variant.name in rows]
     if unknown := set(rows) - {variant.name for variant in experiment.variant}:
         named = ", ".join(variant.name for variant in experiment.variant)
-        raise SystemExit(f"--rows: there is no {sorted(unknown)[0]!r}; there are: {named}")
+        raise SystemExit(f"--rows: there is no {min(unknown)!r}; there are: {named}")
     changed: dict[str, object] = {"variant": kept}
     if degraded:
         whole = retrieval_accuracy(examples)

@@ -1,20 +1,24 @@
-"""Pictures of what generators answered: right and made up by row, and the curve of degraded retrieval."""
+"""Pictures of what generators answered: right and made up, and the curve of degraded retrieval."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from generator_report import RIGHT, Answered, Measured, accuracy_of, by_row
 
 from crag.bench.intervals import bootstrap
 from crag.charts import BLUE, COLOURS, ORANGE, chart
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 _DPI, _BAR = 130, 0.8
 ROWS = ("no retrieval", "rag, ten documents", "rag, best five", "crag")
 
 
 def draw_verdicts(measured: Sequence[Measured], path: Path) -> None:
-    """Draw right answers and made-up ones of each model, on questions that have unanswerable ones."""
+    """Draw right answers and made-up ones of each model."""
     rows = [
         (f"{model}\n{name}", found)
         for model, name, found in by_row(measured)
@@ -33,7 +37,12 @@ def draw_verdicts(measured: Sequence[Measured], path: Path) -> None:
         figure.savefig(path, metadata={"Software": None})
 
 
-def _bars(axes, groups: Sequence[Sequence[Answered]], holds: Callable[[Answered], bool], colour: str) -> None:  # type: ignore[no-untyped-def]
+def _bars(
+    axes: "Axes",
+    groups: Sequence[Sequence[Answered]],
+    holds: Callable[[Answered], bool],
+    colour: str,
+) -> None:
     for place, group in enumerate(groups):
         value, below, above = _share(group, holds)
         axes.barh(place, value, xerr=[[below], [above]], color=colour, alpha=0.75, height=_BAR)
@@ -72,7 +81,9 @@ def _is_wrong(one: Answered) -> bool:
     return one.verdict == "wrong"
 
 
-def _share(group: Sequence[Answered], holds: Callable[[Answered], bool]) -> tuple[float, float, float]:
+def _share(
+    group: Sequence[Answered], holds: Callable[[Answered], bool]
+) -> tuple[float, float, float]:
     """Return a share in per cent, and how far its interval reaches below and above."""
     numbers = [100 * float(holds(one)) for one in group]
     if not numbers:

@@ -39,9 +39,11 @@ ENOUGH = 0.75
 _STEM = 5
 """First letters by which two words count as the same."""
 _SMALL = frozenset(
-    "a an and are as at be been but by can do does for from has have if in into is it its may not "
-    "of on or so such than that the their then there these they this to was were will with you "
-    "your we our i me my".split()
+    """
+    a an and are as at be been but by can do does for from has have if in into is it its may of on
+    or so such than that the their then there these they this to was were will with you your we our
+    i me my
+    """.split()  # noqa: SIM905 - a list of them fills a page
 )
 _WORD = re.compile(r"[a-z0-9]+(?:[.'][a-z0-9]+)*")
 _ALL_PARTS = {"list", "comparison", "two-sentences"}
@@ -159,9 +161,11 @@ def in_other_words(example: Example, text: str) -> bool:
     kind, (parts, *_) = example.extra.get("kind"), example.answers
     said = _stems(text)
     first = _WORD.search(normal(text))
-    if kind == "yes-no" and first is not None and first[0] == parts[0]:
-        return True
-    wanted = [stems for part in (parts[1:] if kind == "yes-no" else parts) if (stems := _stems(part))]
+    if kind == "yes-no" and first is not None and first[0] in {"yes", "no"}:
+        return first[0] == parts[0]
+    wanted = [
+        stems for part in (parts[1:] if kind == "yes-no" else parts) if (stems := _stems(part))
+    ]
     held = [len(stems & said) / len(stems) >= ENOUGH for stems in wanted]
     return bool(held) and (all(held) if kind in _ALL_PARTS else any(held))
 

@@ -17,7 +17,10 @@ GENERATOR, DEGRADED = "generator", "generator_degraded"
 RIGHT: tuple[Verdict, ...] = ("right", "other words")
 AGAINST = {GENERATOR: "rag, ten documents", DEGRADED: "rag"}
 """The row that all others are compared with."""
+WHOLE = 1.0
+"""Stands for the share of questions with a relevant document where none is withheld."""
 _SEED = 0
+_TOKENS = ("input_tokens", "output_tokens")
 
 
 class Answered(NamedTuple):
@@ -29,7 +32,9 @@ class Answered(NamedTuple):
     @property
     def verdict(self) -> Verdict:
         """The verdict of the answer."""
-        return verdict(self.example, self.row["answer"], abstained=self.row["status"] == "abstained")
+        return verdict(
+            self.example, self.row["answer"], abstained=self.row["status"] == "abstained"
+        )
 
     @property
     def good(self) -> bool:
@@ -65,7 +70,8 @@ def verdicts(measured: Sequence[Measured]) -> str:
     names = (
         "model", "row", "answerable", "right by match", "right, also in other words",
         "right of those whose knowledge holds it", "wrong", "declined", "wordless", "unanswerable",
-        "made up", "right or rightly declined", "tokens in", "tokens out", "calls",
+        "made up", "right or rightly declined", "sentences that nothing supports", "tokens in",
+        "tokens out", "calls",
     )  # fmt: skip
     return table(names, (_verdicts(*each) for each in by_row(measured)))
 
@@ -76,6 +82,8 @@ def _verdicts(model: str, name: str, found: Sequence[Answered]) -> list[str]:
     said, there = (Counter(one.verdict for one in group) for group in (able, unable))
     known = [one for one in able if knows(one.example, one.row["knowledge"])]
     usage = [one.row["usage"] for one in found]
+    told = [one.row.get("unsupported") for one in found]
+    unsupported = [share for share in told if share is not None]
     return [
         model, name, str(len(able)),
         share(one.verdict == "right" for one in able),
@@ -84,7 +92,8 @@ def _verdicts(model: str, name: str, found: Sequence[Answered]) -> list[str]:
         str(said["wrong"]), str(said["declined"]), str(said["wordless"] + there["wordless"]),
         str(len(unable)), share(one.verdict != "declined" for one in unable),
         share(one.good for one in found),
-        *(f"{fmean(one.get(kind, 0) for one in usage):,.0f}" for kind in ("input_tokens", "output_tokens")),
+        f"{100 * fmean(unsupported):.0f} %" if unsupported else "-",
+        *(f"{fmean(one.get(kind, 0) for one in usage):,.0f}" for kind in _TOKENS),
         f"{fmean(one.get('llm_calls', 0) for one in usage):.2f}",
     ]  # fmt: skip
 
@@ -139,8 +148,8 @@ def stage(one: Answered) -> str:
 
 def degraded(measured: Sequence[Measured]) -> str:
     """Return the share of right answers of each row, as relevant documents are withheld."""
-    names = ("model", "row", "with a relevant document", "right", "wrong", "declined", "more right "
-             "than RAG", "wrong more or less often")  # fmt: skip
+    names = ("model", "row", "with a relevant document", "right", "wrong", "declined",
+             "right, against RAG", "wrong, against RAG")  # fmt: skip
     return table(names, (row for one in measured for row in _degraded(one)))
 
 
@@ -148,15 +157,16 @@ def _degraded(one: Measured) -> Iterator[list[str]]:
     conditions = sorted({accuracy_of(each) for each in one.answered}, reverse=True)
     for name in dict.fromkeys(each.row["variant"] for each in one.answered):
         for accuracy in conditions:
-            found = [each for each in one.answered
-                     if each.row["variant"] == name and accuracy_of(each) == accuracy]  # fmt: skip
-            base = {each.example.id: each for each in one.answered
-                    if each.row["variant"] == AGAINST[DEGRADED] and accuracy_of(each) == accuracy}  # fmt: skip
+            same = [each for each in one.answered if accuracy_of(each) == accuracy]
+            found = [each for each in same if each.row["variant"] == name]
+            base = {
+                each.example.id: each for each in same if each.row["variant"] == AGAINST[DEGRADED]
+            }
             pairs = [(each, base[each.example.id]) for each in found if each.example.id in base]
             if not found:
                 continue
             yield [
-                one.model, name, "as retrieved" if accuracy > 1 else f"{accuracy:.0%}",
+                one.model, name, "as retrieved" if accuracy == WHOLE else f"{accuracy:.0%}",
                 share(each.verdict in RIGHT for each in found),
                 share(each.verdict == "wrong" for each in found),
                 share(each.verdict in {"declined", "wordless"} for each in found),
@@ -167,7 +177,7 @@ def _degraded(one: Measured) -> Iterator[list[str]]:
 
 def accuracy_of(one: Answered) -> float:
     """Return the share of questions with a relevant document, as the condition says."""
-    return float(one.row["condition"].get(ACCURACY, 2.0))
+    return float(one.row["condition"].get(ACCURACY, WHOLE))
 
 
 def by_row(measured: Sequence[Measured]) -> Iterator[tuple[str, str, list[Answered]]]:

@@ -34,8 +34,8 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
-def example(*answers: str, kind: str | None = None, evidence: tuple[str, ...] = ()) -> Example:
-    extra = {} if kind is None else {"kind": kind, "evidence": list(evidence), "corpus": "lamps"}
+def example(*answers: str, kind: str | None = None) -> Example:
+    extra = {} if kind is None else {"kind": kind, "evidence": [LAMP], "corpus": "lamps"}
     return Example("1", "qa", "Why?", (answers,) if answers else (), extra=extra)
 
 
@@ -53,17 +53,19 @@ def example(*answers: str, kind: str | None = None, evidence: tuple[str, ...] = 
         (example(), "", True, "declined"),
         (example("yes", "it does", kind="yes-no"), "Yes, always [1].", False, "other words"),
         (example("yes", "it does", kind="yes-no"), "No, never [1].", False, "wrong"),
+        (example("no", "not on maps", kind="yes-no"), "Yes, not maps [1].", False, "wrong"),
+        (example("not on maps"), "It is on maps [1].", False, "wrong"),
         (example("red", "blue", kind="list"), "They are red [1].", False, "wrong"),
         (example("red", "blue", kind="list"), "Blue and red [1].", False, "right"),
         (example("red", "blue", kind="fact"), "It is red [1].", False, "right"),
-        (example("x", kind="why", evidence=(LAMP,)), f"{LAMP.upper()} [1]", False, "right"),
+        (example("x", kind="why"), f"{LAMP.upper()} [1]", False, "right"),
     ],
 )
 def test_an_answer_is_judged(
     modules: tuple[ModuleType, ModuleType],
     asked: Example,
     answer: str,
-    abstained: bool,  # noqa: FBT001 - a case
+    abstained: bool,
     expected: str,
 ) -> None:
     assert modules[0].verdict(asked, answer, abstained=abstained) == expected
@@ -96,10 +98,15 @@ def test_squad_hides_the_paragraph_among_others_that_do_not_answer(
 def test_popqa_is_filled_up_with_other_pages_without_the_answer(
     modules: tuple[ModuleType, ModuleType], tmp_path: Path
 ) -> None:
-    own = [{"title": "Jo Mill", "text": f"Jo Mill acts in play {n}.", "answer": n == 1} for n in range(5)]
+    own = [
+        {"title": "Jo Mill", "text": f"Jo Mill acts in play {n}.", "answer": n == 1}
+        for n in range(5)
+    ]
     row = {"id": "p", "question": "What is Jo Mill's occupation?", "answers": ["actor"],
            "subject_title": "Jo Mill", "documents": own}  # fmt: skip
-    pages = [{"id": str(n), "title": f"Jo {n}", "text": f"Jo {n} has an occupation."} for n in range(9)]
+    pages = [
+        {"id": str(n), "title": f"Jo {n}", "text": f"Jo {n} has an occupation."} for n in range(9)
+    ]
     pages += [{"id": "x", "title": "Jo Mill", "text": "Jo Mill: occupation."},
               {"id": "y", "title": "Jo Actor", "text": "His occupation is actor."}]  # fmt: skip
     for name, rows in {"qa/popqa_dev": [row], "corpus/wikipedia": pages}.items():
@@ -119,12 +126,15 @@ def prepared(folder: Path) -> tuple[Path, Path]:
     data, work = folder / "data", folder / "work"
     (data / "docs").mkdir(parents=True)
     work.mkdir()
-    documents = [{"page_content": LAMP, "id": "1", "metadata": {"title": "Lamps", "source": "a.md"}}]
+    documents = [
+        {"page_content": LAMP, "id": "1", "metadata": {"title": "Lamps", "source": "a.md"}}
+    ]
     shared = {"corpus": "lamps", "kind": "why", "documents": documents}
     rows = [
         {"id": "lamps-1", "question": "Why does the lamp flicker?", "evidence": [LAMP],
          "answers": ["battery is nearly empty"]} | shared,
-        {"id": "lamps-2", "question": "Who invented the lamp?", "evidence": [], "answers": []} | shared,
+        {"id": "lamps-2", "question": "Who invented the lamp?", "evidence": [],
+         "answers": []} | shared,
     ]  # fmt: skip
     (data / "docs/questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (work / "docs.json").write_text(json.dumps(rows))
