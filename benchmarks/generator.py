@@ -69,6 +69,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=["docs"], choices=get_args(SetName))
     parser.add_argument("--rows", nargs="+", default=[], help="rows of the experiment to run")
     parser.add_argument("--limit", type=int, help="take only the first questions of each set")
+    parser.add_argument("--part", type=part_of, default=(1, 1), help="such as 1/2: half of them")
     parser.add_argument("--model", help="the model's name; without one nothing is asked")
     parser.add_argument("--url", default="http://127.0.0.1:8080/v1")
     parser.add_argument("--degraded", action="store_true")
@@ -84,6 +85,14 @@ def main() -> None:
     else:
         for name in ["popqa"] if given.degraded else given.sets:
             ask(name, given)
+
+
+def part_of(text: str) -> tuple[int, int]:
+    """Read ``1/2``, with which two servers can share the questions."""
+    part, _, parts = text.partition("/")
+    if not 1 <= int(part) <= int(parts):
+        raise ValueError(text)
+    return int(part), int(parts)
 
 
 def report(found: list[Measured], path: Path) -> None:
@@ -102,7 +111,8 @@ def ask(name: SetName, given: argparse.Namespace) -> None:
     """Answer the questions of a set, as far as they are not answered yet."""
     examples = load(name, given.data, given.folder / "docs.json")
     random.Random(SEED).shuffle(examples)  # noqa: S311 - what is finished early is a fair draw
-    examples = examples[: given.limit]
+    part, parts = given.part
+    examples = examples[: given.limit][part - 1 :: parts]
     experiment = chosen(given.degraded, given.rows, examples)
     web = (given.data / "corpus/wikipedia.jsonl",) if given.degraded else ()
     answerer = Answerer(resources(given, web))
@@ -138,7 +148,8 @@ def resources(given: argparse.Namespace, web: tuple[Path, ...]) -> Resources:
         update={"model": given.model, "openai_base_url": given.url}
     )
     cache = given.folder / "replies.sqlite"
-    config = RunConfig(cache=cache, corpus=web, budget=Budget(seconds=given.max_seconds))
+    # Kept scores would hide that the evaluator reads, and strips would be scored alone.
+    config = RunConfig(cache=cache, scores=False, corpus=web, budget=Budget(seconds=given.max_seconds))
     found = load_resources(environment, config)
     asked = load_chat_model(given.model, base_url=given.url, timeout=SLOWEST, retries=0)
     parts = replace(
