@@ -19,6 +19,7 @@ from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import (
     Action,
+    Certainty,
     Choice,
     Citation,
     Critique,
@@ -53,6 +54,7 @@ class ReflectOutput(TypedDict):
     knowledge: str
     answer: str
     abstained: bool
+    certainty: Certainty
     citations: list[Citation]
     messages: Annotated[list[AnyMessage], add_chat]
     events: list[Event]

@@ -12,7 +12,7 @@ from crag.events import Event, EventKind, event
 from crag.reflection.scoring import argmax
 from crag.reflection_tokens import IRRELEVANT, NO_SUPPORT
 from crag.settings import Settings
-from crag.state import Citation, Critique, Flag, Reflection, State
+from crag.state import Certainty, Citation, Critique, Flag, Reflection, State
 
 _NODE = "finish_reflection"
 _RELEASED = {"released_citations", "released_biography"}
@@ -37,6 +37,7 @@ class FinishReflectionUpdate(TypedDict):
     knowledge: str
     answer: str
     abstained: bool
+    certainty: Certainty
     citations: list[Citation]
     messages: list[AnyMessage]
     events: list[Event]
@@ -152,6 +153,7 @@ def _update(
         knowledge="\n\n".join(passage["text"] for passage in state.get("passages") or []),
         answer=answer,
         abstained=abstained,
+        certainty="nothing_found" if abstained else "answered",
         citations=citations,
         messages=chat_reply(state, answer, citations),
         events=events,

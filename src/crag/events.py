@@ -49,7 +49,6 @@ EventKind = Literal[
     "reflection_limited",
     "constraints_waived",
     "unsupported_answer",
-    "weak_quotation",
     "abstained",
 ]
 
