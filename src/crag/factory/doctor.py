@@ -17,7 +17,7 @@ from crag.evaluators import (
     load_evaluator,
 )
 from crag.evaluators.remote import RemoteEvaluator, is_service
-from crag.events import describe
+from crag.events import describe, redact
 from crag.factory.parts import (
     choose_encoder,
     choose_evaluator,
@@ -56,12 +56,12 @@ def examine(environment: Environment, *, use: bool = True) -> list[PartStatus]:
     A part is used once: a text is embedded, the index searched, a passage graded, the chat model,
     the web search and the reflection server asked. With `use` off nothing is loaded or sent, and
     "ready" only says that a part is configured. A part whose own parts are broken is "blocked", so
-    that the cause is told once.
+    that the cause is told once. Addresses are shown without users, passwords and values of queries.
     """
     encoder, embeddings = _encoder(environment, use=use)
     model, answers = _model(environment, use=use)
     evaluator, grades = _evaluator(environment, encoder, model, use=use)
-    return [
+    told = [
         *_installation(),
         *_file(environment),
         embeddings,
@@ -74,6 +74,7 @@ def examine(environment: Environment, *, use: bool = True) -> list[PartStatus]:
         *_web(environment, use=use),
         _reflection(environment, evaluator, model, answers, use=use),
     ]
+    return [PartStatus(*map(redact, one)) for one in told]  # type: ignore[arg-type]
 
 
 def _installation() -> list[PartStatus]:
