@@ -37,7 +37,7 @@ from langgraph_sdk.errors import APIStatusError
 from starlette.applications import Starlette
 
 from crag.graph import build_crag
-from crag.page.guard import Rules
+from crag.page.rules import Rules
 from crag.parts import Parts
 from crag.server.app import create
 from crag.server.trial import postgres_in

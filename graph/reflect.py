@@ -20,6 +20,7 @@ from crag.settings import Settings
 from crag.state import (
     Action,
     AnswerSentence,
+    Certainty,
     Choice,
     Citation,
     Critique,
@@ -54,6 +55,7 @@ class ReflectOutput(TypedDict):
     knowledge: str
     answer: str
     abstained: bool
+    certainty: Certainty
     citations: list[Citation]
     sentences: list[AnswerSentence]
     messages: Annotated[list[AnyMessage], add_chat]

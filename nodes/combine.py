@@ -6,10 +6,18 @@ from langchain_core.messages import AnyMessage
 
 from crag.answering.attribution import is_wordless
 from crag.answering.citations import without_citations
-from crag.answering.context import fenced, kept_strips
+from crag.answering.context import fenced, kept_strips, numbered
 from crag.answering.joining import joined
+from crag.answering.links import without_links
 from crag.answering.model_calls import Reply, aask, ask
-from crag.answering.outcome import NOT_FOUND, GenerateUpdate, abstained, chat_reply, from_reply
+from crag.answering.outcome import (
+    NOT_FOUND,
+    GenerateUpdate,
+    abstained,
+    chat_reply,
+    from_reply,
+    links_removed,
+)
 from crag.events import Event, event
 from crag.parts import Attributor, ChatModel
 from crag.prompts import PACKAGED, Prompts
@@ -92,12 +100,16 @@ class Combine:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model joins the parts"
             events.append(event("budget_exhausted", _NODE, detail, _FALLBACK))
         answer, citations = joined(state["sub_questions"], strips)
+        answer, links = without_links(answer, numbered(strips))
+        events += links_removed(_NODE, links)
         return CombineUpdate(
             question=state["question"],
             knowledge=knowledge,
             answer=answer,
             abstained=False,
+            certainty="answered",
             citations=citations,
+            further=[],
             sentences=[],
             messages=chat_reply(state, answer, citations),
             events=events,
@@ -110,7 +122,7 @@ def _told(state: State) -> list[str]:
     return [
         f'<part number="{number}">\n{neutral(part["asked"])}\n{neutral(answer)}\n</part>'
         for number, part in enumerate(state["sub_questions"], start=1)
-        for answer in [without_citations(part["answer"])]
+        for answer in [NOT_FOUND if part["abstained"] else without_citations(part["answer"])]
     ]
 
 

@@ -7,13 +7,14 @@ from typing_extensions import TypedDict
 
 from crag.answering.attribution import attribute
 from crag.answering.citations import attributed, numbered_passages, validate, with_number
-from crag.answering.outcome import NOT_FOUND, chat_reply, declines
+from crag.answering.links import without_links
+from crag.answering.outcome import NOT_FOUND, chat_reply, declines, links_removed
 from crag.events import Event, EventKind, event
 from crag.parts import Attributor
 from crag.reflection.scoring import argmax
 from crag.reflection_tokens import IRRELEVANT, NO_SUPPORT
 from crag.settings import Settings
-from crag.state import AnswerSentence, Citation, Critique, Flag, Reflection, State
+from crag.state import AnswerSentence, Certainty, Citation, Critique, Flag, Reflection, State
 
 _NODE = "finish_reflection"
 _RELEASED = {"released_citations", "released_biography"}
@@ -38,6 +39,7 @@ class FinishReflectionUpdate(TypedDict):
     knowledge: str
     answer: str
     abstained: bool
+    certainty: Certainty
     citations: list[Citation]
     sentences: list[AnswerSentence]
     messages: list[AnyMessage]
@@ -66,10 +68,8 @@ class FinishReflection:
             why = event("abstained", _NODE, nothing, "no answer is given")
             return _update(state, NOT_FOUND, [], [*events, why], abstained=True)
         answer, citations, links = _cited(state, reflection, chosen, settings)
-        if links:
-            detail = f"the answer linked what no strip holds: {', '.join(links)}"
-            events.append(event("link_removed", _NODE, detail, "the link was removed"))
-        update = _update(state, answer, citations, [*events, *_doubts(state, chosen)])
+        events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
+        update = _update(state, answer, citations, events)
         if not settings.cites or _RELEASED & settings.compat:
             return update
         available = _every_strip(state, citations)
@@ -100,7 +100,9 @@ def _cited(
     passages = [state["passages"][place] for place in places]
     answer = reflection["answer"]
     if not settings.cites or _RELEASED & settings.compat:
-        return answer, numbered_passages(passages), []
+        citations = numbered_passages(passages)
+        answer, links = without_links(answer, citations)
+        return answer, citations, links
     if settings.form != "long" and passages:
         answer = with_number(answer, 1)
     answer, citations = attributed(answer, passages)
@@ -174,6 +176,7 @@ def _update(
         knowledge="\n\n".join(passage["text"] for passage in state.get("passages") or []),
         answer=answer,
         abstained=abstained,
+        certainty="nothing_found" if abstained else "answered",
         citations=citations,
         sentences=[],
         messages=chat_reply(state, answer, citations),

@@ -12,7 +12,15 @@ from langchain_core.messages import AnyMessage
 from crag.answering.attribution import is_wordless
 from crag.answering.context import fenced, kept_strips, paper_format
 from crag.answering.model_calls import Reply, aask, ask
-from crag.answering.outcome import NOT_FOUND, GenerateUpdate, abstained, from_quotations, from_reply
+from crag.answering.outcome import (
+    NOT_FOUND,
+    GenerateUpdate,
+    abstained,
+    chat_reply,
+    declines,
+    from_quotations,
+    from_reply,
+)
 from crag.correction.action import branches
 from crag.correction.strips import score_of
 from crag.errors import ModelProblem
@@ -26,6 +34,8 @@ from crag.state import State, Strip, add_usage
 from crag.tasks import written
 from crag.text.untrusted import neutral
 
+_MOST_CLOSEST = 2
+"""Passages that follow the words of a model that found no answer."""
 _KINDS: dict[ModelProblem, EventKind] = {
     "refused": "model_refused",
     "empty": "model_empty",
@@ -112,6 +122,8 @@ class Generate:
         if reply is not None and plan.is_wordless(reply):
             plan, reply = _with_words(plan, reply, second)
         if reply is not None and reply.problem is None:
+            if plan.strips and declines(reply.text):
+                return self._declined(state, settings, plan, reply)
             update = from_reply(
                 state,
                 reply,
@@ -147,6 +159,22 @@ class Generate:
             update["usage"] = reply.usage
         return update
 
+    def _declined(
+        self, state: State, settings: Settings, plan: "_Plan", reply: Reply
+    ) -> GenerateUpdate:
+        """Let the closest passages follow the words of a model that found no answer."""
+        quotations, quoting = self._quote(state, settings, plan.strips)
+        events = [*plan.events, *quoting]
+        if not quotations:
+            detail = "the model found no answer in the knowledge"
+            return abstained(state, plan.knowledge, events, detail, reply)
+        closest = [one._replace(further=False) for one in quotations[:_MOST_CLOSEST]]
+        update = from_quotations(state, closest, plan.strips, events, declined=True)
+        messages = chat_reply(state, update["answer"], update["citations"], reply.message_id)
+        return {
+            **update, "usage": reply.usage, "knowledge": plan.knowledge, "messages": messages,
+        }  # fmt: skip
+
     def _quote(
         self, state: State, settings: Settings, strips: list[Strip]
     ) -> tuple[list[Quotation], list[Event]]:
@@ -161,12 +189,10 @@ class Generate:
             failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
             return [], [failed]
         action = state.get("action")
-        if quotations or action is None or branches(action) != ["refine"]:
-            return quotations, []
-        # Correct says that the documents hold the answer; an abstention would deny it.
-        detail = "the documents were judged correct, but no part of them reaches the threshold"
-        weak = event("weak_quotation", "generate", detail, "quote the best strip")
-        return [best_of(strips)], [weak]
+        if not quotations and action is not None and branches(action) == ["refine"]:
+            # Correct says that the documents hold the answer; nothing found would deny it.
+            quotations = [best_of(strips)]
+        return quotations, []
 
 
 _Call = tuple[ChatModel, list[AnyMessage]]
@@ -205,7 +231,7 @@ def best_of(strips: list[Strip]) -> Quotation:
     """Return the strip with the highest score as a quotation."""
     best = max(range(len(strips)), key=lambda index: score_of(strips[index]))
     text = strips[best]["text"]
-    return Quotation(text, best, score_of(strips[best]), place=(0, len(text)))
+    return Quotation(text, best, score_of(strips[best]), place=(0, len(text)), sure=False)
 
 
 def _is_uncited(update: GenerateUpdate) -> bool:
@@ -217,8 +243,9 @@ def _prompt(
 ) -> list[AnyMessage]:
     profile = settings.profile
     posed = profile.posed(state)
+    question = posed["question"] if posed["options"] else posed["asked"]
     values = {
-        "question": neutral(posed["question"]) if settings.cites else posed["question"],
+        "question": neutral(question) if settings.cites else question,
         "options": written(posed["options"]) or "those that the question names",
     }
     if not knowledge:

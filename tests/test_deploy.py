@@ -12,7 +12,7 @@ import typer
 import yaml
 
 from crag.cli.app import app
-from crag.page.guard import Rules
+from crag.page.rules import Rules
 from crag.runtime.environment import Environment
 from crag.server.settings import ServerSettings
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.plain import plain_json, said, well_formed
+from crag.plain import plain_json, said, well_formed, without_credentials
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
@@ -68,3 +68,20 @@ def test_a_value_within_itself_ends() -> None:
     value: list[Any] = []
     value.append(value)
     assert json.dumps(plain_json(value)).count("[") < 50
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://user:pass@host:1/v1?key=a&b=c&d", "http://host:1/v1?key=…&b=…&…"),
+        ("postgresql://u:p/w@x@h/db?sslmode=require", "postgresql://h/db?sslmode=…"),
+        ("Path('http:/u:p@h/a?b')", "Path('http:/h/a?…')"),
+        (
+            "see https://a.example/@b/c, http://h:80/@d.",
+            "see https://a.example/@b/c, http://h:80/@d.",
+        ),
+        ("a@b.example: is it so?", "a@b.example: is it so?"),
+    ],
+)
+def test_addresses_are_shown_without_secrets(text: str, shown: str) -> None:
+    assert without_credentials(text) == shown

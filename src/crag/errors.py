@@ -32,6 +32,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
+from crag.plain import without_credentials
+
 SearchProblem = Literal["key", "quota", "timeout", "server", "request"]
 PageProblem = Literal[
     "refused",
@@ -52,7 +54,13 @@ ModelProblem = Literal["key", "unknown", "failed", "refused", "empty", "wordless
 
 
 class CragError(RuntimeError):
-    """The root; every message says what is wrong and how to fix it."""
+    """The root; every message says what is wrong and how to fix it.
+
+    Addresses in it are shown without users, passwords and the values of queries.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(without_credentials(message))
 
 
 class QuestionError(CragError):

@@ -9,7 +9,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from crag.plain import said
+from crag.plain import said, without_credentials
 
 EventKind = Literal[
     "contextualize_failed",
@@ -49,7 +49,6 @@ EventKind = Literal[
     "reflection_limited",
     "constraints_waived",
     "unsupported_answer",
-    "weak_quotation",
     "abstained",
 ]
 
@@ -98,6 +97,11 @@ def note(kind: EventKind, detail: object, fallback: str = "") -> None:
 
 
 def redact(text: str) -> str:
+    """Mask keys in `text`, and in its addresses users, passwords and what a query gives."""
+    return without_credentials(without_keys(text))
+
+
+def without_keys(text: str) -> str:
     """Mask keys in `text`: values of secret environment variables, and well-known key formats."""
     for name, value in os.environ.items():
         if _SECRET_NAME.search(name) and len(value) >= 8:  # noqa: PLR2004 - shorter ones are words

@@ -162,6 +162,10 @@ class Quotation(NamedTuple):
     """Where it stands in the strip's text; None stands for anywhere in it."""
     span: tuple[int, int] | None = None
     """Where in the strip's text the answer itself stands, if that is within `place`."""
+    sure: bool = True
+    """Whether it answers; else it is one of the closest passages."""
+    further: bool = False
+    """Whether it adds to an answer that is shown without it."""
 
 
 @runtime_checkable
@@ -169,7 +173,10 @@ class Quoter(Protocol):
     """Answer without a language model, by quoting."""
 
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
-        """Return the best-supported passages, in the order of the strips; empty if none answers."""
+        """Return the passages to quote, the best first; empty if none is worth showing.
+
+        All of them are sure, or none is.
+        """
         ...
 
 

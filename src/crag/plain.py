@@ -1,6 +1,7 @@
-"""Values of foreign code as plain ones: text that UTF-8 can write, and JSON."""
+"""Values of foreign code as plain ones: text that UTF-8 can write, JSON, addresses to show."""
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import date, time
 from numbers import Integral, Real
@@ -9,6 +10,13 @@ from uuid import UUID
 WIDEST = 2**53
 """Integers beyond this are not the same everywhere: JavaScript rounds them."""
 _DEEPEST = 20
+_ADDRESS = re.compile(
+    r"(?<![a-z0-9+.-])([a-z][a-z0-9+.-]++:/{1,2})"
+    r"(?:[^\s/?#@'\"]*@|[^\s/?#:@'\"]*:(?!\d*[/?#])[^\s@'\"]{0,200}@)*+"
+    r"([^\s?#'\"<>]*+)(\?[^\s#'\"<>]*+)?",
+    re.IGNORECASE,
+)
+_VALUE = re.compile(r"=[^&;]*|(?<=[?&;])[^=&;]+(?=[&;]|$)")
 _STORED = (date, time, UUID)
 """What LangGraph stores as it is; a `datetime` is a `date`."""
 
@@ -33,6 +41,20 @@ def said(value: object) -> str:
         return well_formed(value if isinstance(value, str) else str(value))
     except Exception:  # noqa: BLE001 - whatever the `__str__` of others raises
         return f"<{type(value).__name__} that cannot be shown>"
+
+
+def without_credentials(text: str) -> str:
+    """Return a text whose addresses, such as ``https://host/path?key=…``, hold no secrets.
+
+    A user, a password and what a query gives its parameters are taken out; the rest is not changed.
+    """
+    return _ADDRESS.sub(
+        lambda found: found[1] + found[2] + _VALUE.sub(_hidden, found[3] or ""), text
+    )
+
+
+def _hidden(value: re.Match[str]) -> str:
+    return "=…" if value[0].startswith("=") else "…"
 
 
 def plain_json(value: object, depth: int = 0) -> object:

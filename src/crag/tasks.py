@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from crag.wording import plainly_asked
+
 PaperTask = Literal["popqa", "pubhealth", "arc", "biography", "asqa"]
 """The tasks of the CRAG paper, and ASQA of Self-RAG's."""
 Task = Literal["default", PaperTask]
@@ -24,7 +26,7 @@ _WHO_IS = re.compile(r"^who is (.+?)\??$", re.IGNORECASE)
 
 
 class Posed(TypedDict):
-    """A question with options below it, split once; only the generator sees the options.
+    """A question with options below it, or courtesies around it; only the generator sees those.
 
     The official code keeps the options of ARC-Challenge in a file of their own. Here they stand
     below the question, so that a chat can ask it too.
@@ -33,7 +35,7 @@ class Posed(TypedDict):
     asked: str
     """The whole text that was split."""
     question: str
-    """What is retrieved for, judged and searched for: the text without its options."""
+    """What is retrieved for, judged and searched for: the text without options and courtesies."""
     options: dict[str, str]
     """By their labels as they were written; empty where there are none."""
 
@@ -55,7 +57,7 @@ class TaskProfile:
     query: Callable[[str], str] | None = None
     """Makes the web query of a question instead of a model; None: `rewrite_prompt` asks one."""
     split: Callable[[str], Posed] | None = None
-    """Splits the options off a question; None: it is taken whole."""
+    """Splits from a question what is not to be retrieved for; None: it is taken whole."""
     answer: AnswerKind = "text"
     instruction: str = ""
     """What stands before the question in the instruction of Self-RAG's tuned models."""
@@ -90,6 +92,11 @@ class TaskProfile:
         found = lettered(options or {})
         lines = [f"\n{letter}: {found.get(letter, '')}" for letter in "ABCD"] if found else []
         return f"{self.instruction}{question}{''.join(lines)}"
+
+
+def split_courtesies(asked: str) -> Posed:
+    """Split off what only surrounds a question: see `crag.wording`."""
+    return Posed(asked=asked, question=plainly_asked(asked), options={})
 
 
 def split_options(asked: str) -> Posed:
@@ -146,7 +153,9 @@ _LONG = {"form": "long", "max_depth": 7, "max_segment_tokens": 300}
 
 TASKS: Mapping[str, TaskProfile] = MappingProxyType(
     {
-        "default": TaskProfile(cites=True, doubtful_prompt="answer_doubtful"),
+        "default": TaskProfile(
+            cites=True, doubtful_prompt="answer_doubtful", split=split_courtesies
+        ),
         "popqa": TaskProfile(
             settings={**_PAPER, "upper": 0.592, "lower": -0.995, "titles": "none"},
             answer_prompt="answer_popqa",

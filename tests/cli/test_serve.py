@@ -36,7 +36,7 @@ from crag.cli.serve import (
 )
 from crag.errors import IndexNotFoundError
 from crag.graph.served import GRAPHS
-from crag.page.guard import Rules
+from crag.page.rules import Rules
 from crag.prompts import copy_to
 from tests.commands import Done, crag
 from tests.page.recording import recorded, replayed

@@ -9,7 +9,7 @@ from typing import Any
 
 from langgraph_sdk import get_sync_client
 
-SWITCHES = "a2a,crons,docs,metrics,store,ui,webhooks"
+SWITCHES = "a2a,crons,docs,event_streaming,metrics,store,ui,webhooks"
 """Everything that the guard can switch on."""
 _LOOPBACK = {"webhooks": {"url": {"disable_loopback": False, "require_https": False}}}
 GUARDED: dict[str, Any] = {"http": {"app": "crag.page.app:app", "cors": {"allow_origins": []}}}

@@ -9,9 +9,10 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from crag.page.app import middleware
 from crag.page.documents import MOST_SHOWN, ROUTES, DocumentError, Library, check_upload
 from crag.page.documents import library as of_the_environment
-from crag.page.guard import Rules
+from crag.page.rules import Rules
 from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.documents import SourceText
 from crag.retrieval.loaders import LOADERS
@@ -166,13 +167,21 @@ async def test_an_upload_that_cannot_be_written_leaves_nothing(library: Library)
     assert [one.name for one in library.uploads.iterdir()] == ["ada.md"]
 
 
+def connected(rules: Rules | None = None) -> TestClient:
+    """Return a client of the routes behind their guard."""
+    around = middleware(rules or Rules())
+    content = {"Content-Type": "application/octet-stream"}
+    app = Starlette(routes=ROUTES, middleware=around)
+    return TestClient(app, "http://127.0.0.1", client=("127.0.0.1", 9), headers=content)
+
+
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     """A client of the routes, for an index of the environment."""
     monkeypatch.setenv("CRAG_INDEX", str(tmp_path / "index"))
     of_the_environment.cache_clear()
-    with TestClient(Starlette(routes=ROUTES)) as connected:
-        yield connected
+    with connected() as client:
+        yield client
     of_the_environment().index.close()
     of_the_environment.cache_clear()
 
@@ -192,6 +201,27 @@ def test_documents_are_managed_over_http(client: TestClient, tmp_path: Path) -> 
     assert client.delete("/documents", params={"path": path}).json() == {}
     gone = client.delete("/documents", params={"path": path})
     assert (gone.status_code, gone.json()) == (404, {"detail": f"{path} is not in the index"})
+
+
+@pytest.mark.usefixtures("client")
+def test_every_user_sees_the_documents_and_editors_change_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CRAG_SERVE_KEYS", "ada=key-of-ada-0123456789, bob=key-of-bob-0123456789")
+    monkeypatch.setenv("CRAG_SERVE_EDITORS", "ada")
+    of_users = connected(Rules())
+    for name, edits, status in (("ada", True, 200), ("bob", False, 403)):
+        of_users.headers["x-api-key"] = f"key-of-{name}-0123456789"
+        told = of_users.get("/documents", headers={"X-Forwarded-For": "192.0.2.7"}).json()
+        assert (told["uploads"], told["edits"]) == (edits, edits)
+        added = of_users.put("/documents/ada.md", content=ADA)
+        assert added.status_code == status
+    assert "key:bob may not add or remove documents" in added.json()["detail"]
+    (file,) = of_users.get("/documents").json()["files"]
+    assert of_users.get("/documents/source", params={"source": file["path"]}).status_code == 200
+    assert of_users.delete("/documents", params={"path": file["path"]}).status_code == 403
+    of_users.headers["x-api-key"] = "key-of-ada-0123456789"
+    assert of_users.delete("/documents", params={"path": file["path"]}).json() == {}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,15 @@ from starlette.websockets import WebSocket
 
 from crag.errors import SettingsError
 from crag.page.app import middleware
-from crag.page.guard import FEATURES, STUDIO, Guard, Rules, require_switches, settings_of_server
+from crag.page.guard import Guard
+from crag.page.rules import (
+    AUTH,
+    FEATURES,
+    STUDIO,
+    Rules,
+    require_configuration,
+    settings_of_server,
+)
 
 URL = "http://127.0.0.1:2024"
 TOKEN = "a-token-of-the-tests"  # noqa: S105
@@ -38,9 +46,13 @@ async def echo(request: Request) -> JSONResponse:
     """Say what arrived behind the guard."""
     body = (await request.body()).decode()
     headers = dict(request.headers)
+    user = getattr(request.state, "user", None)
     return JSONResponse(
-        {"path": request.url.path, "query": request.url.query, "headers": headers, "body": body}
-    )
+        {
+            "path": request.url.path, "query": request.url.query, "headers": headers,
+            "body": body, "user": user,
+        }
+    )  # fmt: skip
 
 
 async def talk(websocket: WebSocket) -> None:
@@ -308,6 +320,36 @@ async def test_the_files_of_the_page_need_no_token(asking: httpx.AsyncClient) ->
     said(await asking.post("/"), 401)
 
 
+KEYS = "ada=key-of-ada-0123456789"
+
+
+@pytest.mark.parametrize("path", ["/threads", "/documents", "/v1/models", "/nowhere", "/page"])
+async def test_with_a_login_a_path_that_is_not_public_asks_who_it_is(path: str) -> None:
+    async with connected(Rules(keys=KEYS, token=TOKEN)) as client:
+        assert "send your key as x-api-key" in said(await client.get(path), 401)
+        said(await client.get(path, headers={"x-api-key": TOKEN}), 401)
+        asks = {"Access-Control-Request-Method": "GET"}
+        said(await client.options(path, headers=asks), 401)
+        assert (await client.get("/page/main.js")).status_code == 200
+
+
+async def test_what_is_behind_receives_the_user_and_not_the_key() -> None:
+    async with connected(Rules(keys=KEYS)) as client:
+        for name, value in (("x-api-key", "{}"), ("Authorization", "Bearer {}")):
+            key = KEYS.partition("=")[2]
+            answer = await client.get("/threads", headers={name: value.format(key)})
+            assert answer.json()["user"] == "key:ada"
+            assert key not in answer.text
+    async with connected(Rules()) as client:
+        assert (await client.get("/threads")).json()["user"] == ""
+
+
+@pytest.mark.parametrize("editors", ["eve", "ada,oidc:ada", "key:eve"])
+def test_an_editor_nobody_knows_is_refused(editors: str) -> None:
+    with pytest.raises(SettingsError, match=r"CRAG_SERVE_EDITORS.*names in CRAG_SERVE_KEYS"):
+        Rules(keys=KEYS, editors=editors)
+
+
 async def test_the_token_does_not_let_other_sites_in(asking: httpx.AsyncClient) -> None:
     said(await asking.get("/threads", headers=EVIL | {"x-api-key": TOKEN}), 403)
 
@@ -325,7 +367,8 @@ FEATURE_PATHS = {
     "/store/items": "store", "/store/namespaces": "store", "/a2a/crag": "a2a",
     "/.well-known/agent-card.json": "a2a", "/ui/crag": "ui", "/docs": "docs",
     "/openapi.json": "docs", "/metrics": "metrics", "/runs/crons/": "crons",
-    "/runs/%63rons": "crons", "/store": "store",
+    "/runs/%63rons": "crons", "/store": "store", "/threads/1/commands": "event_streaming",
+    "/threads/1/stream/events": "event_streaming",
 }  # fmt: skip
 
 
@@ -418,7 +461,8 @@ async def test_studio_crosses_only_where_it_is_named() -> None:
 
 def test_a_websocket_is_checked_as_a_request_is() -> None:
     address = f"{URL.replace('http', 'ws')}/threads/1/stream/events"
-    with TestClient(app(Rules(token=TOKEN)), base_url=URL, client=("127.0.0.1", 9)) as client:
+    rules = Rules(token=TOKEN, allow="event_streaming")
+    with TestClient(app(rules), base_url=URL, client=("127.0.0.1", 9)) as client:
         with client.websocket_connect(address, headers={"x-api-key": TOKEN}) as open_one:
             assert open_one.receive_text() == "welcome"
         page = {"Origin": URL, "x-api-key": TOKEN}
@@ -440,7 +484,11 @@ def test_a_websocket_is_checked_as_a_request_is() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("ALLOW", "webhook", "allowed are a2a, crons, docs, metrics, store, ui, webhooks"),
+        (
+            "ALLOW",
+            "webhook",
+            "allowed are a2a, crons, docs, event_streaming, metrics, store, ui, webhooks",
+        ),
         ("ORIGINS", "*", "without a path"),
         ("ORIGINS", f"{STUDIO}/", "without a path"),
         ("HOSTS", "box:2024", "without a port"),
@@ -474,13 +522,24 @@ def test_rules_come_from_the_environment_and_hide_the_token(
 def test_langgraph_switches_off_what_is_not_allowed() -> None:
     off = settings_of_server()
     assert off.pop("cors") == {"allow_origins": []}
-    assert off == dict.fromkeys(
-        ["disable_a2a", "disable_store", "disable_ui", "disable_webhooks"], True
-    )
+    features = ("a2a", "store", "ui", "webhooks")
+    assert off == {f"disable_{feature}": True for feature in features}
     assert "disable_store" not in settings_of_server(frozenset({"store"}))
+
+
+def test_rules_that_langgraph_json_does_not_carry_out_are_refused() -> None:
+    def configured(allow: str = "", **entries: object) -> dict[str, str]:
+        http = settings_of_server(frozenset(allow.split()))
+        entries = {"http": http, **entries}
+        return {f"LANGGRAPH_{name.upper()}": json.dumps(value) for name, value in entries.items()}
+
     with pytest.raises(SettingsError, match=r"disable_store.*langgraph\.json.*remove"):
-        require_switches(frozenset({"store"}), settings_of_server())
-    require_switches(frozenset({"store", "crons"}), settings_of_server(frozenset({"store"})))
+        require_configuration(Rules(allow="store"), configured())
+    require_configuration(Rules(allow="store,crons"), configured("store"))
+    with pytest.raises(SettingsError, match=r'CRAG_SERVE_KEYS.*share their threads; add "auth"'):
+        require_configuration(Rules(keys=KEYS), configured())
+    require_configuration(Rules(keys=KEYS), configured(auth=AUTH))
+    require_configuration(Rules(keys=KEYS, allow="store"), {})
 
 
 async def test_a_run_starts_in_no_graph_within_a_graph(client: httpx.AsyncClient) -> None:

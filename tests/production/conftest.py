@@ -12,7 +12,7 @@ from langgraph.types import interrupt
 from langgraph_sdk.client import LangGraphClient
 from typing_extensions import TypedDict
 
-from crag.page.guard import Rules
+from crag.page.rules import Rules
 from crag.server.app import create
 from crag.server.database import Database
 from crag.server.runs import Runs
@@ -33,6 +33,14 @@ def ask(state: State) -> State:
     if "?" in state["question"]:
         return {"answer": str(interrupt({"asked": state["question"]}))}
     return {"answer": state["question"].upper()}
+
+
+def graph_that_answers(nodes: Any = ask) -> Any:
+    """Return a graph of one node."""
+    built = StateGraph(State)
+    built.add_node("ask", nodes)
+    built.add_edge(START, "ask")
+    return built.compile()
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +73,7 @@ async def make_runs(
     settings: Callable[..., ServerSettings],
 ) -> AsyncIterator[Callable[..., Runs]]:
     async with Database(settings()).opened() as database:
-        yield lambda **limits: Runs(database, settings(**limits))
+        yield lambda rules=None, **limits: Runs(database, settings(**limits), rules or Rules())
 
 
 @pytest.fixture
@@ -79,11 +87,8 @@ def serving(settings: Callable[..., ServerSettings]) -> Serving:
         instruments: Instruments | None = None,
         **changed: Any,
     ) -> AsyncIterator[LangGraphClient]:
-        built = StateGraph(State)
-        built.add_node("ask", nodes)
-        built.add_edge(START, "ask")
-        graph: Any = built.compile()
-        app = create(settings(**changed), {"crag": graph}, rules or Rules(), instruments)
+        graphs = {"crag": graph_that_answers(nodes)}
+        app = create(settings(**changed), graphs, rules or Rules(), instruments)
         transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
         client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=20)
         async with app.router.lifespan_context(app), client:

@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 from crag.errors import SettingsError
-from crag.page.guard import Rules
+from crag.page.rules import Rules
 from crag.server.app import create
 from crag.server.streaming import parts
 from crag.testing import FakeChatModel

@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 
 from crag.graph.corrective import build_crag
 from crag.page.completions import annotations, routes
-from crag.page.guard import Rules
+from crag.page.rules import Rules
 from crag.parts import Parts
 from crag.server.app import create
 from crag.server.settings import ServerSettings

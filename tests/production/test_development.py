@@ -7,6 +7,7 @@ import pytest
 from langgraph_sdk import get_sync_client
 from langgraph_sdk.errors import AuthenticationError, NotFoundError
 
+from crag.page.rules import AUTH
 from tests.page.serving import GRAPHS, GUARDED, serving
 from tests.production.test_login import ADA, BOB, KEYS
 
@@ -14,9 +15,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.production]
 
 
 def test_the_development_server_keeps_users_apart_too(tmp_path: Path) -> None:
-    hook = {"auth": {"path": "crag.page.login:auth", "disable_studio_auth": True}}
     graphs = {"crag": f"{GRAPHS}:plain"}
-    with serving(graphs, tmp_path, {**GUARDED, **hook}, CRAG_SERVE_KEYS=KEYS) as (url, _):
+    with serving(graphs, tmp_path, {**GUARDED, "auth": AUTH}, CRAG_SERVE_KEYS=KEYS) as (url, _):
         with (
             get_sync_client(url=url, api_key=None) as nobody,
             pytest.raises(AuthenticationError),

@@ -17,8 +17,8 @@ from langgraph_sdk.errors import AuthenticationError, NotFoundError
 from crag.cli.serve import Address, ServerError, rules_for
 from crag.errors import SettingsError
 from crag.page import login
-from crag.page.guard import Rules
 from crag.page.login import Login, UnknownUserError
+from crag.page.rules import Rules
 from tests.loopback import Loopback
 from tests.loopback import serving as looping
 from tests.production.conftest import Serving
@@ -52,19 +52,19 @@ def token(key: Any = PRIVATE, algorithm: str = "RS256", **changed: object) -> st
 
 
 @pytest.mark.parametrize("header", [{"x-api-key": ADA}, {"authorization": f"Bearer {ADA}"}])
-def test_a_key_tells_whose_it_is(header: dict[str, str]) -> None:
-    assert Login(Rules(keys=KEYS)).user(header) == "key:ada"
+async def test_a_key_tells_whose_it_is(header: dict[str, str]) -> None:
+    assert await Login(Rules(keys=KEYS)).user(header) == "key:ada"
 
 
 @pytest.mark.parametrize("key", ["", "key-of-ada", f"{ADA}x", KEYS, "ada"])
-def test_a_wrong_key_tells_nobody(key: str) -> None:
+async def test_a_wrong_key_tells_nobody(key: str) -> None:
     with pytest.raises(UnknownUserError, match="send your key as x-api-key"):
-        Login(Rules(keys=KEYS)).user({"x-api-key": key})
+        await Login(Rules(keys=KEYS)).user({"x-api-key": key})
 
 
-def test_a_token_of_the_issuer_tells_whose_it_is(oidc: Login) -> None:
-    assert oidc.user({"authorization": f"Bearer {token()}"}) == "oidc:ada"
-    assert oidc.user({"x-api-key": token(sub="bob")}) == "oidc:bob"
+async def test_a_token_of_the_issuer_tells_whose_it_is(oidc: Login) -> None:
+    assert await oidc.user({"authorization": f"Bearer {token()}"}) == "oidc:ada"
+    assert await oidc.user({"x-api-key": token(sub="bob")}) == "oidc:bob"
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,11 @@ def test_a_token_of_the_issuer_tells_whose_it_is(oidc: Login) -> None:
         ({"key": "0" * 32, "algorithm": "HS256"}, "not allowed"),
     ],
 )
-def test_any_other_token_tells_nobody(oidc: Login, changed: dict[str, Any], told: str) -> None:
+async def test_any_other_token_tells_nobody(
+    oidc: Login, changed: dict[str, Any], told: str
+) -> None:
     with pytest.raises(UnknownUserError, match=told):
-        oidc.user({"authorization": f"Bearer {token(**changed)}"})
+        await oidc.user({"authorization": f"Bearer {token(**changed)}"})
 
 
 @pytest.mark.parametrize(
@@ -100,10 +102,6 @@ def test_a_login_that_is_none_is_refused(rules: dict[str, str], told: str) -> No
     with pytest.raises(SettingsError, match=told) as refused:
         Rules(**rules)  # type: ignore[arg-type]
     assert ADA not in str(refused.value)
-
-
-def test_without_a_login_everything_is_of_one_owner() -> None:
-    assert Login(Rules()).user({}) == ""
 
 
 async def test_nobody_reaches_what_is_somebody_elses(serving: Serving) -> None:
@@ -154,28 +152,48 @@ def test_a_production_server_on_a_network_asks_who_users_are(
     assert (rules.token, set(rules.users)) == (None, {"ada", "bob"})
 
 
+async def test_the_hook_tells_langgraph_whom_the_guard_let_in() -> None:
+    state = {"state": {"user": "key:bob"}}
+    assert await login.authenticate(state) == {"identity": "key:bob"}
+    for scope in ({}, {"state": {}}, {"state": {"user": ""}}):
+        with pytest.raises(Auth.exceptions.HTTPException, match=r"crag\.page\.app:app") as caught:
+            await login.authenticate(scope)
+        assert caught.value.status_code == 401
+
+
+def asking(action: str, user: str = "key:ada") -> Any:
+    """Return how LangGraph tells its hook who wants to do something."""
+    return SimpleNamespace(user=SimpleNamespace(identity=user), action=action)
+
+
 @pytest.fixture
-def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """LangGraph's auth hook, with the keys of the environment."""
-    monkeypatch.setenv("CRAG_SERVE_KEYS", KEYS)
-    login._login.cache_clear()  # noqa: SLF001 - a process has one
-    yield login
-    login._login.cache_clear()  # noqa: SLF001
+def _three_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("CRAG_SERVE_THREADS_PER_MINUTE", "3")
+    login._pace.cache_clear()  # noqa: SLF001 - a process has one
+    yield
+    login._pace.cache_clear()  # noqa: SLF001
 
 
-async def test_the_hook_tells_langgraph_who_asks(hook: Any) -> None:
-    assert await hook.authenticate({b"x-api-key": BOB.encode()}) == {"identity": "key:bob"}
-    with pytest.raises(Auth.exceptions.HTTPException) as caught:
-        await hook.authenticate({b"authorization": b"Bearer wrong"})
-    assert caught.value.status_code == 401
-    assert "the key is wrong: send your key as x-api-key" in caught.value.detail
-
-
-async def test_the_hook_allows_own_threads_and_reading_graphs_and_nothing_else(hook: Any) -> None:
-    asks: Any = SimpleNamespace(user=SimpleNamespace(identity="key:ada"))
+@pytest.mark.usefixtures("_three_threads")
+async def test_the_hook_allows_own_threads_and_reading_graphs_and_nothing_else() -> None:
     new = {"metadata": {"title": "Kettles"}}
-    assert await hook.own_threads(asks, new) == {"owner": "key:ada"}
+    assert await login.own_threads(asking("create"), new) == {"owner": "key:ada"}
     assert new == {"metadata": {"title": "Kettles", "owner": "key:ada"}}
-    assert await hook.read_assistants(asks, {})
-    assert await hook.search_assistants(asks, {})
-    assert not await hook.nothing_else(asks, {})
+    assert await login.read_assistants(asking("read"), {})
+    assert await login.search_assistants(asking("search"), {})
+    assert not await login.nothing_else(asking("delete"), {})
+
+
+@pytest.mark.usefixtures("_three_threads")
+async def test_the_hook_counts_every_way_to_make_a_thread_that_stays() -> None:
+    stays: dict[str, Any] = {"if_not_exists": "create", "kwargs": {"temporary": False}}
+    passes = {"if_not_exists": "create", "kwargs": {"temporary": True}}
+    for action, value in (("create", {}), ("create_run", stays), ("create", {})):
+        await login.own_threads(asking(action), dict(value))
+    for action, value in (("create", {}), ("create_run", stays)):
+        with pytest.raises(Auth.exceptions.HTTPException) as caught:
+            await login.own_threads(asking(action), dict(value))
+        assert caught.value.status_code == 429
+    for action, value in (("create_run", passes), ("create_run", {}), ("read", {})):
+        await login.own_threads(asking(action), dict(value))
+    await login.own_threads(asking("create", "key:bob"), {})

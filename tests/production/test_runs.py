@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from crag.page.rules import Rules
 from crag.server.database import Database
 from crag.server.refusals import RefusedRequestError
 from crag.server.runs import Claim, NewRun, Runs
@@ -198,8 +199,9 @@ async def test_old_streams_and_threads_of_one_run_are_removed(make_runs: Make) -
     assert (await Threads(runs.database, "").get(kept))["status"] == "busy"
 
 
-async def test_threads_beyond_a_number_or_an_age_are_removed(make_runs: Make) -> None:
-    runs = make_runs(max_threads=3, thread_days=30)
+async def test_threads_of_a_user_beyond_a_number_or_an_age_are_removed(make_runs: Make) -> None:
+    runs = make_runs(Rules(max_threads=3, thread_days=30))
+    of_ada = [await thread(runs, "ada") for _ in range(3)]
     old, *others = [await thread(runs) for _ in range(6)]
     await queued(runs, others[0])
     await runs.database.rows(
@@ -208,4 +210,21 @@ async def test_threads_beyond_a_number_or_an_age_are_removed(make_runs: Make) ->
     )
     await runs.sweep()
     left = await runs.database.rows("SELECT thread_id FROM crag_threads")
-    assert {row["thread_id"] for row in left} == {others[0], *others[-2:]}
+    assert {row["thread_id"] for row in left} == {others[0], *others[-2:], *of_ada}
+
+
+async def test_a_user_makes_so_many_threads_a_minute_however(make_runs: Make) -> None:
+    database = make_runs().database
+    ada, bob = (Threads(database, name, most_per_minute=2) for name in ("key:ada", "key:bob"))
+    first = (await ada.create())["thread_id"]
+    await ada.create(temporary=True)
+    await ada.copy(first)
+    for more in (ada.create(), ada.copy(first)):
+        with pytest.raises(RefusedRequestError, match="2 threads within a minute") as refused:
+            await more
+        assert (refused.value.status, refused.value.retry_after) == (429, 60.0)
+    await ada.create(temporary=True)
+    await bob.create()
+    nobody = Threads(database, "", most_per_minute=1)
+    for _ in range(3):
+        await nobody.create()

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypedDict
 from langgraph.graph import START, StateGraph
 from starlette.applications import Starlette
 
-from crag.page.guard import Rules
+from crag.page.rules import Rules
 from crag.server.app import create
 
 STEPS = ("first", "second", "third", "fourth")

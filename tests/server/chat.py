@@ -49,6 +49,16 @@ class Chat(ThreadingHTTPServer):
         finally:
             self.free.set()
 
+    @contextmanager
+    def saying(self, answer: str) -> Iterator[None]:
+        """Answer questions with other words within the block."""
+        tasks = self._tasks
+        self._tasks = {**tasks, "<passages>": answer}
+        try:
+            yield
+        finally:
+            self._tasks = tasks
+
     def reply(self, prompt: str) -> str:
         """Say what the model says to a prompt; to any other, that it is there."""
         return next((said for mark, said in self._tasks.items() if mark in prompt), "Yes.")

@@ -9,6 +9,7 @@ import httpx
 import openai
 import pytest
 
+from tests.answering.test_links import FORMS, drawn
 from tests.commands import crag
 from tests.server.asking import GRAPHS, INCORRECT, QUESTION
 from tests.server.chat import ANSWER, SELF_CONTAINED, Chat
@@ -80,6 +81,28 @@ def test_a_stream_has_the_same(chatting: openai.OpenAI, told: dict[str, Any]) ->
     assert found["url_citation"]["url"] == told["citations"][0]["source"]["url"]
     assert chunks[-1].usage
     assert len({one.id for one in chunks}) == 1
+
+
+@pytest.mark.parametrize("model", ["crag", "rag"])
+def test_a_client_draws_no_picture_and_no_foreign_link(
+    chatting: openai.OpenAI, chat: Chat, model: str
+) -> None:
+    for said in FORMS.values():
+        with chat.saying(f"Then the action is Incorrect [1].\n\n{said}"):
+            reply = chatting.chat.completions.create(model=model, messages=ASKED)
+        content = reply.choices[0].message.content or ""
+        assert content.startswith("Then the action is Incorrect [1].")
+        assert [*drawn(content)] == []
+
+
+def test_a_quotation_draws_no_picture(chatting: openai.OpenAI, chat: Chat) -> None:
+    asked: list[Any] = [{"role": "user", "content": "When was the harbour of Quellmoor dug?"}]
+    with chat.saying(""):
+        reply = chatting.chat.completions.create(model="crag", messages=asked)
+    content = reply.choices[0].message.content or ""
+    assert "1731" in content
+    assert "“" in content
+    assert [*drawn(content)] == []
 
 
 def test_a_chat_is_continued(chatting: openai.OpenAI, chat: Chat) -> None:

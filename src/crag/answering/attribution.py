@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from crag.answering.citations import Mark, before_end, marks_in, without_citations
+from crag.answering.markdown import prose_and_code
 from crag.answering.support import WordAttributor
 from crag.events import Event, event
 from crag.parts import Attributor, Passage
@@ -27,7 +28,6 @@ _MOST_SENTENCES = 200
 _MOST_JOINT = 10
 """Different sets of strips, cited by one sentence, that are read together."""
 _LINE = re.compile(r"[^\n]*\S[^\n]*")
-_FENCE = "```"
 _NOT_PROSE = ("#", "|")
 _ITEM = re.compile(r"\s*(?:[-*+•>]\s+|\d{1,3}[.)]\s+)?")
 _WORDLESS = re.compile(
@@ -151,13 +151,14 @@ def _read(answer: str) -> _Answer:
     read = _Answer([], [], set())
     marks = list(marks_in(answer))
     places = [mark.bracket for mark in marks]
-    is_code, end = False, 0
+    code, end = _code_blocks(answer), 0
+    ends = [after for _, after in code]
     for line in _LINE.finditer(answer):
         own = marks[bisect_left(places, line.start()) : bisect_left(places, line.end())]
         numbers = [number for mark in own for number in mark.numbers]
-        if line[0].lstrip().startswith(_FENCE):
-            is_code = not is_code
-        elif not is_code and len(read.sentences) < _MOST_SENTENCES:
+        block = bisect_right(ends, line.start())
+        is_code = block < len(code) and code[block][0] < line.end()
+        if not is_code and len(read.sentences) < _MOST_SENTENCES:
             if own and is_wordless(line[0]):
                 read.loose.append(_Loose(end, line.end(), numbers, len(read.sentences)))
             elif line[0].lstrip().startswith(_NOT_PROSE):
@@ -171,6 +172,16 @@ def _read(answer: str) -> _Answer:
         read.others.update(number for loose in read.loose for number in loose.numbers)
         read.loose.clear()
     return read
+
+
+def _code_blocks(answer: str) -> list[tuple[int, int]]:
+    """Return where code of several lines stands, in order."""
+    found, at = list[tuple[int, int]](), 0
+    for place, piece in enumerate(prose_and_code(answer)):
+        if place % 2 and "\n" in piece:
+            found.append((at, at + len(piece)))
+        at += len(piece)
+    return found
 
 
 def _read_line(line: re.Match[str], marks: Sequence[Mark], language: str, read: _Answer) -> None:

@@ -8,15 +8,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from crag.answering.links import without_links
+from crag.answering.markdown import prose_and_code
 from crag.state import Citation, OfferedPassage, Source, Strip
 
-_CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 _MARK = re.compile(r"(?:(?<!\s)\s+)?\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
 _PASSAGE_MARK = re.compile(r"\[(\d+)\]")
 _WORD = re.compile(r"\w+")
-_TARGET = re.compile(r"\]\(\s*<?")
-_AFTER_ADDRESS = re.compile(r"[\s>]")
-_ADDRESS = re.compile(r"\b(?:https?|ftp|data|javascript|file):[^\s<>\])\"'”»]+", re.IGNORECASE)
+_ROUNDS = 3
 _MOST_DIGITS = 10
 _AFTER = ".,;:!?"
 _GONE = "(link removed)"
@@ -32,15 +31,14 @@ class Validated(NamedTuple):
     removed: list[int]
     """Numbers that referred to nothing, in the order of the text."""
     links: list[str]
-    """Addresses that occur in no strip, in the order of the text."""
+    """Addresses that were removed: those that occur in no strip, and those of pictures."""
 
 
 def validate(answer: str, available: Sequence[Citation]) -> Validated:
     """Remove the citations of `answer` whose number is not `available`; code is not changed.
 
-    A link is kept only if it is the address of a strip's source or occurs in a strip: otherwise
-    text from outside could make a model write an address that leaks data. Pictures, which load
-    without a click, are always removed.
+    Links are removed as `without_links` says. What is left when a citation goes could be a link, so
+    the answer is looked at again.
     """
     known = {citation["number"]: citation for citation in available}
     used: set[int] = set()
@@ -56,78 +54,17 @@ def validate(answer: str, available: Sequence[Citation]) -> Validated:
         leading = mark[0][: mark[0].index("[")]
         return leading + f"[{', '.join(map(str, valid))}]" if valid else ""
 
-    named = [address for citation in available for address in _addresses(citation)]
-    addresses = frozenset([*named, *(citation["source"]["url"] for citation in available)])
-    links: list[str] = []
-    pieces = _CODE.split(answer)
-    pieces[::2] = [
-        _MARK.sub(check, _without_links(prose, addresses, links)) for prose in pieces[::2]
-    ]
-    return Validated("".join(pieces).strip(), [known[n] for n in sorted(used)], removed, links)
-
-
-def _without_links(prose: str, known: frozenset[str], removed: list[str]) -> str:
-    """Return prose without pictures and unknown addresses; append those to `removed`."""
-
-    def label_of(link: _Link) -> str:
-        if link.address in known and not link.is_picture:
-            return prose[link.start : link.end]
-        removed.append(link.address)
-        return f"[{link.label}]" if link.label.isdecimal() else link.label
-
-    def bare(found: re.Match[str]) -> str:
-        address = found[0].rstrip(_AFTER)
-        if address in known:
-            return found[0]
-        removed.append(address)
-        return _GONE + found[0][len(address) :]
-
-    pieces, end = [], 0
-    for link in _links(prose):
-        pieces += [prose[end : link.start], label_of(link)]
-        end = link.end
-    return _ADDRESS.sub(bare, "".join([*pieces, prose[end:]]))
-
-
-class _Link(NamedTuple):
-    """A link of Markdown, or a picture, with its place in the text."""
-
-    start: int
-    end: int
-    is_picture: bool
-    label: str
-    address: str
-
-
-def _links(text: str) -> Iterator[_Link]:
-    """Find the links of a text from left to right; each ends at the first ``)`` of its line.
-
-    From the end of each label backwards, and no line is searched twice: a pattern for all of it
-    reads a text of unfinished links over and over.
-    """
-    end = closed = broken = 0
-    for target in _TARGET.finditer(text):
-        at, address = target.span()
-        if at < end:
-            continue
-        closed = text.find(")", address) if closed < address else closed
-        if closed < 0:
-            return
-        broken = text.find("\n", address) if 0 <= broken < address else broken
-        begun = max(end, text.rfind("]", end, at) + 1)
-        begun = max(begun, text.rfind("\n", begun, at) + 1)
-        opened = text.find("[", begun, at)
-        if opened < 0 or 0 <= broken < closed:
-            end = at + 1
-            continue
-        is_picture = opened > end and text[opened - 1] == "!"
-        end = closed + 1
-        named = _AFTER_ADDRESS.split(text[address:closed], maxsplit=1)[0]
-        yield _Link(opened - is_picture, end, is_picture, text[opened + 1 : at], named)
-
-
-def _addresses(entry: Citation) -> list[str]:
-    return [found.rstrip(_AFTER) for found in _ADDRESS.findall(entry["text"])]
+    answer, links = without_links(answer, available)
+    for _ in range(_ROUNDS):
+        used.clear()
+        pieces = prose_and_code(answer)
+        pieces[::2] = [_MARK.sub(check, prose) for prose in pieces[::2]]
+        cited = "".join(pieces)
+        if cited == answer:
+            break
+        answer, more = without_links(cited, available)
+        links += more
+    return Validated(answer, [known[n] for n in sorted(used)], removed, links)
 
 
 def with_number(text: str, number: int | None) -> str:
@@ -156,7 +93,7 @@ class Mark(NamedTuple):
 def marks_in(answer: str) -> Iterator[Mark]:
     """Find the citations of an answer from left to right; those in code are none."""
     at = 0
-    for place, piece in enumerate(_CODE.split(answer)):
+    for place, piece in enumerate(prose_and_code(answer)):
         for found in _MARK.finditer(piece) if place % 2 == 0 else ():
             start, bracket = at + found.start(), at + found.start() + found[0].index("[")
             numbers = [int(number) for number in re.findall(r"\d+", found[1])]
@@ -173,14 +110,14 @@ def renumbered(answer: str, numbers: Mapping[int, int]) -> str:
             r"\d+", lambda number: str(numbers.get(int(number[0]), int(number[0]))), marked
         )
 
-    pieces = _CODE.split(answer)
+    pieces = prose_and_code(answer)
     pieces[::2] = [_MARK.sub(replace, prose) for prose in pieces[::2]]
     return "".join(pieces)
 
 
 def without_citations(answer: str) -> str:
     """Return an answer without its ``[n]``; code is not changed."""
-    pieces = _CODE.split(answer)
+    pieces = prose_and_code(answer)
     pieces[::2] = [_MARK.sub("", prose) for prose in pieces[::2]]
     return "".join(pieces)
 

@@ -31,7 +31,7 @@ from crag.errors import CragError
 from crag.extras import require
 from crag.factory import choose_parts
 from crag.graph.served import GRAPHS
-from crag.page.guard import STUDIO, Rules, settings_of_server
+from crag.page.rules import AUTH, STUDIO, Rules, settings_of_server
 from crag.runtime.environment import Environment
 from crag.telemetry.logs import UVICORN
 
@@ -199,7 +199,7 @@ def configuration(rules: Rules) -> dict[str, Any]:
     http = {"app": "crag.page.app:app", **settings_of_server(rules.allow)}
     found = {"dependencies": ["."], "graphs": graphs, "http": http}
     if rules.login:
-        found["auth"] = {"path": "crag.page.login:auth", "disable_studio_auth": True}
+        found["auth"] = AUTH
     return found
 
 

@@ -16,6 +16,7 @@ from crag.correction.action import decide
 from crag.state import (
     Action,
     ByAction,
+    Certainty,
     Citation,
     Source,
     Strip,
@@ -33,9 +34,14 @@ _TEXT = 100
 class Trace:
     """Shows each update of the state as it arrives, and tokens as they are generated."""
 
-    def __init__(self, console: Console, *, verbose: bool = False) -> None:
+    def __init__(
+        self, console: Console, *, verbose: bool = False, everything: bool = False
+    ) -> None:
+        self.certainty: Certainty = "nothing_found"
+        """Of the last answer that was printed."""
         self._console = console
         self._verbose = verbose
+        self._everything = everything
         self._documents: list[Any] = []
         self._draft = ""
         self._message: str | None = None
@@ -182,7 +188,21 @@ class Trace:
             self._console.print(_reference(citation), soft_wrap=True)
         for text in _unsupported(update):
             self._line("no source", f"[yellow]supports:[/] {safe(text)}")
+        self._further(update.get("further", []))
+        self.certainty = update["certainty"]
         self._draft = ""  # The answer to a part may be followed by others.
+
+    def _further(self, citations: Sequence[Citation]) -> None:
+        """Print what could be quoted besides, or say how to see it."""
+        if citations and not self._everything:
+            self._console.print(f"  [dim]{len(citations)} more with --all[/]")
+            return
+        for citation in citations:
+            self._console.print()
+            for quote in citation.get("quotes", []):
+                text = without_controls(citation["text"][quote["start"] : quote["end"]])
+                self._console.print(Text(f"“{text}”"), soft_wrap=True)
+            self._console.print(_reference(citation), soft_wrap=True)
 
 
 def _unsupported(update: Mapping[str, Any]) -> list[str]:

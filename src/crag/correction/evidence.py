@@ -23,7 +23,7 @@ from crag.runtime.replies import readings_of
 from crag.settings import Decomposition, Settings
 from crag.state import Strip, Usage
 
-STRIPS_KEPT_IN_CONTEXT: Final = 10
+STRIPS_KEPT_IN_CONTEXT: Final = 8
 """Strips kept of the documents unless `Settings.strips_kept` says otherwise. They hold the
 evidence for 87 of the 91 questions of `benchmarks/docs_questions.py` whose documents do."""
 LEAST_SCORE: Final = -0.99995

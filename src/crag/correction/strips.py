@@ -7,17 +7,25 @@ from collections.abc import Iterator, Sequence
 
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
-from crag.text.sentences import split_sentences
 from crag.text.untrusted import neutral
+from crag.text.wholes import Piece, pieces_of
 
 SENTENCES_PER_STRIP = 3
 """The paper says a few sentences; the official excerption joins three."""
 LONGEST_SENTENCE = 120
 """Words; a longer run without a sentence end (a table, code) is cut, so each strip fits an
 evaluator's input."""
+LONGEST_INTRODUCED, LONGEST_LEANING = 180, 60
+"""Words of a unit up to which a block stays with the sentence that leads it in, and a sentence with
+the one that it refers to."""
 FIXED_WORDS, SHORTEST_REMAINDER = 50, 10
 EXCERPT_MINIMUM_WORDS = 5
 _BREAKS = re.compile(r"[\n\t]")
+_SPACED = re.compile(r"\S+\s*")
+_SLACK = 30
+"""Words by which a piece that is cut may be shorter, to end with a line."""
+_SIZES = {"heading": 0, "sentence": 1, "block": SENTENCES_PER_STRIP}
+"""How many sentences each kind of piece counts as."""
 STRIPS_KEPT = 5
 """The paper's top-k of strips that are scored alone (CRAG, App. B.2; official code)."""
 FEWEST_WORDS = 4
@@ -112,26 +120,52 @@ def neutral_knowledge(text: str) -> str:
 
 
 def _units_of_sentences(text: str) -> list[str]:
-    """Join up to three sentences, with their line breaks; a heading starts a new unit."""
-    units: list[list[str]] = [[]]
-    sentences = 0  # In the last unit.
-    for piece in (part for sentence in split_sentences(text) for part in _cut_long(sentence)):
-        heading, blank = piece.lstrip().startswith("#"), not piece.strip()
-        if not blank and (sentences == SENTENCES_PER_STRIP or (heading and sentences)):
-            units.append([])
-            sentences = 0
-        units[-1].append(piece)
-        sentences += not (heading or blank)
-    joined = ("".join(unit).strip() for unit in units)
-    return [unit for unit in joined if unit]
+    """Join up to three sentences, with their line breaks; a heading starts a new unit.
+
+    A list, a table, a block of code or an admonition is never cut, and stays with the sentence that
+    leads it in; a sentence that refers to the one before it stays with that, if both are short.
+    """
+    units: list[tuple[int, int]] = []
+    unit: list[Piece] = []
+    for piece in (part for whole in pieces_of(text) for part in _cut_long(text, whole)):
+        if unit and _starts_unit(text, unit, piece):
+            units.append((unit[0].start, unit[-1].end))
+            unit = []
+        unit.append(piece)
+    if unit:
+        units.append((unit[0].start, unit[-1].end))
+    return [text[start:end] for start, end in units]
 
 
-def _cut_long(sentence: str) -> list[str]:
-    """Cut a very long sentence into windows of words; return others unchanged."""
-    words = sentence.split()
-    if len(words) <= LONGEST_SENTENCE:
-        return [sentence]
-    return [" ".join(group) + " " for group in _groups(words, LONGEST_SENTENCE)]
+def _starts_unit(text: str, unit: Sequence[Piece], piece: Piece) -> bool:
+    """Return whether a piece begins the next unit, rather than going on with this one."""
+    size = sum(_SIZES[one.kind] for one in unit)
+    words = len(text[unit[0].start : piece.end].split())
+    if unit[-1].kind == "heading":
+        return False
+    if piece.kind == "heading":
+        return size > 0
+    if unit[-1].leads_in:
+        return words > LONGEST_INTRODUCED
+    if piece.leans and words <= LONGEST_LEANING:
+        return False
+    return size >= SENTENCES_PER_STRIP or words > LONGEST_SENTENCE
+
+
+def _cut_long(text: str, piece: Piece) -> Iterator[Piece]:
+    """Cut a very long piece at the ends of lines, and a very long line into windows of words."""
+    if len(text[piece.start : piece.end].split()) <= LONGEST_SENTENCE:
+        yield piece
+        return
+    start = words = 0
+    for word in _SPACED.finditer(text, piece.start, piece.end):
+        ends_line = "\n" in word[0][len(word[0].rstrip()) :]
+        start, words = (start if words else word.start()), words + 1
+        if words >= LONGEST_SENTENCE or (ends_line and words >= LONGEST_SENTENCE - _SLACK):
+            yield piece._replace(start=start, end=word.start() + len(word[0].rstrip()))
+            words = 0
+    if words:
+        yield piece._replace(start=start)
 
 
 def _groups(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:

@@ -77,6 +77,8 @@ class About(_Message):
     """Whether it offers /read."""
     quote_threshold: FiniteFloat | None = None
     """The score from which on strips are quoted; only of one that reads."""
+    closest_threshold: FiniteFloat | None = None
+    """The score from which on a passage is shown as one of the closest; only of one that reads."""
     languages: Annotated[list[str], Field(max_length=_LONGEST_NAME)] = []
     """ISO 639-1 codes of those it reads; empty if unknown."""
 

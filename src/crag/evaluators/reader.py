@@ -45,6 +45,8 @@ class ReaderEvaluator:
         self._thresholds = thresholds or fitted
         quote = calibration.quote if calibration else None
         self._quote_threshold = self._thresholds["upper"] if quote is None else quote
+        closest = calibration.closest if calibration else None
+        self._closest_threshold = LOWEST if closest is None else closest
 
     @classmethod
     def packaged(cls) -> Self:
@@ -86,6 +88,11 @@ class ReaderEvaluator:
     def quote_threshold(self) -> float:
         """The quoting threshold on the card; the upper threshold as long as it has none."""
         return self._quote_threshold
+
+    @property
+    def closest_threshold(self) -> float:
+        """The score from which on a passage is shown as one of the closest; -1 without a card's."""
+        return self._closest_threshold
 
     def verify(self) -> None:
         """Load the model now rather than on first use.

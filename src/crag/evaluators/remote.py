@@ -235,6 +235,12 @@ class RemoteReader(RemoteEvaluator):
         told = self.about
         return told.thresholds.upper if told.quote_threshold is None else told.quote_threshold
 
+    @property
+    def closest_threshold(self) -> float:
+        """That of the served evaluator; -1.0 where it names none."""
+        told = self.about.closest_threshold
+        return LOWEST if told is None else told
+
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, in order."""
         asked = [index for index, passage in enumerate(passages) if passage.text.strip()]

@@ -1,10 +1,10 @@
 """Answer without a language model: quote what the evaluator supports best."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from crag.correction.evidence import parts_in_context
-from crag.correction.scoring import scores_of
+from crag.correction.scoring import LOWEST, scores_of
 from crag.correction.strips import FEWEST_WORDS
 from crag.generation.quoting import quotations_in
 from crag.parts import Evaluator, Passage, Quotation, ReadingEvaluator, is_reading
@@ -17,11 +17,12 @@ _MOST_SENTENCES, _MOST_STRIPS = 3, 4
 
 
 class ExtractiveAnswerer:
-    """Quote at most `most` parts of the strips, in their order, if the best reaches `threshold`.
+    """Quote at most `most` parts of the strips, if the best reaches `threshold`.
 
-    An evaluator that reads has read the strips in their documents; the best of them are quoted
-    whole, four unless `most` says otherwise, and nothing is evaluated again. See
-    `crag.generation.quoting`.
+    An evaluator that reads has read the strips in their documents; the best of them are quoted, the
+    very best first, four unless `most` says otherwise, and nothing is evaluated again. Where the
+    best does not reach `threshold`, two are returned as the closest passages, unless it is below
+    the evaluator's `closest_threshold` too. See `crag.generation.quoting`.
 
     With any other evaluator, sentences are scored alone, in one call, and three that reach the
     threshold are quoted. Where a strip reaches it as a whole but none of its sentences does, its
@@ -40,12 +41,14 @@ class ExtractiveAnswerer:
         self._threshold = threshold
 
     def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
-        """Return the best quotations, in the order of the strips."""
+        """Return the best quotations: the best first of one that reads, else as the strips are."""
         evaluator = self._evaluator
         if is_reading(evaluator):
             threshold = evaluator.quote_threshold if self._threshold is None else self._threshold
-            most = self._most or _MOST_STRIPS
-            return _quoted_in(_read(evaluator, question, strips), most, threshold)
+            limits = {"threshold": threshold, "closest": _closest_threshold(evaluator)}
+            return _quoted_in(
+                _read(evaluator, question, strips), self._most or _MOST_STRIPS, limits
+            )
         sentences = list(_quotable(strips))
         passages = [Passage(strips[i]["source"]["title"], text) for i, text in sentences]
         scores = scores_of(evaluator, question, passages) if passages else []
@@ -95,16 +98,23 @@ def _read(evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]) -
     return parts
 
 
-def _quoted_in(parts: Sequence[_Part], most: int, threshold: float) -> list[Quotation]:
+def _closest_threshold(evaluator: ReadingEvaluator) -> float:
+    """Return the least score of a passage worth showing; evaluators of others may tell none."""
+    return float(getattr(evaluator, "closest_threshold", LOWEST))
+
+
+def _quoted_in(
+    parts: Sequence[_Part], most: int, limits: Mapping[str, float]
+) -> list[Quotation]:
     """Quote the best parts, each as a range of the strip that it belongs to."""
     quotations: list[Quotation] = []
-    for one in quotations_in([part.strip for part in parts], most=most, threshold=threshold):
+    for one in quotations_in([part.strip for part in parts], most=most, **limits):
         part = parts[one.strip]
         place, span = (
             found and (found[0] + part.offset, found[1] + part.offset)
             for found in (one.place, one.span)
         )
-        quotations.append(Quotation(one.text, part.whole, one.score, place, span))
+        quotations.append(one._replace(strip=part.whole, place=place, span=span))
     return quotations
 
 

@@ -1,41 +1,132 @@
-"""Quote the strips that were read as the best evidence, in the words of their documents."""
+"""Quote the strips that were read as the best evidence, in the words of their documents.
 
+A quotation is short: the strip if it has few words, else what is to be read together around the
+answer. The best one comes first, and another only if it is nearly as good and adds something.
+"""
+
+import math
 import re
 from collections.abc import Sequence
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from crag.correction.evidence import score_odds
 from crag.correction.strips import score_of
 from crag.parts import Quotation
+from crag.reading import Reading
 from crag.state import Strip
+from crag.text.wholes import excerpt_at
 
+MOST_WORDS: Final = 60
+"""Words of a quotation, and of all those that an answer leads with; a block is never cut."""
 MARGIN: Final = 4.0
 """Log-odds by which a strip that is quoted may be worse than the best one."""
+_STANDING_WEIGHT, _SPAN_WEIGHT = -0.3, 0.5
+"""What a quotation's log-odds take from those of its document, which weigh enough in the score of
+the strip, and from those that it holds a span that answers. On the documentation questions the
+first quotation then holds the answer for 61 of 102 questions, with the score alone for 57."""
+_NO_SPAN: Final = -6.0
+"""Log-odds of a span where the best one of the document stands in another strip."""
 _HEADINGS = re.compile(r"(?:\s*(?:#{1,6} .*|<!--.*-->)?\n)*\s*")
 _BLOCK = re.compile(r"^\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~|\s{4})", re.MULTILINE)
 """How a line begins whose breaks matter: items, rows, headings, code."""
+_WORD = re.compile(r"\w")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 
 
-def quotations_in(strips: Sequence[Strip], *, most: int, threshold: float) -> list[Quotation]:
-    """Return the best strips, at most `most`, if the best scores at least `threshold`; else none.
+class _Candidate(NamedTuple):
+    """A strip as it would be quoted."""
 
-    Every strip must have its `reading` and the score of it. A strip is quoted whole, without the
-    headings above it, and no text twice. The order is that of the strips.
+    index: int
+    odds: float
+    text: str
+    place: tuple[int, int]
+
+
+def quotations_in(
+    strips: Sequence[Strip], *, most: int, threshold: float, closest: float
+) -> list[Quotation]:
+    """Return quotations of the best strips, the best first, at most `most`.
+
+    Every strip must have its `reading` and the score of it. They are sure if the best scores at
+    least `threshold`; otherwise at most two are returned, as the closest passages, if it scores at
+    least `closest`. Those after the first that would make an answer longer than `MOST_WORDS`
+    follow as `further`. No text is quoted twice, and none without words.
     """
-    scores = list(map(score_of, strips))
-    ranked = sorted(range(len(strips)), key=lambda index: -scores[index])
-    if not ranked or scores[ranked[0]] < threshold:
+    ranked = sorted(
+        (_candidate(index, strip) for index, strip in enumerate(strips)),
+        key=lambda one: -one.odds,
+    )
+    ranked = [one for one in ranked if _WORD.search(one.text)]
+    if not ranked or math.tanh(ranked[0].odds / 2) < closest:
         return []
-    worst = score_odds(scores[ranked[0]]) - MARGIN
-    chosen: dict[str, int] = {}
-    for index in ranked:
-        if len(chosen) < most and score_odds(scores[index]) >= worst:
-            start, end = _place(strips[index])
-            chosen.setdefault(on_few_lines(strips[index]["text"][start:end]), index)
-    return [
-        Quotation(text, index, scores[index], _place(strips[index]), _span(strips[index]))
-        for text, index in sorted(chosen.items(), key=lambda one: one[1])
-    ]
+    sure = math.tanh(ranked[0].odds / 2) >= threshold
+    near = [one for one in ranked if one.odds >= ranked[0].odds - MARGIN]
+    distinct = [one for place, one in enumerate(near) if not _repeats(one, near[:place])]
+    quotations: list[Quotation] = []
+    words = 0
+    for one in distinct[: most if sure else min(most, CLOSEST)]:
+        words += len(one.text.split())
+        quotations.append(
+            Quotation(
+                one.text, one.index, math.tanh(one.odds / 2), one.place,
+                _span(strips[one.index], one.place), sure=sure,
+                further=sure and bool(quotations) and words > MOST_WORDS,
+            )
+        )  # fmt: skip
+    return quotations
+
+
+CLOSEST: Final = 2
+"""Passages shown where no answer is sure."""
+
+
+def _candidate(index: int, strip: Strip) -> _Candidate:
+    text, reading = strip["text"], strip["reading"]
+    start = _after_headings(text)
+    ranges = [
+        (begin + start, end + start)
+        for begin, end in excerpt_at(text[start:], max(0, _anchor(reading) - start), MOST_WORDS)
+    ] or [(start, len(text))]
+    quoted = "\n".join(on_few_lines(text[begin:end]) for begin, end in ranges)
+    return _Candidate(index, _odds(strip), _balanced(quoted), ranges[-1])
+
+
+def _odds(strip: Strip) -> float:
+    reading = strip["reading"]
+    span = reading["span"]
+    answers = max(score_odds(span["score"]), _NO_SPAN) if span is not None else _NO_SPAN
+    standing = _STANDING_WEIGHT * score_odds(reading["score"])
+    return score_odds(score_of(strip)) + standing + _SPAN_WEIGHT * answers
+
+
+def _anchor(reading: Reading) -> int:
+    """Return where the answer stands, or the most evidence where no span does."""
+    if (span := reading["span"]) is not None:
+        return (span["start"] + span["end"]) // 2
+    edges = [*reading["starts"], reading["starts"][-1] + 1] if reading["starts"] else [0, 0]
+    best = max(
+        zip(pairwise(edges), reading["evidence"], strict=False), key=lambda one: one[1],
+        default=((0, 0), 0),
+    )  # fmt: skip
+    return best[0][0]
+
+
+def _repeats(one: _Candidate, better: Sequence[_Candidate]) -> bool:
+    """Whether a better quotation says the same."""
+    return any(one.text in other.text or other.text in one.text for other in better)
+
+
+def _balanced(text: str) -> str:
+    """Open or close the fence of code that was cut, as it would swallow what follows."""
+    lines = text.split("\n")
+    fences = [place for place, line in enumerate(lines) if _FENCE.match(line)]
+    if len(fences) % 2 == 0:
+        return text
+    mark = _FENCE.match(lines[fences[-1]])
+    fence = mark[1] if mark else ""
+    opens = bool(lines[fences[-1]].strip().strip("`~")) or fences[-1] <= len(lines) // 2
+    return f"{text}\n{fence}" if opens or len(fences) > 1 else f"{fence}\n{text}"
 
 
 def on_few_lines(text: str) -> str:
@@ -45,15 +136,16 @@ def on_few_lines(text: str) -> str:
     return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", text.strip()))
 
 
-def _place(strip: Strip) -> tuple[int, int]:
-    """Return where the strip stands without the headings above it."""
-    text = strip["text"]
+def _after_headings(text: str) -> int:
+    """Return where a strip begins without the headings above it."""
     above = _HEADINGS.match(text)
-    start = above.end() if above and above.end() < len(text) else 0
-    return start, len(text.rstrip())
+    return above.end() if above and above.end() < len(text) else 0
 
 
-def _span(strip: Strip) -> tuple[int, int] | None:
+def _span(strip: Strip, place: tuple[int, int]) -> tuple[int, int] | None:
     """Return where the answer stands, if that is likelier than that the strip holds none."""
     span = strip["reading"]["span"]
-    return (span["start"], span["end"]) if span is not None and span["score"] > 0 else None
+    if span is None or span["score"] <= 0:
+        return None
+    within = place[0] <= span["start"] and span["end"] <= place[1]
+    return (span["start"], span["end"]) if within else None

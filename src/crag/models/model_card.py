@@ -42,7 +42,9 @@ class Calibration(_Part):
     upper: FiniteFloat
     lower: FiniteFloat
     quote: FiniteFloat | None = None
-    """For a reader: the score of a strip from which on it is quoted."""
+    """For a reader: the score of a quotation from which on it answers."""
+    closest: FiniteFloat | None = None
+    """For a reader: the score from which on it is shown as one of the closest passages."""
     aim: str
     """The aim of the thresholds, in one sentence."""
     questions: int = Field(ge=1)

@@ -6,7 +6,6 @@ with headers that keep the browser from loading or running anything else.
 
 import gzip
 import hashlib
-import json
 import os
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -20,8 +19,9 @@ from starlette.routing import Route
 
 from crag.page import completions
 from crag.page.documents import ROUTES
-from crag.page.guard import Guard, Rules, require_switches
+from crag.page.guard import Guard
 from crag.page.keeping import keeping
+from crag.page.rules import Rules, require_configuration
 
 MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -110,7 +110,7 @@ def middleware(rules: Rules) -> list[Middleware]:
 
 
 _rules = Rules()
-require_switches(_rules.allow, json.loads(os.environ.get("LANGGRAPH_HTTP") or "{}"))
+require_configuration(_rules, os.environ)
 app = Starlette(
     routes=[Route("/", page), Route("/page/{name}", asset), *ROUTES, *completions.routes],
     middleware=middleware(_rules),

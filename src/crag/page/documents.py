@@ -1,7 +1,7 @@
 """The documents of the index, for the page: list, add, remove, and show a source.
 
-Only files that are in the index are shown, and only uploaded ones are deleted. The guard answers
-these routes to this machine alone.
+Only files that are in the index are shown, and only uploaded ones are deleted. The guard says who
+may ask these routes.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from crag.errors import CragError, DocumentIndexError
 from crag.factory import choose_encoder
-from crag.page.guard import Rules
+from crag.page.rules import Rules
 from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.documents import SourceText, file_of
 from crag.retrieval.loaders import LOADERS, load, supported
@@ -211,15 +211,16 @@ def library() -> Library:
     return Library(index, uploads and uploads.expanduser().resolve())
 
 
-async def listed(_: Request) -> Any:
-    """Return the files of the index, and what may be uploaded."""
-    known = await run_in_threadpool(library)
+async def listed(request: Request) -> Any:
+    """Return the files of the index, and what the user may upload."""
+    known, rules = await run_in_threadpool(library), Rules()
     files = await run_in_threadpool(known.files)
     return {
         "files": files,
-        "uploads": known.uploads is not None,
+        "uploads": known.uploads is not None and rules.may_edit(request.state.user),
+        "edits": rules.may_edit(request.state.user),
         "accepted": sorted(LOADERS),
-        "most_bytes": Rules().max_bytes,
+        "most_bytes": rules.max_bytes,
     }
 
 

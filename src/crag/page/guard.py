@@ -1,8 +1,12 @@
-"""Who may use the server: the middleware of every route, and its rules.
+"""Who may use the server: the middleware of every route, LangGraph's and ours.
 
 A browser sends requests for any web page it shows, so every page that a user visits can reach a
 server that listens only on their machine. The guard relies on what such a page cannot choose: the
-headers Host, Origin and Sec-Fetch-*, and a token that the page does not know.
+headers Host, Origin and Sec-Fetch-*, and a token or key that the page does not know.
+
+A path is public only if `PUBLIC` names it. For every other one the guard asks for the token or,
+where the rules have a login, who it is; what is behind it finds that user in the state of the
+request.
 """
 
 import json
@@ -12,32 +16,39 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
-from pydantic import SecretStr, ValidationInfo, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from starlette.routing import compile_path
 
-from crag.errors import SettingsError
+from crag.page.login import Login, UnknownUserError
+from crag.page.rules import Rules
 
-STUDIO = "https://smith.langchain.com"
-"""The origin of LangGraph Studio."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-FEATURES = frozenset({"a2a", "crons", "docs", "metrics", "store", "ui", "webhooks"})
-"""Disabled by default, because the page, Studio, the SDK and MCP do not need them."""
+PUBLIC = ("/", "/page/{name}", "/ok")
+"""Paths that everybody may read: the page, its files, and whether the server is there."""
 
-_NAME = re.compile(r"[a-z0-9._-]+")
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::\d{1,5})?")
-_ORIGIN = re.compile(r"https?://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?")
-_SAFE_KEYS = re.compile(r"https://|http://(127\.0\.0\.1|localhost|\[::1\])[:/]")
-_TOKEN = re.compile(r"[\w.~-]{16,}", re.ASCII)
 _WITHIN_PATH = re.compile(r"/token/([^/]*)(/.*)")
-_OPEN = frozenset({"/", "/ok"})
+_PUBLIC = tuple(compile_path(path)[0] for path in PUBLIC)
+_SECRETS = frozenset({b"authorization", b"x-api-key"})
 _FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-real-ip", "via"})
 _SERVED = frozenset(
     {"", "page", "documents", "assistants", "threads", "runs", "mcp", "ok", "info", "v1"}
 )
+_FEATURES = tuple(
+    (re.compile(rf"/(?:{pattern})(?:/|$)"), feature)
+    for pattern, feature in (
+        (r"runs/crons|threads/[^/]+/runs/crons", "crons"),
+        (r"threads/[^/]+/(?:commands|stream/events)", "event_streaming"),
+        (r"docs|openapi\.json", "docs"),
+        (r"a2a|\.well-known/agent-card\.json", "a2a"),
+        (r"metrics", "metrics"),
+        (r"store", "store"),
+        (r"ui", "ui"),
+    )
+)
+"""What of LangGraph's server belongs to which member of `FEATURES`."""
 _SHOWN = 100
 
 Scope = MutableMapping[str, Any]
@@ -45,163 +56,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-Names = Annotated[frozenset[str], NoDecode]
 
 _logger = logging.getLogger(__name__)
-
-
-class Rules(BaseSettings):
-    """What the guard allows; by default only this machine, without a token, and no other site."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="CRAG_SERVE_", env_file=".env", extra="ignore", env_ignore_empty=True,
-        frozen=True,
-    )  # fmt: skip
-
-    token: SecretStr | None = None
-    """CRAG_SERVE_TOKEN: required from every client. Unset, only this machine is served."""
-    keys: SecretStr | None = None
-    """CRAG_SERVE_KEYS: comma-separated ``name=key`` of each user."""
-    oidc_issuer: str | None = None
-    """CRAG_SERVE_OIDC_ISSUER: who issues the tokens of users, as their claim `iss` has it."""
-    oidc_audience: str | None = None
-    """CRAG_SERVE_OIDC_AUDIENCE: whom the tokens are for, as their claim `aud` has it."""
-    oidc_keys: str | None = None
-    """CRAG_SERVE_OIDC_KEYS: URL of the issuer's public keys, `jwks_uri` in its configuration."""
-    hosts: Names = frozenset()
-    """CRAG_SERVE_HOSTS: comma-separated names of the server, besides the loopback names and the
-    address of the connection."""
-    origins: Names = frozenset()
-    """CRAG_SERVE_ORIGINS: comma-separated origins whose pages may use the API."""
-    allow: Names = frozenset()
-    """CRAG_SERVE_ALLOW: comma-separated `FEATURES` to enable."""
-    max_bytes: int = 16 * 2**20
-    """CRAG_SERVE_MAX_BYTES: largest request body, in bytes."""
-    uploads: Path | None = None
-    """CRAG_SERVE_UPLOADS: folder of documents that were uploaded on the page. Unset, beside the
-    index, where that is a folder."""
-    max_threads: int = 1000
-    """CRAG_SERVE_MAX_THREADS: threads that are kept; those unchanged for longest are deleted."""
-    thread_days: int = 30
-    """CRAG_SERVE_THREAD_DAYS: days after its last change on which a thread is deleted."""
-
-    @field_validator("hosts", "origins", "allow", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        return frozenset(name.strip().lower() for name in value.split(",") if name.strip())
-
-    @field_validator("max_bytes", "max_threads", "thread_days", mode="before")
-    @classmethod
-    def _counted(cls, value: object, info: ValidationInfo) -> int:
-        if not str(value).isdecimal() or int(str(value)) == 0:
-            name = f"CRAG_SERVE_{str(info.field_name).upper()}"
-            raise SettingsError(name, value, "allowed are whole numbers from 1")
-        return int(str(value))
-
-    @field_validator("token")
-    @classmethod
-    def _long(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and not _TOKEN.fullmatch(value.get_secret_value()):
-            allowed = "allowed are 16 or more letters, digits and the characters . _ ~ -"
-            raise SettingsError("CRAG_SERVE_TOKEN", f"{len(value)} characters", allowed)
-        return value
-
-    @field_validator("keys")
-    @classmethod
-    def _paired(cls, value: SecretStr | None) -> SecretStr | None:
-        pairs = (
-            [pair.partition("=") for pair in value.get_secret_value().split(",")] if value else []
-        )
-        names = [name.strip() for name, _, _ in pairs]
-        if value is None:
-            return None
-        if not all(names) or not all(_TOKEN.fullmatch(key.strip()) for _, _, key in pairs):
-            allowed = (
-                "allowed is name=key with commas, with 16 or more letters, digits and the "
-                "characters . _ ~ - in each key"
-            )
-            raise SettingsError("CRAG_SERVE_KEYS", f"{len(pairs)} entries", allowed)
-        if len({key.strip() for _, _, key in pairs}) + len(set(names)) < 2 * len(pairs):
-            allowed = "each name and each key may be there once"
-            raise SettingsError("CRAG_SERVE_KEYS", f"{len(pairs)} entries", allowed)
-        return value
-
-    @model_validator(mode="after")
-    def _whole_login(self) -> "Rules":
-        told = (self.oidc_issuer, self.oidc_audience, self.oidc_keys)
-        if any(told) and not all(told):
-            allowed = "set CRAG_SERVE_OIDC_ISSUER, _AUDIENCE and _KEYS, or none of them"
-            raise SettingsError("CRAG_SERVE_OIDC", "incomplete", allowed)
-        if self.oidc_keys and not _SAFE_KEYS.match(self.oidc_keys):
-            raise SettingsError(
-                "CRAG_SERVE_OIDC_KEYS", self.oidc_keys, "allowed are https addresses"
-            )
-        return self
-
-    @property
-    def users(self) -> dict[str, str]:
-        """The key of each user."""
-        pairs = self.keys.get_secret_value().split(",") if self.keys else []
-        found = (pair.partition("=") for pair in pairs)
-        return {name.strip(): key.strip() for name, _, key in found}
-
-    @property
-    def login(self) -> bool:
-        """Whether each client says who it is, in the place of one token for all."""
-        return self.keys is not None or self.oidc_issuer is not None
-
-    @field_validator("hosts")
-    @classmethod
-    def _named(cls, value: frozenset[str]) -> frozenset[str]:
-        for name in value:
-            if not (_NAME.fullmatch(name) or _address(name)):
-                allowed = "allowed are names and addresses without a port, such as box.example.org"
-                raise SettingsError("CRAG_SERVE_HOSTS", name, allowed)
-        return value
-
-    @field_validator("origins")
-    @classmethod
-    def _whole(cls, value: frozenset[str]) -> frozenset[str]:
-        for origin in value:
-            if not _ORIGIN.fullmatch(origin):
-                allowed = f"allowed are origins without a path, such as {STUDIO}"
-                raise SettingsError("CRAG_SERVE_ORIGINS", origin, allowed)
-        return value
-
-    @field_validator("allow")
-    @classmethod
-    def _known(cls, value: frozenset[str]) -> frozenset[str]:
-        for name in sorted(value - FEATURES):
-            raise SettingsError(
-                "CRAG_SERVE_ALLOW", name, f"allowed are {', '.join(sorted(FEATURES))}"
-            )
-        return value
-
-
-_SWITCHES = ("a2a", "store", "ui", "webhooks")
-
-
-def settings_of_server(allow: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Return the `http` settings by which LangGraph's server switches off what is not allowed.
-
-    CORS is left to the rules: without a list of origins, that server accepts every site.
-    """
-    switches = {f"disable_{name}": True for name in _SWITCHES if name not in allow}
-    return {"cors": {"allow_origins": []}, **switches}
-
-
-def require_switches(allow: frozenset[str], http: Mapping[str, Any]) -> None:
-    """Refuse rules that allow what the `http` settings of LangGraph's server switch off.
-
-    Raises:
-        SettingsError: such a setting is there; the message names it.
-    """
-    for name in sorted(allow.intersection(_SWITCHES)):
-        if http.get(f"disable_{name}"):
-            allowed = f'"disable_{name}" in langgraph.json switches it off; remove that line'
-            raise SettingsError("CRAG_SERVE_ALLOW", name, allowed)
 
 
 class RefusedError(Exception):
@@ -228,8 +84,15 @@ class Request(NamedTuple):
 
     @property
     def preflight(self) -> bool:
-        """Whether this is a CORS preflight, which carries no token."""
-        return self.method == "OPTIONS" and "access-control-request-method" in self.headers
+        """Whether this is a CORS preflight: it carries no token, and nothing behind reads it."""
+        asks = "access-control-request-method" in self.headers
+        return self.method == "OPTIONS" and asks and self.origin is not None
+
+    @property
+    def is_public(self) -> bool:
+        """Whether everybody may ask this: it reads a path of `PUBLIC`."""
+        reads = self.method in {"GET", "HEAD"}
+        return reads and any(public.match(self.path) for public in _PUBLIC)
 
     @property
     def has_body(self) -> bool:
@@ -246,7 +109,7 @@ class Guard:
     """Pass on what the rules allow, and refuse everything else before anything reads it."""
 
     def __init__(self, app: App, rules: Rules) -> None:
-        self.app, self.rules = app, rules
+        self.app, self.rules, self._login = app, rules, Login(rules)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI request."""
@@ -254,7 +117,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         try:
-            scope, request = self._admitted(scope)
+            scope, request = await self._admitted(scope)
             receive = await self._read(request, receive)
         except RefusedError as refused:
             # Neither path nor query: they may hold a token.
@@ -263,13 +126,20 @@ class Guard:
             return
         await self.app(scope, receive, _hardened(send))
 
-    def _admitted(self, scope: Scope) -> tuple[Scope, Request]:
-        """Check everything but the body; return the scope without the token, and the request."""
+    async def _admitted(self, scope: Scope) -> tuple[Scope, Request]:
+        """Check everything but the body; return the scope with the user, and the request."""
         scope, known = self._without_token(scope)
         request = self._request(scope)
         self._check_site(request)
-        self._check_feature(request.path)
-        self._check_client(request, scope, known=known)
+        if not (request.preflight or (request.is_public and scope["type"] == "http")):
+            user = await self._user(request, scope, known=known)
+            headers = [pair for pair in scope["headers"] if pair[0].lower() not in _SECRETS]
+            state = {**scope.get("state", {}), "user": user}
+            scope = {**scope, "headers": headers, "state": state}
+            self._check_feature(request.path)
+            self._check_documents(request, scope, user)
+        elif self._asks_nobody and not _of_this_machine(scope):
+            raise _not_this_machine()
         kind = "application/octet-stream" if _is_upload(request) else "application/json"
         if request.has_body and _media_type(request.headers) != kind:
             raise RefusedError(415, f"a body is read as {kind} only: set Content-Type")
@@ -349,25 +219,47 @@ class Guard:
         if feature and feature not in self.rules.allow:
             raise RefusedError(403, _switched_off(feature))
 
-    def _check_client(self, request: Request, scope: Scope, *, known: bool) -> None:
-        if _manages(request.path) and not _is_direct(request, scope):
-            raise RefusedError(
-                403, "documents are listed, shown and changed from the server's own machine only"
-            )
+    @property
+    def _asks_nobody(self) -> bool:
+        return self.rules.token is None and not self.rules.login
+
+    async def _user(self, request: Request, scope: Scope, *, known: bool) -> str:
+        """Return who asks, "" where there is no login and all are one user."""
         if self.rules.login:
-            return  # What follows asks who it is.
-        if self.rules.token is None:
+            try:
+                return await self._login.user(request.headers)
+            except UnknownUserError as error:
+                raise RefusedError(401, str(error)) from None
+        if self._asks_nobody:
             if not _of_this_machine(scope):
-                raise RefusedError(
-                    403,
-                    "without a token this server answers its own machine only: set "
-                    "CRAG_SERVE_TOKEN, or start it with crag serve",
-                )
-        elif not (known or request.preflight or is_public(request.method, request.path)):
+                raise _not_this_machine()
+        elif not known:
             raise RefusedError(
                 401,
                 "the token is missing or wrong: open the address that crag serve printed, or send "
                 "its token as x-api-key or as Authorization: Bearer",
+            )
+        return ""
+
+    def _check_documents(self, request: Request, scope: Scope, user: str) -> None:
+        """Refuse what somebody may not do with the documents, which belong to the server.
+
+        With a login every user may see them, as the answers do, and editors may change them.
+        Without one, whoever has the token may do both, from the server's own machine only.
+        """
+        if not _manages(request.path):
+            return
+        if not self.rules.login:
+            if not _is_direct(request, scope):
+                raise RefusedError(
+                    403,
+                    "documents are listed, shown and changed from the server's own machine only",
+                )
+        elif request.method not in {"GET", "HEAD"} and not self.rules.may_edit(user):
+            raise RefusedError(
+                403,
+                f"{user} may not add or remove documents: an editor may, whom the server's "
+                "CRAG_SERVE_EDITORS names",
             )
 
     async def _read(self, request: Request, receive: Receive) -> Receive:
@@ -412,11 +304,6 @@ def _opens_page(request: Request) -> bool:
     )
 
 
-def is_public(method: str, path: str) -> bool:
-    """Whether this is a file of the page or the health check, which everybody may see."""
-    return method in {"GET", "HEAD"} and (path in _OPEN or path.startswith("/page/"))
-
-
 def _manages(path: str) -> bool:
     """Whether a path is one of the documents."""
     return path.strip("/").partition("/")[0] == "documents"
@@ -434,22 +321,23 @@ def _is_direct(request: Request, scope: Scope) -> bool:
 
 def _feature(path: str) -> str | None:
     """Return the member of `FEATURES` of a path, "" if always enabled, None if unknown."""
-    match path.strip("/").split("/"):
-        case ["runs", "crons", *_] | ["threads", _, "runs", "crons", *_]:
-            return "crons"
-        case ["docs"] | ["openapi.json"]:
-            return "docs"
-        case ["a2a", *_] | [".well-known", "agent-card.json"]:
-            return "a2a"
-        case [("metrics" | "store" | "ui") as feature, *_]:
+    path = f"/{path.strip('/')}"
+    for pattern, feature in _FEATURES:
+        if pattern.match(path):
             return feature
-        case [first, *_] if first in _SERVED:
-            return ""
-    return None
+    return "" if path.split("/")[1] in _SERVED else None
 
 
 def _switched_off(feature: str) -> str:
     return f"{feature}: switched off on this server; CRAG_SERVE_ALLOW={feature} switches it on"
+
+
+def _not_this_machine() -> RefusedError:
+    return RefusedError(
+        403,
+        "without a token this server answers its own machine only: set CRAG_SERVE_TOKEN, or start "
+        "it with crag serve",
+    )
 
 
 def _of_this_machine(scope: Scope) -> bool:

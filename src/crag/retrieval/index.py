@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
 from langchain_core.documents import Document
 
 from crag.errors import SettingsError
+from crag.plain import without_credentials
 from crag.settings import FindBy
 
 if TYPE_CHECKING:
@@ -97,10 +98,7 @@ def sentence_of(error: Exception) -> str:
 
 def safe_location(location: str) -> str:
     """Return a location as it may be shown: a URL without user, password and parameters."""
-    scheme, separator, rest = location.partition("://")
-    if not separator:
-        return location
-    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
+    return without_credentials(location).partition("?")[0] if "://" in location else location
 
 
 class Index(Protocol):

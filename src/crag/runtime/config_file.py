@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from crag.errors import ConfigurationError, did_you_mean
-from crag.events import redact
+from crag.events import without_keys
 
 NAME = "crag.toml"
 """Read in the folder where a command runs, unless CRAG_CONFIG names another file."""
@@ -92,7 +92,9 @@ def _checked(
         if not isinstance(value, bool if fields[name].annotation is bool else str):
             problem = f"{name} cannot be {value!r}: write {_wanted(fields[name])}"
             raise ConfigurationError(path, problem)
-        if isinstance(value, str) and (_WITH_PASSWORD.search(value) or redact(value) != value):
+        if isinstance(value, str) and (
+            _WITH_PASSWORD.search(value) or without_keys(value) != value
+        ):
             raise _secret(path, name, variable_of(name, fields[name]))
     return given
 

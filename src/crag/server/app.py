@@ -9,15 +9,13 @@ from math import ceil
 import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from crag.graph.served import GRAPHS
 from crag.page.app import asset, middleware, page
-from crag.page.guard import App, Receive, Rules, Scope, Send, is_public
-from crag.page.login import Login, UnknownUserError
+from crag.page.rules import Rules
 from crag.server.assistants import Assistants
 from crag.server.database import Database
 from crag.server.refusals import RefusedRequestError
@@ -30,26 +28,6 @@ from crag.telemetry import Instruments, start
 
 _AWAY = (psycopg.OperationalError, PoolTimeout, PoolClosed, TooManyRequests)
 _AWAY_SECONDS = 5
-
-
-class Owner:
-    """Middleware that tells each request whose it is: without a login, all are of one owner."""
-
-    def __init__(self, app: App, rules: Rules) -> None:
-        self.app, self._login = app, Login(rules)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one ASGI request."""
-        if scope["type"] == "http" and not is_public(scope["method"], scope["path"]):
-            try:
-                # In a thread, as the keys of an issuer may have to be fetched.
-                owner = await asyncio.to_thread(self._login.user, Request(scope).headers)
-            except UnknownUserError as error:
-                headers = {"WWW-Authenticate": "Bearer"}
-                await JSONResponse({"detail": str(error)}, 401, headers)(scope, receive, send)
-                return
-            scope.setdefault("state", {})["owner"] = owner
-        await self.app(scope, receive, send)
 
 
 def create(
@@ -67,9 +45,9 @@ def create(
 
         graphs = {name: getattr(studio, name) for name in GRAPHS}
     database = Database(settings)
-    runs = Runs(database, settings)
+    runs = Runs(database, settings, rules)
     worker = Worker(database, runs, graphs, settings, instruments)
-    api = Api(database, runs, graphs, Assistants(graphs, GRAPHS))
+    api = Api(database, runs, graphs, Assistants(graphs, GRAPHS), rules)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -80,7 +58,7 @@ def create(
 
     return Starlette(
         routes=[Route("/", page), Route("/page/{name}", asset), *api.routes()],
-        middleware=[*middleware(rules), Middleware(Owner, rules)],
+        middleware=middleware(rules),
         exception_handlers={
             RefusedRequestError: _refused,
             404: _unknown,

@@ -124,6 +124,7 @@ class _Service:
             thresholds=Limits(upper=own["upper"], lower=own["lower"]),
             reads=is_reading(evaluator),
             quote_threshold=evaluator.quote_threshold if is_reading(evaluator) else None,
+            closest_threshold=getattr(evaluator, "closest_threshold", None),
             languages=sorted(languages_of(evaluator)),
         )
 

@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from crag.errors import CragError
+from crag.page.rules import Rules
 from crag.server import bodies
 from crag.server.assistants import Assistants
 from crag.server.bodies import Checkpoint, RunNew, body
@@ -38,9 +39,14 @@ class Api:
     """The API over a database and graphs."""
 
     def __init__(
-        self, database: Database, runs: Runs, graphs: Mapping[str, Graph], assistants: Assistants
+        self,
+        database: Database,
+        runs: Runs,
+        graphs: Mapping[str, Graph],
+        assistants: Assistants,
+        rules: Rules,
     ) -> None:
-        self._database, self._runs = database, runs
+        self._database, self._runs, self._rules = database, runs, rules
         self._graphs, self._assistants = graphs, assistants
 
     def routes(self) -> list[Route]:
@@ -247,7 +253,7 @@ class Api:
         if not (limit.isdecimal() and offset.isdecimal()):
             raise RefusedRequestError(422, "limit and offset must be whole numbers from 0")
         found = await self._runs.search(
-            request.state.owner, row["thread_id"], query.get("status"),
+            request.state.user, row["thread_id"], query.get("status"),
             limit=min(int(limit), _PAGE_LIMIT), offset=int(offset),
         )  # fmt: skip
         return reply([_run(one) for one in found])
@@ -394,7 +400,7 @@ class Api:
     # What the requests share
 
     def _threads(self, request: Request) -> Threads:
-        return Threads(self._database, request.state.owner)
+        return Threads(self._database, request.state.user, self._rules.threads_per_minute)
 
     async def _thread(self, request: Request) -> Row:
         return await self._threads(request).get(identifier(request.path_params["thread"], "thread"))
@@ -402,7 +408,7 @@ class Api:
     async def _run(self, request: Request) -> Row:
         thread = identifier(request.path_params["thread"], "thread")
         run = identifier(request.path_params["run"], "run")
-        return await self._runs.get(request.state.owner, thread, run)
+        return await self._runs.get(request.state.user, thread, run)
 
     def _graph(self, row: Row) -> Graph:
         return with_saver(self._graphs[row["graph_id"]], self._database.saver())

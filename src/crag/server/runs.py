@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg.types.json import Jsonb
 
+from crag.page.rules import Rules
 from crag.server.database import Connection, Database, Row, notify, rows_of
 from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, not_found
@@ -79,8 +80,8 @@ class Failure:
 class Runs:
     """The runs of all owners."""
 
-    def __init__(self, database: Database, settings: ServerSettings) -> None:
-        self.database, self._settings = database, settings
+    def __init__(self, database: Database, settings: ServerSettings, rules: Rules) -> None:
+        self.database, self._settings, self._rules = database, settings, rules
 
     async def create(self, new: NewRun) -> Row:
         """Queue a run, or refuse it.
@@ -326,7 +327,7 @@ class Runs:
                 await notify(connection, QUEUE, *(bell(row["run_id"]) for row in ended))
 
     async def sweep(self) -> None:
-        """Remove old streams, old threads, and those that were made for one run which has ended."""
+        """Remove old streams, a user's old threads, and those made for one run which has ended."""
         limits = self._settings
         async with self.database.transaction() as connection:
             await connection.execute(
@@ -345,13 +346,17 @@ class Runs:
                 WHERE (temporary AND updated_at < now() - make_interval(secs => %s)
                     OR updated_at < now() - make_interval(days => %s)
                     OR thread_id IN (
-                        SELECT thread_id FROM crag_threads ORDER BY updated_at DESC OFFSET %s))
+                        SELECT thread_id FROM (
+                            SELECT thread_id, row_number() OVER (
+                                PARTITION BY owner ORDER BY updated_at DESC) AS place
+                            FROM crag_threads) AS newest_first
+                        WHERE place > %s))
                   AND NOT EXISTS (
                     SELECT 1 FROM crag_runs AS r
                     WHERE r.thread_id = t.thread_id AND r.status IN ('pending', 'running'))
                 RETURNING thread_id
                 """,
-                (limits.keep_seconds, limits.thread_days, limits.max_threads),
+                (limits.keep_seconds, self._rules.thread_days, self._rules.max_threads),
             )
             await forget_threads(connection, [row["thread_id"] for row in removed])
 

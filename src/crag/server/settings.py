@@ -35,7 +35,3 @@ class ServerSettings(BaseSettings):
     """CRAG_SERVE_LEASE_SECONDS: after how long without a sign of life a run is taken up."""
     keep_seconds: Annotated[float, Field(gt=0)] = 600.0
     """CRAG_SERVE_KEEP_SECONDS: how long the stream of a finished run can be read again."""
-    max_threads: Annotated[int, Field(ge=1)] = 100_000
-    """CRAG_SERVE_MAX_THREADS: threads that are kept; those unchanged for longest are deleted."""
-    thread_days: Annotated[int, Field(ge=1, le=36_500)] = 365
-    """CRAG_SERVE_THREAD_DAYS: days after its last change on which a thread is deleted."""

@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
+from crag.page.keeping import MINUTE, TooFastError
 from crag.server.database import Connection, Database, Row, rows_of
 from crag.server.refusals import RefusedRequestError, not_found
 
@@ -34,8 +35,8 @@ _COPIES = (
 class Threads:
     """The threads of one owner; those of others do not exist for them."""
 
-    def __init__(self, database: Database, owner: str) -> None:
-        self._database, self.owner = database, owner
+    def __init__(self, database: Database, owner: str, most_per_minute: int | None = None) -> None:
+        self._database, self.owner, self._most_per_minute = database, owner, most_per_minute
 
     async def create(
         self,
@@ -49,8 +50,11 @@ class Threads:
         """Make a thread.
 
         Raises:
-            RefusedRequestError: there is one with this id, of this owner or another.
+            RefusedRequestError: there is one with this id, of this owner or another; or the user
+                has made too many within a minute.
         """
+        if not temporary:
+            await self._check_pace()
         metadata = metadata or {}
         graph_id = graph_id or metadata.get("graph_id")
         made = await self._database.rows(
@@ -65,6 +69,20 @@ class Threads:
         if thread_id is not None and if_exists == "do_nothing":
             return await self.get(thread_id)
         raise RefusedRequestError(409, f"Thread {thread_id} exists already.")
+
+    async def _check_pace(self) -> None:
+        """Refuse one more thread of a user who has made many; two at once may both be the last."""
+        if not self.owner or self._most_per_minute is None:
+            return
+        ((counted),) = await self._database.rows(
+            """
+            SELECT count(*) AS made FROM crag_threads WHERE owner = %s AND NOT temporary
+              AND created_at > now() - make_interval(secs => %s)
+            """,
+            (self.owner, MINUTE),
+        )
+        if counted["made"] >= self._most_per_minute:
+            raise RefusedRequestError(429, str(TooFastError(self._most_per_minute)), MINUTE)
 
     async def get(self, thread_id: UUID) -> Row:
         """Return a thread.
@@ -140,6 +158,7 @@ class Threads:
 
     async def copy(self, thread_id: UUID) -> Row:
         """Copy a thread with its checkpoints, but without its runs."""
+        await self._check_pace()
         old, new = await self.get(thread_id), uuid4()
         async with self._database.transaction() as connection:
             for statement in _COPIES:

@@ -6,7 +6,7 @@ import { idOf } from "./documents.js";
 import { nowDoing } from "./graph.js";
 import { isMarkdown, markdown } from "./markdown.js";
 import { placeNamer } from "./places.js";
-import { eventWords } from "./words.js";
+import { count, eventWords, phaseOf } from "./words.js";
 
 /** Cut a text at the spans it holds: the text around them at even places, spans at odd ones. */
 export function atSpans(text, spans) {
@@ -19,13 +19,11 @@ export function atSpans(text, spans) {
 /** Draw the answer of a run in the phase it is in. */
 export function drawAnswer(run, actions) {
   const card = byId("answer");
-  const phase = run ? phaseName(run) : "empty";
+  const phase = run ? phaseOf(run) : "empty";
   card.dataset.phase = phase;
   card.setAttribute("aria-busy", String(phase === "running"));
   byId("answer-body").replaceChildren(...BODIES[phase](run, actions));
 }
-
-const phaseName = (run) => (run.phase === "done" && run.values.abstained ? "abstained" : run.phase);
 
 const BODIES = {
   empty: () => [
@@ -39,13 +37,8 @@ const BODIES = {
       : element("p.lead.working", {}, `${sentence(nowDoing(run))}…`),
   ],
   waiting: (run) => [asked(run), element("p.lead", {}, "The run waits for your decision about the web search, above.")],
-  done: (run, actions) => [
-    asked(run),
-    answerText(run.values),
-    ...legend(run.values),
-    ...sources(run.values, actions.reading),
-    edit(run, actions),
-  ],
+  done: (run, actions) => answered(run, actions),
+  unsure: (run, actions) => answered(run, actions),
   abstained: (run, actions) => [
     asked(run),
     element("p.text", {}, run.values.answer),
@@ -71,6 +64,27 @@ const BODIES = {
     again(run, actions),
   ],
 };
+
+/** The answer or the closest passages, their sources, and what could be quoted besides, folded. */
+const answered = (run, actions) => [
+  asked(run),
+  answerText(run.values),
+  ...legend(run.values),
+  ...sources(run.values, actions.reading),
+  ...further(run.values),
+  edit(run, actions),
+];
+
+function further({ further: more = [] }) {
+  if (!more?.length) return [];
+  const entries = more.map(({ number, text, quotes = [], source }) => {
+    const characters = [...text];
+    const quoted = quotes.map(({ start, end }) => characters.slice(start, end).join("")).join("\n");
+    const place = [source.title || source.id, source.position].filter(Boolean).join(", ");
+    return element("li", {}, element("p.text", {}, quoted || text), element("span.place", {}, `${place} [${number}]`));
+  });
+  return [element("details.further", {}, element("summary", {}, `${count(more.length, "more passage")}`), element("ul", {}, ...entries))];
+}
 
 /** The question, and how it was understood where it was one that follows others. */
 function asked(run) {

@@ -63,7 +63,7 @@ export class Library {
     const told = [title === name ? "" : title, count(chunks, "chunk"), uploaded ? "uploaded" : ""].filter(Boolean).join(" · ");
     const remove = element("button.plain.remove", { type: "button", "aria-label": `Remove ${name}`, onclick: () => this.#ask(remove, file, name) }, "Remove");
     const open = element("button.plain", { type: "button", onclick: () => this.open(path) }, name);
-    return element("li", {}, open, element("span.told", {}, told), remove);
+    return element("li", {}, open, element("span.told", {}, told), ...(this.told.edits ? [remove] : []));
   }
 
   /** Remove at the second click: the first says what will be gone. */

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import SplitResult, urlsplit
 
 from crag.errors import CragError, DocumentIndexError
-from crag.retrieval.index import sentence_of
+from crag.retrieval.index import safe_location, sentence_of
 
 if TYPE_CHECKING:
     from chromadb import Collection
@@ -114,5 +114,5 @@ def _server_url(location: str) -> SplitResult:
     url = urlsplit(location)
     if not url.hostname or url.username or url.path.strip("/") or url.query:
         problem = "the URL of a Chroma server is http(s)://HOST:PORT and nothing else"
-        raise DocumentIndexError(url.hostname or "server", problem)
+        raise DocumentIndexError(safe_location(location), problem)
     return url

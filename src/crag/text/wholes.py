@@ -1,0 +1,297 @@
+"""The smallest part of a text that can be read alone, and holds a given place.
+
+A sentence; an item with the line that leads its list in; a row with the head of its table; a block
+of code, or the text of an admonition, with the line that introduces it. Markdown, reStructuredText
+and plain text are told apart by their lines, so that it works on any piece of any of them.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from crag.text.sentences import split_sentences
+
+Kind = Literal["blank", "heading", "code", "row", "item", "admonition", "prose"]
+
+_FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s+\S")
+_RULE = re.compile(r"\s*([-=~^\"'#*+.`_:])\1{2,}\s*")
+_ROW = re.compile(r"\s*[|+].*[|+]\s*")
+_ITEM = re.compile(r"\s*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])\s+\S")
+_ADMONITION = re.compile(r"\s*(?:!!!|\?\?\?\+?|\.\. [\w:-]+::)")
+_LEANS = re.compile(
+    r"(?:it|its|this|that|these|those|they|them|their|he|she|his|her|such|there|then|otherwise|"
+    r"instead|however|but|and|or|so|also|both|here|in (?:this|that|these|those|such|which))\b",
+    re.IGNORECASE,
+)
+"""A sentence that begins so says little without the one before it."""
+
+
+class Line(NamedTuple):
+    """A line of a text, with what it is part of."""
+
+    start: int
+    end: int
+    """Before its line feed."""
+    kind: Kind
+    block: int
+    """Neighbouring lines of one kind are one block; each fence and each directive is its own."""
+
+
+Range = tuple[int, int]
+
+
+class Piece(NamedTuple):
+    """A heading, a sentence, or a block that is read whole."""
+
+    start: int
+    end: int
+    kind: Literal["heading", "sentence", "block"]
+    leads_in: bool = False
+    """It ends with a colon: what comes next belongs to it."""
+    leans: bool = False
+    """It says little without the piece before it."""
+
+
+def pieces_of(text: str) -> Iterator[Piece]:
+    """Cut a text into pieces, in order; only white space stands between them.
+
+    A list, a table, a block of code and an admonition are one piece each.
+    """
+    lines = list(lines_of(text))
+    at = 0
+    while at < len(lines):
+        first, last = at, _run(lines, at)[1]
+        if lines[at].kind == "item":
+            while last + 1 < len(lines) and _in_list(lines, last + 1):
+                last += 1
+        at = last + 1
+        start, end = _without_blanks(text, lines[first].start, lines[last].end)
+        match lines[first].kind:
+            case "blank":
+                pass
+            case "heading":
+                yield from (Piece(one.start, one.end, "heading") for one in lines[first:at])
+            case "prose":
+                yield from _sentences_within(text, start, end)
+            case _:
+                yield Piece(start, end, "block")
+
+
+def _sentences_within(text: str, start: int, end: int) -> Iterator[Piece]:
+    for piece in split_sentences(text[start:end]):
+        low, high = _trimmed(text, start, start + len(piece))
+        start += len(piece)
+        if low < high:
+            sentence = text[low:high]
+            yield Piece(low, high, "sentence", _leads_in(sentence), _leans(sentence))
+
+
+def _leads_in(sentence: str) -> bool:
+    return sentence.rstrip("*_ ").endswith(":")
+
+
+def _leans(sentence: str) -> bool:
+    return _LEANS.match(sentence.lstrip("*_ >\"'")) is not None
+
+
+def whole_at(text: str, place: int) -> list[Range]:
+    """Return the ranges of `text`, in order, that are to be read together around a place.
+
+    Ranges are trimmed of blank lines and do not overlap; there is one unless the head of a table or
+    the line before a list stands apart from the row or item. A text without words has none.
+    """
+    lines = list(lines_of(text))
+    at = next((i for i, line in enumerate(lines) if place <= line.end), len(lines) - 1)
+    at = _nearest_with_words(lines, at)
+    if at is None:
+        return []
+    match lines[at].kind:
+        case "code" | "admonition":
+            first, last = _run(lines, at)
+            found = _without_blanks(text, lines[first].start, lines[last].end)
+            return _with_lead_in(text, lines, first, found)
+        case "row":
+            return _row(text, lines, at)
+        case "item":
+            return _item(text, lines, at)
+        case _:
+            return _sentence(text, lines, at, place)
+
+
+def excerpt_at(text: str, place: int, most: int) -> list[Range]:
+    """Return the ranges of `text` to quote for a place: all of it, if it has at most `most` words.
+
+    Of a longer text it is what is to be read together around the place, and as many of the
+    sentences and blocks after and before that as fit. Nothing is cut, so a long block stays longer.
+    """
+    start, end = _trimmed(text, 0, len(text))
+    ranges = [(start, end)] if start < end else []
+    if len(text.split()) <= most:
+        return ranges
+    ranges = whole_at(text, place) or ranges
+    low, high = ranges[0][0], ranges[-1][1]
+    if _count(text, low, high) > most:
+        return ranges
+    pieces = [(one.start, one.end) for one in pieces_of(text)]
+    grown = True
+    while grown:
+        after = next((stop for begin, stop in pieces if begin >= high), high)
+        before = next((begin for begin, stop in reversed(pieces) if stop <= low), low)
+        fits_after = after > high and _count(text, low, after) <= most
+        high = after if fits_after else high
+        fits_before = before < low and _count(text, before, high) <= most
+        low = before if fits_before else low
+        grown = fits_after or fits_before
+    return [(low, high)]
+
+
+def _count(text: str, start: int, end: int) -> int:
+    return len(text[start:end].split())
+
+
+def lines_of(text: str) -> Iterator[Line]:
+    """Yield the lines of a text; what a fence or an indented directive holds is of one kind."""
+    fence, indent, within, start, block = "", 0, False, 0, 0
+    before: Kind = "blank"
+    for raw in text.split("\n"):
+        depth = len(raw) - len(raw.lstrip())
+        mark, opens = _FENCE.match(raw), False
+        kind: Kind = "prose"
+        if fence:
+            kind = "code"
+            if mark and mark[1].startswith(fence) and not raw.strip().strip("`~> "):
+                fence = ""
+        elif mark:
+            fence, kind, opens = mark[1], "code", True
+        elif within and (not raw.strip() or depth > indent):
+            kind = "admonition"
+        elif not raw.strip():
+            kind = "blank"
+        elif _ADMONITION.match(raw):
+            within, indent, kind, opens = True, depth, "admonition", True
+        elif _HEADING.match(raw):
+            kind = "heading"
+        elif _ROW.fullmatch(raw):
+            kind = "row"
+        elif _ITEM.match(raw):
+            kind = "item"
+        if kind != "admonition":
+            # What follows such a line, indented, is literal.
+            within, indent = kind == "prose" and raw.rstrip().endswith("::"), depth
+        block += opens or kind != before
+        before = kind
+        yield Line(start, start + len(raw), kind, block)
+        start += len(raw) + 1
+
+
+def _nearest_with_words(lines: Sequence[Line], at: int) -> int | None:
+    """Return the line at a place, or the next one that is neither blank nor a heading."""
+    order = [*range(at, len(lines)), *range(at - 1, -1, -1)]
+    return next((i for i in order if lines[i].kind not in {"blank", "heading"}), None)
+
+
+def _run(lines: Sequence[Line], at: int) -> tuple[int, int]:
+    """Return the first and the last line of a block."""
+    first = last = at
+    while first and lines[first - 1].block == lines[at].block:
+        first -= 1
+    while last + 1 < len(lines) and lines[last + 1].block == lines[at].block:
+        last += 1
+    return first, last
+
+
+def _with_lead_in(text: str, lines: Sequence[Line], first: int, found: Range) -> list[Range]:
+    """Put the last sentence before a block in front of it, if it leads the block in."""
+    before = first - 1
+    while before >= 0 and lines[before].kind == "blank":
+        before -= 1
+    if before < 0 or lines[before].kind != "prose" or first - before > 2:
+        return [found]
+    start, _ = _run(lines, before)
+    leading = text[lines[start].start : lines[before].end]
+    sentence = split_sentences(leading)[-1].strip()
+    if not _leads_in(sentence):
+        return [found]
+    begin = lines[before].end - len(leading.rstrip()) + leading.rstrip().rfind(sentence)
+    return [(begin, begin + len(sentence)), found]
+
+
+def _row(text: str, lines: Sequence[Line], at: int) -> list[Range]:
+    first, _ = _run(lines, at)
+    head = first
+    while head < at and head + 1 < len(lines) and not _is_separator(text, lines[head + 1]):
+        head += 1
+    has_head = head + 1 < len(lines) and _is_separator(text, lines[head + 1])
+    row = (lines[at].start, lines[at].end)
+    if not has_head or at <= head + 1:
+        return [row]
+    return [(lines[first].start, lines[head + 1].end), row]
+
+
+def _is_separator(text: str, line: Line) -> bool:
+    return line.kind == "row" and not re.search(r"\w", text[line.start : line.end])
+
+
+def _item(text: str, lines: Sequence[Line], at: int) -> list[Range]:
+    last = at
+    while last + 1 < len(lines) and lines[last + 1].kind == "prose":
+        last += 1
+    first = at
+    while first and lines[first - 1].kind in {"item", "prose"} and _in_list(lines, first - 1):
+        first -= 1
+    return _with_lead_in(text, lines, first, (lines[at].start, lines[last].end))
+
+
+def _in_list(lines: Sequence[Line], at: int) -> bool:
+    """Whether a line is an item, or goes on with one."""
+    if lines[at].kind not in {"item", "prose"}:
+        return False
+    while at >= 0 and lines[at].kind == "prose":
+        at -= 1
+    return at >= 0 and lines[at].kind == "item"
+
+
+def _sentence(text: str, lines: Sequence[Line], at: int, place: int) -> list[Range]:
+    first, last = _run(lines, at)
+    if first and lines[first - 1].kind == "item":  # It goes on with an item.
+        return _item(text, lines, first - 1)
+    start, end = lines[first].start, lines[last].end
+    sentences: list[Range] = []
+    begin = start
+    for piece in split_sentences(text[start:end]):
+        sentences.append((begin, begin + len(piece)))
+        begin += len(piece)
+    index = next((i for i, (_, stop) in enumerate(sentences) if place < stop), len(sentences) - 1)
+    low, high = sentences[index]
+    if index and _leans(text[low:high].lstrip()):
+        low = sentences[index - 1][0]
+    found = _trimmed(text, low, high)
+    if index == len(sentences) - 1 and _leads_in(text[slice(*found)]):
+        return [found, *_introduced(text, lines, last)]
+    return [found]
+
+
+def _introduced(text: str, lines: Sequence[Line], last: int) -> list[Range]:
+    """Return the block that a line introduces, whole."""
+    after = last + 1
+    while after < len(lines) and lines[after].kind == "blank":
+        after += 1
+    if after >= len(lines) or lines[after].kind in {"prose", "heading"} or after - last > 2:
+        return []
+    end = _run(lines, after)[1]
+    while lines[after].kind == "item" and end + 1 < len(lines) and _in_list(lines, end + 1):
+        end += 1
+    return [_without_blanks(text, lines[after].start, lines[end].end)]
+
+
+def _without_blanks(text: str, start: int, end: int) -> Range:
+    """Leave blank lines at both ends out; the first line keeps its indentation."""
+    part = text[start:end]
+    first = len(part) - len(part.lstrip())
+    return start + part.rfind("\n", 0, first) + 1, start + len(part.rstrip())
+
+
+def _trimmed(text: str, start: int, end: int) -> Range:
+    part = text[start:end]
+    return start + len(part) - len(part.lstrip()), start + len(part.rstrip())

@@ -1,0 +1,169 @@
+"""What clients draw of an answer: no picture, no HTML, and no link but to what a strip holds."""
+
+import html
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from crag.answering.citations import renumbered, validate
+from crag.answering.links import without_links
+from crag.answering.markdown import prose_and_code
+from crag.state import Citation, Source
+from tests.answering.examples import CONSTRUCTS, EVIL, KNOWN, PIECES, mutated
+from tests.repeating import times
+from tests.torture.shapes import shape, shapes
+
+SOURCE = Source(id="1", title="", url="", position="")
+AVAILABLE = [
+    Citation(number=1, text=f"See {KNOWN}, it says, and README.md.", source=SOURCE),
+    Citation(number=2, text="x", source={**SOURCE, "url": "https://example.org/page"}),
+]
+ALLOWED = {KNOWN, "https://example.org/page", "http://README.md"}
+
+
+def client(*, tables: bool, linkify: bool) -> MarkdownIt:
+    """Return a parser as clients have it, that refuses no address."""
+    parser = MarkdownIt("commonmark", {"linkify": linkify, "maxNesting": 100})
+    parser.enable(["table", "strikethrough"] if tables else [])
+    parser.enable("linkify" if linkify else [])
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]  # noqa: ARG005
+    return parser
+
+
+LINKED = re.compile(r"[\[<@]|://|www|\.example|\.py|open")
+CLIENTS = [client(tables=tables, linkify=on) for tables in (False, True) for on in (False, True)]
+
+
+def drawn(answer: str) -> Iterator[str]:
+    """Yield the pictures, tags and foreign addresses that a client finds in an answer."""
+    for parser in CLIENTS:
+        tokens = parser.parse(answer)
+        while tokens:
+            token = tokens.pop()
+            tokens += token.children or []
+            if token.type in {"image", "html_block"}:
+                yield f"{token.type} {token.attrs or token.content}"
+            if token.type == "html_inline" and token.content.lower() not in {"<br>", "<br/>"}:
+                yield token.content
+            if token.type == "link_open" and str(token.attrs["href"]).rstrip("*_~") not in ALLOWED:
+                yield f"link {token.attrs['href']}"
+
+
+FORMS = {
+    "escaped backticks": f"\\`![a]({EVIL})\\`",
+    "unpaired fences": f"a ``` b\n![a]({EVIL})\nc ````",
+    "reference definitions": "So [1], ![a][b].\n\n[1]: //evil.example/x\n[b]: //evil.example/x",
+    "entities in addresses": "![a][b] [b]\n\n[b]: h&#116;tp&colon;//evil.example/x",
+    "backticks in comments": f"So <!-- ` -->![a]({EVIL})<!-- ` -->",
+}
+
+
+@pytest.mark.parametrize("said", FORMS.values(), ids=FORMS)
+def test_what_once_came_through_is_not_drawn(said: str) -> None:
+    assert [*drawn(said)]
+    result = validate(said, AVAILABLE)
+    assert [*drawn(result.answer)] == []
+    assert result.links
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        (f"[Click]({EVIL} 'title') [1]", "Click [1]"),
+        (f"So [1]({EVIL}) and ![2]({EVIL}).", "So [1] and [2]."),
+        ("[1]: Yes.", "[1]\\: Yes."),
+        (f"[1]: {KNOWN}\n[2]: {KNOWN}\n\n[1] [2]", f"[1]: {KNOWN}\n[2]\\: {KNOWN}\n\n[1] [2]"),
+        (f"> - [foo]: {EVIL} 'x'\n\n[foo] [bar][foo]", "> - \n\nfoo bar"),
+        (f"| a | `b |\n|---|---|\n| ![x]({EVIL}) | ` |", "| a | `b |\n|---|---|\n| x | ` |"),
+        (f"- # [x\n  y]({EVIL}) z", None),
+        ("List<String> and a<br>b", "List\\<String> and a<br>b"),
+        ("<img src=x onerror=alert(1)>", "\\<img src=x onerror=alert(1)>"),
+        (f"![![![a]({EVIL})](b)](c)", "a"),
+        ("Run setup.py, as README.md says.", "Run `setup.py`, as README.md says."),
+        ("Write to a@b.example.", "Write to (link removed)."),
+        (f"({KNOWN}). **{KNOWN}**", f"({KNOWN}). **{KNOWN}**"),
+        (f"{KNOWN}。And {KNOWN}[1]", f"<{KNOWN}>。And <{KNOWN}>[1]"),
+        ("h&#116;tps://docs.example.org/a", f"<{KNOWN}>"),
+        (f"```\ncode {EVIL}\n\nSo [1]. {EVIL}", f"```\ncode {EVIL}\n```\n\nSo [1]. (link removed)"),
+        (f"`curl {EVIL}`\n\n    curl {EVIL}", f"`curl {EVIL}`\n\n    curl {EVIL}"),
+        (f"[a]: {KNOWN}\n\n[^1]: b\n\n        ![x]({EVIL})", None),
+    ],
+)
+def test_what_is_not_allowed_is_removed_and_all_else_stays(said: str, answer: str | None) -> None:
+    got, _ = without_links(said, AVAILABLE)
+    assert [*drawn(got)] == []
+    if answer is not None:
+        assert got == answer
+
+
+@pytest.mark.parametrize("said", CONSTRUCTS)
+def test_of_every_construct_nothing_is_drawn_that_no_strip_holds(said: str) -> None:
+    answer, _ = without_links(said, AVAILABLE)
+    assert [*drawn(answer)] == []
+    if not LINKED.search(said):
+        assert answer == said.strip()
+
+
+def test_of_every_mutation_nothing_is_drawn_that_no_strip_holds() -> None:
+    for seed in range(times(20_000, 2_000)):
+        said = mutated(seed)
+        answer = validate(said, AVAILABLE).answer
+        assert [*drawn(answer)] == [], said
+        assert without_links(answer, AVAILABLE)[0] == answer, said
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12))
+def test_of_any_pieces_nothing_is_drawn_that_no_strip_holds(pieces: list[str]) -> None:
+    assert [*drawn(validate("".join(pieces), AVAILABLE).answer)] == []
+
+
+@given(st.text("abc é。\n-*>#0123.,"))
+def test_words_and_lists_are_left_as_they_were_written(said: str) -> None:
+    answer, removed = without_links(said, AVAILABLE)
+    assert removed == []
+    assert answer.replace("`", "") == said.strip()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ">" * 30 + f"![x]({EVIL})",
+        "- " * 12 + f"![x]({EVIL})",
+        "[ " * 15 + f"![a [b] c]({EVIL})",
+        f"![a]({EVIL})\n" * 5000,
+        "![" * 12 + f"a]({EVIL})" * 12,
+    ],
+    ids=["quotations", "lists", "brackets", "length", "pictures"],
+)
+def test_what_is_too_deep_or_too_long_to_parse_is_escaped(said: str) -> None:
+    answer, removed = without_links(said, AVAILABLE)
+    assert removed
+    assert EVIL not in html.unescape(answer)
+    assert "![" not in answer
+    assert "](" not in answer
+
+
+def test_a_hostile_answer_takes_no_time() -> None:
+    without_links(CONSTRUCTS[0], AVAILABLE)
+    pieces = (*PIECES[::4], f"![a]({EVIL})", "a.com/(", "[[9]")
+    hostile = [shape(100_000, piece) for piece in pieces]
+    for said in [*hostile, *list(shapes(29_000))[:: times(8, 2, 1)]]:
+        start = time.thread_time()
+        without_links(said, AVAILABLE)
+        assert time.thread_time() - start < 2, said[:30]
+
+
+def test_code_is_what_a_client_takes_for_it() -> None:
+    assert prose_and_code("a `b` \\`c\\`\n\n    d\n") == [
+        "a ",
+        "`b`",
+        " \\`c\\`\n\n",
+        "    d\n",
+        "",
+    ]
+    assert renumbered("[1] `[1]` \\`[1]\\`", {1: 2}) == "[2] `[1]` \\`[2]\\`"
