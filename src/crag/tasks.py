@@ -154,7 +154,10 @@ _LONG = {"form": "long", "max_depth": 7, "max_segment_tokens": 300}
 TASKS: Mapping[str, TaskProfile] = MappingProxyType(
     {
         "default": TaskProfile(
-            cites=True, doubtful_prompt="answer_doubtful", split=split_courtesies
+            cites=True,
+            doubtful_prompt="answer_doubtful",
+            rewrite_prompt="rewrite_plain",
+            split=split_courtesies,
         ),
         "popqa": TaskProfile(
             settings={**_PAPER, "upper": 0.592, "lower": -0.995, "titles": "none"},
