@@ -58,7 +58,7 @@ USES: Mapping[str, Use] = MappingProxyType(
         "contextualize": Use("contextualize, a follow-up in a chat", ("history", "question")),
         "decompose": Use("decompose, before a question of several parts", ("question", "most")),
         "combine": Use("combine, from the answers to the parts", (*_TASK, "parts"), ("not_found",)),
-        "rewrite_plain": Use("rewrite, task default", ("question",)),
+        "rewrite_turns": Use("rewrite, task default", ("question",)),
         "rewrite_default": Use("rewrite, all other tasks", ("question",)),
         "rewrite_pubhealth": Use("rewrite, task pubhealth", ("question",)),
         "rewrite_arc": Use("rewrite, task arc", ("question",)),

@@ -156,7 +156,7 @@ TASKS: Mapping[str, TaskProfile] = MappingProxyType(
         "default": TaskProfile(
             cites=True,
             doubtful_prompt="answer_doubtful",
-            rewrite_prompt="rewrite_plain",
+            rewrite_prompt="rewrite_turns",
             split=split_courtesies,
         ),
         "popqa": TaskProfile(
