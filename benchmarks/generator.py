@@ -149,7 +149,9 @@ def resources(given: argparse.Namespace, web: tuple[Path, ...]) -> Resources:
     )
     cache = given.folder / "replies.sqlite"
     # Kept scores would hide that the evaluator reads, and strips would be scored alone.
-    config = RunConfig(cache=cache, scores=False, corpus=web, budget=Budget(seconds=given.max_seconds))
+    config = RunConfig(
+        cache=cache, scores=False, corpus=web, budget=Budget(seconds=given.max_seconds)
+    )
     found = load_resources(environment, config)
     asked = load_chat_model(given.model, base_url=given.url, timeout=SLOWEST, retries=0)
     parts = replace(

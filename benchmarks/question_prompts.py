@@ -2,8 +2,8 @@
 
     python benchmarks/question_prompts.py [--model NAME --url URL] [--prompts FOLDER]
 
-The ordinary nodes ask: `rewrite` for the query of a web search, `contextualize` for a follow-up in a
-chat. A query is usable if the node takes it and it names what is looked for, in at most twelve
+The ordinary nodes ask: `rewrite` for the query of a web search, `contextualize` for a follow-up in
+a chat. A query is usable if the node takes it and it names what is looked for, in at most twelve
 words; a question if it names what the follow-up left out and is no longer than forty words. The
 cases are below. `--prompts` puts prompts of your own in the place of ours.
 """

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from copy import deepcopy
-from math import inf
 from typing import NamedTuple
 
 from langchain_core.language_models import BaseChatModel
@@ -251,15 +250,18 @@ def _prompt(
     if not knowledge:
         return prompts.render(profile.own_prompt, **values)
     name = profile.answer_prompt
-    if profile.doubtful_prompt and _is_doubtful(strips, settings):
+    if profile.doubtful_prompt and _is_doubtful(state, strips, settings):
         name = profile.doubtful_prompt
     return prompts.render(name, **values, knowledge=knowledge, not_found=NOT_FOUND)
 
 
-def _is_doubtful(strips: Sequence[Strip], settings: Settings) -> bool:
-    """Say whether the evaluator gave strips a score, and none of them enough."""
+def _is_doubtful(state: State, strips: Sequence[Strip], settings: Settings) -> bool:
+    """Say whether strips were scored, and each below what makes a document count as incorrect."""
     scores = [strip["score"] for strip in strips if strip["score"] is not None]
-    return settings.doubt_below is not None and max(scores, default=inf) < settings.doubt_below
+    thresholds = state.get("thresholds")
+    if not (settings.doubt and scores and thresholds):
+        return False
+    return max(scores) < thresholds["lower"]
 
 
 def _limited(model: ChatModel, settings: Settings) -> ChatModel:

@@ -43,7 +43,7 @@ _FACT = ("fact", "knowledge")
 USES: Mapping[str, Use] = MappingProxyType(
     {
         "answer_default": Use("generate, task default", _TASK, ("not_found",)),
-        "answer_doubtful": Use("generate, below doubt_below, task default", _TASK, ("not_found",)),
+        "answer_doubtful": Use("generate, if strips score low, default", _TASK, ("not_found",)),
         "answer_words": Use("generate again, after an answer without words", _TASK, ("not_found",)),
         "answer_popqa": Use("generate, task popqa", _TASK),
         "answer_pubhealth": Use("generate, task pubhealth", _TASK),

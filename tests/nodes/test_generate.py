@@ -235,21 +235,26 @@ def test_the_papers_tasks_use_their_prompts_and_keep_the_reply_as_it_is(task: An
     assert update["events"] == []
 
 
-def asked(scores: list[float | None], settings: Settings | None = None) -> str:
+def asked(
+    scores: list[float | None], settings: Settings | None = None, *, lower: float | None = -0.5
+) -> str:
     model = FakeChatModel(replies=["Ada did [1]."])
     given = state(*("Ada did." for _ in scores))
+    if lower is not None:
+        given["thresholds"] = {"upper": 0.5, "lower": lower}
     for one, score in zip(given["internal"], scores, strict=True):
         one["score"] = score
     Generate(model, None).run(given, settings or Settings())
     return "\n".join(str(message.content) for message in model.prompts[0])
 
 
-def test_the_model_is_asked_cautiously_where_no_strip_scores_enough() -> None:
+def test_the_model_is_asked_cautiously_where_no_strip_reaches_the_lower_threshold() -> None:
     certain, doubtful = asked([-0.9, -0.5]), asked([-0.9, -0.51])
     assert certain != doubtful
     assert doubtful.index(NOT_FOUND) > doubtful.index(QUESTION) > certain.index(NOT_FOUND)
     assert asked([None, None]) == certain, "nothing was scored, as without correction"
-    assert asked([-0.9, None]) == asked([-0.9, -0.9])
+    assert asked([-0.9, -0.9], lower=None) == certain
+    assert asked([-0.9, -0.51], lower=-0.6) == certain
 
 
 @pytest.mark.parametrize("task", ["popqa", "asqa"])
@@ -258,6 +263,6 @@ def test_the_papers_tasks_have_one_prompt(task: str) -> None:
     assert asked([-0.9], settings) == asked([0.9], settings)
 
 
-def test_without_the_threshold_there_is_one_prompt() -> None:
-    settings = Settings(doubt_below=None)
+def test_without_doubt_there_is_one_prompt() -> None:
+    settings = Settings(doubt=False)
     assert asked([-0.9], settings) == asked([0.9], settings)
