@@ -14,15 +14,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DPI, _BAR = 130, 0.8
-ROWS = ("no retrieval", "rag, ten documents", "rag, best five", "crag")
+ROWS = ("no retrieval", "rag, ten documents", "rag, best five", "crag", "crag, the paper's strips")
 
 
 def draw_verdicts(measured: Sequence[Measured], path: Path) -> None:
-    """Draw right answers and made-up ones of each model."""
+    """Draw right answers and made-up ones, of the questions that all rows of a model answered."""
     rows = [
-        (f"{model}\n{name}", found)
-        for model, name, found in by_row(measured)
-        if name in ROWS and any(not one.example.answers for one in found)
+        (f"{one.model}\n{name} ({len(found)})", found)
+        for one in measured
+        for name, found in _in_common(one)
+        if any(not each.example.answers for each in found)
     ]
     with chart((7.0, 1.1 + 0.42 * len(rows)), dpi=_DPI, extra="bench") as figure:
         right, made_up = figure.subplots(1, 2, sharey=True)
@@ -35,6 +36,13 @@ def draw_verdicts(measured: Sequence[Measured], path: Path) -> None:
         right.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=8)
         right.invert_yaxis()
         figure.savefig(path, metadata={"Software": None})
+
+
+def _in_common(one: Measured) -> list[tuple[str, list[Answered]]]:
+    rows = {name: found for _, name, found in by_row([one]) if name in ROWS}
+    common = set.intersection(*({each.example.id for each in found} for found in rows.values()))
+    return [(name, [each for each in found if each.example.id in common])
+            for name, found in rows.items()]  # fmt: skip
 
 
 def _bars(
