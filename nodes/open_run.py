@@ -9,6 +9,7 @@ from crag.reading import Reading
 from crag.settings import Settings
 from crag.state import (
     AnswerSentence,
+    Certainty,
     Citation,
     FollowUp,
     FoundHit,

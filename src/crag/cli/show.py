@@ -185,7 +185,6 @@ class Trace:
         self.certainty = update["certainty"]
         self._draft = ""  # The answer to a part may be followed by others.
 
-
     def _further(self, citations: Sequence[Citation]) -> None:
         """Print what could be quoted besides, or say how to see it."""
         if citations and not self._everything:
