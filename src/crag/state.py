@@ -127,7 +127,7 @@ class Citation(TypedDict):
 
 SentenceStatus = Literal["cited", "attributed", "unsupported"]
 """A strip supports the sentence, and the model cited one; a strip supports it, and its number was
-added; no strip that was kept supports it, whatever it cites."""
+added (in answers of reflection it is not); no strip supports it, whatever it cites."""
 
 
 class AnswerSentence(TypedDict):

@@ -44,6 +44,7 @@ _REPORTED = (
     "answer",
     "certainty",
     "citations",
+    "sentences",
     "further",
     "abstained",
     "events",
@@ -122,7 +123,7 @@ def _show(trace: Trace, mode: str, chunk: Any) -> None:
     if mode == "messages":
         message, metadata = chunk
         if metadata.get("langgraph_node") in {"generate", "combine"}:
-            trace.token(message.text)
+            trace.token(message.text, message.id)
         return
     for node, update in chunk.items():
         if node != INTERRUPT:

@@ -44,6 +44,7 @@ class Trace:
         self._everything = everything
         self._documents: list[Any] = []
         self._draft = ""
+        self._message: str | None = None
         self._query = ""
         self._several = False
         self._usage = Usage()
@@ -69,8 +70,12 @@ class Trace:
             "finish_reflection": self._answer,
         }
 
-    def token(self, text: str) -> None:
-        """Print a piece of the answer as the model streams it."""
+    def token(self, text: str, message: str | None = None) -> None:
+        """Print a piece of the answer as the model streams it; `message` is the id of its reply."""
+        if self._draft and message != self._message:  # It is asked again: the draft was no answer.
+            self._console.print()
+            self._draft = ""
+        self._message = message
         if text and not self._draft:
             self._console.print()
         self._draft += text
@@ -181,6 +186,8 @@ class Trace:
         self._console.print()
         for citation in update["citations"]:
             self._console.print(_reference(citation), soft_wrap=True)
+        for text in _unsupported(update):
+            self._line("no source", f"[yellow]supports:[/] {safe(text)}")
         self._further(update.get("further", []))
         self.certainty = update["certainty"]
         self._draft = ""  # The answer to a part may be followed by others.
@@ -196,6 +203,14 @@ class Trace:
                 text = without_controls(citation["text"][quote["start"] : quote["end"]])
                 self._console.print(Text(f"“{text}”"), soft_wrap=True)
             self._console.print(_reference(citation), soft_wrap=True)
+
+
+def _unsupported(update: Mapping[str, Any]) -> list[str]:
+    return [
+        update["answer"][one["start"] : one["end"]]
+        for one in update.get("sentences") or []
+        if one["status"] == "unsupported"
+    ]
 
 
 def _spans(citations: Sequence[Citation]) -> Iterator[str]:
