@@ -1,6 +1,7 @@
 """Generate the answer from the knowledge that was kept."""
 
 import asyncio
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import NamedTuple
 
@@ -91,7 +92,7 @@ class Generate:
             events = [event("budget_exhausted", "generate", detail)]
             return _Plan(strips, "", None, events, cites=False)
         knowledge = fenced(strips) if settings.cites else paper_format(state, settings)
-        messages = _prompt(self._prompts, state, knowledge, settings)
+        messages = _prompt(self._prompts, state, knowledge, settings, strips)
         call = (_limited(self._model, settings), messages)
         return _Plan(strips, knowledge, call, [], cites=bool(strips) and settings.cites)
 
@@ -236,7 +237,9 @@ def _is_uncited(update: GenerateUpdate) -> bool:
     return not (update["citations"] or update["abstained"])
 
 
-def _prompt(prompts: Prompts, state: State, knowledge: str, settings: Settings) -> list[AnyMessage]:
+def _prompt(
+    prompts: Prompts, state: State, knowledge: str, settings: Settings, strips: Sequence[Strip]
+) -> list[AnyMessage]:
     profile = settings.profile
     posed = profile.posed(state)
     question = posed["question"] if posed["options"] else posed["asked"]
@@ -246,7 +249,19 @@ def _prompt(prompts: Prompts, state: State, knowledge: str, settings: Settings) 
     }
     if not knowledge:
         return prompts.render(profile.own_prompt, **values)
-    return prompts.render(profile.answer_prompt, **values, knowledge=knowledge, not_found=NOT_FOUND)
+    name = profile.answer_prompt
+    if profile.doubtful_prompt and _is_doubtful(state, strips, settings):
+        name = profile.doubtful_prompt
+    return prompts.render(name, **values, knowledge=knowledge, not_found=NOT_FOUND)
+
+
+def _is_doubtful(state: State, strips: Sequence[Strip], settings: Settings) -> bool:
+    """Say whether strips were scored, and each below what makes a document count as incorrect."""
+    scores = [strip["score"] for strip in strips if strip["score"] is not None]
+    thresholds = state.get("thresholds")
+    if not (settings.doubt and scores and thresholds):
+        return False
+    return max(scores) < thresholds["lower"]
 
 
 def _limited(model: ChatModel, settings: Settings) -> ChatModel:
