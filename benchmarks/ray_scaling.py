@@ -40,7 +40,7 @@ from crag.cli.index_workers import ray_reader
 from crag.factory import choose_encoder
 from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.backends import open_backend
-from crag.retrieval.update import read_here
+from crag.retrieval.update import reader_within
 from crag.runtime.environment import Environment
 from crag.runtime.ray_cluster import load_ray
 
@@ -178,7 +178,7 @@ def indexed(data: Path, place: Path, address: str | None) -> Rate:
     environment = Environment().model_copy(update={"index": str(place)})
     watch = Stopwatch()
     with DocumentIndex(place, choose_encoder(environment)) as index:
-        reader = ray_reader(environment, address) if address else read_here
+        reader = ray_reader(environment, address) if address else reader_within()
         index_paths([data], index, progress=watch, reader=reader)
     return watch.rate
 

@@ -59,8 +59,9 @@ def crag_process(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
     answer: str = "",
+    patience: float = 300,
 ) -> Done:
-    """Run `crag` as users start it."""
+    """Run `crag` as users start it; it has `patience` seconds."""
     done = subprocess.run(
         [CRAG, *map(str, arguments)],
         cwd=folder,
@@ -69,6 +70,6 @@ def crag_process(
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=patience,
     )
     return Done(done.stdout, done.stderr, done.returncode)

@@ -75,6 +75,7 @@ def test_what_the_index_holds_is_not_embedded_again(texts: Path) -> None:
     first, second = made(Environment().shared(), LOADERS, block)
     assert first.made is None
     assert second.made is not None
+    assert second.made.vectors is not None
     assert len(second.made.vectors) == len(second.made.chunks)
 
 

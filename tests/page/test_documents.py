@@ -1,5 +1,6 @@
 """The documents that the page manages: what is listed, taken, shown, removed, and refused."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +10,12 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from crag.errors import DocumentIndexError
 from crag.page.app import middleware
 from crag.page.documents import MOST_SHOWN, ROUTES, DocumentError, Library, check_upload
 from crag.page.documents import library as of_the_environment
 from crag.page.rules import Rules
-from crag.retrieval import DocumentIndex, index_paths
+from crag.retrieval import DocumentIndex, Limits, index_paths
 from crag.retrieval.documents import SourceText
 from crag.retrieval.loaders import LOADERS
 
@@ -32,7 +34,7 @@ async def test_an_upload_is_saved_indexed_listed_shown_and_removed(library: Libr
     assert (added["chunks"], library.progress) == (1, None)
     (file,) = library.files()
     assert (Path(file["path"]).name, file["title"], file["uploaded"]) == ("ada.md", "Ada", True)
-    shown = library.show(file["path"])
+    shown = await library.show(file["path"])
     assert (shown["text"], shown["unit"], shown["pages"]) == (ADA.decode(), "line", [])
     assert not shown["changed"]
     assert library.index.search("program", 1)[0].metadata["source"] == file["path"]
@@ -53,7 +55,7 @@ async def test_a_file_of_a_folder_leaves_the_index_and_stays_where_it_is(
     (file,) = library.files()
     assert not file["uploaded"]
     own.write_text("Kettles boil water.")
-    assert library.show(str(own))["changed"]
+    assert (await library.show(str(own)))["changed"]
     await library.remove(str(own))
     assert library.files() == []
     assert own.exists()
@@ -118,17 +120,17 @@ async def test_only_what_is_in_the_index_is_shown_or_removed(
     beside = tmp_path / "uploads" / ".." / "secret.md"
     for path in (str(secret), str(beside), "/etc/passwd", ""):
         with pytest.raises(DocumentError, match="not in the index"):
-            library.show(path)
+            await library.show(path)
         with pytest.raises(DocumentError, match="not in the index"):
             await library.remove(path)
     assert secret.exists()
     ada = tmp_path / "uploads" / "ada.md"
     ada.unlink()
     with pytest.raises(DocumentError, match="no longer there"):
-        library.show(str(ada))
+        await library.show(str(ada))
     ada.symlink_to(secret)
     with pytest.raises(DocumentError, match="leads out"):
-        library.show(str(ada))
+        await library.show(str(ada))
 
 
 async def test_an_index_on_a_server_needs_a_folder_for_uploads(library: Library) -> None:
@@ -155,7 +157,7 @@ async def test_what_the_page_cannot_show_is_told(library: Library, tmp_path: Pat
         (own / "c.txt", 413, "has more than 2,000,000 characters: open it in an editor"),
     ]:
         with pytest.raises(DocumentError, match=re.escape(said)) as caught:
-            library.show(str(source))
+            await library.show(str(source))
         assert caught.value.status == status
 
 
@@ -173,6 +175,109 @@ def connected(rules: Rules | None = None) -> TestClient:
     content = {"Content-Type": "application/octet-stream"}
     app = Starlette(routes=ROUTES, middleware=around)
     return TestClient(app, "http://127.0.0.1", client=("127.0.0.1", 9), headers=content)
+
+
+async def held(library: Library) -> tuple[list[str], str]:
+    """Return the names of the files, and the text that the index has of `ada.md`."""
+    assert library.uploads
+    files = sorted(one.name for one in library.uploads.iterdir())
+    (found,) = library.index.search("Ada", 1)
+    return files, found.page_content
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "broken", "said"),
+    [
+        ("ada.html", b"<p>Ada wrote it.", b"<div>" * 9_000 + b"deep", "nest deeper"),
+        (
+            "ada.jsonl",
+            b'{"text": "Ada wrote it."}',
+            b'{"text": "Ada"}\n{broken',
+            "line 2: not JSON",
+        ),
+        ("ada.csv", b"text\nAda wrote it.", b"text\n\n", "empty"),
+    ],
+)
+async def test_a_replacement_that_cannot_be_read_changes_nothing(
+    library: Library, name: str, good: bytes, broken: bytes, said: str
+) -> None:
+    assert library.uploads
+    await library.add(name, good)
+    before = await held(library)
+    with pytest.raises(DocumentError, match=said) as caught:
+        await library.add(name, broken)
+    assert caught.value.status in {415, 422}
+    assert await held(library) == before
+    assert (library.uploads / name).read_bytes() == good
+
+
+async def test_a_replacement_that_takes_too_long_changes_nothing(tmp_path: Path) -> None:
+    index = DocumentIndex(tmp_path / "index", DeterministicFakeEmbedding(size=8))
+    library = Library(index, tmp_path / "uploads")
+    await library.add("ada.rst", b"Ada wrote it.")
+    before = await held(library)
+    library = Library(index, tmp_path / "uploads", Limits(seconds=1))
+    with pytest.raises(DocumentError, match="CRAG_READ_SECONDS"):
+        await library.add("ada.rst", b"* a\n\n" * 100_000)
+    assert await held(library) == before
+
+
+async def test_while_another_run_writes_nothing_changes(library: Library) -> None:
+    await library.add("ada.md", ADA)
+    before = await held(library)
+    with library.index.writing():
+        for attempt in (
+            library.add("ada.md", b"# Ada King\n\nShe wrote it.\n"),
+            library.add("new.md", b"# New\n\nNobody wrote it.\n"),
+            library.remove(str((library.uploads or Path()) / "ada.md")),
+        ):
+            with pytest.raises(DocumentIndexError, match="another run is writing"):
+                await attempt
+    assert await held(library) == before
+    assert ((library.uploads or Path()) / "ada.md").read_bytes() == ADA
+
+
+async def test_a_file_is_put_back_where_the_index_cannot_be_written(tmp_path: Path) -> None:
+    class Full(DeterministicFakeEmbedding):
+        """Makes vectors that the index does not take."""
+
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            size = 4 if "King" in texts[0] else 8
+            return [[0.5] * size for _ in texts]
+
+    library = Library(DocumentIndex(tmp_path / "index", Full(size=8)), tmp_path / "uploads")
+    await library.add("ada.md", ADA)
+    before = await held(library)
+    for name in ("ada.md", "new.md"):
+        with pytest.raises(DocumentIndexError, match="4 dimensions"):
+            await library.add(name, b"# Ada King\n\nShe wrote it.\n")
+    assert await held(library) == before
+    assert (tmp_path / "uploads" / "ada.md").read_bytes() == ADA
+
+
+async def test_of_two_uploads_at_once_file_and_index_are_of_one(library: Library) -> None:
+    assert library.uploads
+    texts = [f"<h1>Ada</h1><p>Ada wrote number {number}." for number in range(4)]
+    added = (library.add("ada.html", text.encode()) for text in texts)
+    await asyncio.gather(*added)
+    files, text = await held(library)
+    assert files == ["ada.html"]
+    assert (library.uploads / "ada.html").read_text() == texts[-1]
+    assert text.endswith("number 3.")
+    assert library.index.count() == 1
+
+
+async def test_a_document_is_removed_while_another_one_is_read(library: Library) -> None:
+    assert library.uploads
+    await library.add("ada.md", ADA)
+    adding = asyncio.create_task(library.add("slow.rst", b"* a\n\n" * 3_000))
+    await asyncio.sleep(0.1)
+    assert library.progress
+    await library.remove(str(library.uploads / "ada.md"))
+    assert not adding.done()
+    await adding
+    assert [Path(one["path"]).name for one in library.files()] == ["slow.rst"]
+    assert [one.name for one in library.uploads.iterdir()] == ["slow.rst"]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from crag.errors import SettingsError
+from crag.factory import choose_limits
 from crag.runtime.environment import Environment
 
 
@@ -69,10 +70,26 @@ def test_keys_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "secret" not in repr(Environment())
 
 
+@pytest.mark.parametrize("name", ["CRAG_EVALUATOR_SECONDS", "CRAG_READ_SECONDS"])
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
 def test_seconds_that_nobody_can_wait_are_refused(
-    seconds: str, monkeypatch: pytest.MonkeyPatch
+    name: str, seconds: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CRAG_EVALUATOR_SECONDS", seconds)
-    with pytest.raises(SettingsError, match=r"CRAG_EVALUATOR_SECONDS.*allowed are seconds above 0"):
+    monkeypatch.setenv(name, seconds)
+    with pytest.raises(SettingsError, match=f"{name}.*allowed are seconds above 0"):
         Environment()
+
+
+@pytest.mark.parametrize("megabytes", ["0", "199", "1e9", "-1500", "much"])
+def test_memory_in_which_nothing_can_be_read_is_refused(
+    megabytes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRAG_READ_MEGABYTES", megabytes)
+    with pytest.raises(SettingsError, match=r"CRAG_READ_MEGABYTES.*whole numbers from 200"):
+        Environment()
+
+
+def test_what_reading_a_file_may_take_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRAG_READ_SECONDS", "300")
+    monkeypatch.setenv("CRAG_READ_MEGABYTES", "4000")
+    assert choose_limits(Environment()) == (300.0, 4000)

@@ -26,8 +26,8 @@ ACTS = re.compile(
 )
 """What acts in a terminal or a prompt."""
 REFUSED = {
-    "bomb.docx": "a part of it unpacks to",
-    "bomb.epub": "a part of it unpacks to",
+    "bomb.docx": "its XML unpacks to",
+    "bomb.epub": "its XML unpacks to",
     "cut.pdf": "damaged PDF",
     "deep.eml": "damaged, or not what it seems",
     "deep.html": "nest deeper",

@@ -13,11 +13,17 @@ from rich.markup import escape
 
 from crag.cli.index_workers import ray_reader
 from crag.cli.terminal import ending_on_signals, environment, print_error, print_json, progress_bar
-from crag.factory import choose_encoder
-from crag.retrieval import DocumentIndex, IndexReport, index_paths, loaders_with, watch_paths
+from crag.factory import choose_encoder, choose_limits
+from crag.retrieval import (
+    DocumentIndex,
+    IndexReport,
+    index_paths,
+    loaders_with,
+    reader_within,
+    watch_paths,
+)
 from crag.retrieval.documents import Loader
 from crag.retrieval.loaders import reason_unread
-from crag.retrieval.update import read_here
 
 _SKIPPED_SHOWN = 20
 _KINDS_SHOWN = 8
@@ -39,7 +45,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     """
     reading = _named(loaders)
     chosen = environment(location)
-    reader = ray_reader(chosen, ray) if ray else read_here
+    reader = ray_reader(chosen, ray) if ray else reader_within(choose_limits(chosen))
     target = DocumentIndex(chosen.index, choose_encoder(chosen))
     with progress_bar("indexing", quiet=as_json) as advance:
 
@@ -73,7 +79,8 @@ def follow(
     console, failure, known = Console(), "", IndexReport()
     Console(stderr=True).print("[dim]Following changes; Ctrl-C ends.[/]")
     with suppress(KeyboardInterrupt), ending_on_signals():
-        for report, error in watch_paths(paths, target, loaders=reading):
+        reader = reader_within(choose_limits(chosen))
+        for report, error in watch_paths(paths, target, loaders=reading, reader=reader):
             if error is not None and str(error) != failure:
                 print_error(error, as_json=as_json)
             failure = str(error or "")

@@ -15,9 +15,10 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from crag.factory import choose_encoder
+from crag.factory import choose_encoder, choose_limits
 from crag.retrieval.documents import Loader, SourceText
-from crag.retrieval.loaders import Found, load
+from crag.retrieval.isolated import IsolatedReader, Limits
+from crag.retrieval.loaders import Found
 from crag.retrieval.splitting import split
 from crag.retrieval.update import FromFile, Held, Made, Reader
 from crag.retrieval.writer import embedded
@@ -52,13 +53,13 @@ def ray_reader(environment: Environment, address: str, workers: int | None = Non
     Raises:
         MissingPackageError: ray is not installed.
     """
-    ray, shared = load_ray(), environment.shared()
+    ray, shared, limits = load_ray(), environment.shared(), choose_limits(environment)
 
     def read(found: Found, held: Held) -> Generator[FromFile]:
         with cluster(ray, workers or 0, address):
             work = partial(made, shared, found.loaders)
             done = on_workers(
-                ray, work, blocks(found, held), workers or cores(ray),
+                ray, work, blocks(found, held, limits), workers or cores(ray),
                 named=lambda block: block.name, in_order=True,
             )  # fmt: skip
             for _, documents in done:
@@ -67,7 +68,7 @@ def ray_reader(environment: Environment, address: str, workers: int | None = Non
     return read
 
 
-def blocks(found: Found, held: Held) -> Iterator[Block]:
+def blocks(found: Found, held: Held, limits: Limits | None = None) -> Iterator[Block]:
     """Divide the files, in their order."""
     waiting: list[tuple[Path, str]] = []
     size = 0
@@ -76,7 +77,7 @@ def blocks(found: Found, held: Held) -> Iterator[Block]:
             yield _of_files(waiting, held)
             waiting, size = [], 0
         if found.holds_records(file):
-            yield from _of_records(file, str(root), found, held)
+            yield from _of_records(file, str(root), found, held, limits)
         else:
             waiting.append((file, str(root)))
             size += file.stat().st_size if file.exists() else 0
@@ -89,24 +90,32 @@ def _of_files(files: Sequence[tuple[Path, str]], held: Held) -> Block:
     return Block(list(files), (), {name: held[name] for name in names & held.keys()})
 
 
-def _of_records(file: Path, root: str, found: Found, held: Held) -> Iterator[Block]:
-    records = (FromFile(file, root, loaded) for loaded in load(file, found.loaders))
-    while part := list(islice(records, RECORDS)):
-        names = {one.loaded.source for one in part}
-        yield Block((), part, {name: held[name] for name in names & held.keys()})
+def _of_records(
+    file: Path, root: str, found: Found, held: Held, limits: Limits | None
+) -> Iterator[Block]:
+    with IsolatedReader(limits) as files:
+        read = files.read(file, loaders=found.loaders)
+        records = (FromFile(file, root, one.loaded) for one in read)
+        while part := list(islice(records, RECORDS)):
+            names = {one.loaded.source for one in part}
+            yield Block((), part, {name: held[name] for name in names & held.keys()})
 
 
 def made(shared: Shared, loaders: Mapping[str, Loader], block: Block) -> list[FromFile]:
     """Read a block in a worker; split and embed what the index does not hold."""
-    read = [
-        FromFile(file, root, loaded) for file, root in block.files for loaded in load(file, loaders)
-    ]
+    environment = Environment.of(shared)
+    read: list[FromFile] = []
+    with IsolatedReader(choose_limits(environment)) as files:
+        for file, root in block.files:
+            held = block.held.get(str(file), ())
+            for loaded, parts in files.read(file, loaders=loaders, root=root, held=held):
+                read.append(FromFile(file, root, loaded, Made(parts) if parts else None))
     read += block.records
     chunks: dict[int, list[Document]] = {}
     for place, one in enumerate(read):
         held = block.held.get(one.loaded.source, ())
         if isinstance(one.loaded, SourceText) and one.loaded.content_hash not in held:
-            chunks[place] = split(one.loaded, one.root)
+            chunks[place] = one.made.chunks if one.made else split(one.loaded, one.root)
     if not chunks:
         return read
     vectors = embedded([chunk for part in chunks.values() for chunk in part], _encoder(shared))

@@ -21,7 +21,7 @@ from crag.models.encoder import packaged_encoder
 from crag.models.inference import use_runtime
 from crag.parts import Attributor, ChatModel, Evaluator, Parts, is_reading
 from crag.prompts import PACKAGED, Prompts
-from crag.retrieval import DocumentIndex, IndexRetriever
+from crag.retrieval import DocumentIndex, IndexRetriever, Limits
 from crag.runtime import entry_points
 from crag.runtime.environment import Environment
 
@@ -41,6 +41,11 @@ def choose_encoder(environment: Environment) -> Embeddings:
         base_url=environment.openai_base_url,
         api_key=key.get_secret_value() if key else None,
     )
+
+
+def choose_limits(environment: Environment) -> Limits:
+    """Return what reading one file may take."""
+    return Limits(environment.read_seconds, environment.read_megabytes)
 
 
 def choose_model(environment: Environment) -> ChatModel | None:

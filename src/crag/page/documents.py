@@ -6,8 +6,9 @@ may ask these routes.
 
 import asyncio
 import os
+import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from crag.errors import CragError, DocumentIndexError
-from crag.factory import choose_encoder
+from crag.errors import CragError, DocumentIndexError, SourceError
+from crag.factory import choose_encoder, choose_limits
 from crag.page.rules import Rules
-from crag.retrieval import DocumentIndex, index_paths
-from crag.retrieval.documents import SourceText, file_of
-from crag.retrieval.loaders import LOADERS, load, supported
+from crag.retrieval import DocumentIndex, IndexReport, Limits, index_paths
+from crag.retrieval.documents import Loaded, SourceText, file_of
+from crag.retrieval.isolated import IsolatedReader
+from crag.retrieval.loaders import LOADERS, supported
+from crag.retrieval.replacement import prepared, replace_file
 from crag.runtime.environment import Environment
 from crag.text.encodings import storable
 
@@ -44,10 +47,15 @@ class DocumentError(CragError):
 class Library:
     """The index and the folder of what was uploaded to it."""
 
-    def __init__(self, index: DocumentIndex, uploads: Path | None) -> None:
+    def __init__(
+        self, index: DocumentIndex, uploads: Path | None, limits: Limits | None = None
+    ) -> None:
         self.index, self.uploads = index, uploads
         self.progress: dict[str, Any] | None = None
-        self._writing = asyncio.Lock()
+        self._limits = limits or Limits()
+        # One upload is read at a time, because processes for all of them would add up. The others
+        # wait without a thread; who removes or looks at a document does not wait for them.
+        self._reading, self._showing, self._writing = (asyncio.Lock() for _ in range(3))
 
     def files(self) -> list[dict[str, Any]]:
         """Return the files in the index by path: title, chunks, day, and whether uploaded."""
@@ -71,7 +79,9 @@ class Library:
         return self.uploads is not None and Path(path).parent == self.uploads
 
     async def add(self, name: str, content: bytes) -> dict[str, Any]:
-        """Save an uploaded file, and index it; a file of the same name is replaced.
+        """Read an uploaded file, then save and index it; a file of the same name is replaced.
+
+        Where it cannot be read or written, nothing changes: neither file nor index.
 
         Raises:
             DocumentError: the name or the content is refused, or nothing could be indexed.
@@ -83,12 +93,26 @@ class Library:
                 409, "the index is on a server: name a folder for uploads in CRAG_SERVE_UPLOADS"
             )
         check_upload(name, content)
-        async with self._writing:
-            file = await run_in_threadpool(_save, uploads, name, content)
-            report = await self._indexed(file)
-            if report.skipped:
-                await run_in_threadpool(file.unlink, missing_ok=True)
-                raise DocumentError(422, f"{name}: {report.skipped[0].reason}")
+        file = uploads / name
+        folder = await run_in_threadpool(_staging_folder, uploads)
+        try:
+            staged = folder / name
+            await run_in_threadpool(staged.write_bytes, content)
+            async with self._reading:
+                progress = partial(self._tell, file)
+                progress(0, None, str(file))
+                documents = await run_in_threadpool(
+                    prepared, staged, file, self.index, self._limits, progress
+                )
+            async with self._writing:
+                report: IndexReport = await run_in_threadpool(
+                    replace_file, staged, file, documents, self.index
+                )
+        except SourceError as error:
+            raise DocumentError(422, str(error)) from error
+        finally:
+            self.progress = None
+            await run_in_threadpool(shutil.rmtree, folder, ignore_errors=True)
         return {"path": str(file), "chunks": report.chunks, "warning": report.language_warning}
 
     async def remove(self, path: str) -> None:
@@ -101,43 +125,28 @@ class Library:
         async with self._writing:
             if path not in {file["path"] for file in await run_in_threadpool(self.files)}:
                 raise DocumentError(404, f"{path} is not in the index")
-            if self._is_upload(path):
-                await run_in_threadpool(Path(path).unlink, missing_ok=True)
-            await self._indexed(Path(path), remove=True)
+            file = Path(path)
+            self._tell(file, 0, None, path)
+            try:
+                await run_in_threadpool(partial(index_paths, [file], self.index, remove=True))
+                if self._is_upload(path):
+                    await run_in_threadpool(file.unlink, missing_ok=True)
+            finally:
+                self.progress = None
 
-    async def _indexed(self, file: Path, *, remove: bool = False) -> Any:
-        def show(done: int, total: int | None, source: str) -> None:
-            self.progress = {"file": file.name, "done": done, "total": total, "source": source}
+    def _tell(self, file: Path, done: int, total: int | None, source: str) -> None:
+        self.progress = {"file": file.name, "done": done, "total": total, "source": source}
 
-        show(0, None, str(file))
-        try:
-            return await run_in_threadpool(
-                partial(index_paths, [file], self.index, progress=show, remove=remove)
-            )
-        finally:
-            self.progress = None
-
-    def show(self, source: str) -> dict[str, Any]:
+    async def show(self, source: str) -> dict[str, Any]:
         """Return the text of a source as it was indexed, with what its positions count.
 
         Raises:
             DocumentError: it is not in the index, has gone, or is too long.
         """
-        known = next((one for _, one in self.index.stored() if one["source"] == source), None)
-        if known is None:
-            raise DocumentError(404, f"{source} is not in the index")
-        file = Path(file_of(source, _unit(known)))
-        if not Path(os.path.realpath(file)).is_relative_to(known["root"]):
-            raise DocumentError(403, f"{file} leads out of the folder that was indexed")
-        if not file.is_file():
-            raise DocumentError(410, f"{file} is no longer there; the index has its text")
-        if file.suffix.lower() not in LOADERS:
-            problem = "is read by a loader of `crag index --loader`, which the page does not have"
-            raise DocumentError(415, f"{file} {problem}; the index has its text")
-        for loaded in load(file):
-            if loaded.source == source and isinstance(loaded, SourceText):
-                break
-        else:
+        known, file = await run_in_threadpool(self._known, source)
+        async with self._showing:
+            loaded = await run_in_threadpool(self._loaded, file, source)
+        if not isinstance(loaded, SourceText):
             raise DocumentError(410, f"{source} can no longer be read")
         if len(loaded.text) > MOST_SHOWN:
             longest = f"{MOST_SHOWN:,} characters"
@@ -150,6 +159,25 @@ class Library:
             "text": loaded.text,
             "changed": loaded.content_hash != known["content_hash"],
         }
+
+    def _known(self, source: str) -> tuple[Mapping[str, Any], Path]:
+        known = next((one for _, one in self.index.stored() if one["source"] == source), None)
+        if known is None:
+            raise DocumentError(404, f"{source} is not in the index")
+        file = Path(file_of(source, _unit(known)))
+        if not Path(os.path.realpath(file)).is_relative_to(known["root"]):
+            raise DocumentError(403, f"{file} leads out of the folder that was indexed")
+        if not file.is_file():
+            raise DocumentError(410, f"{file} is no longer there; the index has its text")
+        if file.suffix.lower() not in LOADERS:
+            problem = "is read by a loader of `crag index --loader`, which the page does not have"
+            raise DocumentError(415, f"{file} {problem}; the index has its text")
+        return known, file
+
+    def _loaded(self, file: Path, source: str) -> Loaded | None:
+        with IsolatedReader(self._limits) as files:
+            found = (one.loaded for one in files.read(file))
+            return next((one for one in found if one.source == source), None)
 
 
 def check_upload(name: str, content: bytes) -> None:
@@ -177,19 +205,10 @@ def check_upload(name: str, content: bytes) -> None:
         raise DocumentError(415, f"{name} is not what its name says: no {suffix} file")
 
 
-def _save(folder: Path, name: str, content: bytes) -> Path:
-    """Write a file at once: a reader sees the old one or the new one."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / name
-    descriptor, written = tempfile.mkstemp(dir=folder, prefix=".upload-")
-    try:
-        with os.fdopen(descriptor, "wb") as writing:
-            writing.write(content)
-        Path(written).replace(file)
-    except OSError:
-        Path(written).unlink(missing_ok=True)
-        raise
-    return file
+def _staging_folder(uploads: Path) -> Path:
+    """Make a folder for one upload, where no run of `crag index` looks."""
+    uploads.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(dir=uploads, prefix=".upload-"))
 
 
 def _unit(metadata: Any) -> str:
@@ -208,7 +227,8 @@ def library() -> Library:
     uploads = rules.uploads
     if uploads is None and "://" not in environment.index:
         uploads = Path(f"{environment.index}-uploads")
-    return Library(index, uploads and uploads.expanduser().resolve())
+    uploads = uploads and uploads.expanduser().resolve()
+    return Library(index, uploads, choose_limits(environment))
 
 
 async def listed(request: Request) -> Any:
@@ -245,7 +265,7 @@ async def removed(request: Request) -> Any:
 async def shown(request: Request) -> Any:
     """Return the text of the source that the query names as `source`."""
     known = await run_in_threadpool(library)
-    return await run_in_threadpool(known.show, request.query_params.get("source", ""))
+    return await known.show(request.query_params.get("source", ""))
 
 
 def _answering(handler: Callable[[Request], Any]) -> Callable[[Request], Any]:

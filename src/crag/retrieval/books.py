@@ -119,9 +119,8 @@ def _book(archive: zipfile.ZipFile) -> tuple[str, list[str]]:
     files = {one.get("id"): one.get("href", "") for one in elements if one.tag == "item"}
     spine = [files[one.get("idref")] for one in elements if one.tag == "itemref"]
     folder = posixpath.dirname(package)
-    pages = (
-        archive.read(posixpath.normpath(posixpath.join(folder, unquote(one)))) for one in spine
-    )
+    paths = (posixpath.normpath(posixpath.join(folder, unquote(one))) for one in spine)
+    pages = map(archive.read, dict.fromkeys(paths))  # No chapter may be in it twice.
     return " ".join(title.split()), [
         read_whole_html(decoded(one, "text/html")).text for one in pages
     ]

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -81,3 +81,8 @@ def record_source(path: Path, key: str) -> str:
 def file_of(source: str, unit: str) -> str:
     """Return the path of the file of `source`, which may be a record."""
     return source.rpartition("#")[0] if unit in {"row", "record"} else source
+
+
+def renamed(loaded: Loaded, path: Path, name: Path) -> Loaded:
+    """Return what was loaded from `path` as if it had been loaded from `name`."""
+    return replace(loaded, source=f"{name}{loaded.source.removeprefix(str(path))}")

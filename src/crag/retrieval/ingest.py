@@ -9,7 +9,7 @@ from crag.retrieval.documents import Loader, file_of
 from crag.retrieval.loaders import LOADERS, find_files
 from crag.retrieval.report import IndexReport, Progress, quiet
 from crag.retrieval.store import DocumentIndex
-from crag.retrieval.update import Reader, Update, read_here
+from crag.retrieval.update import Reader, Update, reader_within
 
 
 def index_paths(  # noqa: PLR0913 - one parameter for each choice
@@ -18,7 +18,7 @@ def index_paths(  # noqa: PLR0913 - one parameter for each choice
     *,
     progress: Progress | None = None,
     remove: bool = False,
-    reader: Reader = read_here,
+    reader: Reader | None = None,
     loaders: Mapping[str, Loader] = LOADERS,
 ) -> IndexReport:
     """Index files and folders, writing only what is new or has changed.
@@ -27,7 +27,8 @@ def index_paths(  # noqa: PLR0913 - one parameter for each choice
     keeps its chunks. Every document is replaced as a whole, and the next run completes a killed
     one. With `remove`, everything that was indexed under `paths` is removed instead, whether it
     still exists or not. `loaders` read files by suffix: `crag.retrieval.loaders_with` adds to them.
-    A `reader` of your own may read, split and embed elsewhere.
+    The default `reader`, `reader_within(Limits())`, reads in a process of its own; what exceeds its
+    limits is skipped. A `reader` of your own may read, split and embed elsewhere.
 
     Raises:
         DocumentIndexError: a path does not exist, a folder holds no supported file, or the index
@@ -41,6 +42,7 @@ def index_paths(  # noqa: PLR0913 - one parameter for each choice
     if not found.files:
         return IndexReport(skipped=tuple(found.refused)).finished(started)
     with index.writing() as writer:
+        reader = reader or reader_within()
         report = Update(writer, found, targets, progress or quiet, reader).run()
     return report.finished(started)
 

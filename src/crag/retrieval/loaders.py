@@ -1,5 +1,6 @@
 """Choose the loader of each file, and find the files to index."""
 
+import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from crag.errors import ContentError, DocumentIndexError, MissingPackageError, SourceError
+from crag.events import redact
+from crag.plain import said
 from crag.retrieval.books import load_epub, load_mail, load_notebook
 from crag.retrieval.documents import Loaded, Loader, Skipped, Unusable
 from crag.retrieval.office import load_docx, load_pptx, load_workbook
@@ -20,8 +23,9 @@ from crag.retrieval.pages import (
 )
 from crag.retrieval.records import count_lines, load_csv, load_jsonl
 from crag.retrieval.texts import reason_of
-from crag.runtime.attempt import Attempt
 from crag.text.encodings import storable
+
+_logger = logging.getLogger(__name__)
 
 _CODE = (
     ".py .pyi .js .mjs .cjs .ts .tsx .jsx .java .kt .kts .scala .groovy .c .h .cc .cpp .cxx .hpp "
@@ -57,6 +61,11 @@ LOADERS: Mapping[str, Loader] = {
 }
 """Suffix, in lower case, to loader."""
 _OF_RECORDS = {load_csv, load_jsonl}
+PLAIN = {load_text, load_code, load_markdown}
+"""Loaders without native code."""
+TOO_MUCH_MEMORY = (
+    "reading it takes more memory than CRAG_READ_MEGABYTES allows: split it, or allow more"
+)
 _ARCHIVES = frozenset(".zip .tar .gz .tgz .bz2 .xz .zst .7z .rar .jar .whl .iso .dmg".split())  # noqa: SIM905
 _NO_TEXT = frozenset(
     ".png .jpg .jpeg .gif .svg .webp .bmp .ico .tif .tiff .heic .psd .mp3 .wav .ogg .flac .mp4 "  # noqa: SIM905
@@ -87,11 +96,11 @@ class Found:
 
     def holds_records(self, path: Path) -> bool:
         """Return whether the documents of a file are its rows or records."""
-        return self.loader(path) in _OF_RECORDS
+        return holds_records(path, self.loaders)
 
     def loader(self, path: Path) -> Loader | None:
         """Return what reads a file."""
-        return _loader(path, self.loaders)
+        return loader_of(path, self.loaders)
 
 
 def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -> Found:
@@ -123,7 +132,7 @@ def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded
     Documents without text are skipped, and so is the rest of a file that becomes unreadable. A file
     that changes while it is read is read once more; a file of records is reported instead.
     """
-    loader = _loader(path, loaders)
+    loader = loader_of(path, loaders)
     if loader is None:
         yield Unusable(str(path), reason_unread(path))
         return
@@ -140,6 +149,16 @@ def load(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Iterator[Loaded
         yield from [] if changed else found
     if changed:
         yield Unusable(str(path), "changed while it was read: index it again")
+
+
+def loader_of(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> Loader | None:
+    """Return what reads a file, by its suffix."""
+    return loaders.get(path.suffix.lower()) or loaders.get("")
+
+
+def holds_records(path: Path, loaders: Mapping[str, Loader] = LOADERS) -> bool:
+    """Return whether the documents of a file are its rows or records."""
+    return loader_of(path, loaders) in _OF_RECORDS
 
 
 def reason_unread(path: Path) -> str:
@@ -178,22 +197,24 @@ def supported() -> str:
 
 
 def _loaded(path: Path, loader: Loader) -> Iterator[Loaded]:
-    # What readers of damaged files raise cannot be listed, and one file must not end the others.
-    with Attempt(f"reading {path.name!r}") as attempt:
-        try:
-            for loaded in loader(path):
-                if isinstance(loaded, Unusable):
-                    yield loaded
-                elif loaded.text.strip():
-                    yield replace(loaded, title=storable(loaded.title), text=storable(loaded.text))
-                else:
-                    yield Unusable(loaded.source, "empty", empty=True)
-        except (ContentError, SourceError) as error:
-            yield Unusable(str(path), error.problem)
-        except MissingPackageError as error:
-            yield Unusable(str(path), str(error))
-    if attempt.error is not None:
-        yield Unusable(str(path), f"damaged, or not what it seems ({type(attempt.error).__name__})")
+    try:
+        for loaded in loader(path):
+            if isinstance(loaded, Unusable):
+                yield loaded
+            elif loaded.text.strip():
+                yield replace(loaded, title=storable(loaded.title), text=storable(loaded.text))
+            else:
+                yield Unusable(loaded.source, "empty", empty=True)
+    except (ContentError, SourceError) as error:
+        yield Unusable(str(path), error.problem)
+    except MissingPackageError as error:
+        yield Unusable(str(path), str(error))
+    except MemoryError:
+        yield Unusable(str(path), TOO_MUCH_MEMORY)
+    except Exception as error:  # noqa: BLE001 - what readers of damaged files raise cannot be listed
+        name = type(error).__name__
+        _logger.warning("reading %r failed: %s: %s", path.name, name, redact(said(error)))
+        yield Unusable(str(path), f"damaged, or not what it seems ({name})")
 
 
 def _state(path: Path) -> tuple[int, int] | None:
@@ -202,10 +223,6 @@ def _state(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_size, found.st_mtime_ns
-
-
-def _loader(path: Path, loaders: Mapping[str, Loader]) -> Loader | None:
-    return loaders.get(path.suffix.lower()) or loaders.get("")
 
 
 def _sort_in(root: Path, found: Found) -> None:

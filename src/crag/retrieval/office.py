@@ -1,8 +1,10 @@
 """Loaders of office formats: DOCX, PPTX, XLSX and other workbooks."""
 
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,14 @@ from crag.text.html import table_rows
 if TYPE_CHECKING:
     from docx.document import Document
     from lxml.etree import _Element
+    from python_calamine import CalamineSheet
 
+MOST_CELLS = 50_000_000
+"""Of one sheet, from its first cell to its last: each takes 32 bytes, empty or not."""
+_SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
+_DIMENSION = re.compile(rb'dimension ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+_HEAD = 4096
+"""Bytes of a sheet within which its dimension stands."""
 _PAGE_BREAK = "\n\n"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 """What older programs show in place of the element before it, such as the same text box again."""
@@ -75,9 +84,13 @@ def load_workbook(path: Path) -> Iterator[SourceText]:
     from python_calamine import CalamineError, CalamineWorkbook
 
     with _office_errors(path, "workbook", CalamineError), reading(path), path.open("rb") as file:
+        if zipfile.is_zipfile(file):
+            check_archive(path, trees=False)
+            _check_dimensions(path)
+        file.seek(0)
         workbook = CalamineWorkbook.from_filelike(file)
         sheets = [
-            f"## {name}\n\n{table_rows(_cells(workbook.get_sheet_by_name(name).to_python()))}"
+            f"## {name}\n\n{table_rows(_cells(workbook.get_sheet_by_name(name)))}"
             for name in workbook.sheet_names
         ]
     yield _of_parts(path, "", sheets, "sheet")
@@ -107,12 +120,40 @@ def _office_errors(path: Path, kind: str, *errors: type[Exception]) -> Iterator[
         raise SourceError(str(path), f"not a {kind} file, damaged, or encrypted") from error
 
 
-def _cells(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
-    """Write the values of cells; empty rows and the empty columns at the end are left out."""
-    written = [[_written(value) for value in row] for row in rows]
-    filled = [row for row in written if any(row)]
-    width = max((len(row) - _empty_at_end(row) for row in filled), default=0)
-    return [row[:width] for row in filled]
+def _check_dimensions(path: Path) -> None:
+    """Refuse a sheet that says itself that its cells lie too far apart: it is read as a rectangle.
+
+    Raises:
+        SourceError: there is such a sheet.
+    """
+    with zipfile.ZipFile(path) as archive:
+        for part in filter(_SHEET.fullmatch, archive.namelist()):
+            with archive.open(part) as sheet:
+                found = _DIMENSION.search(sheet.read(_HEAD))
+            if found is None:
+                continue
+            left, top, right, bottom = (one.decode() for one in found.groups())
+            cells = (_column(right) - _column(left) + 1) * (int(bottom) - int(top) + 1)
+            if cells > MOST_CELLS:
+                problem = f"a sheet spans {cells:,} cells ({left}{top}:{right}{bottom}), more than "
+                fix = f"{MOST_CELLS:,}: delete those that lie far from the others"
+                raise SourceError(str(path), problem + fix)
+
+
+def _column(letters: str) -> int:
+    return reduce(lambda number, letter: number * 26 + ord(letter) - 64, letters, 0)
+
+
+def _cells(sheet: "CalamineSheet") -> list[list[str]]:
+    """Write the values of cells; empty rows and the empty columns at both ends are left out."""
+    first = (sheet.start or (0, 0))[1]
+    filled = []
+    for row in sheet.iter_rows():
+        if row.count("") < len(row):
+            written = [_written(value) for value in row[first:]]
+            filled.append(written[: len(written) - _empty_at_end(written)])
+    width = max(map(len, filled), default=0)
+    return [row + [""] * (width - len(row)) for row in filled if row]
 
 
 def _empty_at_end(row: Sequence[str]) -> int:

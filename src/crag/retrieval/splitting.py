@@ -13,15 +13,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
-from typing import Any, Literal, NamedTuple
-
-from langchain_core.documents import Document
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from crag.retrieval.blocks import Block, Kind, blocks_of, is_item, line_offsets, section_paths
 from crag.retrieval.documents import SourceText, digest
 from crag.text.markup import without_markup
 from crag.text.places import lines_written
 from crag.text.sentences import split_sentences
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
 CHUNK_SIZE = 1000
 """Most characters in a chunk; four are about one token of English."""
@@ -92,8 +93,28 @@ class _Chunk(NamedTuple):
     kind: Kind
 
 
-def split(document: SourceText, root: str) -> list[Document]:
-    """Split a document into chunks that together contain all of its text.
+class ChunkText(NamedTuple):
+    """A chunk of a document, before it is one of LangChain's."""
+
+    id: str
+    text: str
+    metadata: Mapping[str, Any]
+    """What a citation needs, as strings and integers."""
+
+    def document(self) -> "Document":
+        """Return it as LangChain has it."""
+        from langchain_core.documents import Document
+
+        return Document(id=self.id, page_content=self.text, metadata=dict(self.metadata))
+
+
+def split(document: SourceText, root: str) -> "list[Document]":
+    """Split a document into chunks that together contain all of its text, as `chunk_texts`."""
+    return [chunk.document() for chunk in chunk_texts(document, root)]
+
+
+def chunk_texts(document: SourceText, root: str) -> Iterator[ChunkText]:
+    """Yield the chunks of a document, which together contain all of its text.
 
     Each chunk has an id and the metadata that a citation needs; `root` is the path that the
     document was indexed under.
@@ -107,14 +128,12 @@ def split(document: SourceText, root: str) -> list[Document]:
         "chunks": len(chunks),
         "root": root,
     }
-    return [
-        Document(
-            id=chunk_id(document.source, document.content_hash, number),
-            page_content=_joined(document.text, chunk.pieces),
-            metadata={**common, **place.of(chunk), "chunk": number, "start": chunk.start},
+    for number, chunk in enumerate(chunks):
+        yield ChunkText(
+            chunk_id(document.source, document.content_hash, number),
+            _joined(document.text, chunk.pieces),
+            {**common, **place.of(chunk), "chunk": number, "start": chunk.start},
         )
-        for number, chunk in enumerate(chunks)
-    ]
 
 
 def chunk_id(source: str, content_hash: str, number: int) -> str:
@@ -122,7 +141,7 @@ def chunk_id(source: str, content_hash: str, number: int) -> str:
     return digest(source, content_hash, str(number))
 
 
-def text_to_embed(chunk: Document) -> str:
+def text_to_embed(chunk: "Document") -> str:
     """Return the text to embed: the chunk without markup, its title and headings before it.
 
     Headings that the chunk begins with are not repeated.

@@ -14,8 +14,8 @@ MOST_BYTES = 100_000_000
 _BLOCK = 1 << 20
 _SAMPLE = 256 * 1024
 _MOST_UNPACKED = 1_000_000_000
-_LARGEST_PART = 40_000_000
-"""Bytes of one part that is read as a whole: as a tree it takes some thirty times as much."""
+_LARGEST_TREES = 40_000_000
+"""Bytes of all parts that are read as a whole: as a tree each takes some thirty times as much."""
 _TREES = (".xml", ".xhtml", ".html", ".htm", ".opf", ".rels")
 
 
@@ -52,8 +52,10 @@ def check_size(path: Path) -> None:
         raise SourceError(str(path), problem)
 
 
-def check_archive(path: Path) -> None:
+def check_archive(path: Path, *, trees: bool = True) -> None:
     """Check that a file that is a ZIP archive inside (DOCX, EPUB, …) can be held in memory.
+
+    Without `trees`, its XML is read piece by piece.
 
     Raises:
         SourceError: it is no archive, or what it unpacks to is too large.
@@ -62,11 +64,11 @@ def check_archive(path: Path) -> None:
     with reading(path), zipfile.ZipFile(path) as archive:
         parts = archive.infolist()
         size = sum(part.file_size for part in parts)
-        trees = [part.file_size for part in parts if part.filename.lower().endswith(_TREES)]
+        held = sum(part.file_size for part in parts if part.filename.lower().endswith(_TREES))
     if size > _MOST_UNPACKED:
         raise SourceError(str(path), f"it unpacks to {size:,} bytes, more than {_MOST_UNPACKED:,}")
-    if max(trees, default=0) > _LARGEST_PART:
-        problem = f"a part of it unpacks to {max(trees):,} bytes, more than {_LARGEST_PART:,}"
+    if trees and held > _LARGEST_TREES:
+        problem = f"its XML unpacks to {held:,} bytes, more than {_LARGEST_TREES:,}: split it"
         raise SourceError(str(path), problem)
 
 

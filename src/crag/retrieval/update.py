@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from langchain_core.documents import Document
 
 from crag.retrieval.documents import Loaded, Skipped, SourceText, file_of
-from crag.retrieval.loaders import Found, load, unread_kind
+from crag.retrieval.isolated import IsolatedReader, Limits
+from crag.retrieval.loaders import Found, unread_kind
 from crag.retrieval.report import IndexReport, Progress
 from crag.retrieval.splitting import split
 from crag.retrieval.writer import Entry, IndexWriter
@@ -28,11 +29,11 @@ _NAMED = 5
 
 
 class Made(NamedTuple):
-    """What splitting and embedding made of a document."""
+    """What splitting, and perhaps embedding, made of a document."""
 
     chunks: list[Document]
-    vectors: "NDArray[np.float32]"
-    """One for each chunk."""
+    vectors: "NDArray[np.float32] | None" = None
+    """One for each chunk, where they were embedded elsewhere."""
 
 
 class FromFile(NamedTuple):
@@ -51,11 +52,19 @@ Reader = Callable[[Found, Held], Generator[FromFile]]
 """Reads all files in their order; what the index holds need not be split and embedded."""
 
 
-def read_here(found: Found, _held: Held) -> Generator[FromFile]:
-    """Read the files in this process, which then splits and embeds what is new."""
-    for file, root in found.files.items():
-        for loaded in load(file, found.loaders):
-            yield FromFile(file, str(root), loaded)
+def reader_within(limits: Limits | None = None) -> Reader:
+    """Return what reads all files in a process of their own, one after the other, within limits."""
+
+    def read(found: Found, held: Held) -> Generator[FromFile]:
+        with IsolatedReader(limits) as files:
+            for file, root in found.files.items():
+                known = held.get(str(file), ())
+                for loaded, chunks in files.read(
+                    file, loaders=found.loaders, root=root, held=known
+                ):
+                    yield FromFile(file, str(root), loaded, Made(chunks) if chunks else None)
+
+    return read
 
 
 class Update:
@@ -70,7 +79,7 @@ class Update:
         found: Found,
         roots: Sequence[Path],
         progress: Progress,
-        reader: Reader = read_here,
+        reader: Reader,
     ) -> None:
         self._writer, self._found, self._roots = writer, found, roots
         self._reader = reader
@@ -95,7 +104,9 @@ class Update:
                 usable = isinstance(loaded, SourceText) or loaded.empty
                 self._read[str(file)] = usable or self._read.get(str(file), False)
                 self._take(loaded, root, modified[file], made)
-                self._show(loaded.source, ahead=len(self._waiting.documents) if made else 0)
+                is_embedded = made is not None and made.vectors is not None
+                ahead = len(self._waiting.documents) if is_embedded else 0
+                self._show(loaded.source, ahead)
                 if self._waiting.size >= WINDOW:
                     self._flush()
         self._flush()

@@ -12,6 +12,7 @@ from crag.retrieval.ingest import index_paths
 from crag.retrieval.loaders import LOADERS
 from crag.retrieval.report import IndexReport, Progress, quiet
 from crag.retrieval.store import DocumentIndex
+from crag.retrieval.update import Reader
 
 DEBOUNCE = 2000
 """Milliseconds over which changes are gathered at most, while more of them come."""
@@ -30,13 +31,14 @@ class Outcome(NamedTuple):
     error: CragError | None = None
 
 
-def watch_paths(
+def watch_paths(  # noqa: PLR0913 - one parameter for each choice
     paths: Iterable[str | Path],
     index: DocumentIndex,
     *,
     progress: Progress | None = None,
     stop: threading.Event | None = None,
     loaders: Mapping[str, Loader] = LOADERS,
+    reader: Reader | None = None,
 ) -> Iterator[Outcome]:
     """Index folders, then again after each change in them, and yield the outcome of each run.
 
@@ -59,7 +61,7 @@ def watch_paths(
             while not (stop.wait(TICK / 1000) or all(folder.is_dir() for folder in folders)):
                 pass
         else:
-            run = partial(_run, folders, index, progress or quiet, loaders)
+            run = partial(_run, folders, index, progress or quiet, loaders, reader)
             yield from _while_there(folders, index, run, stop)
 
 
@@ -87,9 +89,10 @@ def _run(
     index: DocumentIndex,
     progress: Progress,
     loaders: Mapping[str, Loader],
+    reader: Reader | None,
 ) -> Outcome:
     try:
-        report = index_paths(folders, index, progress=progress, loaders=loaders)
+        report = index_paths(folders, index, progress=progress, loaders=loaders, reader=reader)
         return Outcome(report=report)
     except CragError as error:
         return Outcome(error=error)

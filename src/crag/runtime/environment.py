@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from pydantic import AliasChoices, Field, SecretStr, field_validator
+from pydantic import AliasChoices, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from crag.errors import SettingsError
@@ -15,7 +15,9 @@ from crag.runtime.config_file import PLACES, ConfigFile, is_secret
 
 DEFAULT_INDEX = ".crag/index"
 DEFAULT_PAGE_CACHE = Path(".crag/pages.sqlite")
-_LONGEST_SECONDS = 600
+_LONGEST_SECONDS = {"evaluator_seconds": 600, "read_seconds": 86_400}
+_FEWEST_MEGABYTES = 200
+"""What the process that reads files takes before it reads one, and some more."""
 _SWITCH = {"true": True, "yes": True, "on": True, "1": True}
 _SWITCH |= {"false": False, "no": False, "off": False, "0": False}
 
@@ -110,6 +112,10 @@ class Environment(BaseSettings):
     """CRAG_TELEMETRY: on, off, or auto: on if a variable OTEL_EXPORTER_OTLP_*ENDPOINT is set."""
     logs: str = "text"
     """CRAG_LOGS: text, or json: one object a line, without texts and keys."""
+    read_seconds: float = 60.0
+    """CRAG_READ_SECONDS: longest time that reading one file may take; it is skipped after that."""
+    read_megabytes: int = 1500
+    """CRAG_READ_MEGABYTES: memory that reading one file may take, on Linux."""
     allow_loopback: bool = False
     """CRAG_ALLOW_LOOPBACK: read pages of this machine too, for tests and local sites."""
 
@@ -147,14 +153,23 @@ class Environment(BaseSettings):
     def _absolute(cls, value: Path | None) -> Path | None:
         return value.expanduser().resolve() if value else None
 
-    @field_validator("evaluator_seconds", mode="before")
+    @field_validator("evaluator_seconds", "read_seconds", mode="before")
     @classmethod
-    def _positive(cls, value: object) -> float:
+    def _positive(cls, value: object, info: ValidationInfo) -> float:
+        name = str(info.field_name)
         with suppress(ValueError):
-            if 0 < (seconds := float(str(value))) <= _LONGEST_SECONDS:
+            if 0 < (seconds := float(str(value))) <= _LONGEST_SECONDS[name]:
                 return seconds
-        allowed = f"allowed are seconds above 0, at most {_LONGEST_SECONDS}"
-        raise SettingsError("CRAG_EVALUATOR_SECONDS", value, allowed)
+        allowed = f"allowed are seconds above 0, at most {_LONGEST_SECONDS[name]}"
+        raise SettingsError(f"CRAG_{name.upper()}", value, allowed)
+
+    @field_validator("read_megabytes", mode="before")
+    @classmethod
+    def _enough(cls, value: object) -> int:
+        if not str(value).isdecimal() or int(str(value)) < _FEWEST_MEGABYTES:
+            allowed = f"allowed are whole numbers from {_FEWEST_MEGABYTES}"
+            raise SettingsError("CRAG_READ_MEGABYTES", value, allowed)
+        return int(str(value))
 
     @field_validator("allow_loopback", mode="before")
     @classmethod

@@ -1,0 +1,101 @@
+"""Replace one file and what the index has of it: both, or neither."""
+
+import shutil
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from crag.errors import SourceError
+from crag.retrieval.documents import SourceText
+from crag.retrieval.isolated import IsolatedReader, Limits
+from crag.retrieval.loaders import Found
+from crag.retrieval.report import IndexReport, Progress, quiet
+from crag.retrieval.splitting import split
+from crag.retrieval.store import DocumentIndex
+from crag.retrieval.update import FromFile, Held, Made, Update
+from crag.retrieval.writer import embedded
+
+
+def prepared(
+    staged: Path,
+    file: Path,
+    index: DocumentIndex,
+    limits: Limits | None = None,
+    progress: Progress = quiet,
+) -> list[FromFile]:
+    """Read, split and embed `staged`, a file of the same name as `file`, as what that is to hold.
+
+    Raises:
+        SourceError: it, or a record of it, cannot be read, or it holds no text.
+    """
+    documents: list[FromFile] = []
+    with IsolatedReader(limits) as reader:
+        for loaded, chunks in reader.read(staged, name=file, root=file, held=()):
+            if isinstance(loaded, SourceText):
+                made = Made(chunks or split(loaded, str(file)))
+                documents.append(FromFile(file, str(file), loaded, made))
+            elif not loaded.empty:
+                raise SourceError(file.name, loaded.reason)
+    if not documents:
+        raise SourceError(file.name, "empty")
+    return list(_embedded(documents, index, progress))
+
+
+def replace_file(
+    staged: Path, file: Path, documents: Sequence[FromFile], index: DocumentIndex
+) -> IndexReport:
+    """Move `staged` to `file`, and replace what the index has of it by `documents`.
+
+    If the index cannot be written, the file that was there is put back. Both must be in one file
+    system; the folder of `staged` is the caller's to remove.
+
+    Raises:
+        DocumentIndexError: the index cannot be written, or another run is writing.
+        OSError: the file cannot be replaced.
+    """
+    started = time.monotonic()
+
+    def read(_found: Found, _held: Held) -> Generator[FromFile]:
+        yield from documents
+
+    with index.writing() as writer, _replaced(staged, file):
+        found = Found(files={file: file})
+        return Update(writer, found, [file], quiet, read).run().finished(started)
+
+
+def _embedded(
+    documents: Sequence[FromFile], index: DocumentIndex, progress: Progress
+) -> Iterator[FromFile]:
+    chunks = [chunk for one in documents if one.made for chunk in one.made.chunks]
+    count = 0
+
+    def show(more: int) -> None:
+        nonlocal count
+        count += more
+        progress(len(documents) * count // len(chunks), len(documents), str(documents[0].file))
+
+    vectors = embedded(chunks, index.embeddings, show)
+    start = 0
+    for one in documents:
+        own = one.made.chunks if one.made else []
+        yield one._replace(made=Made(own, vectors[start : start + len(own)]))
+        start += len(own)
+
+
+@contextmanager
+def _replaced(staged: Path, file: Path) -> Iterator[None]:
+    """Replace a file at once, and put the old one back if the block fails."""
+    before = staged.with_name(f".before-{file.name}")
+    known = file.exists()
+    if known:
+        shutil.copy2(file, before)
+    staged.replace(file)
+    try:
+        yield
+    except BaseException:
+        if known:
+            before.replace(file)
+        else:
+            file.unlink(missing_ok=True)
+        raise
