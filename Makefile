@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-ray bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production clean audit bench-decomposed
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-ray bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production clean audit bench-decomposed bench-generator
 
 PYTHON ?= python3
 VENV := .venv
@@ -30,7 +30,7 @@ help:  ## List the targets
 ask: $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge strip?"
 	@test -n "$$Q" || { echo 'Say what to ask: make ask Q="What is a knowledge strip?"' >&2; exit 2; }
 	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
-	@$(BIN)/crag ask "$$Q" --index .crag/docs
+	@$(BIN)/crag ask "$$Q" --index .crag/docs || [ $$? -ge 3 ]
 
 # The processes that tests start would otherwise each compile crag again.
 test test-thorough torture: export PYTHONDONTWRITEBYTECODE =
@@ -203,6 +203,11 @@ bench-docs: $(DEV)  ## Evidence kept and answers right over real documentation
 
 bench-decomposed: $(DEV)  ## Questions of two parts over real documentation, split and whole
 	$(BIN)/python benchmarks/decomposed_questions.py $(DATA)/docs
+
+bench-generator: $(DEV)  ## Chat models as generators: make bench-generator MODEL=name URL=http://127.0.0.1:8080/v1
+	$(BIN)/python benchmarks/generator.py $(DATA) build/generator --model '$(MODEL)' --url '$(URL)' --sets $(or $(SETS),docs popqa covidqa squad) $(if $(SECONDS),--max-seconds $(SECONDS))
+	$(BIN)/python benchmarks/generator.py $(DATA) build/generator --model '$(MODEL)' --url '$(URL)' --degraded $(if $(SECONDS),--max-seconds $(SECONDS))
+	$(BIN)/python benchmarks/generator.py $(DATA) build/generator --report benchmarks/results/generator.md
 
 bench-evaluator: $(DEV)  ## How good and how fast the evaluators are: make bench-evaluator T5=folder
 	$(BIN)/python benchmarks/evaluator_quality.py $(DATA) $(if $(T5),--t5 '$(T5)')

@@ -20,6 +20,7 @@ import argparse
 import json
 import re
 import shutil
+import statistics
 import tempfile
 import unicodedata
 from collections import Counter
@@ -34,11 +35,11 @@ from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag
 from crag.models.encoder import packaged_encoder
-from crag.parts import Evaluator, Parts
+from crag.parts import Evaluator, Parts, Quoter
 from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.retriever import IndexRetriever
 from crag.settings import Settings
-from crag.state import State
+from crag.state import State, Strip
 from crag.testing import FakeRetriever
 
 K = 10
@@ -80,6 +81,10 @@ class Outcome(NamedTuple):
     answer: str
     abstained: bool
     right: bool
+    first: bool
+    """The first passage that is shown holds the answer, sure or not."""
+    shown: str
+    """What is shown: an answer, or at most two closest passages."""
 
 
 def main() -> None:
@@ -182,11 +187,22 @@ def _today(one: Asked, evaluator: Evaluator) -> Outcome:
         again = build_crag(parts).invoke({"question": one.question}, context=refined)
         strips = kept_strips(cast("State", again), refined)
     knowledge = [strip["text"] for strip in strips]
-    return outcome(one, action, knowledge, "" if state["abstained"] else state["answer"])
+    passages = shown_passages(
+        parts.quoter, one.question, kept_strips(cast("State", state), settings)
+    )
+    return outcome(one, action, knowledge, "" if state["abstained"] else state["answer"], passages)
 
 
-def outcome(one: Asked, action: str, knowledge: Sequence[str], answer: str) -> Outcome:
-    """Judge knowledge and answer; an empty answer is an abstention."""
+def shown_passages(quoter: Quoter | None, question: str, strips: Sequence[Strip]) -> list[str]:
+    """Return the passages that an answer leads with, or the closest ones, the first one first."""
+    found = quoter.quote(question, strips) if quoter and strips else []
+    return [quoted.text for quoted in found if not quoted.further]
+
+
+def outcome(
+    one: Asked, action: str, knowledge: Sequence[str], answer: str, passages: Sequence[str]
+) -> Outcome:
+    """Judge knowledge, answer and what is shown; an empty answer is an abstention."""
     texts = [document.page_content for document in one.documents]
     return Outcome(
         action=action,
@@ -197,6 +213,8 @@ def outcome(one: Asked, action: str, knowledge: Sequence[str], answer: str) -> O
         answer=answer,
         abstained=not answer,
         right=is_right(answer, one),
+        first=is_right("".join(passages[:1]), one),
+        shown="\n".join(passages),
     )
 
 
@@ -236,7 +254,36 @@ def tables(asked: Sequence[Asked], results: Mapping[str, Sequence[Outcome]]) -> 
     parts: list[str] = []
     for title, key in (("", None), ("corpus", "corpus"), ("kind", "kind")):
         parts += ["", *_table(title, key, asked, results)]
-    return "\n".join([*parts[1:], "", *_stages(asked, results)])
+    said = [_SAID_HEAD, "|---" * 10 + "|"]
+    said += [_said(name, asked, outcomes) for name, outcomes in results.items()]
+    return "\n".join([*parts[1:], "", *said, "", *_stages(asked, results)])
+
+
+_SAID_HEAD = (
+    "| | first passage right | answered or among the closest | sure and wrong | sure, unanswerable "
+    "| closest shown, unanswerable | Correct, answerable | Correct, unanswerable "
+    "| Incorrect, answerable | words shown, median |"
+)
+
+
+def _said(name: str, asked: Sequence[Asked], outcomes: Sequence[Outcome]) -> str:
+    """Count what is said, and how surely."""
+    both = list(zip(asked, outcomes, strict=True))
+    able = [(one, outcome) for one, outcome in both if one.answerable]
+    unable = [outcome for one, outcome in both if not one.answerable]
+    words = [count_words([outcome.shown]) for _, outcome in able if outcome.shown]
+    cells = [
+        sum(outcome.first for _, outcome in able),
+        sum(is_right(outcome.shown, one) for one, outcome in able),
+        sum(not outcome.abstained and not outcome.right for _, outcome in able),
+        sum(not outcome.abstained for outcome in unable),
+        sum(outcome.abstained and bool(outcome.shown) for outcome in unable),
+        sum(outcome.action == "correct" for _, outcome in able),
+        sum(outcome.action == "correct" for outcome in unable),
+        sum(outcome.action == "incorrect" for _, outcome in able),
+        f"{statistics.median(words):g}" if words else "-",
+    ]
+    return f"| {name} | {' | '.join(map(str, cells))} |"
 
 
 def stage(one: Asked, outcome: Outcome) -> str:

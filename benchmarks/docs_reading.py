@@ -1,9 +1,9 @@
 """Fit the thresholds of a reader to the questions of docs_questions.py, each corpus by the others.
 
-Three numbers decide what becomes of a question: from which grade of the best document on the action
-is Correct, below which it is Incorrect, and from which score on strips are quoted. After
-Correct something is always quoted. The numbers are fitted together on five corpora, to bring most
-right answers less what wrong and false ones cost, and judge the sixth.
+Four numbers decide what becomes of a question: from which grade of the best document on the action
+is Correct, below which it is Incorrect, from which score on the best quotation is sure, and from
+which on it is shown as one of the closest passages. Each is fitted on five corpora, and all of them
+judge the sixth.
 """
 
 import math
@@ -14,18 +14,21 @@ from typing import NamedTuple
 
 from docs_questions import Asked, Outcome, is_right, outcome
 
-from crag.answering.outcome import quoted_text
 from crag.correction.evidence import strips_in_context
 from crag.correction.provenance import passage_of
 from crag.evaluators.reader import ReaderEvaluator
-from crag.generation import ExtractiveAnswerer
-from crag.nodes.generate import best_of
+from crag.generation.quoting import quotations_in
 from crag.settings import Settings
 
-COSTS = ((1.0, 2.0), (1.5, 4.0), (2.0, 6.0))
+COSTS = ((2.0, 6.0), (4.0, 8.0), (6.0, 12.0))
 """What a wrong and a false answer cost, where a right one brings 1: three ways to be careful."""
 SHARE_LOST = 0.02
-"""Share of the questions with a right answer that the lower threshold may cost."""
+"""Share of the answerable questions that the lower threshold may call Incorrect."""
+SHARE_CORRECT = 0.05
+"""Share of the unanswerable questions that the upper threshold may call Correct."""
+SHARE_SHOWN = 20 / 48
+"""Share of the unanswerable questions for which closest passages may be shown."""
+_MOST = 4
 
 
 class Read(NamedTuple):
@@ -35,13 +38,13 @@ class Read(NamedTuple):
     grade: float
     """Score of the best document."""
     score: float
-    """Score of the best strip."""
+    """Score of the best quotation."""
     kept: tuple[str, ...]
     """The strips kept."""
-    quoted: str
-    """What is quoted from there on."""
-    weakly: str
-    """What is quoted after Correct, if no strip is good enough."""
+    sure: tuple[str, ...]
+    """The passages of an answer, if it is sure."""
+    closest: tuple[str, ...]
+    """The passages that are shown if none is."""
 
 
 class Numbers(NamedTuple):
@@ -50,6 +53,7 @@ class Numbers(NamedTuple):
     upper: float
     lower: float
     quote: float
+    closest: float
 
 
 def measured(asked: Sequence[Asked], name: str) -> dict[str, list[Outcome]]:
@@ -82,45 +86,44 @@ def read(reader: ReaderEvaluator, one: Asked) -> Read:
     passages = [passage_of(document, settings.titles) for document in one.documents]
     readings = reader.read(one.question, passages)
     kept = [s for s in strips_in_context(one.documents, readings, settings) if s["kept"]]
-    quotations = ExtractiveAnswerer(reader, threshold=-1.0).quote(one.question, kept)
+    sure = quotations_in(kept, most=_MOST, threshold=-1, closest=-1)
+    closest = quotations_in(kept, most=_MOST, threshold=math.inf, closest=-1)
     return Read(
         one,
         max(reading["score"] for reading in readings),
-        max((quotation.score for quotation in quotations), default=-1.0),
+        sure[0].score if sure else -1.0,
         tuple(strip["text"] for strip in kept),
-        quoted_text(quotations),
-        quoted_text([best_of(kept)]),
+        tuple(quoted.text for quoted in sure if not quoted.further),
+        tuple(quoted.text for quoted in closest),
     )
-
-
-def answer(one: Read, numbers: Numbers) -> str:
-    """Return what is answered at these numbers; an empty text is an abstention."""
-    if one.grade < numbers.lower:
-        return ""
-    if one.score >= numbers.quote:
-        return one.quoted
-    return one.weakly if one.grade >= numbers.upper else ""
 
 
 def fitted(found: Sequence[Read], wrong: float, false: float) -> Numbers:
-    """Return the numbers that bring most; of equal ones those that answer least."""
-    able = sorted(one.grade for one in found if is_right(one.quoted, one.asked))
-    lower = able[math.floor(SHARE_LOST * len(able))]
-    uppers = [*_between([one.grade for one in found]), 1.0]
-    quotes = [*_between([one.score for one in found]), 1.0]
-    worth = {
-        (text, one.asked.id): _gain(one.asked, text, wrong, false)
-        for one in found
-        for text in (one.quoted, one.weakly, "")
-    }
-    return max(
-        (Numbers(upper, lower, quote) for upper in uppers if upper > lower for quote in quotes),
-        key=lambda numbers: (
-            sum(worth[answer(one, numbers), one.asked.id] for one in found),
-            numbers.quote,
-            numbers.upper,
-        ),
+    """Return the number that brings most for sure answers, and those of the allowed shares."""
+
+    def gain(one: Read) -> float:
+        if is_right("\n".join(one.sure), one.asked):
+            return 1.0
+        return -wrong if one.asked.answerable else -false
+
+    quote = max(
+        [*_between([one.score for one in found]), 1.0],
+        key=lambda least: (sum(gain(one) for one in found if one.score >= least), least),
     )
+    able = [one for one in found if one.asked.answerable]
+    unable = [one for one in found if not one.asked.answerable]
+    return Numbers(
+        upper=_allowing([one.grade for one in unable], SHARE_CORRECT),
+        lower=-_allowing([-one.grade for one in able], SHARE_LOST),
+        quote=quote,
+        closest=_allowing([one.score for one in unable], SHARE_SHOWN),
+    )
+
+
+def _allowing(scores: Sequence[float], share: float) -> float:
+    """Return the threshold that this share of the scores, at most, reaches."""
+    cuts = [*_between([*scores, 1.0]), 1.0]
+    return next(cut for cut in cuts if sum(s >= cut for s in scores) <= share * len(scores))
 
 
 def _between(scores: Sequence[float]) -> list[float]:
@@ -129,16 +132,14 @@ def _between(scores: Sequence[float]) -> list[float]:
     return [math.tanh((low + high) / 2) for low, high in pairwise(odds)]
 
 
-def _gain(asked: Asked, text: str, wrong: float, false: float) -> float:
-    if not text:
-        return 0.0
-    if is_right(text, asked):
-        return 1.0
-    return -wrong if asked.answerable else -false
-
-
 def concluded(one: Read, numbers: Numbers) -> Outcome:
     """Decide by these numbers."""
     action = "correct" if one.grade >= numbers.upper else "ambiguous"
     action = "incorrect" if one.grade < numbers.lower else action
-    return outcome(one.asked, action, one.kept, answer(one, numbers))
+    shown: tuple[str, ...] = ()
+    answer = ""
+    if action != "incorrect" and one.score >= numbers.quote:
+        shown, answer = one.sure, "\n".join(one.sure)
+    elif action != "incorrect" and one.score >= numbers.closest:
+        shown = one.closest
+    return outcome(one.asked, action, one.kept, answer, shown)

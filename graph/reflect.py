@@ -14,11 +14,13 @@ from crag.nodes.beam_step import BeamStep
 from crag.nodes.finish_reflection import FinishReflection
 from crag.nodes.graded_loop import GradedLoop
 from crag.nodes.short_form import ShortForm
-from crag.parts import ReflectionBackend
+from crag.parts import Attributor, ReflectionBackend
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
 from crag.state import (
     Action,
+    AnswerSentence,
+    Certainty,
     Choice,
     Citation,
     Critique,
@@ -53,20 +55,25 @@ class ReflectOutput(TypedDict):
     knowledge: str
     answer: str
     abstained: bool
+    certainty: Certainty
     citations: list[Citation]
+    sentences: list[AnswerSentence]
     messages: Annotated[list[AnyMessage], add_chat]
     events: list[Event]
     usage: Usage
 
 
 def build_reflect(
-    backend: ReflectionBackend, retriever: BaseRetriever | None = None
+    backend: ReflectionBackend,
+    retriever: BaseRetriever | None = None,
+    attributor: Attributor | None = None,
 ) -> CompiledStateGraph[State, Settings, ReflectInput, ReflectOutput]:
     """Compile the algorithms (short form, long form, the poster's rule) → finish_reflection.
 
     The input is `question` and `passages`; `crag.correction.provenance.offered_document` turns a
     Document into a passage. The `retriever` is used for dynamic retrieval, a search for each
-    segment of the long form. `max_depth` bounds the cycle of `beam_step`.
+    segment of the long form; the `attributor` judges the sentences of the answer. `max_depth`
+    bounds the cycle of `beam_step`.
     """
     graph = StateGraph(
         State, context_schema=Settings, input_schema=ReflectInput, output_schema=ReflectOutput
@@ -74,7 +81,7 @@ def build_reflect(
     graph.add_node("short_form", waiting(ShortForm(backend, retriever)))
     graph.add_node("beam_step", waiting(BeamStep(backend, retriever)))
     graph.add_node("graded_loop", waiting(GradedLoop(backend)))
-    graph.add_node("finish_reflection", computing(FinishReflection()))
+    graph.add_node("finish_reflection", computing(FinishReflection(attributor)))
 
     graph.add_conditional_edges(START, by_form, FORMS)
     graph.add_edge("short_form", "finish_reflection")

@@ -34,7 +34,7 @@ def build_self_rag(
     graph.add_node("decide", waiting(Decide(backend, grades=False)), input_schema=OpenState)
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker, opens=False)))
     graph.add_node("prepare_passages", computing(PreparePassages(prepared=False)))
-    graph.add_node("reflect", build_reflect(backend, parts.retriever))
+    graph.add_node("reflect", build_reflect(backend, parts.retriever, parts.attributor))
 
     graph.add_conditional_edges(START, by_history, opens("decide"))
     graph.add_edge("contextualize", "decide")
@@ -65,7 +65,7 @@ def build_self_crag(
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
     graph.add_node("prepare_passages", computing(PreparePassages(prepared=True)), defer=True)
-    graph.add_node("reflect", build_reflect(backend))
+    graph.add_node("reflect", build_reflect(backend, attributor=parts.attributor))
 
     graph.add_conditional_edges(START, by_history, opens("decide"))
     graph.add_edge("contextualize", "decide")

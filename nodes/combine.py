@@ -107,7 +107,9 @@ class Combine:
             knowledge=knowledge,
             answer=answer,
             abstained=False,
+            certainty="answered",
             citations=citations,
+            further=[],
             sentences=[],
             messages=chat_reply(state, answer, citations),
             events=events,
@@ -120,7 +122,7 @@ def _told(state: State) -> list[str]:
     return [
         f'<part number="{number}">\n{neutral(part["asked"])}\n{neutral(answer)}\n</part>'
         for number, part in enumerate(state["sub_questions"], start=1)
-        for answer in [without_citations(part["answer"])]
+        for answer in [NOT_FOUND if part["abstained"] else without_citations(part["answer"])]
     ]
 
 

@@ -1,5 +1,6 @@
 """Make a follow-up question self-contained."""
 
+import re
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -14,6 +15,8 @@ from crag.settings import Settings
 from crag.state import FollowUp, FreshEvents, FreshUsage, InputState, Usage
 from crag.text.untrusted import neutral
 
+_MARK = re.compile("[?？؟\u037e]")
+"""Question marks; the last one is the Greek one."""
 _FALLBACK = "use the question as it was asked"
 _LONGEST_MESSAGE = 1000
 """Characters of each earlier message that the model reads."""
@@ -68,11 +71,16 @@ def _read(state: InputState, asked: str, reply: Reply, settings: Settings) -> Op
     question = " ".join(reply.text.split()).strip('"“”')
     detail = reply.detail
     if reply.problem is None:
-        if question and len(question) <= settings.max_question_characters:
+        if _asks(question, asked) and len(question) <= settings.max_question_characters:
             return _update(state, asked, opening(question, settings), [], reply.usage)
         detail = f"the model's reply is not a question: {reply.text[:80]!r}"
     failed = event("contextualize_failed", "contextualize", detail, _FALLBACK)
     return _update(state, asked, opening(asked, settings), [failed], reply.usage)
+
+
+def _asks(reply: str, asked: str) -> bool:
+    """Say whether a reply is a question, if the follow-up was one: small models answer it."""
+    return bool(reply) and (_MARK.search(reply) is not None or _MARK.search(asked) is None)
 
 
 def _update(

@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
+from crag.answering.attribution import attribute
 from crag.answering.citations import attributed, numbered_passages, validate, with_number
 from crag.answering.links import without_links
 from crag.answering.outcome import NOT_FOUND, chat_reply, declines, links_removed
 from crag.events import Event, EventKind, event
+from crag.parts import Attributor
 from crag.reflection.scoring import argmax
 from crag.reflection_tokens import IRRELEVANT, NO_SUPPORT
 from crag.settings import Settings
-from crag.state import Citation, Critique, Flag, Reflection, State
+from crag.state import AnswerSentence, Certainty, Citation, Critique, Flag, Reflection, State
 
 _NODE = "finish_reflection"
 _RELEASED = {"released_citations", "released_biography"}
@@ -37,7 +39,9 @@ class FinishReflectionUpdate(TypedDict):
     knowledge: str
     answer: str
     abstained: bool
+    certainty: Certainty
     citations: list[Citation]
+    sentences: list[AnswerSentence]
     messages: list[AnyMessage]
     events: list[Event]
 
@@ -48,6 +52,9 @@ class FinishReflection:
     Each ``[n]`` cites the strip of a passage that shares most words with the sentence before it.
     Text that the model judged irrelevant or unsupported gets an event instead of a citation.
     """
+
+    def __init__(self, attributor: Attributor | None = None) -> None:
+        self._attributor = attributor
 
     def run(self, state: State, settings: Settings) -> FinishReflectionUpdate:
         """Write the answer, or the reason why there is none."""
@@ -62,7 +69,24 @@ class FinishReflection:
             return _update(state, NOT_FOUND, [], [*events, why], abstained=True)
         answer, citations, links = _cited(state, reflection, chosen, settings)
         events += [*links_removed(_NODE, links), *_doubts(state, chosen)]
-        return _update(state, answer, citations, events)
+        update = _update(state, answer, citations, events)
+        if not settings.cites or _RELEASED & settings.compat:
+            return update
+        available = _every_strip(state, citations)
+        judged = attribute(
+            state["question"], answer, available, self._attributor, node=_NODE, add=False
+        )
+        events = [*update["events"], *judged.events]
+        return {**update, "sentences": judged.sentences, "events": events}
+
+
+def _every_strip(state: State, citations: Sequence[Citation]) -> list[Citation]:
+    """Return the citations, and after them the passages, which support what cites nothing."""
+    passages = numbered_passages(state.get("passages") or [])
+    last = max((one["number"] for one in citations), default=0)
+    for passage in passages:
+        passage["number"] += last
+    return [*citations, *passages]
 
 
 def _cited(
@@ -152,7 +176,9 @@ def _update(
         knowledge="\n\n".join(passage["text"] for passage in state.get("passages") or []),
         answer=answer,
         abstained=abstained,
+        certainty="nothing_found" if abstained else "answered",
         citations=citations,
+        sentences=[],
         messages=chat_reply(state, answer, citations),
         events=events,
     )

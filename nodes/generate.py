@@ -1,6 +1,7 @@
 """Generate the answer from the knowledge that was kept."""
 
 import asyncio
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import NamedTuple
 
@@ -10,7 +11,15 @@ from langchain_core.messages import AnyMessage
 from crag.answering.attribution import is_wordless
 from crag.answering.context import fenced, kept_strips, paper_format
 from crag.answering.model_calls import Reply, aask, ask
-from crag.answering.outcome import NOT_FOUND, GenerateUpdate, abstained, from_quotations, from_reply
+from crag.answering.outcome import (
+    NOT_FOUND,
+    GenerateUpdate,
+    abstained,
+    chat_reply,
+    declines,
+    from_quotations,
+    from_reply,
+)
 from crag.correction.action import branches
 from crag.correction.strips import score_of
 from crag.errors import ModelProblem
@@ -24,6 +33,8 @@ from crag.state import State, Strip, add_usage
 from crag.tasks import written
 from crag.text.untrusted import neutral
 
+_MOST_CLOSEST = 2
+"""Passages that follow the words of a model that found no answer."""
 _KINDS: dict[ModelProblem, EventKind] = {
     "refused": "model_refused",
     "empty": "model_empty",
@@ -81,7 +92,7 @@ class Generate:
             events = [event("budget_exhausted", "generate", detail)]
             return _Plan(strips, "", None, events, cites=False)
         knowledge = fenced(strips) if settings.cites else paper_format(state, settings)
-        messages = _prompt(self._prompts, state, knowledge, settings)
+        messages = _prompt(self._prompts, state, knowledge, settings, strips)
         call = (_limited(self._model, settings), messages)
         return _Plan(strips, knowledge, call, [], cites=bool(strips) and settings.cites)
 
@@ -110,6 +121,8 @@ class Generate:
         if reply is not None and plan.is_wordless(reply):
             plan, reply = _with_words(plan, reply, second)
         if reply is not None and reply.problem is None:
+            if plan.strips and declines(reply.text):
+                return self._declined(state, settings, plan, reply)
             update = from_reply(
                 state,
                 reply,
@@ -145,6 +158,22 @@ class Generate:
             update["usage"] = reply.usage
         return update
 
+    def _declined(
+        self, state: State, settings: Settings, plan: "_Plan", reply: Reply
+    ) -> GenerateUpdate:
+        """Let the closest passages follow the words of a model that found no answer."""
+        quotations, quoting = self._quote(state, settings, plan.strips)
+        events = [*plan.events, *quoting]
+        if not quotations:
+            detail = "the model found no answer in the knowledge"
+            return abstained(state, plan.knowledge, events, detail, reply)
+        closest = [one._replace(further=False) for one in quotations[:_MOST_CLOSEST]]
+        update = from_quotations(state, closest, plan.strips, events, declined=True)
+        messages = chat_reply(state, update["answer"], update["citations"], reply.message_id)
+        return {
+            **update, "usage": reply.usage, "knowledge": plan.knowledge, "messages": messages,
+        }  # fmt: skip
+
     def _quote(
         self, state: State, settings: Settings, strips: list[Strip]
     ) -> tuple[list[Quotation], list[Event]]:
@@ -159,12 +188,10 @@ class Generate:
             failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
             return [], [failed]
         action = state.get("action")
-        if quotations or action is None or branches(action) != ["refine"]:
-            return quotations, []
-        # Correct says that the documents hold the answer; an abstention would deny it.
-        detail = "the documents were judged correct, but no part of them reaches the threshold"
-        weak = event("weak_quotation", "generate", detail, "quote the best strip")
-        return [best_of(strips)], [weak]
+        if not quotations and action is not None and branches(action) == ["refine"]:
+            # Correct says that the documents hold the answer; nothing found would deny it.
+            quotations = [best_of(strips)]
+        return quotations, []
 
 
 _Call = tuple[ChatModel, list[AnyMessage]]
@@ -203,23 +230,38 @@ def best_of(strips: list[Strip]) -> Quotation:
     """Return the strip with the highest score as a quotation."""
     best = max(range(len(strips)), key=lambda index: score_of(strips[index]))
     text = strips[best]["text"]
-    return Quotation(text, best, score_of(strips[best]), place=(0, len(text)))
+    return Quotation(text, best, score_of(strips[best]), place=(0, len(text)), sure=False)
 
 
 def _is_uncited(update: GenerateUpdate) -> bool:
     return not (update["citations"] or update["abstained"])
 
 
-def _prompt(prompts: Prompts, state: State, knowledge: str, settings: Settings) -> list[AnyMessage]:
+def _prompt(
+    prompts: Prompts, state: State, knowledge: str, settings: Settings, strips: Sequence[Strip]
+) -> list[AnyMessage]:
     profile = settings.profile
     posed = profile.posed(state)
+    question = posed["question"] if posed["options"] else posed["asked"]
     values = {
-        "question": neutral(posed["question"]) if settings.cites else posed["question"],
+        "question": neutral(question) if settings.cites else question,
         "options": written(posed["options"]) or "those that the question names",
     }
     if not knowledge:
         return prompts.render(profile.own_prompt, **values)
-    return prompts.render(profile.answer_prompt, **values, knowledge=knowledge, not_found=NOT_FOUND)
+    name = profile.answer_prompt
+    if profile.doubtful_prompt and _is_doubtful(state, strips, settings):
+        name = profile.doubtful_prompt
+    return prompts.render(name, **values, knowledge=knowledge, not_found=NOT_FOUND)
+
+
+def _is_doubtful(state: State, strips: Sequence[Strip], settings: Settings) -> bool:
+    """Say whether strips were scored, and each below what makes a document count as incorrect."""
+    scores = [strip["score"] for strip in strips if strip["score"] is not None]
+    thresholds = state.get("thresholds")
+    if not (settings.doubt and scores and thresholds):
+        return False
+    return max(scores) < thresholds["lower"]
 
 
 def _limited(model: ChatModel, settings: Settings) -> ChatModel:

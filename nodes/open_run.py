@@ -9,6 +9,7 @@ from crag.reading import Reading
 from crag.settings import Settings
 from crag.state import (
     AnswerSentence,
+    Certainty,
     Citation,
     FollowUp,
     FoundHit,
@@ -41,7 +42,9 @@ class OpeningUpdate(TypedDict):
     knowledge: str
     answer: str
     abstained: bool
+    certainty: Certainty | None
     citations: list[Citation]
+    further: list[Citation]
     sentences: list[AnswerSentence]
     events: list[Event]
     usage: Usage
@@ -50,9 +53,11 @@ class OpeningUpdate(TypedDict):
 def opening(question: str, settings: Settings) -> OpeningUpdate:
     """Return the initial state of a run on `question`, with its options split off."""
     split = settings.profile.split
+    posed = split(question) if split else None
+    is_bare = posed is not None and posed["question"] == question
     return OpeningUpdate(
         question=question,
-        posed=split(question) if split else None,
+        posed=None if is_bare else posed,
         follow_up=None,
         documents=[],
         scores=[],
@@ -67,7 +72,9 @@ def opening(question: str, settings: Settings) -> OpeningUpdate:
         knowledge="",
         answer="",
         abstained=False,
+        certainty=None,
         citations=[],
+        further=[],
         sentences=[],
         events=FreshEvents(),
         usage=FreshUsage.of(Usage()),

@@ -43,6 +43,7 @@ _FACT = ("fact", "knowledge")
 USES: Mapping[str, Use] = MappingProxyType(
     {
         "answer_default": Use("generate, task default", _TASK, ("not_found",)),
+        "answer_doubtful": Use("generate, if strips score low, default", _TASK, ("not_found",)),
         "answer_words": Use("generate again, after an answer without words", _TASK, ("not_found",)),
         "answer_popqa": Use("generate, task popqa", _TASK),
         "answer_pubhealth": Use("generate, task pubhealth", _TASK),
@@ -57,6 +58,7 @@ USES: Mapping[str, Use] = MappingProxyType(
         "contextualize": Use("contextualize, a follow-up in a chat", ("history", "question")),
         "decompose": Use("decompose, before a question of several parts", ("question", "most")),
         "combine": Use("combine, from the answers to the parts", (*_TASK, "parts"), ("not_found",)),
+        "rewrite_turns": Use("rewrite, task default", ("question",)),
         "rewrite_default": Use("rewrite, all other tasks", ("question",)),
         "rewrite_pubhealth": Use("rewrite, task pubhealth", ("question",)),
         "rewrite_arc": Use("rewrite, task arc", ("question",)),

@@ -49,7 +49,6 @@ EventKind = Literal[
     "reflection_limited",
     "constraints_waived",
     "unsupported_answer",
-    "weak_quotation",
     "abstained",
 ]
 
@@ -111,9 +110,14 @@ def without_keys(text: str) -> str:
 
 
 def describe(detail: object) -> str:
-    """Return a sentence or an exception on one line of at most 500 characters, without secrets."""
+    """Return a sentence or an exception on one line of at most 500 characters, without secrets.
+
+    A sentence is our own: the address of a page in it names its query, which tells pages apart.
+    """
     text = said(detail)
     if isinstance(detail, BaseException):
-        text = f"{type(detail).__name__}: {text}" if text else type(detail).__name__
-    text = " ".join(redact(text).split())
+        text = redact(f"{type(detail).__name__}: {text}" if text else type(detail).__name__)
+    else:
+        text = without_keys(without_credentials(text, queries=False))
+    text = " ".join(text.split())
     return text if len(text) <= _LONGEST_DETAIL else f"{text[: _LONGEST_DETAIL - 1]}…"

@@ -8,7 +8,7 @@ from crag.errors import MissingPackageError
 
 Extra = Literal[
     "torch", "train", "bench", "ray", "postgres", "office", "openvino", "qdrant", "faiss",
-    "community", "evaluator", "ray-serve", "server", "studio", "telemetry", "trial",
+    "community", "evaluator", "llama", "ray-serve", "server", "studio", "telemetry", "trial",
 ]  # fmt: skip
 
 

@@ -43,14 +43,18 @@ def said(value: object) -> str:
         return f"<{type(value).__name__} that cannot be shown>"
 
 
-def without_credentials(text: str) -> str:
+def without_credentials(text: str, *, queries: bool = True) -> str:
     """Return a text whose addresses, such as ``https://host/path?key=…``, hold no secrets.
 
-    A user, a password and what a query gives its parameters are taken out; the rest is not changed.
+    A user, a password and, unless `queries` are kept, what a query gives its parameters are taken
+    out; the rest is not changed.
     """
-    return _ADDRESS.sub(
-        lambda found: found[1] + found[2] + _VALUE.sub(_hidden, found[3] or ""), text
-    )
+
+    def shown(found: re.Match[str]) -> str:
+        query = found[3] or ""
+        return found[1] + found[2] + (_VALUE.sub(_hidden, query) if queries else query)
+
+    return _ADDRESS.sub(shown, text)
 
 
 def _hidden(value: re.Match[str]) -> str:

@@ -134,6 +134,9 @@ class Correction(BaseModel):
     cache_hours: float = Field(default=24.0, ge=0, le=8760)
     """Hours for which pages are cached on disk. 0: the cache is neither written nor read."""
 
+    doubt: bool = True
+    """Ask the model more cautiously where no kept strip reaches the lower threshold, so that it
+    rather says that there is no answer. Off: always the same prompt, as in the paper."""
     require_citations: bool = True
     """Replace a model's answer that no strip supports by quotations, or abstain. Off: show such an
     answer, with an event. Does not apply to the paper's tasks, whose answers have no citations."""

@@ -62,6 +62,7 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
         "cache_hours": Shown("Hours to keep pages", "web"),
     },
     "Answer": {
+        "doubt": Shown("Ask cautiously if strips score low", "generate"),
         "require_citations": Shown("Require citations", "generate combine"),
         "allow_own_knowledge": Shown("Allow the model's own knowledge", "generate reflect"),
     },

@@ -24,6 +24,9 @@ Action = Literal["correct", "ambiguous", "incorrect"]
 """What a set of documents is judged to be (CRAG, Sec. 4.3), best first. Whatever depends on the
 action is an exhaustive `match` or a `ByAction`, so mypy reports every place that lacks a member."""
 ACTIONS: tuple[Action, ...] = get_args(Action)
+Certainty = Literal["answered", "unsure", "nothing_found"]
+"""How a run ended: with an answer; with the closest passages, as no answer is sure; with nothing
+worth showing. A run that is `abstained` is one of the latter two."""
 RetrievalAction = Literal["retrieve", "continue", "no_retrieve"]
 """Before a segment: retrieve passages, keep using the last one, or go on without any."""
 Ending = Literal["retrieve", "no_retrieve", "continue", "end", "length"]
@@ -124,7 +127,7 @@ class Citation(TypedDict):
 
 SentenceStatus = Literal["cited", "attributed", "unsupported"]
 """A strip supports the sentence, and the model cited one; a strip supports it, and its number was
-added; no strip that was kept supports it, whatever it cites."""
+added (in answers of reflection it is not); no strip supports it, whatever it cites."""
 
 
 class AnswerSentence(TypedDict):
@@ -500,7 +503,11 @@ class State(OpenState, total=False):
     """The kept strips as passed to the model."""
     answer: str
     abstained: bool
+    certainty: Certainty | None
+    """None as long as the run has not ended."""
     citations: list[Citation]
+    further: list[Citation]
+    """What could be quoted besides the answer, which is short; shown on request."""
     sentences: list[AnswerSentence]
     """Those of a written answer, without headings, tables and code; empty where it is quoted, where
     there is none, and in tasks whose answers have no citations."""

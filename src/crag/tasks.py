@@ -49,6 +49,8 @@ class TaskProfile:
     cites: bool = False
     """Whether answers refer to strips by number; the prompts of CRAG's tasks do not ask so."""
     answer_prompt: str = "answer_default"
+    doubtful_prompt: str = ""
+    """Asked in its place where it is doubtful that the knowledge holds the answer; empty: none."""
     own_prompt: str = "answer_own_knowledge"
     """Asked where there is no knowledge; it states the task as `answer_prompt` does."""
     rewrite_prompt: str = "rewrite_default"
@@ -151,7 +153,12 @@ _LONG = {"form": "long", "max_depth": 7, "max_segment_tokens": 300}
 
 TASKS: Mapping[str, TaskProfile] = MappingProxyType(
     {
-        "default": TaskProfile(cites=True, split=split_courtesies),
+        "default": TaskProfile(
+            cites=True,
+            doubtful_prompt="answer_doubtful",
+            rewrite_prompt="rewrite_turns",
+            split=split_courtesies,
+        ),
         "popqa": TaskProfile(
             settings={**_PAPER, "upper": 0.592, "lower": -0.995, "titles": "none"},
             answer_prompt="answer_popqa",

@@ -15,8 +15,8 @@ _GREETING = (
 )
 _TELL = r"(?:tell|explain to|show|remind|let|help)"
 _REQUEST = (
-    rf"(?:(?:can|could|would|will) (?:you|any(?:one|body)|some(?:one|body)) (?:please |kindly )?{_TELL}"
-    r" (?:me|us)(?: know| understand| find out)?"
+    r"(?:(?:can|could|would|will) (?:you|any(?:one|body)|some(?:one|body)) (?:please |kindly )?"
+    rf"{_TELL} (?:me|us)(?: know| understand| find out)?"
     rf"|{_TELL} (?:me|us)(?: know)?"
     r"|i(?:'d| would) (?:like|love|need) to (?:know|ask|learn|find out|understand)"
     r"|i (?:want|need|wish) to (?:know|ask|learn|find out|understand)"
@@ -24,7 +24,8 @@ _REQUEST = (
     r"|i(?:'m| am| was) trying to (?:find out|understand|figure out|learn)"
     r"|(?:do you|does (?:any|some)(?:one|body)) (?:happen to )?know"
     r"|(?:any|no) idea|(?:just )?(?:a|one|my|another) (?:quick |short )?question(?: is)?"
-    r"|quick question)(?: about(?= (?:what|how|why|when|where|which|who)\b))?(?:[\s,:;-]+(?:if|whether))?"
+    r"|quick question)(?: about(?= (?:what|how|why|when|where|which|who)\b))?"
+    r"(?:[\s,:;-]+(?:if|whether))?"
 )
 _SOURCE = (
     r"(?:in|from|according to|based on|as per|per|using) (?:the|this|these|those|your|our|my) "
@@ -33,7 +34,7 @@ _SOURCE = (
 )
 _PAUSE = r"\s*[,:;.!-]+\s*"
 _ASKS = (
-    r"\s+(?=(?:how|what|whats|when|where|which|who|why|can|could|do|does|is|are|may|please|pls|i)\b)"
+    r"\s+(?=(?:how|what|whats|when|where|which|who|why|can|could|do|does|is|are|may|please|i)\b)"
 )
 _BEFORE = re.compile(
     rf"\s*(?:{_GREETING}(?:{_PAUSE}|{_ASKS})|(?:question|q){_PAUSE}"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.answering.attribution import Attributed, attribute, is_wordless
+from crag.answering.attribution import Attributed, attribute, is_wordless, unsupported_share
 from crag.answering.citations import validate
 from crag.parts import Passage
 from crag.state import Citation, Source
@@ -200,3 +200,17 @@ def test_no_word_is_lost_and_every_number_refers_to_a_strip(written: str) -> Non
         end = one["end"]
     again = attribute(QUESTION, found.answer, available)
     assert (again.answer, again.citations) == (found.answer, found.citations)
+
+
+def test_the_share_of_unsupported_sentences_is_that_of_written_answers_and_quotations() -> None:
+    found = told("Ada wrote the first program. It rained. It snowed. Babbage designed the engine.")
+    assert unsupported_share({"sentences": found.sentences}) == 0.5
+    assert unsupported_share({"sentences": [], "citations": [{"quotes": []}]}) == 0.0
+    assert unsupported_share({"sentences": [], "citations": []}) is None
+
+
+def test_an_answer_that_is_only_judged_stays_as_it_is() -> None:
+    answer = "Ada wrote the first program.\n\n[1]\n\nIt rained."
+    found = attribute(QUESTION, answer, strips(ADA, ENGINE), add=False)
+    assert found.answer == answer
+    assert [one["status"] for one in found.sentences] == ["attributed", "unsupported"]

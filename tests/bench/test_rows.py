@@ -65,4 +65,4 @@ def test_another_file_is_refused_and_left_alone(tmp_path: Path, content: bytes, 
 
 def test_a_row_is_plain_json(row: Row) -> None:
     assert json.loads(json.dumps(row)) == row
-    assert set(row) == Row.__required_keys__
+    assert set(row) == Row.__required_keys__ | Row.__optional_keys__

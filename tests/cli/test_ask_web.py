@@ -46,12 +46,14 @@ def tavily(site: Website) -> Iterator[Loopback]:
         yield server
 
 
-def crag(folder: Path, variables: dict[str, str], *arguments: str, answer: str = "") -> Done:
+def crag(
+    folder: Path, variables: dict[str, str], *arguments: str, answer: str = "", code: int = 0
+) -> Done:
     """Run the command in `folder` with these variables and no others of ours."""
     done = commands.crag(
         *arguments, folder=folder, environment={"COLUMNS": "100"} | variables, answer=answer
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return done
 
 
@@ -150,7 +152,7 @@ def test_a_refusal_is_shown_on_the_terminal(
     folder: Path, site: Website, tavily: Loopback, tmp_path: Path
 ) -> None:
     options = ("ask", QUESTION, "--set", "confirm_web=true")
-    done = crag(folder, configured(tavily, tmp_path / "p"), *options, answer="no\n")
+    done = crag(folder, configured(tavily, tmp_path / "p"), *options, answer="no\n", code=4)
     assert "search_refused: the web search was refused" in done.stdout
     assert "I could not find this in the documents." in done.stdout
     assert site.requests == []

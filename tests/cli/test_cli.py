@@ -31,9 +31,9 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "made"
 
 
-def call(*arguments: str) -> str:
+def call(*arguments: str, code: int = 0) -> str:
     result = runner.invoke(app, list(arguments), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == code, result.output
     return result.stdout
 
 
@@ -41,12 +41,12 @@ def test_a_question_the_documents_answer(index: str) -> None:
     shown = call("ask", "How do I remove limescale from the kettle?", "--index", index)
     assert "grade     correct" in shown
     assert "Remove limescale from the kettle with vinegar once a month." in shown
-    assert "” [1]" in shown
+    assert "” [2]" in shown
     assert "docs/kettle.md, line" in shown
 
 
 def test_a_question_they_do_not_answer_abstains_and_names_the_event(index: str) -> None:
-    shown = call("ask", "Who won the chess championship of 1972?", "--index", index)
+    shown = call("ask", "Who won the chess championship of 1972?", "--index", index, code=4)
     assert "grade     incorrect" in shown
     assert "search_unavailable" in shown
     assert "I could not find this in the documents." in shown
@@ -148,12 +148,12 @@ def streamed(*pieces: str) -> bytes:
 
 
 def test_a_chat_model_streams_its_answer_once(index: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(streamed("Use ", "vinegar ", "[1].")) as server:
+    with serving(streamed("Remove limescale ", "with vinegar ", "[2].")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         monkeypatch.setenv("CRAG_MODEL", "local")
         shown = call("ask", "How do I remove limescale from the kettle?", "--index", index)
-    assert shown.count("Use vinegar [1].") == 1
-    assert "  [1] docs/kettle.md" in shown
+    assert shown.count("Remove limescale with vinegar [2].") == 1
+    assert "  [2] docs/kettle.md" in shown
 
 
 def test_a_citation_to_nothing_is_corrected_below_the_stream(

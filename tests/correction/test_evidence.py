@@ -64,10 +64,10 @@ def test_a_document_further_down_counts_less_and_a_better_one_more() -> None:
     assert graded[1]["score"] < graded[3]["score"]  # type: ignore[operator]
 
 
-def test_ten_are_kept_unless_the_settings_say_otherwise() -> None:
+def test_eight_are_kept_unless_the_settings_say_otherwise() -> None:
     documents, readings = [DOCUMENT] * 8, [read("fact")] * 8
     kept = [strip["kept"] for strip in strips_in_context(documents, readings, Settings())]
-    assert sum(kept) == STRIPS_KEPT_IN_CONTEXT == 10
+    assert sum(kept) == STRIPS_KEPT_IN_CONTEXT == 8
     few = strips_in_context(documents, readings, Settings(strips_kept=3))
     assert sum(strip["kept"] for strip in few) == 3
     assert {strip["reason"] for strip in few} == {"among the best", "not among the best 3"}

@@ -6,16 +6,19 @@ from pathlib import Path
 import pytest
 
 from crag.errors import CragError
+from crag.evaluators import ReaderAttributor, ReaderEvaluator
 from crag.factory import (
     PartStatus,
+    choose_attributor,
     choose_parts,
     choose_reader,
     choose_searcher,
     examine,
     examine_web,
 )
-from crag.parts import PageReader
+from crag.parts import PageReader, Passage
 from crag.runtime.environment import Environment
+from crag.testing import FakeChatModel, FakeEvaluator
 
 
 @pytest.fixture(autouse=True)
@@ -198,3 +201,18 @@ def test_reflection_that_lacks_something(
     told = next(choice for choice in examine(chosen, use=False) if choice.part == "reflection")
     assert told.state == "broken"
     assert re.search(match, told.todo)
+
+
+def test_the_reader_attributes_the_sentences_of_a_model_whoever_grades() -> None:
+    model, other = FakeChatModel(), FakeEvaluator()
+    reader = ReaderEvaluator.packaged()
+    assert choose_attributor(other, None) is None
+    assert isinstance(choose_attributor(other, model), ReaderAttributor)
+    own = choose_attributor(reader, model)
+    assert own is not None
+    passages = [Passage("Ada", "Ada Lovelace wrote the first program."), Passage("", "It rained.")]
+    said = ["The first program was written by Ada Lovelace.", "Bob burnt Moscow in 1812."]
+    supported = [
+        [one >= own.threshold for one in row] for row in own.support("Who?", said, passages)
+    ]
+    assert supported == [[True, False], [False, False]]

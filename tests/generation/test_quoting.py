@@ -1,5 +1,7 @@
 """Quotations by readings."""
 
+import pytest
+
 from crag.generation import ExtractiveAnswerer
 from crag.generation.quoting import on_few_lines, quotations_in
 from crag.parts import Passage, Quotation
@@ -32,9 +34,12 @@ def test_a_strip_is_quoted_with_its_place_and_the_span() -> None:
 def test_a_list_keeps_its_lines_and_what_announces_it() -> None:
     reading = FakeReadingEvaluator(0.9, "a lamp").read("What?", [Passage("", LIST)])[0]
     known: Strip = {**strip(LIST), "score": 0.9, "reading": reading}
-    (one,) = quotations_in([known], most=1, threshold=0.5)
+    (one,) = quotations_in([known], most=1, threshold=0.5, closest=-1)
     assert one.text == LIST.strip()
     assert one.place == (0, len(LIST) - 1)
+    long: Strip = {**known, "text": LIST + "- one more thing\n" * 20}
+    (one,) = quotations_in([long], most=1, threshold=0.5, closest=-1)
+    assert one.text == "Three things are needed:\n\n- a map of the town\n- a lamp with oil"
 
 
 def test_of_a_text_that_was_not_read_only_the_best_strips_are_quoted() -> None:
@@ -58,9 +63,49 @@ def test_paragraphs_stay_apart() -> None:
     assert on_few_lines("One\nline. \n\n Two\nlines.") == "One line.\n\nTwo lines."
 
 
-def test_nothing_below_the_threshold_is_quoted() -> None:
-    assert quoted(PROSE, "The answer is\nforty-two indeed.", score=-0.9) == []
-    assert quoted(PROSE, score=0.3) == []
+def test_below_the_threshold_the_closest_passages_are_quoted_as_such() -> None:
+    evaluator = FakeReadingEvaluator(-0.9, *(f"Answer number {n} is here." for n in range(4)))
+    strips = [strip(f"Answer number {n} is here.") for n in range(4)]
+    found = ExtractiveAnswerer(evaluator, threshold=2).quote("What?", strips)
+    assert [(one.strip, one.sure, one.further) for one in found] == [
+        (0, False, False), (1, False, False)
+    ]  # fmt: skip
+    assert all(one.sure for one in quoted(PROSE, "The answer is\nforty-two indeed."))
+
+
+def test_what_is_not_even_close_is_not_quoted() -> None:
+    reading = FakeReadingEvaluator(0.9, "The answer").read("What?", [Passage("", PROSE)])[0]
+    known: Strip = {**strip(PROSE), "score": -0.9, "reading": reading}
+    assert quotations_in([known], most=4, threshold=0.5, closest=0.9) == []
+    assert len(quotations_in([known], most=4, threshold=0.9999, closest=-1)) == 1
+
+
+def test_what_makes_an_answer_long_is_left_to_those_who_ask_for_more() -> None:
+    texts = [f"Answer number {n} is here, {'in many words ' * 10}." for n in range(4)]
+    evaluator = FakeReadingEvaluator(0.9, *texts)
+    found = ExtractiveAnswerer(evaluator).quote("What?", [strip(text) for text in texts])
+    assert [one.further for one in found] == [False, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "balanced"),
+    [
+        ("Run it:\n\n```bash\nx serve\n```", None),
+        ("Run it:\n\n```bash\nx serve", "Run it:\n\n```bash\nx serve\n```"),
+        ("x serve\nx stop\n```", "```\nx serve\nx stop\n```"),
+    ],
+)
+def test_fences_of_a_quotation_are_balanced(text: str, balanced: str | None) -> None:
+    reading = FakeReadingEvaluator(0.9, "x serve").read("What?", [Passage("", text)])[0]
+    known: Strip = {**strip(text), "score": 0.9, "reading": reading}
+    assert quotations_in([known], most=1, threshold=0.5, closest=-1)[0].text == (balanced or text)
+
+
+@pytest.mark.parametrize("text", ["///", "```", "| --- | --- |", "* * *"])
+def test_a_text_without_words_is_not_quoted(text: str) -> None:
+    reading = FakeReadingEvaluator(0.9, text).read("What?", [Passage("", text)])[0]
+    known: Strip = {**strip(text), "score": 0.99, "reading": reading}
+    assert quotations_in([known], most=1, threshold=0.5, closest=-1) == []
 
 
 def test_a_span_that_is_less_likely_than_no_answer_is_not_marked() -> None:
@@ -71,7 +116,7 @@ def test_a_span_that_is_less_likely_than_no_answer_is_not_marked() -> None:
         "score": 0.9,
         "reading": {**reading, "span": {**reading["span"], "score": -0.1}},
     }
-    assert quotations_in([unlikely], most=1, threshold=0.5)[0].span is None
+    assert quotations_in([unlikely], most=1, threshold=0.5, closest=-1)[0].span is None
 
 
 def test_a_strip_far_below_the_best_is_not_quoted() -> None:
@@ -79,8 +124,8 @@ def test_a_strip_far_below_the_best_is_not_quoted() -> None:
     best: Strip = {**strip(PROSE), "score": 0.99, "reading": reading}
     near: Strip = {**best, "text": "Nearly as good.", "score": 0.9}
     far: Strip = {**best, "text": "Much worse.", "score": 0.1}
-    found = quotations_in([far, near, best], most=4, threshold=0.5)
-    assert [one.strip for one in found] == [1, 2]
+    found = quotations_in([far, near, best], most=4, threshold=0.5, closest=-1)
+    assert [one.strip for one in found] == [2, 1]
 
 
 def test_a_text_is_quoted_once_and_no_more_than_asked_for() -> None:
@@ -99,5 +144,5 @@ def test_strips_that_were_read_are_not_read_again() -> None:
     known: Strip = {**strip(PROSE), "score": 0.9, "reading": reading}
     unread = strip("Not read yet.", "T")
     quotations = ExtractiveAnswerer(evaluator).quote("What?", [known, unread])
-    assert [one.strip for one in quotations] == [0, 1]
+    assert {one.strip for one in quotations} <= {0, 1}
     assert evaluator.read_passages[1:] == [[Passage("T", "Not read yet.")]]

@@ -49,6 +49,24 @@ def test_a_follow_up_is_answered_as_a_whole_question(
     assert "assistant: Ada Lovelace did (1)." in asked
 
 
+@pytest.mark.parametrize("reply", ["In London (1).", "", "London"])
+def test_a_reply_that_asks_nothing_is_not_taken_for_the_question(
+    make_parts: Any, reply: str
+) -> None:
+    model = FakeChatModel(replies=[reply, "In London [1]."])
+    parts = make_parts(0.9, model=model)
+    state = build_crag(parts).invoke({"messages": CHAT})
+    assert state["question"] == "And where was she born?"
+    assert [one["kind"] for one in state["events"]] == ["contextualize_failed"]
+
+
+def test_a_request_may_become_a_request(make_parts: Any) -> None:
+    model = FakeChatModel(replies=["List the works of Ada Lovelace.", "None [1]."])
+    chat = [*CHAT[:2], HumanMessage("List her works.", id="3")]
+    state = build_crag(make_parts(0.9, model=model)).invoke({"messages": chat})
+    assert state["question"] == "List the works of Ada Lovelace."
+
+
 @BUILDERS
 def test_a_first_question_costs_no_call(make_parts: Any, build: Any) -> None:
     model = FakeChatModel(replies=["It does [1]."])

@@ -99,8 +99,8 @@ async def test_an_answer_without_words_is_asked_for_once_more_without_numbers(wa
     assert "only: [2]" in update["events"][0]["detail"]
     assert update["usage"]["llm_calls"] == 2
     first, second = (prompt[0].content for prompt in model.prompts)
-    assert "square brackets right after" in str(first)
-    assert "square brackets right after" not in str(second)
+    assert "End each sentence with the number" in str(first)
+    assert "End each sentence with the number" not in str(second)
     assert "Ada wrote it." in str(model.prompts[1][-1].content)
 
 
@@ -233,3 +233,37 @@ def test_the_papers_tasks_use_their_prompts_and_keep_the_reply_as_it_is(task: An
     assert QUESTION in str(prompt[0].content)
     assert update["answer"] == "true [9]"
     assert update["events"] == []
+
+
+def asked(
+    scores: list[float | None], settings: Settings | None = None, *, lower: float | None = -0.5
+) -> str:
+    model = FakeChatModel(replies=["Ada did [1]."])
+    given = state(*("Ada did." for _ in scores))
+    if lower is not None:
+        given["thresholds"] = {"upper": 0.5, "lower": lower}
+    for one, score in zip(given["internal"], scores, strict=True):
+        one["score"] = score
+    Generate(model, None).run(given, settings or Settings())
+    return "\n".join(str(message.content) for message in model.prompts[0])
+
+
+def test_the_model_is_asked_cautiously_where_no_strip_reaches_the_lower_threshold() -> None:
+    certain, doubtful = asked([-0.9, -0.5]), asked([-0.9, -0.51])
+    assert certain != doubtful
+    assert certain.index(NOT_FOUND) < certain.index(QUESTION)
+    assert doubtful.index(NOT_FOUND) > doubtful.index(QUESTION), "what stands last counts most"
+    assert asked([None, None]) == certain, "nothing was scored, as without correction"
+    assert asked([-0.9, -0.9], lower=None) == certain
+    assert asked([-0.9, -0.51], lower=-0.6) == certain
+
+
+@pytest.mark.parametrize("task", ["popqa", "asqa"])
+def test_the_papers_tasks_have_one_prompt(task: str) -> None:
+    settings = Settings(task=task)  # type: ignore[arg-type]
+    assert asked([-0.9], settings) == asked([0.9], settings)
+
+
+def test_without_doubt_there_is_one_prompt() -> None:
+    settings = Settings(doubt=False)
+    assert asked([-0.9], settings) == asked([0.9], settings)

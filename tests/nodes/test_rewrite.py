@@ -17,7 +17,7 @@ def test_the_reply_is_the_query_on_one_line() -> None:
     update = Rewrite(model).run(STATE, Settings())
     assert update["query"] == "Ada Lovelace, first program"
     assert update["usage"]["llm_calls"] == 1
-    assert str(model.prompts[0][0].content).endswith("question: Who is Ada Lovelace?\nquery:")
+    assert str(model.prompts[0][-1].content).endswith("question: Who is Ada Lovelace?\nquery:")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ const load = (name) => import(pathToFileURL(join(process.env.PAGE, name)).href);
 
 const { atSpans } = await load("answer.js");
 const { scale, zone } = await load("bars.js");
-const { cited, pieces } = await load("citations.js");
+const { cited, pieces, signed, statusReader } = await load("citations.js");
 const { webAddress } = await load("dom.js");
 const { GAPS, layout } = await load("layout.js");
 const { markdown } = await load("markdown.js");
@@ -308,4 +308,35 @@ test("an edge is lit unless the run came another way", () => {
   const names = (reached) => [...taken(edges, new Set(reached))].map(({ source, target }) => source + target);
   assert.deepEqual(names(["a", "b", "c"]), ["ab", "bc"]);
   assert.deepEqual(names(["a", "c"]), ["ac"]);
+});
+
+const sentence = (start, end, status) => ({ start, end, status, strips: [] });
+
+test("sentences that no source supports are told from the others, beyond the first plane too", () => {
+  const answer = "Größe 🎉 ist da. It rained [2]. Ada did [1].";
+  const values = { answer, sentences: [sentence(0, 15, "cited"), sentence(16, 30, "unsupported"), sentence(31, 43, "attributed")] };
+  const read = statusReader();
+  assert.deepEqual(read(signed(values)), [
+    { words: "Größe 🎉 ist da. ", status: "" },
+    { words: "It rained [2].", status: "unsupported" },
+    { words: " ", status: "" },
+    { words: "Ada did [1].", status: "attributed" },
+  ]);
+});
+
+test("a sentence may be cut by Markdown, and an answer cannot bring signs of its own", () => {
+  const read = statusReader();
+  const [sign] = signed({ answer: "ab", sentences: [sentence(0, 2, "unsupported")] });
+  assert.deepEqual([...read(`${sign}one `), ...read("two")].map(({ status }) => status), ["unsupported", "unsupported"]);
+  assert.equal(signed({ answer: `a${sign}b` }), "ab");
+  assert.equal(signed({ answer: `a${sign}b`, sentences: [sentence(0, 1, "cited")] }), "ab");
+});
+
+test("a reply that is asked for again takes the place of the draft", () => {
+  const run = begin("Q", "crag", {}, 0);
+  const said = (id, content) => take(run, { event: "messages", data: [{ type: "AIMessageChunk", id, content }, { langgraph_node: "generate" }] }, 0);
+  said("one", "[4]");
+  said("two", "Ada ");
+  said("two", "did.");
+  assert.equal(run.draft, "Ada did.");
 });

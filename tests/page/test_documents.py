@@ -169,6 +169,14 @@ async def test_an_upload_that_cannot_be_written_leaves_nothing(library: Library)
     assert [one.name for one in library.uploads.iterdir()] == ["ada.md"]
 
 
+def connected(rules: Rules | None = None) -> TestClient:
+    """Return a client of the routes behind their guard."""
+    around = middleware(rules or Rules())
+    content = {"Content-Type": "application/octet-stream"}
+    app = Starlette(routes=ROUTES, middleware=around)
+    return TestClient(app, "http://127.0.0.1", client=("127.0.0.1", 9), headers=content)
+
+
 async def held(library: Library) -> tuple[list[str], str]:
     """Return the names of the files, and the text that the index has of `ada.md`."""
     assert library.uploads
@@ -270,14 +278,6 @@ async def test_a_document_is_removed_while_another_one_is_read(library: Library)
     await adding
     assert [Path(one["path"]).name for one in library.files()] == ["slow.rst"]
     assert [one.name for one in library.uploads.iterdir()] == ["slow.rst"]
-
-
-def connected(rules: Rules | None = None) -> TestClient:
-    """Return a client of the routes behind their guard."""
-    around = middleware(rules or Rules())
-    content = {"Content-Type": "application/octet-stream"}
-    app = Starlette(routes=ROUTES, middleware=around)
-    return TestClient(app, "http://127.0.0.1", client=("127.0.0.1", 9), headers=content)
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ RECORDED: dict[str, frozenset[str]] = {
     "evaluator": frozenset({"evaluator_failed"}),
     "searcher": frozenset({"search_failed", "search_unavailable", "search_empty", "hits_dropped"}),
     "reader": frozenset({"page_failed"}),
-    "quoter": frozenset({"evaluator_failed", "weak_quotation", "abstained"}),
+    "quoter": frozenset({"evaluator_failed", "abstained"}),
     "model": frozenset({
         "model_failed", "model_empty", "model_refused", "rewrite_failed", "contextualize_failed",
         "decompose_failed", "combine_failed", "citation_removed", "uncited_answer", "abstained",

@@ -10,9 +10,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crag.answering.citations import Mark, before_end, marks_in, without_citations
+from crag.answering.markdown import prose_and_code
 from crag.answering.support import WordAttributor
 from crag.events import Event, event
 from crag.parts import Attributor, Passage
@@ -27,7 +28,6 @@ _MOST_SENTENCES = 200
 _MOST_JOINT = 10
 """Different sets of strips, cited by one sentence, that are read together."""
 _LINE = re.compile(r"[^\n]*\S[^\n]*")
-_FENCE = "```"
 _NOT_PROSE = ("#", "|")
 _ITEM = re.compile(r"\s*(?:[-*+•>]\s+|\d{1,3}[.)]\s+)?")
 _WORDLESS = re.compile(
@@ -55,31 +55,33 @@ def is_wordless(answer: str) -> bool:
     return not _WORDLESS.sub("", without_citations(answer))
 
 
-def attribute(
+def attribute(  # noqa: PLR0913 - what is judged, and by whom
     question: str,
     answer: str,
     available: Sequence[Citation],
     attributor: Attributor | None = None,
     *,
     node: str = "generate",
+    add: bool = True,
 ) -> Attributed:
     """Give each sentence of `answer` the numbers of the strips that support it.
 
     `answer` must have been validated: each of its numbers is one of `available`. What a sentence
     cites itself stays. Without an attributor, or where it fails, which is an event of `node`,
-    shared words decide.
+    shared words decide. With `add` off the answer stays as it is, and is only judged.
     """
     read = _read(answer)
     support, events = _supported(question, read.sentences, available, attributor, node)
-    _move(read, support)
-    edits = [_Edit(loose.start, loose.end, "") for loose in read.loose]
+    if add:
+        _move(read, support)
+    edits = [_Edit(loose.start, loose.end, "") for loose in read.loose if add]
     statuses: list[SentenceStatus] = []
     for index, sentence in enumerate(read.sentences):
         is_supported = support.any(index)
         statuses.append("cited" if is_supported else "unsupported")
         if is_supported and not (sentence.cited or sentence.moved):
             statuses[-1] = "attributed"
-            sentence.moved.append(support.best(index))
+            sentence.moved.extend([support.best(index)] if add else [])
         if sentence.moved:
             marks = "".join(f"[{number}]" for number in sentence.moved)
             edits.append(_Edit(sentence.place, sentence.place, f" {marks}"))
@@ -96,6 +98,18 @@ def attribute(
     used = {number for one in sentences for number in one["strips"]} | read.others
     citations = [one for one in available if one["number"] in used]
     return Attributed(edited.text, citations, sentences, events)
+
+
+def unsupported_share(state: Mapping[str, Any]) -> float | None:
+    """Return the share of the sentences of an answer that no strip supports; of quotations it is 0.
+
+    None where there is no answer, and where answers have no citations.
+    """
+    statuses = [one["status"] for one in state.get("sentences") or []]
+    if statuses:
+        return statuses.count("unsupported") / len(statuses)
+    is_quoted = any("quotes" in one for one in state.get("citations") or [])
+    return 0.0 if is_quoted else None
 
 
 class _Sentence(NamedTuple):
@@ -137,13 +151,14 @@ def _read(answer: str) -> _Answer:
     read = _Answer([], [], set())
     marks = list(marks_in(answer))
     places = [mark.bracket for mark in marks]
-    is_code, end = False, 0
+    code, end = _code_blocks(answer), 0
+    ends = [after for _, after in code]
     for line in _LINE.finditer(answer):
         own = marks[bisect_left(places, line.start()) : bisect_left(places, line.end())]
         numbers = [number for mark in own for number in mark.numbers]
-        if line[0].lstrip().startswith(_FENCE):
-            is_code = not is_code
-        elif not is_code and len(read.sentences) < _MOST_SENTENCES:
+        block = bisect_right(ends, line.start())
+        is_code = block < len(code) and code[block][0] < line.end()
+        if not is_code and len(read.sentences) < _MOST_SENTENCES:
             if own and is_wordless(line[0]):
                 read.loose.append(_Loose(end, line.end(), numbers, len(read.sentences)))
             elif line[0].lstrip().startswith(_NOT_PROSE):
@@ -157,6 +172,16 @@ def _read(answer: str) -> _Answer:
         read.others.update(number for loose in read.loose for number in loose.numbers)
         read.loose.clear()
     return read
+
+
+def _code_blocks(answer: str) -> list[tuple[int, int]]:
+    """Return where code of several lines stands, in order."""
+    found, at = list[tuple[int, int]](), 0
+    for place, piece in enumerate(prose_and_code(answer)):
+        if place % 2 and "\n" in piece:
+            found.append((at, at + len(piece)))
+        at += len(piece)
+    return found
 
 
 def _read_line(line: re.Match[str], marks: Sequence[Mark], language: str, read: _Answer) -> None:

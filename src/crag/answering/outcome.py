@@ -13,15 +13,19 @@ from crag.answering.model_calls import Reply
 from crag.correction.provenance import source_within
 from crag.events import Event, event
 from crag.parts import Attributor, Quotation
-from crag.state import AnswerSentence, Citation, Quote, State, Strip, Usage
+from crag.state import AnswerSentence, Certainty, Citation, Quote, State, Strip, Usage
 
 NOT_FOUND = "I could not find this in the documents."
 """The answer of a run that abstains; the prompt asks the model for the same words."""
+UNSURE = "No sure answer in the documents. The closest passages:"
+"""What leads in the passages that are shown where none is sure to answer."""
+_CLOSEST = "The closest passages:"
 DECLINED = "What I found does not answer this."
 """What a generator trained by `crag train generator` writes where no passage answers."""
 
 _NODE = "generate"
 _FENCES = ("```", "~~~")
+_NOT_SURE = "no passage that was kept is sure to answer the question"
 
 
 class GenerateUpdate(TypedDict):
@@ -30,7 +34,9 @@ class GenerateUpdate(TypedDict):
     knowledge: str
     answer: str
     abstained: bool
+    certainty: Certainty
     citations: list[Citation]
+    further: list[Citation]
     sentences: list[AnswerSentence]
     messages: list[AnyMessage]
     events: list[Event]
@@ -86,17 +92,42 @@ def links_removed(node: str, links: Sequence[str]) -> list[Event]:
 
 
 def from_quotations(
-    state: State, quotations: Sequence[Quotation], strips: Sequence[Strip], events: list[Event]
+    state: State,
+    quotations: Sequence[Quotation],
+    strips: Sequence[Strip],
+    events: list[Event],
+    *,
+    declined: bool = False,
 ) -> GenerateUpdate:
-    """Quote the strips, each quotation followed by its citation, without pictures and HTML."""
+    """Quote the strips, each quotation followed by its citation, without pictures and HTML.
+
+    Quotations that are not sure, or those after a model `declined`, are the closest passages: they
+    are led in as such, and the run abstains.
+    """
+    shown = [quoted for quoted in quotations if not quoted.further]
+    further = [quoted for quoted in quotations if quoted.further]
+    sure = not declined and all(quoted.sure for quoted in shown)
+    answer, links = without_links(quoted_text(shown), numbered(strips))
+    events = [*events, *links_removed(_NODE, links)]
+    if not sure:
+        detail = "the model found no answer in the knowledge" if declined else _NOT_SURE
+        events.append(event("abstained", _NODE, detail, "show the closest passages"))
+        answer = f"{f'{NOT_FOUND} {_CLOSEST}' if declined else UNSURE}\n\n{answer}"
+    knowledge = "\n".join(f"[{entry['number']}] {entry['text']}" for entry in numbered(strips))
+    update = _update(state, answer, knowledge, _quoted(shown, strips), events, None)
+    update["further"] = _quoted(further, strips)
+    if not sure:
+        update["abstained"], update["certainty"] = True, "unsure"
+    return update
+
+
+def _quoted(quotations: Sequence[Quotation], strips: Sequence[Strip]) -> list[Citation]:
+    """Return the citations of the strips that are quoted, with what is quoted of them."""
     available = numbered(strips)
     used = sorted({quotation.strip for quotation in quotations})
     for index in used:
         _show_quotes(available[index], [one for one in quotations if one.strip == index])
-    answer, links = without_links(quoted_text(quotations), available)
-    events = [*events, *links_removed(_NODE, links)]
-    knowledge = "\n".join(f"[{entry['number']}] {entry['text']}" for entry in available)
-    return _update(state, answer, knowledge, [available[index] for index in used], events, None)
+    return [available[index] for index in used]
 
 
 def quoted_text(quotations: Sequence[Quotation]) -> str:
@@ -140,7 +171,7 @@ def abstained(
     """Say that there is no answer, and record why."""
     events = [*events, event("abstained", _NODE, reason, "no answer is given")]
     update = _update(state, NOT_FOUND, knowledge, [], events, reply)
-    update["abstained"] = True
+    update["abstained"], update["certainty"] = True, "nothing_found"
     return update
 
 
@@ -156,7 +187,9 @@ def _update(  # noqa: PLR0913, PLR0917 - one argument for each key that differs
         knowledge=knowledge,
         answer=answer,
         abstained=False,
+        certainty="answered",
         citations=citations,
+        further=[],
         sentences=[],
         messages=chat_reply(state, answer, citations, reply.message_id if reply else None),
         events=events,

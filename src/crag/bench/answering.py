@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
+from crag.answering.attribution import unsupported_share
 from crag.answering.context import kept_strips
 from crag.bench.budget import BudgetSpentError, Meter, Tally, tallying
 from crag.bench.current_example import ExampleRetriever, answering
@@ -145,6 +146,7 @@ class Answerer:
             seconds=round(seconds, 3),
             cost=resources.meter.budget.priced(usage),
             reflection=_reflection(state),
+            unsupported=unsupported_share(state),
         )
 
 

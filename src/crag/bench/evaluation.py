@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from langchain_core.runnables import Runnable
 from typing_extensions import TypedDict
 
+from crag.answering.attribution import unsupported_share
 from crag.answering.context import kept_strips
 from crag.bench.intervals import bootstrap
 from crag.bench.metrics.matching import normalised_match
@@ -83,6 +84,8 @@ class Row(TypedDict):
     answer: str
     cited: list[str]
     """Sources of the citations."""
+    unsupported: float | None
+    """Share of the answer's sentences that no kept strip supports; None without a cited answer."""
     action: str
     thresholds: dict[str, float]
     documents: list[Found]
@@ -113,6 +116,8 @@ class Summary(TypedDict):
     retrieved: float | None
     kept: float | None
     """Of those whose documents held the evidence."""
+    unsupported: float | None
+    """Sentences that no kept strip supports, of the answers that cite: the mean share."""
     llm_calls: float
     """A question."""
     tokens: float
@@ -204,6 +209,7 @@ def row_of(
         lost=_lost(question, verdict, retrieved=retrieved, kept=held),
         answer=str(state.get("answer") or ""),
         cited=[one["source"]["url"] for one in state.get("citations") or []],
+        unsupported=unsupported_share(state),
         action=str(state.get("action") or ""),
         thresholds=dict(state.get("thresholds") or {}),
         documents=documents,
@@ -241,6 +247,7 @@ def summarise(rows: Sequence[Row], seed: int = 0) -> Summary:
         right_interval=list(interval) if interval else None,
         retrieved=_share(retrieved),
         kept=_share(kept),
+        unsupported=_share([row["unsupported"] for row in rows if row["unsupported"] is not None]),
         llm_calls=_mean(rows, "llm_calls"),
         tokens=_mean(rows, "input_tokens") + _mean(rows, "output_tokens"),
         seconds=sum(row["seconds"] for row in rows) / max(1, len(rows)),

@@ -62,6 +62,7 @@ def numbers(summary: Summary) -> dict[str, str]:
         "actions": _counted(summary["actions"]),
         "evidence retrieved": _percent(summary["retrieved"]),
         "of it, kept": _percent(summary["kept"]),
+        "unsupported sentences": _percent(summary["unsupported"]),
         "failures": _counted(summary["lost"]),
         "a question": f"{summary['seconds']:.2f} s, {summary['llm_calls']:.1f} model calls, "
         f"{summary['tokens']:,.0f} tokens",

@@ -1,6 +1,7 @@
 """The methods that are compared, as graphs of the same parts."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from crag.bench.baselines import build_binary_llm, build_rag_web
 from crag.bench.examples import Example
 from crag.bench.introductions import build_self_rag_web
 from crag.bench.published import build_crag_published
+from crag.evaluators.reranker import EvaluatorReranker
 from crag.graph import build_crag, build_no_retrieval, build_rag, build_self_crag, build_self_rag
 from crag.parts import Parts
 
@@ -45,10 +47,16 @@ class Method(NamedTuple):
         return ""
 
 
+def _rag_reranked(parts: Parts) -> Graph:
+    """Compile plain retrieval of the documents that the evaluator puts first."""
+    return build_rag(replace(parts, reranker=EvaluatorReranker(evaluator=parts.evaluator)))
+
+
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
         "no_retrieval": Method(build_no_retrieval, retrieves=False, needs_model=True),
         "rag": Method(build_rag),
+        "rag_reranked": Method(_rag_reranked, settings=MappingProxyType({"k": 5})),
         "rag_web": Method(build_rag_web, settings=MappingProxyType({"select": False})),
         "crag": Method(build_crag),
         "crag_published": Method(build_crag_published, published=True),

@@ -5,7 +5,7 @@ import os
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Generic, Literal, Self, TypedDict, TypeVar
+from typing import Any, Generic, Literal, NotRequired, Self, TypedDict, TypeVar
 
 from crag.errors import DataError
 
@@ -65,6 +65,8 @@ class Row(TypedDict):
     cost: float | None
     """In the currency of the prices given; None without prices."""
     reflection: dict[str, Any] | None
+    unsupported: NotRequired[float | None]
+    """Share of the answer's sentences that no strip supports; None without an answer that cites."""
 
 
 Kept = TypeVar("Kept", bound=Mapping[str, Any])

@@ -177,14 +177,25 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show every strip that was dropped.")
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show all that could be quoted, not the best alone.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask a question; see the decision, the strips, the answer and its sources."""
+    """Ask a question; see the decision, the strips, the answer and its sources.
+
+    Exits with 0 for an answer, 3 for the closest passages where none is sure, 4 if nothing was
+    found, and always with 0 if --json is given.
+    """
     from crag.cli.ask import run
     from crag.cli.terminal import filters
 
     chosen = [*(settings or []), *filters(folder, kind, since, until)]
-    run(question, location, method, chosen, verbose=verbose, as_json=as_json)
+    code = run(
+        question, location, method, chosen,
+        verbose=verbose, as_json=as_json, everything=everything,
+    )  # fmt: skip
+    raise typer.Exit(code)
 
 
 @command(

@@ -15,6 +15,7 @@ from crag.cli.terminal import assigned, environment, print_json, safe
 from crag.factory import choose_parts
 from crag.graph import build_crag, build_decomposed, build_rag, build_self_crag, build_self_rag
 from crag.settings import Settings, settings_from_text
+from crag.state import Certainty
 from crag.telemetry import start
 
 BUILDERS = {
@@ -26,6 +27,8 @@ BUILDERS = {
 }
 """The graphs by the names of `--method`."""
 INTERRUPT = "__interrupt__"
+EXIT_CODES: dict[Certainty, int] = {"answered": 0, "unsure": 3, "nothing_found": 4}
+"""What `crag ask` exits with; 1 and 2 are errors. With `--json` it is 0 for all of them."""
 _ANSWERS = {"": "approve", "y": "approve", "yes": "approve", "n": "refuse", "no": "refuse"}
 _REPORTED = (
     "question",
@@ -39,7 +42,10 @@ _REPORTED = (
     "external",
     "knowledge",
     "answer",
+    "certainty",
     "citations",
+    "sentences",
+    "further",
     "abstained",
     "events",
     "usage",
@@ -55,8 +61,13 @@ def run(  # noqa: PLR0913 - the options of the command
     *,
     verbose: bool,
     as_json: bool,
-) -> None:
-    """Answer `question`; problems found before the run raise a `CragError`."""
+    everything: bool = False,
+) -> int:
+    """Answer `question`, and return the exit code.
+
+    Raises:
+        CragError: a problem was found before the run.
+    """
     chosen = settings_from_text(assigned(assignments))
     found = environment(location)
     start(found)
@@ -71,10 +82,11 @@ def run(  # noqa: PLR0913 - the options of the command
         names += ("sub_questions",) if method == "decomposed" else ()
         told = {name: state.get(name) for name in names} | {"seconds": watch.seconds}
         print_json({"method": method} | told)
-    else:
-        trace = Trace(Console(highlight=False), verbose=verbose)
-        _stream(graph, question, chosen, config, trace)
-        trace.spent(watch.seconds)
+        return 0
+    trace = Trace(Console(highlight=False), verbose=verbose, everything=everything)
+    _stream(graph, question, chosen, config, trace)
+    trace.spent(watch.seconds)
+    return EXIT_CODES[trace.certainty]
 
 
 def _invoke(
@@ -111,7 +123,7 @@ def _show(trace: Trace, mode: str, chunk: Any) -> None:
     if mode == "messages":
         message, metadata = chunk
         if metadata.get("langgraph_node") in {"generate", "combine"}:
-            trace.token(message.text)
+            trace.token(message.text, message.id)
         return
     for node, update in chunk.items():
         if node != INTERRUPT:

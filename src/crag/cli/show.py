@@ -16,6 +16,7 @@ from crag.correction.action import decide
 from crag.state import (
     Action,
     ByAction,
+    Certainty,
     Citation,
     Source,
     Strip,
@@ -33,11 +34,17 @@ _TEXT = 100
 class Trace:
     """Shows each update of the state as it arrives, and tokens as they are generated."""
 
-    def __init__(self, console: Console, *, verbose: bool = False) -> None:
+    def __init__(
+        self, console: Console, *, verbose: bool = False, everything: bool = False
+    ) -> None:
+        self.certainty: Certainty = "nothing_found"
+        """Of the last answer that was printed."""
         self._console = console
         self._verbose = verbose
+        self._everything = everything
         self._documents: list[Any] = []
         self._draft = ""
+        self._message: str | None = None
         self._query = ""
         self._several = False
         self._usage = Usage()
@@ -63,8 +70,12 @@ class Trace:
             "finish_reflection": self._answer,
         }
 
-    def token(self, text: str) -> None:
-        """Print a piece of the answer as the model streams it."""
+    def token(self, text: str, message: str | None = None) -> None:
+        """Print a piece of the answer as the model streams it; `message` is the id of its reply."""
+        if self._draft and message != self._message:  # It is asked again: the draft was no answer.
+            self._console.print()
+            self._draft = ""
+        self._message = message
         if text and not self._draft:
             self._console.print()
         self._draft += text
@@ -175,7 +186,31 @@ class Trace:
         self._console.print()
         for citation in update["citations"]:
             self._console.print(_reference(citation), soft_wrap=True)
+        for text in _unsupported(update):
+            self._line("no source", f"[yellow]supports:[/] {safe(text)}")
+        self._further(update.get("further", []))
+        self.certainty = update["certainty"]
         self._draft = ""  # The answer to a part may be followed by others.
+
+    def _further(self, citations: Sequence[Citation]) -> None:
+        """Print what could be quoted besides, or say how to see it."""
+        if citations and not self._everything:
+            self._console.print(f"  [dim]{len(citations)} more with --all[/]")
+            return
+        for citation in citations:
+            self._console.print()
+            for quote in citation.get("quotes", []):
+                text = without_controls(citation["text"][quote["start"] : quote["end"]])
+                self._console.print(Text(f"“{text}”"), soft_wrap=True)
+            self._console.print(_reference(citation), soft_wrap=True)
+
+
+def _unsupported(update: Mapping[str, Any]) -> list[str]:
+    return [
+        update["answer"][one["start"] : one["end"]]
+        for one in update.get("sentences") or []
+        if one["status"] == "unsupported"
+    ]
 
 
 def _spans(citations: Sequence[Citation]) -> Iterator[str]:

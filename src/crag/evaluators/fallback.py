@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Sequence
 
-from crag.correction.scoring import scores_of, split_title
+from crag.correction.scoring import LOWEST, scores_of, split_title
 from crag.events import note
 from crag.parts import Evaluator, Passage, ReadingEvaluator, is_reading
 from crag.reading import Reading
@@ -90,10 +90,11 @@ class ReaderWithFallback(EvaluatorWithFallback):
     @property
     def closest_threshold(self) -> float:
         """That of the evaluator that judged last in this thread; -1.0 where it names none."""
-        judged = self._readers[self._last() is self._readers[1]]
+        closest = LOWEST
         with Attempt("evaluator"):
-            return float(getattr(judged, "closest_threshold", LOWEST))
-        return LOWEST
+            judged = self._readers[self._last() is self._readers[1]]
+            closest = float(getattr(judged, "closest_threshold", LOWEST))
+        return closest  # noqa: RET504 - an attempt that fails leaves the lowest
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, all by the same evaluator."""

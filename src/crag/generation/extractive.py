@@ -103,9 +103,7 @@ def _closest_threshold(evaluator: ReadingEvaluator) -> float:
     return float(getattr(evaluator, "closest_threshold", LOWEST))
 
 
-def _quoted_in(
-    parts: Sequence[_Part], most: int, limits: Mapping[str, float]
-) -> list[Quotation]:
+def _quoted_in(parts: Sequence[_Part], most: int, limits: Mapping[str, float]) -> list[Quotation]:
     """Quote the best parts, each as a range of the strip that it belongs to."""
     quotations: list[Quotation] = []
     for one in quotations_in([part.strip for part in parts], most=most, **limits):

@@ -37,7 +37,7 @@ _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 class _Candidate(NamedTuple):
     """A strip as it would be quoted."""
 
-    index: int
+    strip: int
     odds: float
     text: str
     place: tuple[int, int]
@@ -69,8 +69,8 @@ def quotations_in(
         words += len(one.text.split())
         quotations.append(
             Quotation(
-                one.text, one.index, math.tanh(one.odds / 2), one.place,
-                _span(strips[one.index], one.place), sure=sure,
+                one.text, one.strip, math.tanh(one.odds / 2), one.place,
+                _span(strips[one.strip], one.place), sure=sure,
                 further=sure and bool(quotations) and words > MOST_WORDS,
             )
         )  # fmt: skip

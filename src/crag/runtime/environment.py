@@ -55,7 +55,12 @@ class Environment(BaseSettings):
     """CRAG_EMBEDDING_MODEL: path or hub id of a sentence encoder, or provider:model, such as
     openai:NAME; unset, the packaged one."""
     model: str | None = None
-    """CRAG_MODEL: name of the chat model; unset, a default one if there is a key."""
+    """CRAG_MODEL: name of the chat model, or file:PATH of a GGUF file that runs in this process;
+    unset, a default one if there is a key."""
+    model_context: int = Field(default=8192, ge=256, le=1_000_000)
+    """CRAG_MODEL_CONTEXT: tokens of prompt and answer together, of a model in a GGUF file."""
+    model_threads: int = Field(default=0, ge=0, le=1024)
+    """CRAG_MODEL_THREADS: threads of a model in a GGUF file; 0: one for each processor."""
     openai_base_url: str | None = Field(
         default=None, validation_alias=AliasChoices("OPENAI_BASE_URL", "OPENAI_API_BASE")
     )

@@ -15,10 +15,16 @@ Kind = Literal["blank", "heading", "code", "row", "item", "admonition", "prose"]
 
 _FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+\S")
-_RULE = re.compile(r"\s*([-=~^\"'#*+.`_:])\1{2,}\s*")
-_ROW = re.compile(r"\s*[|+].*[|+]\s*")
+_ROW = re.compile(r"\s*[|+].*[|+]\s*$")
 _ITEM = re.compile(r"\s*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])\s+\S")
 _ADMONITION = re.compile(r"\s*(?:!!!|\?\?\?\+?|\.\. [\w:-]+::)")
+_KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
+    (_ADMONITION, "admonition"), (_HEADING, "heading"), (_ROW, "row"), (_ITEM, "item"),
+)  # fmt: skip
+_NEVER = 10**9
+"""A depth that no line has."""
+_NEAR = 2
+"""Lines between a sentence and the block that it leads in, at most: one of them blank."""
 _LEANS = re.compile(
     r"(?:it|its|this|that|these|those|they|them|their|he|she|his|her|such|there|then|otherwise|"
     r"instead|however|but|and|or|so|also|both|here|in (?:this|that|these|those|such|which))\b",
@@ -103,9 +109,10 @@ def whole_at(text: str, place: int) -> list[Range]:
     """
     lines = list(lines_of(text))
     at = next((i for i, line in enumerate(lines) if place <= line.end), len(lines) - 1)
-    at = _nearest_with_words(lines, at)
-    if at is None:
+    worded = _nearest_with_words(lines, at)
+    if worded is None:
         return []
+    at = worded
     match lines[at].kind:
         case "code" | "admonition":
             first, last = _run(lines, at)
@@ -152,37 +159,37 @@ def _count(text: str, start: int, end: int) -> int:
 
 def lines_of(text: str) -> Iterator[Line]:
     """Yield the lines of a text; what a fence or an indented directive holds is of one kind."""
-    fence, indent, within, start, block = "", 0, False, 0, 0
+    fence, literal, start, block = "", _NEVER, 0, 0
     before: Kind = "blank"
     for raw in text.split("\n"):
-        depth = len(raw) - len(raw.lstrip())
-        mark, opens = _FENCE.match(raw), False
-        kind: Kind = "prose"
+        depth, mark = len(raw) - len(raw.lstrip()), _FENCE.match(raw)
+        kind, opens = _kind(raw), False
         if fence:
             kind = "code"
             if mark and mark[1].startswith(fence) and not raw.strip().strip("`~> "):
                 fence = ""
         elif mark:
             fence, kind, opens = mark[1], "code", True
-        elif within and (not raw.strip() or depth > indent):
+        elif literal < depth or (literal < _NEVER and not raw.strip()):
             kind = "admonition"
-        elif not raw.strip():
-            kind = "blank"
-        elif _ADMONITION.match(raw):
-            within, indent, kind, opens = True, depth, "admonition", True
-        elif _HEADING.match(raw):
-            kind = "heading"
-        elif _ROW.fullmatch(raw):
-            kind = "row"
-        elif _ITEM.match(raw):
-            kind = "item"
-        if kind != "admonition":
-            # What follows such a line, indented, is literal.
-            within, indent = kind == "prose" and raw.rstrip().endswith("::"), depth
+        elif kind == "admonition" or (kind == "prose" and raw.rstrip().endswith("::")):
+            literal, opens = depth, kind == "admonition"  # What follows, indented, belongs to it.
+        else:
+            literal = _NEVER
         block += opens or kind != before
         before = kind
         yield Line(start, start + len(raw), kind, block)
         start += len(raw) + 1
+
+
+def _kind(line: str) -> Kind:
+    """Tell what a line is by itself."""
+    if not line.strip():
+        return "blank"
+    for pattern, kind in _KINDS:
+        if pattern.match(line):
+            return kind
+    return "prose"
 
 
 def _nearest_with_words(lines: Sequence[Line], at: int) -> int | None:
@@ -206,7 +213,7 @@ def _with_lead_in(text: str, lines: Sequence[Line], first: int, found: Range) ->
     before = first - 1
     while before >= 0 and lines[before].kind == "blank":
         before -= 1
-    if before < 0 or lines[before].kind != "prose" or first - before > 2:
+    if before < 0 or lines[before].kind != "prose" or first - before > _NEAR:
         return [found]
     start, _ = _run(lines, before)
     leading = text[lines[start].start : lines[before].end]
@@ -277,7 +284,7 @@ def _introduced(text: str, lines: Sequence[Line], last: int) -> list[Range]:
     after = last + 1
     while after < len(lines) and lines[after].kind == "blank":
         after += 1
-    if after >= len(lines) or lines[after].kind in {"prose", "heading"} or after - last > 2:
+    if after >= len(lines) or lines[after].kind in {"prose", "heading"} or after - last > _NEAR:
         return []
     end = _run(lines, after)[1]
     while lines[after].kind == "item" and end + 1 < len(lines) and _in_list(lines, end + 1):

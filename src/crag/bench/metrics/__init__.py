@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from crag.bench.metrics import judging, knowledge, long_form, matching, spending
-from crag.bench.metrics.citing import Entails, citation_metrics
+from crag.bench.metrics.citing import UNSUPPORTED, Entails, citation_metrics
 from crag.bench.metrics.factscore import FactJudge, factscore_metrics
 from crag.bench.metrics.long_form import mauve
 from crag.bench.metrics.metric import (
@@ -26,6 +26,7 @@ _ALL: tuple[Metric, ...] = (
     *matching.METRICS,
     *long_form.METRICS,
     *citation_metrics(),
+    UNSUPPORTED,
     *factscore_metrics(),
     *judging.METRICS,
     *knowledge.METRICS,

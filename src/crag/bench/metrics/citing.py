@@ -105,5 +105,13 @@ def citation_metrics(
     )
 
 
+UNSUPPORTED = RowMetric(
+    name="unsupported",
+    compute=lambda _, row: row.get("unsupported"),
+    direction="lower",
+)
+"""The share of an answer's sentences that no kept strip supports, as the reader attributes them."""
+
+
 def _passages(row: Row) -> dict[int, str]:
     return {one["number"]: passage_text(one["title"], one["text"]) for one in row["citations"]}

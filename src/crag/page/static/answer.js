@@ -1,12 +1,12 @@
 /** The answer: streamed, cited, or the reason why there is none. */
 
-import { cited, pieces } from "./citations.js";
+import { cited, pieces, signed, statusReader } from "./citations.js";
 import { byId, element, link, webAddress } from "./dom.js";
 import { idOf } from "./documents.js";
 import { nowDoing } from "./graph.js";
 import { isMarkdown, markdown } from "./markdown.js";
 import { placeNamer } from "./places.js";
-import { eventWords } from "./words.js";
+import { count, eventWords, phaseOf } from "./words.js";
 
 /** Cut a text at the spans it holds: the text around them at even places, spans at odd ones. */
 export function atSpans(text, spans) {
@@ -19,13 +19,11 @@ export function atSpans(text, spans) {
 /** Draw the answer of a run in the phase it is in. */
 export function drawAnswer(run, actions) {
   const card = byId("answer");
-  const phase = run ? phaseName(run) : "empty";
+  const phase = run ? phaseOf(run) : "empty";
   card.dataset.phase = phase;
   card.setAttribute("aria-busy", String(phase === "running"));
   byId("answer-body").replaceChildren(...BODIES[phase](run, actions));
 }
-
-const phaseName = (run) => (run.phase === "done" && run.values.abstained ? "abstained" : run.phase);
 
 const BODIES = {
   empty: () => [
@@ -39,7 +37,8 @@ const BODIES = {
       : element("p.lead.working", {}, `${sentence(nowDoing(run))}…`),
   ],
   waiting: (run) => [asked(run), element("p.lead", {}, "The run waits for your decision about the web search, above.")],
-  done: (run, actions) => [asked(run), answerText(run.values), ...sources(run.values, actions.reading), edit(run, actions)],
+  done: (run, actions) => answered(run, actions),
+  unsure: (run, actions) => answered(run, actions),
   abstained: (run, actions) => [
     asked(run),
     element("p.text", {}, run.values.answer),
@@ -66,6 +65,27 @@ const BODIES = {
   ],
 };
 
+/** The answer or the closest passages, their sources, and what could be quoted besides, folded. */
+const answered = (run, actions) => [
+  asked(run),
+  answerText(run.values),
+  ...legend(run.values),
+  ...sources(run.values, actions.reading),
+  ...further(run.values),
+  edit(run, actions),
+];
+
+function further({ further: more = [] }) {
+  if (!more?.length) return [];
+  const entries = more.map(({ number, text, quotes = [], source }) => {
+    const characters = [...text];
+    const quoted = quotes.map(({ start, end }) => characters.slice(start, end).join("")).join("\n");
+    const place = [source.title || source.id, source.position].filter(Boolean).join(", ");
+    return element("li", {}, element("p.text", {}, quoted || text), element("span.place", {}, `${place} [${number}]`));
+  });
+  return [element("details.further", {}, element("summary", {}, `${count(more.length, "more passage")}`), element("ul", {}, ...entries))];
+}
+
 /** The question, and how it was understood where it was one that follows others. */
 function asked(run) {
   const { follow_up: followUp, question } = run.values;
@@ -91,16 +111,32 @@ function abstention({ events = [] }) {
 }
 
 function answerText(values) {
-  const { answer, citations } = cited(values);
+  const { answer, citations } = cited({ ...values, answer: signed(values) });
   const known = new Map(citations.map((citation) => [citation.number, citation]));
   const spans = citations.flatMap(spansOf);
-  const say = (words) => pieces(words).flatMap((piece) =>
+  const drawn = (words, status) => pieces(words).flatMap((piece) =>
     typeof piece === "string"
       ? atSpans(piece, spans).map(drawnPart)
-      : piece.map((number) => mark(number, known.get(number))));
+      : piece.map((number) => mark(number, known.get(number), status === "attributed")));
+  const reader = statusReader();
+  const say = (text) => reader(text).flatMap(({ words, status }) =>
+    status === "unsupported"
+      ? [element("span.unsupported", { title: UNSUPPORTED }, ...drawn(words, status))]
+      : drawn(words, status));
   // A model writes Markdown; a quotation is written as its document is.
   const plain = citations.some(({ quotes, source }) => quotes?.length && !isMarkdown(source.url));
   return plain ? element("p.text", {}, ...say(answer)) : element("div.text.md", {}, ...markdown(answer, say));
+}
+
+const UNSUPPORTED = "No source supports this sentence";
+
+/** Say what the marks of the answer mean, where it has any. */
+function legend({ sentences = [] }) {
+  const has = (status) => sentences.some((sentence) => sentence.status === status);
+  const lines = [];
+  if (has("unsupported")) lines.push([element("span.unsupported", {}, "Underlined"), ": no source supports the sentence."]);
+  if (has("attributed")) lines.push([element("span.cite.attributed", {}, "n"), ": the model named no source; this one supports the sentence."]);
+  return lines.map((line) => element("p.hint.marks", {}, ...line));
 }
 
 /** The words in which a quotation holds the answer itself; offsets count characters, not UTF-16. */
@@ -112,11 +148,12 @@ function spansOf({ text, quotes = [] }) {
 
 const drawnPart = (part, at) => (at % 2 ? element("mark", {}, part) : part);
 
-function mark(number, citation) {
+function mark(number, citation, attributed) {
   if (!citation) return `[${number}]`;
   const label = `Citation ${number}: ${citation.source.title || citation.source.url || citation.source.id}`;
   const cite = { cite: number };
-  return element("a.cite", { href: `#strip-${number}`, "aria-label": label, data: cite }, `${number}`);
+  const found = attributed ? `${label}, found for this sentence` : label;
+  return element(attributed ? "a.cite.attributed" : "a.cite", { href: `#strip-${number}`, "aria-label": found, data: cite }, `${number}`);
 }
 
 function sources(values, reading) {

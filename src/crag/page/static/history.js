@@ -86,7 +86,7 @@ function write(conversations) {
   const runs = [...new Set(conversations.flatMap(({ turns }) => turns))];
   const short = runs.map(({ thread, id, graph, question, settings, phase, error, values, started, ended, steps, checkpoint }) => ({
     thread, id, graph, question, settings, phase, error, started, ended, steps, checkpoint,
-    told: { action: values.action, abstained: values.abstained, answer: values.answer, citations: values.citations },
+    told: { action: values.action, abstained: values.abstained, certainty: values.certainty, answer: values.answer, citations: values.citations },
   }));
   const turns = conversations.map((one) => ({ graph: one.graph, turns: one.turns.map((run) => runs.indexOf(run)) }));
   try {

@@ -35,7 +35,7 @@ let active = null;
 
 const DRAWN_BY = [
   [["steps", "asked", "error"], (run) => graphView.light(run)],
-  [["steps", "draft", "answer", "abstained", "citations", "error", "asked"], (run) => drawAnswer(run, { ask, edit, reading })],
+  [["steps", "draft", "answer", "abstained", "certainty", "citations", "further", "error", "asked"], (run) => drawAnswer(run, { ask, edit, reading })],
   [["documents", "scores", "internal", "citations"], (run) => documentsView.draw(run)],
   [["query", "hits", "pages", "external", "refused", "citations"], drawWeb],
   [["sub_questions"], drawParts],

@@ -27,6 +27,7 @@ export function begin(question, graph, settings, now) {
     values: {},
     steps: [],
     draft: "",
+    drafted: undefined,
     asked: null,
     error: null,
     checkpoint: null,
@@ -61,7 +62,9 @@ function failed(run, data, now) {
 
 function spoken(run, [chunk, metadata], path) {
   if ((path.length && path[0] !== "answer_whole") || !ANSWERING.has(metadata.langgraph_node) || chunk.type !== "AIMessageChunk") return [];
-  run.draft += textOf(chunk.content);
+  // A model that is asked again writes another message, which takes the place of the first.
+  run.draft = (run.drafted === chunk.id ? run.draft : "") + textOf(chunk.content);
+  run.drafted = chunk.id;
   return ["draft"];
 }
 

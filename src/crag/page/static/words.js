@@ -38,7 +38,6 @@ export const EVENTS = {
   own_knowledge: "The model answered from its own knowledge",
   reflection_limited: "Reflection reached a limit",
   constraints_waived: "The constraints were waived",
-  weak_quotation: "Quoted the best strip, though it is weak",
   unsupported_answer: "The answer is not supported",
   abstained: "There is no answer",
 };
@@ -130,6 +129,7 @@ export const PHASES = {
   waiting: "waits for you",
   done: "answered",
   abstained: "no answer",
+  unsure: "no sure answer",
   cancelled: "cancelled",
   failed: "failed",
   broken: "broken off",
@@ -137,4 +137,4 @@ export const PHASES = {
 
 /** Name the phase of a run as the history shows it. */
 export const phaseOf = (run) =>
-  run.phase === "done" && run.values.abstained ? "abstained" : run.phase;
+  run.phase !== "done" || !run.values.abstained ? run.phase : run.values.certainty === "unsure" ? "unsure" : "abstained";

@@ -1,0 +1,54 @@
+"""The question in what people write around it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crag.settings import Settings
+from crag.tasks import TASKS
+from crag.wording import plainly_asked
+
+
+@pytest.mark.parametrize(
+    ("asked", "plain"),
+    [
+        ("Could you tell me how many days it lasts?", "How many days it lasts?"),
+        ("In the documentation: how do I mount files?", "How do I mount files?"),
+        ("Hi, please tell me what a strip is, thanks!", "What a strip is"),
+        ("hi how do i send json pls", "how do i send json"),
+        ("I was wondering whether it supports HTTP/2", "It supports HTTP/2"),
+        ("Which port is it? Thank you very much", "Which port is it?"),
+        ("According to the handbook, can I donate leave?", "Can I donate leave?"),
+        ("question: how big is it?", "how big is it?"),
+        ("does anyone know if click is async", "click is async"),
+    ],
+)
+def test_courtesies_go(asked: str, plain: str) -> None:
+    assert plainly_asked(asked) == plain
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Can you rotate the key without logging out?", "Question marks in URLs: how?",
+        "What does Hi mean?", "How do I say thanks in a template?", "Please", "Thanks", "Hello",
+        "What is in the documentation?", "", "  ", "?", "Hi there", "Does it tell me the time?",
+    ],
+)  # fmt: skip
+def test_any_other_question_stays_as_it_is(asked: str) -> None:
+    assert plainly_asked(asked) == asked
+
+
+@given(st.text(max_size=80))
+def test_what_is_left_is_part_of_the_question(asked: str) -> None:
+    plain = plainly_asked(asked)
+    assert plain == asked or plain.rstrip("?").lower() in asked.lower()
+    assert bool(plain.strip()) == bool(asked.strip())
+
+
+def test_the_tasks_of_the_papers_are_asked_as_they_are() -> None:
+    asked = "Could you tell me what it is?"
+    for task in TASKS:
+        settings = Settings.model_validate({"task": task})
+        bare = settings.profile.bare_question({"question": asked})
+        assert (bare == "What it is?") == (task == "default")

@@ -1,0 +1,110 @@
+"""The smallest part of a text that can be read alone."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crag.text.wholes import excerpt_at, pieces_of, whole_at
+
+MARKDOWN = """# Install
+
+Install it with pip. It needs Python 3.11 or newer. Older ones are refused.
+
+There are two ways to do it:
+
+- With pip, as in `pip install x`, which
+  takes a minute.
+- With conda.
+
+| name | meaning |
+|------|---------|
+| a    | first   |
+| b    | second  |
+
+Run this command:
+
+```bash
+x serve
+
+x stop
+```
+
+!!! note
+    This is a note.
+
+    It goes on.
+
+After it.
+"""
+RST = """Title
+=====
+
+Use the following code::
+
+    import x
+    x.run()
+
+.. note:: Be careful.
+
+   Very careful.
+
+Next.
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "whole"),
+    [
+        (MARKDOWN, "Older", ["Older ones are refused."]),
+        (MARKDOWN, "newer", ["Install it with pip. It needs Python 3.11 or newer."]),
+        (
+            MARKDOWN, "takes",
+            ["There are two ways to do it:",
+             "- With pip, as in `pip install x`, which\n  takes a minute."],
+        ),
+        (MARKDOWN, "conda", ["There are two ways to do it:", "- With conda."]),
+        (MARKDOWN, "second", ["| name | meaning |\n|------|---------|", "| b    | second  |"]),
+        (MARKDOWN, "x stop", ["Run this command:", "```bash\nx serve\n\nx stop\n```"]),
+        (MARKDOWN, "Run this", ["Run this command:", "```bash\nx serve\n\nx stop\n```"]),
+        (MARKDOWN, "goes on", ["!!! note\n    This is a note.\n\n    It goes on."]),
+        (MARKDOWN, "# Install", ["Install it with pip."]),
+        (RST, "import", ["Use the following code::", "    import x\n    x.run()"]),
+        (RST, "Very", [".. note:: Be careful.\n\n   Very careful."]),
+        ("", "", []),
+        ("\n \n# Only a heading\n", "Only", []),
+    ],
+)  # fmt: skip
+def test_a_place_is_read_with_what_it_needs(text: str, word: str, whole: list[str]) -> None:
+    assert [text[start:end] for start, end in whole_at(text, text.index(word))] == whole
+
+
+def test_a_short_text_is_quoted_whole_and_a_longer_one_as_far_as_it_fits() -> None:
+    def quoted(text: str, word: str, most: int) -> str:
+        return " | ".join(text[a:b] for a, b in excerpt_at(text, text.index(word), most))
+
+    text = "One is here. Two is there. Three is far away. Four is near."
+    assert quoted(text, "Two", 13) == text
+    assert quoted(text, "Two", 7) == "Two is there. Three is far away."
+    assert quoted(text, "Two", 2) == "Two is there."
+    assert quoted(f"{text}\n\n- a\n- b\n", "Four", 7) == "Four is near.\n\n- a\n- b"
+
+
+@given(st.text(alphabet="ab .:\n#-*|`>!1)", max_size=200))
+def test_pieces_hold_all_of_a_text_in_order(text: str) -> None:
+    end = 0
+    for piece in pieces_of(text):
+        assert not text[end : piece.start].strip()
+        assert text[piece.start : piece.end].strip()
+        end = piece.end
+    assert not text[end:].strip()
+
+
+@given(st.text(alphabet="ab .:\n#-*|`>!1)", max_size=200), st.integers(0, 220), st.integers(1, 9))
+def test_ranges_lie_in_the_text_in_order_and_do_not_overlap(
+    text: str, place: int, most: int
+) -> None:
+    for ranges in (whole_at(text, place), excerpt_at(text, place, most)):
+        edges = [edge for one in ranges for edge in one]
+        assert edges == sorted(edges)
+        assert all(0 <= edge <= len(text) for edge in edges)
+        assert all(text[start:end].strip() for start, end in ranges)
