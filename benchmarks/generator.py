@@ -206,7 +206,7 @@ def measured(data: Path, folder: Path) -> Iterator[Measured]:
             loaded = load(name, data, folder / "docs.json")  # type: ignore[arg-type]
             known[name] = {example.id: example for example in loaded}
         with RowFile(path) as file:
-            rows = latest(file.rows.values())
+            rows = latest([row for row in file.rows.values() if row["status"] != "failed"])
         answered = [Answered(known[name][row["id"]], row) for row in rows]
         yield Measured(stem, name, model, answered)
 
