@@ -262,8 +262,8 @@ async def test_of_two_uploads_at_once_file_and_index_are_of_one(library: Library
     await asyncio.gather(*added)
     files, text = await held(library)
     assert files == ["ada.html"]
-    assert (library.uploads / "ada.html").read_text() == texts[-1]
-    assert text.endswith("number 3.")
+    assert (library.uploads / "ada.html").read_text() in texts
+    assert (library.uploads / "ada.html").read_text().endswith(text.rpartition("Ada")[2])
     assert library.index.count() == 1
 
 
@@ -271,8 +271,8 @@ async def test_a_document_is_removed_while_another_one_is_read(library: Library)
     assert library.uploads
     await library.add("ada.md", ADA)
     adding = asyncio.create_task(library.add("slow.rst", b"* a\n\n" * 3_000))
-    await asyncio.sleep(0.1)
-    assert library.progress
+    while library.progress is None:  # noqa: ASYNC110 - it tells nobody
+        await asyncio.sleep(0.01)
     await library.remove(str(library.uploads / "ada.md"))
     assert not adding.done()
     await adding

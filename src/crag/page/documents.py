@@ -9,9 +9,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -21,7 +22,7 @@ from starlette.routing import Route
 from crag.errors import CragError, DocumentIndexError, SourceError
 from crag.factory import choose_encoder, choose_limits
 from crag.page.rules import Rules
-from crag.retrieval import DocumentIndex, IndexReport, Limits, index_paths
+from crag.retrieval import DocumentIndex, Limits, index_paths
 from crag.retrieval.documents import Loaded, SourceText, file_of
 from crag.retrieval.isolated import IsolatedReader
 from crag.retrieval.loaders import LOADERS, supported
@@ -29,6 +30,8 @@ from crag.retrieval.replacement import prepared, replace_file
 from crag.runtime.environment import Environment
 from crag.text.encodings import storable
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 MOST_SHOWN = 2_000_000
 """Characters of a source that the page shows."""
 _LONGEST_NAME = 200
@@ -54,8 +57,10 @@ class Library:
         self.progress: dict[str, Any] | None = None
         self._limits = limits or Limits()
         # One upload is read at a time, because processes for all of them would add up. The others
-        # wait without a thread; who removes or looks at a document does not wait for them.
+        # wait without a thread; who removes or looks at a document does not wait for them. Memory
+        # that is freed stays with its thread, so always the same ones read and write.
         self._reading, self._showing, self._writing = (asyncio.Lock() for _ in range(3))
+        self._reader, self._writer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
 
     def files(self) -> list[dict[str, Any]]:
         """Return the files in the index by path: title, chunks, day, and whether uploaded."""
@@ -101,12 +106,12 @@ class Library:
             async with self._reading:
                 progress = partial(self._tell, file)
                 progress(0, None, str(file))
-                documents = await run_in_threadpool(
-                    prepared, staged, file, self.index, self._limits, progress
+                documents = await _run_in(
+                    self._reader, prepared, staged, file, self.index, self._limits, progress
                 )
             async with self._writing:
-                report: IndexReport = await run_in_threadpool(
-                    replace_file, staged, file, documents, self.index
+                report = await _run_in(
+                    self._writer, replace_file, staged, file, documents, self.index
                 )
         except SourceError as error:
             raise DocumentError(422, str(error)) from error
@@ -128,7 +133,8 @@ class Library:
             file = Path(path)
             self._tell(file, 0, None, path)
             try:
-                await run_in_threadpool(partial(index_paths, [file], self.index, remove=True))
+                work = partial(index_paths, [file], self.index, remove=True)
+                await _run_in(self._writer, work)
                 if self._is_upload(path):
                     await run_in_threadpool(file.unlink, missing_ok=True)
             finally:
@@ -203,6 +209,20 @@ def check_upload(name: str, content: bytes) -> None:
         fits = suffix == ".xls" or b"\0" not in content or content.startswith(_UTF_16)
     if not fits:
         raise DocumentError(415, f"{name} is not what its name says: no {suffix} file")
+
+
+async def _run_in(
+    threads: ThreadPoolExecutor, work: Callable[_P, _T], *arguments: _P.args, **options: _P.kwargs
+) -> _T:
+    """Run work in a thread; a request that is cancelled waits for it, as for Starlette's own."""
+    running = asyncio.get_running_loop().run_in_executor(
+        threads, partial(work, *arguments, **options)
+    )
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
 
 
 def _staging_folder(uploads: Path) -> Path:
