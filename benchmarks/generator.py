@@ -83,7 +83,8 @@ def main() -> None:
     elif given.model is None:
         print(written(measured(given.data, given.folder)))
     else:
-        for name in ["popqa"] if given.degraded else given.sets:
+        names: list[SetName] = ["popqa"] if given.degraded else given.sets
+        for name in names:
             ask(name, given)
 
 
@@ -211,7 +212,7 @@ def measured(data: Path, folder: Path) -> Iterator[Measured]:
         yield Measured(stem, name, model, answered)
 
 
-def latest(rows: Iterator[Row] | Sequence[Row]) -> list[Row]:  # type: ignore[type-arg]
+def latest(rows: Iterator[Row] | Sequence[Row]) -> list[Row]:
     """Keep the last row of each question, variant and condition: older ones are of old sources."""
     found = {(row["variant"], row["condition"].get(ACCURACY), row["id"]): row for row in rows}
     return list(found.values())
