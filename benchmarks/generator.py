@@ -83,7 +83,8 @@ def main() -> None:
     elif given.model is None:
         print(written(measured(given.data, given.folder)))
     else:
-        for name in ["popqa"] if given.degraded else given.sets:
+        names: list[SetName] = ["popqa"] if given.degraded else given.sets
+        for name in names:
             ask(name, given)
 
 
@@ -206,12 +207,12 @@ def measured(data: Path, folder: Path) -> Iterator[Measured]:
             loaded = load(name, data, folder / "docs.json")  # type: ignore[arg-type]
             known[name] = {example.id: example for example in loaded}
         with RowFile(path) as file:
-            rows = latest(file.rows.values())
+            rows = latest([row for row in file.rows.values() if row["status"] != "failed"])
         answered = [Answered(known[name][row["id"]], row) for row in rows]
         yield Measured(stem, name, model, answered)
 
 
-def latest(rows: Iterator[Row] | Sequence[Row]) -> list[Row]:  # type: ignore[type-arg]
+def latest(rows: Iterator[Row] | Sequence[Row]) -> list[Row]:
     """Keep the last row of each question, variant and condition: older ones are of old sources."""
     found = {(row["variant"], row["condition"].get(ACCURACY), row["id"]): row for row in rows}
     return list(found.values())

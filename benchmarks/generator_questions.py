@@ -180,7 +180,7 @@ def knows(example: Example, text: str) -> bool:
 
 
 def _asked(example: Example) -> Asked:
-    evidence = example.extra.get("evidence") or ()
+    evidence: Any = example.extra.get("evidence") or ()
     return Asked(
         example.id, str(example.extra.get("corpus")), example.question,
         tuple(answer for group in example.answers for answer in group),

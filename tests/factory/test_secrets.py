@@ -3,6 +3,7 @@
 from itertools import product
 
 import pytest
+from pydantic import SecretStr
 
 from crag.errors import CragError, EvaluatorError, SearchError, SettingsError
 from crag.events import describe
@@ -36,7 +37,7 @@ def environment(name: str, place: str) -> Environment:
     named = "none" if name == "search" else "searxng"
     values = base | {"searxng_url": "http://127.0.0.1:9", "search": named, name: place}
     if name in {"tavily_base_url", "wikipedia_url", "wikipedia_language"}:
-        values |= {"search": name.partition("_")[0], "tavily_api_key": "tvly-nothing"}
+        values |= {"search": name.partition("_")[0], "tavily_api_key": SecretStr("tvly-nothing")}
     if name.startswith("reflection"):
         values = {"reflection": "server"} | values
     return Environment().model_copy(update=values)

@@ -141,6 +141,7 @@ def example(url: str) -> subprocess.CompletedProcess[str]:
 def test_the_example_runs(url: str) -> None:
     done = example(url)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("ask_crag (success):\n“")
+    assert done.stdout.startswith("ask_crag (success):\nNo sure answer in the documents.")
+    assert "\n\n“" in done.stdout
     assert "\n[1] Action" in done.stdout or "action.md" in done.stdout
     assert done.stdout.endswith("steps: retrieve grade refine generate\naction: correct\n")

@@ -12,7 +12,7 @@ QUERY = "Corrective RAG, action"
 ANSWER = "Then the action is Incorrect [1]."
 _TASKS = {
     "<conversation>": SELF_CONTAINED,
-    "web search query": QUERY,
+    "web search quer": QUERY,
     "<passages>": ANSWER,
 }
 """What each prompt of the graphs contains, and what it is answered with."""

@@ -19,7 +19,8 @@ WRITTEN = {
     "read_pages": {"hits", "pages", "external", "events", "usage"},
     "select": {"external", "events", "usage"},
     "generate": {
-        "knowledge", "answer", "abstained", "citations", "messages", "events", "usage",
+        "knowledge", "answer", "abstained", "certainty", "citations", "further", "sentences",
+        "messages", "events", "usage",
     },
 }  # fmt: skip
 """The keys that each node writes."""

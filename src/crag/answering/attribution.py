@@ -260,7 +260,8 @@ def _supported(
     """Judge all sentences by all strips in one call, and by several where they cite several."""
     numbers = [one["number"] for one in available]
     cited = [tuple(sorted(set(one.cited))) for one in sentences]
-    sets = list(dict.fromkeys(one for one in cited if len(one) > 1))[:_MOST_JOINT]
+    several: list[tuple[int, ...]] = [one for one in cited if len(one) > 1]
+    sets = list(dict.fromkeys(several))[:_MOST_JOINT]
     passages = [Passage(one["source"]["title"], one["text"]) for one in available]
     passages += [_joint(available, one) for one in sets]
     texts = [one.text for one in sentences]

@@ -302,7 +302,9 @@ def _of_prose(text: Text, start: int, end: int, known: _Known) -> Iterator[_Edit
         is_url = "://" in bare[0]
         whole = _trimmed(run)
         is_certain = bare["mail"] or (written and written[0] == run)
-        is_certain = is_certain and _TAIL.fullmatch(run, len(whole))
+        # Punctuation before a tag, which ends the run as well, some clients take into the address.
+        is_whole = len(whole) == len(run) or not said[cursor : cursor + 1].strip()
+        is_certain = is_certain and is_whole and _TAIL.fullmatch(run, len(whole))
         if is_certain and (known.holds(whole) if is_url else known.names(whole)):
             continue
         certain = whole

@@ -1,7 +1,6 @@
 """Find what supports the sentences of an answer, with the reader."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from crag.answering.support import agreement, degree_of, is_quoted
 from crag.correction.strips import FEWEST_WORDS
@@ -18,10 +17,9 @@ class ReaderAttributor:
     supported. `benchmarks/attribution.py` measures it, and chose the threshold.
     """
 
-    threshold: Final = 0.3
-
     def __init__(self, reader: ReaderEvaluator) -> None:
         self._reader = reader
+        self.threshold = 0.3
 
     def support(
         self, question: str, sentences: Sequence[str], passages: Sequence[Passage]

@@ -260,7 +260,7 @@ class _Engine:
         require("llama", "a model in a GGUF file", "xllamacpp")
         import xllamacpp
 
-        params = xllamacpp.CommonParams()
+        params = xllamacpp.CommonParams()  # pyright: ignore[reportAttributeAccessIssue] - compiled
         params.model.path = str(path)
         params.n_ctx, params.n_parallel, params.n_batch = context, 1, _BATCH
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
@@ -269,7 +269,7 @@ class _Engine:
         params.api_keys = [secrets.token_urlsafe()]
         params.ui = params.endpoint_slots = False
         try:
-            self._server = xllamacpp.Server(params)
+            self._server = xllamacpp.Server(params)  # pyright: ignore[reportAttributeAccessIssue]
         except RuntimeError as error:
             message = (
                 "llama.cpp cannot load it: it is damaged, of an architecture that llama.cpp does "

@@ -4,16 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crag.answering.support import AT_THRESHOLD, coverage, degree_of, is_quoted
 from crag.parts import Passage
-from crag.reflection.backends.embedded import (
-    AT_THRESHOLD,
-    coverage,
-    degree_of,
-    is_quoted,
-    relevance,
-    support,
-    utility,
-)
+from crag.reflection.backends.embedded import relevance, support, utility
 from crag.reflection.scoring import graded
 from crag.state import Thresholds
 
