@@ -152,7 +152,7 @@ class EmbeddedReflection:
         if attempt.error is not None:
             described = event("evaluator_failed", "reflect", attempt.error)["detail"]
             raise ModelError(_NAME, "failed", described)
-        return [quoted for quoted in quotations if quoted.sure]
+        return quotations
 
     def _supported(self, drafts: "Sequence[_Draft]") -> list[float]:
         """Return the degree to which each text is supported by its passage."""
