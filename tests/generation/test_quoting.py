@@ -5,6 +5,7 @@ import pytest
 from crag.generation import ExtractiveAnswerer
 from crag.generation.quoting import on_few_lines, quotations_in
 from crag.parts import Passage, Quotation
+from crag.runtime.replies import quotations_of
 from crag.state import Source, Strip
 from crag.testing import FakeReadingEvaluator
 
@@ -98,7 +99,8 @@ def test_what_makes_an_answer_long_is_left_to_those_who_ask_for_more() -> None:
 def test_fences_of_a_quotation_are_balanced(text: str, balanced: str | None) -> None:
     reading = FakeReadingEvaluator(0.9, "x serve").read("What?", [Passage("", text)])[0]
     known: Strip = {**strip(text), "score": 0.9, "reading": reading}
-    assert quotations_in([known], most=1, threshold=0.5, closest=-1)[0].text == (balanced or text)
+    found = quotations_in([known], most=1, threshold=0.5, closest=-1)
+    assert quotations_of(found, [known])[0].text == (balanced or text)
 
 
 @pytest.mark.parametrize("text", ["///", "```", "| --- | --- |", "* * *"])
