@@ -37,7 +37,7 @@ from crag.state import Strip, Thresholds, Usage
 
 _MOST_QUOTATIONS = 1000
 _ADDED_FENCE = 8
-"""Characters by which a quotation may exceed its strip: a fence that was cut is opened or closed."""
+"""Characters by which a quotation may exceed its strip: a fence that was cut is closed."""
 _MOST_CHARACTERS = 50_000_000
 """Of all documents with metadata, or of all pages: what a run holds is stored at every step."""
 _MOST_PARAGRAPHS = 12_000
