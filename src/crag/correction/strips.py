@@ -139,12 +139,12 @@ def _units_of_sentences(text: str) -> list[str]:
 
 def _starts_unit(text: str, unit: Sequence[Piece], piece: Piece) -> bool:
     """Return whether a piece begins the next unit, rather than going on with this one."""
-    size = sum(_SIZES[one.kind] for one in unit)
-    words = len(text[unit[0].start : piece.end].split())
     if unit[-1].kind == "heading":
         return False
     if piece.kind == "heading":
-        return size > 0
+        return True
+    size = sum(_SIZES[one.kind] for one in unit)
+    words = len(text[unit[0].start : piece.end].split())
     if unit[-1].leads_in:
         return words > LONGEST_INTRODUCED
     if piece.leans and words <= LONGEST_LEANING:
