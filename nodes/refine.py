@@ -3,9 +3,9 @@
 from typing_extensions import TypedDict
 
 from crag.correction.evidence import strips_in_context
-from crag.correction.provenance import kept_whole, source_of, title_of, unscored
+from crag.correction.provenance import kept_whole, source_of, source_within, title_of, unscored
 from crag.correction.scoring import filter_strips, with_title
-from crag.correction.strips import decompose
+from crag.correction.strips import decompose, located
 from crag.events import Event
 from crag.parts import Evaluator
 from crag.settings import Settings
@@ -50,9 +50,13 @@ class Refine:
 def _strips(state: State, settings: Settings) -> list[Strip]:
     strips: list[Strip] = []
     for index, document in enumerate(state["documents"]):
-        text = document.page_content
+        text, source = document.page_content, source_of(document, index)
         if settings.titles == "passage":
             text = with_title(title_of(document), text)
-        source = source_of(document, index)
-        strips += [unscored(strip, source) for strip in decompose(text, settings.decomposition)]
+        parts = decompose(text, settings.decomposition)
+        if settings.decomposition == "sentences" and settings.titles != "passage":
+            within = (source_within(source, text, *place) for place in located(text, parts))
+            strips += map(unscored, parts, within)
+        else:  # Their white space, or words before them, are not those of the document.
+            strips += [unscored(part, source) for part in parts]
     return strips

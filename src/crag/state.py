@@ -87,6 +87,8 @@ class Source(TypedDict):
     """The place within the source, such as ``line 41`` or ``page 3``; may be empty."""
     lines: NotRequired[str]
     """The line of the source for each line of the text: see `crag.text.places`."""
+    places: NotRequired[str]
+    """The page, slide, sheet, chapter, … for each line of the text, where it is not a line."""
 
 
 class Strip(TypedDict):

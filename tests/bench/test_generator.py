@@ -1,9 +1,8 @@
 """The benchmark of generators: its questions, its verdicts, and a run that goes on."""
 
 import json
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -141,13 +140,22 @@ def prepared(folder: Path) -> tuple[Path, Path]:
     return data, work
 
 
-def ran(data: Path, work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, str(ROOT / "benchmarks" / "generator.py"), str(data), str(work)]
-    done = subprocess.run(
-        [*program, *arguments], cwd=work, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done
+@pytest.fixture
+def ran(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Run the program, in this process, and return what it tells about its progress."""
+    data, work = prepared(tmp_path)
+    monkeypatch.chdir(work)
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    program = import_module("generator")
+
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["generator.py", str(data), str(work), *arguments])
+        program.main()
+        return capsys.readouterr().err
+
+    return run
 
 
 def asked(server: ChatServer) -> int:
@@ -155,24 +163,24 @@ def asked(server: ChatServer) -> int:
     return sum("lamp" in prompt for prompt in server.prompts)
 
 
-@pytest.mark.slow
-def test_a_run_tells_its_time_goes_on_and_reports(server: ChatServer, tmp_path: Path) -> None:
-    data, work = prepared(tmp_path)
+def test_a_run_tells_its_time_goes_on_and_reports(
+    server: ChatServer, ran: Callable[..., str], tmp_path: Path
+) -> None:
     model = ["--model", "tiny", "--url", server.url, "--rows", "rag, ten documents", "crag"]
-    planned = ran(data, work, *model, "--plan")
-    assert "4 rows to answer" in planned.stderr
-    assert "crag" in planned.stderr
+    planned = ran(*model, "--plan")
+    assert "4 rows to answer" in planned
+    assert "crag" in planned
     assert asked(server) == 0
-    ran(data, work, *model, "--limit", "1")
+    ran(*model, "--limit", "1")
     once = asked(server)
-    ran(data, work, *model)
+    ran(*model)
     assert 0 < once < asked(server) <= 4
     before = len(server.prompts)
-    assert "0 rows to answer" in ran(data, work, *model).stderr
+    assert "0 rows to answer" in ran(*model)
     assert len(server.prompts) == before
 
     report = tmp_path / "page.md"
-    ran(data, work, "--report", str(report))
+    ran("--report", str(report))
     lines = [line for line in report.read_text().splitlines() if line.startswith("| tiny | rag")]
     cells = [cell.strip() for cell in lines[0].split("|")[2:]]
     assert cells[:3] == ["rag, ten documents", "1", "1 of 1, 100 % (100 to 100)"]
@@ -180,13 +188,6 @@ def test_a_run_tells_its_time_goes_on_and_reports(server: ChatServer, tmp_path: 
     assert (tmp_path / "page.png").stat().st_size > 1000
 
 
-@pytest.mark.slow
-def test_a_row_that_does_not_exist_is_refused_by_name(tmp_path: Path) -> None:
-    data, work = prepared(tmp_path)
-    program = [sys.executable, str(ROOT / "benchmarks" / "generator.py"), str(data), str(work)]
-    done = subprocess.run(
-        [*program, "--model", "m", "--rows", "crog"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode != 0
-    assert "there is no 'crog'; there are: crag, rag, ten documents" in done.stderr
+def test_a_row_that_does_not_exist_is_refused_by_name(ran: Callable[..., str]) -> None:
+    with pytest.raises(SystemExit, match="no 'crog'; there are: crag, rag, ten documents"):
+        ran("--model", "m", "--rows", "crog")

@@ -3,11 +3,12 @@
 import pytest
 
 from crag.generation import ExtractiveAnswerer
-from crag.generation.quoting import on_few_lines, quotations_in
+from crag.generation.quoting import quotations_in
 from crag.parts import Passage, Quotation
 from crag.runtime.replies import quotations_of
 from crag.state import Source, Strip
 from crag.testing import FakeReadingEvaluator
+from crag.text.as_read import on_few_lines
 
 
 def strip(text: str, title: str = "") -> Strip:

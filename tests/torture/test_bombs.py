@@ -19,7 +19,7 @@ from tests.repeating import times
 from tests.torture.bombs import bombs
 from tests.torture.telling import tell
 
-NUMBER = times(6, 60, 500)
+NUMBER = times(4, 60, 500)
 LIMITS = {"CRAG_READ_SECONDS": "1"}
 GOOD = b"# Cape Merrow\n\nThe lighthouse of Cape Merrow was designed by Edith Halloran.\n"
 MEGABYTES = 100

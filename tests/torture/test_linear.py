@@ -13,7 +13,6 @@ from crag.correction.strips import decompose, located, neutral_knowledge
 from crag.errors import ContentError, EvaluatorError, PageError
 from crag.evaluators.chat import verdict
 from crag.events import event
-from crag.generation.quoting import on_few_lines
 from crag.reflection.cleaning import cleaned
 from crag.reflection_tokens import without_reflection
 from crag.retrieval.blocks import blocks_of
@@ -22,6 +21,7 @@ from crag.retrieval.restructured import readable_rst
 from crag.retrieval.words import question_words, words
 from crag.state import Citation, OfferedPassage, Source, Strip
 from crag.tasks import split_options
+from crag.text.as_read import as_read
 from crag.text.encodings import decoded, likeliest
 from crag.text.html import read_whole_html
 from crag.text.language import language_of
@@ -60,7 +60,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "event": lambda text: event("abstained", "generate", text),
     "cleaned": cleaned,
     "without_reflection": without_reflection,
-    "on_few_lines": on_few_lines,
+    "as_read": as_read,
     "split_options": split_options,
     "sentences": lambda text: located(text, decompose(text, "sentences")),
     "sentences_de": lambda text: split_sentences(text, "de"),

@@ -1,6 +1,7 @@
 """Sources of strips: documents and search hits."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from langchain_core.documents import Document
 
@@ -24,25 +25,31 @@ def source_of(document: Document, index: int) -> Source:
     )
     if metadata.get("lines"):
         source["lines"] = str(metadata["lines"])
+    elif metadata.get("places"):
+        source["places"] = str(metadata["places"])
     return source
 
 
 def source_within(source: Source, text: str, start: int, end: int) -> Source:
     """Return the source of the characters from `start` to `end` of the `text` that it has.
 
-    Its position becomes the lines of the part where the source knows them; otherwise it stays that
-    of the whole text.
+    Its position becomes the lines, pages, … of the part where the source knows them; otherwise it
+    stays that of the whole text.
     """
-    lines = source.get("lines")
-    if not lines:
+    key: Literal["lines", "places"] = "lines" if "lines" in source else "places"
+    known = source.get(key, "")
+    unit = "line" if key == "lines" else source["position"].partition(" ")[0].removesuffix("s")
+    if not (known and unit):
         return source
     try:
-        first, last = lines_between(text, lines, start, end)
-        inner = lines_of_part(text, lines, start, end)
+        first, last = lines_between(text, known, start, end)
+        inner = lines_of_part(text, known, start, end)
     except (ValueError, IndexError):  # Documents of others may say something else by this name.
         return source
-    position = f"line {first}" if first == last else f"lines {first}-{last}"
-    return {**source, "position": position, "lines": inner}
+    position = f"{unit} {first}" if first == last else f"{unit}s {first}-{last}"
+    found: Source = {**source, "position": position}
+    found[key] = inner
+    return found
 
 
 def passage_of(document: Document, titles: str) -> Passage:

@@ -15,6 +15,7 @@ from crag.correction.strips import score_of
 from crag.parts import Quotation
 from crag.reading import Reading
 from crag.state import Strip
+from crag.text.as_read import as_read
 from crag.text.wholes import excerpt_at
 
 MOST_WORDS: Final = 60
@@ -30,11 +31,8 @@ ten strips kept, the first quotation then holds the answer for 61 of 102, with t
 57."""
 _NO_SPAN: Final = -6.0
 """Log-odds of a span where the best one of the document stands in another strip."""
-_HEADINGS = re.compile(r"(?:\s*(?:#{1,6} .*|<!--.*-->)?\n)*\s*")
-_BLOCK = re.compile(r"^\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~|\s{4})", re.MULTILINE)
-"""How a line begins whose breaks matter: items, rows, headings, code."""
+_HEADINGS = re.compile(r"(?:\s*(?:#{1,6} .*|<!--.*-->|\S.*\n([=\-~^\"'*+#.`])\1{2,}[ \t]*)?\n)*\s*")
 _WORD = re.compile(r"\w")
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 
 
 class _Candidate(NamedTuple):
@@ -87,8 +85,8 @@ def _candidate(index: int, strip: Strip) -> _Candidate:
         (begin + start, end + start)
         for begin, end in excerpt_at(text[start:], max(0, _anchor(reading) - start), MOST_WORDS)
     ] or [(start, len(text))]
-    quoted = "\n".join(on_few_lines(text[begin:end]) for begin, end in ranges)
-    return _Candidate(index, _odds(strip), _balanced(quoted), ranges[-1])
+    quoted = "\n".join(as_read(text[begin:end]) for begin, end in ranges)
+    return _Candidate(index, _odds(strip), quoted, ranges[-1])
 
 
 def _odds(strip: Strip) -> float:
@@ -114,25 +112,6 @@ def _anchor(reading: Reading) -> int:
 def _repeats(one: _Candidate, better: Sequence[_Candidate]) -> bool:
     """Whether a better quotation says the same."""
     return any(one.text in other.text or other.text in one.text for other in better)
-
-
-def _balanced(text: str) -> str:
-    """Open or close the fence of code that was cut, as it would swallow what follows."""
-    lines = text.split("\n")
-    fences = [place for place, line in enumerate(lines) if _FENCE.match(line)]
-    if len(fences) % 2 == 0:
-        return text
-    mark = _FENCE.match(lines[fences[-1]])
-    fence = mark[1] if mark else ""
-    opens = bool(lines[fences[-1]].strip().strip("`~")) or fences[-1] <= len(lines) // 2
-    return f"{text}\n{fence}" if opens or len(fences) > 1 else f"{fence}\n{text}"
-
-
-def on_few_lines(text: str) -> str:
-    """Join the lines of each paragraph of prose; lists, tables and code keep theirs."""
-    if _BLOCK.search(text):
-        return text.strip()
-    return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", text.strip()))
 
 
 def _after_headings(text: str) -> int:

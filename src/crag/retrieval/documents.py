@@ -37,7 +37,8 @@ class SourceText:
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that is stored of the document, except its position."""
-        shape = (_FORMAT, self.unit, self.markup, *map(str, self.pages))
+        knows_places = ("places",) if self.unit not in {"line", "row", "record"} else ()
+        shape = (_FORMAT, self.unit, self.markup, *map(str, self.pages), *knows_places)
         return digest(*shape, self.url, self.title, self.text)
 
     @cached_property

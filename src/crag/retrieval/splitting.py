@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from crag.retrieval.blocks import Block, Kind, blocks_of, is_item, line_offsets, section_paths
 from crag.retrieval.documents import SourceText, digest
 from crag.text.markup import without_markup
-from crag.text.places import lines_written
+from crag.text.places import lines_written, places_written
 from crag.text.sentences import split_sentences
 
 if TYPE_CHECKING:
@@ -158,7 +158,6 @@ class _Places:
 
     def __init__(self, document: SourceText) -> None:
         self._document = document
-        self._lines = line_offsets(document.text)[:-1]
         self._starts = _unit_starts(document)
 
     def of(self, chunk: _Chunk) -> dict[str, Any]:
@@ -169,6 +168,8 @@ class _Places:
         }
         if self._document.unit == "line":
             place["lines"] = lines_written(self._numbers(chunk.pieces))
+        elif self._starts:
+            place["places"] = places_written(self._numbers(chunk.pieces))
         if self._document.url:
             place["url"] = self._document.url
         if chunk.path:
@@ -176,12 +177,17 @@ class _Places:
         return place
 
     def _numbers(self, pieces: Sequence[_Piece]) -> Iterator[int]:
-        """Yield the line of the file for each line of the chunk."""
+        """Yield the line, page, … of the file for each line of the chunk."""
         for number, ((start, end), glue) in enumerate(pieces):
-            first = bisect_right(self._lines, start)
             if number and glue == "\n\n":
-                yield max(first - 1, 1)
-            yield from range(first, bisect_right(self._lines, max(start, end - 1)) + 1)
+                yield max(self._place(start) - (self._document.unit == "line"), 1)
+            yield self._place(start)
+            text = self._document.text
+            for line in re.finditer("\n", text[start : max(start, end - 1)]):
+                yield self._place(start + line.end())
+
+    def _place(self, offset: int) -> int:
+        return bisect_right(self._starts, offset)
 
 
 def _unit_starts(document: SourceText) -> Sequence[int]:

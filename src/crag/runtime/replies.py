@@ -36,8 +36,8 @@ from crag.runtime.attempt import Attempt
 from crag.state import Strip, Thresholds, Usage
 
 _MOST_QUOTATIONS = 1000
-_ADDED_FENCE = 8
-"""Characters by which a quotation may exceed its strip: a fence that was cut is closed."""
+_ADDED = 200
+"""Characters by which a quotation may exceed its strip: fences of code, and what labels a note."""
 _MOST_CHARACTERS = 50_000_000
 """Of all documents with metadata, or of all pages: what a run holds is stored at every step."""
 _MOST_PARAGRAPHS = 12_000
@@ -166,7 +166,7 @@ def quotations_of(found: object, strips: Sequence[Strip]) -> list[Quotation]:
             problem = f"quoted strip {quoted.strip} of {len(strips)}; the first one is 0"
             raise ReplyError("quoter", problem)
         length = len(strips[quoted.strip]["text"])
-        if len(quoted.text) > length + _ADDED_FENCE:
+        if len(quoted.text) > length + _ADDED:
             problem = f"quoted {len(quoted.text)} characters of a strip of {length}"
             raise ReplyError("quoter", problem)
         for place in (quoted.place, quoted.span):

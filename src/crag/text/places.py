@@ -2,11 +2,18 @@
 
 The metadata `lines` of a chunk say it: ``10-11 30-40`` means that its first two lines are lines 10
 and 11 of the file, and the next eleven are lines 30 to 40. A part of a table thus has the numbers
-of the header that it repeats and then its own. Lines count from 1.
+of the header that it repeats and then its own. Where places are pages, slides or chapters, the
+metadata `places` say it in the same way: ``3*5 4*2`` means that five lines stand on page 3 and two
+on page 4. All count from 1.
 """
 
 from collections.abc import Iterable
-from itertools import chain, islice, pairwise
+from itertools import chain, groupby, islice, pairwise, repeat
+
+
+def places_written(numbers: Iterable[int]) -> str:
+    """Write the page, slide or chapter of each of a chunk's lines, in their order."""
+    return " ".join(f"{number}*{len(list(same))}" for number, same in groupby(numbers))
 
 
 def lines_written(numbers: Iterable[int]) -> str:
@@ -18,17 +25,23 @@ def lines_written(numbers: Iterable[int]) -> str:
 
 
 def line_numbers(lines: str, most: int | None = None) -> list[int]:
-    """Return the line of the file for each line of a chunk, from its metadata `lines`.
+    """Return the line, or page, of the file for each line of a chunk, from its metadata.
 
     No more than `most`, which a chunk has lines: metadata of others may name any number.
     """
-    ranges = (part.partition("-") for part in lines.split())
-    numbers = (range(int(first), int(last or first) + 1) for first, _, last in ranges)
-    return list(islice(chain.from_iterable(numbers), most))
+    return list(islice(chain.from_iterable(map(_numbers, lines.split())), most))
+
+
+def _numbers(part: str) -> Iterable[int]:
+    number, star, times = part.partition("*")
+    if star:
+        return repeat(int(number), int(times))
+    first, _, last = part.partition("-")
+    return range(int(first), int(last or first) + 1)
 
 
 def lines_between(text: str, lines: str, start: int, end: int) -> tuple[int, int]:
-    """Return the first and last line of the file for the characters from `start` to `end`.
+    """Return the first and last line, or page, of the file for the characters `start` to `end`.
 
     `text` and `lines` are a chunk's text and metadata; of blank characters at both ends nothing is
     counted.
@@ -42,6 +55,7 @@ def lines_between(text: str, lines: str, start: int, end: int) -> tuple[int, int
 
 
 def lines_of_part(text: str, lines: str, start: int, end: int) -> str:
-    """Return the metadata `lines` of the characters from `start` to `end` of a chunk."""
+    """Return the metadata `lines` or `places` of the characters `start` to `end` of a chunk."""
     first = text.count("\n", 0, start)
-    return lines_written(line_numbers(lines, first + 1 + text.count("\n", start, end))[first:])
+    numbers = line_numbers(lines, first + 1 + text.count("\n", start, end))[first:]
+    return places_written(numbers) if "*" in lines else lines_written(numbers)

@@ -1,0 +1,238 @@
+"""A piece of documentation as its readers see it: without what only the tools that draw it read.
+
+Notes, directives and roles of reStructuredText and of Markdown's dialects (MkDocs, MyST) become
+words and blocks of code, links their labels, and code that was cut has both of its fences.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from textwrap import dedent
+from typing import NamedTuple
+
+_FENCE = re.compile(
+    r"\s*(?:>\s*)*(?P<fence>`{3,}|~{3,}|:{3,})\s*(?:\{(?P<name>[\w:.+-]+)\})?(?P<rest>.*)$"
+)
+_NOTE = re.compile(r'\s*(?:!!!|\?\?\?\+?)\s+(?P<name>\w[\w -]*?)\s*(?:"(?P<title>[^"]*)")?\s*$')
+_TAB = re.compile(r'\s*===\+?\s+"(?P<title>[^"]*)"\s*$')
+_DIRECTIVE = re.compile(r"\s*\.\. (?:\|[^|]+\| )?(?P<name>[\w:.+-]+?)::(?:\s+(?P<rest>.*))?$")
+_TARGET = re.compile(r"\s*\.\. _.*:|\s*\([\w-]+\)=\s*$")
+_OPTION = re.compile(r"\s*:[\w-]+:")
+_UNDERLINE = re.compile(r"([=\-~^\"'*+#.`])\1{2,}\s*$")
+_CODE = {"code", "code-block", "sourcecode", "parsed-literal", "doctest", "prompt", "console",
+         "testcode", "highlight", "python", "ipython"}  # fmt: skip
+_UNSEEN = {"toctree", "contents", "include", "literalinclude", "raw", "index", "image", "figure",
+           "currentmodule", "module", "py:module", "meta", "role", "program", "autosummary",
+           "automodule"}  # fmt: skip
+_TITLED = {"admonition", "topic", "rubric", "sidebar", "dropdown", "tab-item", "card", "details"}
+"""Directives whose first line is a title, and not text."""
+_LABELS = {
+    "versionadded": "Added in version",
+    "versionchanged": "Changed in version",
+    "deprecated": "Deprecated since version",
+    "seealso": "See also",
+}
+_NOTES = {"note", "tip", "hint", "warning", "important", "caution", "danger", "attention", "error",
+          "info", "todo", "seealso"}  # fmt: skip
+_TAGS = "a|abbr|b|br|code|details|div|em|i|img|kbd|p|small|span|strong|sub|summary|sup|u"
+_INLINE = re.compile(
+    r"(?P<rst_literal>(?<!`)``(?!`)[^`]+``(?!`))"
+    r"|:[a-zA-Z][\w:.+-]{0,60}:`(?P<role>[^`]{1,300})`"
+    r"|\{[a-zA-Z][\w:.+-]{0,60}\}`(?P<myst>[^`]{1,300})`"
+    r"|(?<![`\w])`(?P<label>[^`<]{1,300})<(?P<address>[^<>`]{1,500})>`__?"
+    r"|(?<![`\w])`(?P<reference>[^`]{1,300})`__?(?!\w)"
+    r"|(?P<literal>(?<!`)`[^`\n]+`(?!`))"
+    r"|!?\[(?P<text>(?:[^\]\n]|\n(?!\s*\n)){0,200})\]\((?P<target>\{%[^%\n]*%\}[^()\s]*"
+    r"|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"\n]*\")?\)"
+    r"|\[(?P<named>[^\]\n]{1,200})\]\[[^\]\n]{0,500}\]"
+    r"|(?P<comment><!--(?:(?!-->)[\s\S]){0,500}-->)"
+    r"|(?P<attributes>\{(?::\s|#[\w-]|\.[a-z])[^{}\n]{0,300}\}|\{%[^%\n]{0,500}%\})"
+    rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>\n]{{0,500}})?/?>)",
+)
+_ROLE_TARGET = re.compile(r"\s*<[^<>]*>\s*\Z")
+_BLOCK = re.compile(r"^\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~|\s{4})", re.MULTILINE)
+"""How a line begins whose breaks matter: items, rows, headings, code."""
+_EMPTY_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
+_BARE_FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
+
+
+class _Line(NamedTuple):
+    text: str
+    code: bool = False
+
+
+def as_read(text: str) -> str:
+    """Return a piece of Markdown or reStructuredText as it is read, its paragraphs on few lines.
+
+    Lists, tables and code keep their lines, and code is between fences. Absolute addresses of
+    links stay, in brackets after their labels. Plain text comes back with its words as they are.
+    """
+    lines = list(_read(with_fences(text).split("\n")))
+    parts = []
+    for code, group in groupby(lines, key=lambda line: line.code):
+        part = "\n".join(line.text for line in group)
+        parts.append(part if code else _EMPTY_LINES.sub("\n\n", _INLINE.sub(_shown, part)))
+    return on_few_lines("\n".join(parts))
+
+
+def on_few_lines(text: str) -> str:
+    """Join the lines of each paragraph of prose; lists, tables and code keep theirs."""
+    if _BLOCK.search(text):
+        return text.strip()
+    return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", text.strip()))
+
+
+def with_fences(text: str) -> str:
+    """Open or close the fence of code that was cut, as it would swallow what follows.
+
+    A fence opens code if it names a language, or stands first or after a blank line.
+    """
+    lines = text.split("\n")
+    fences = [place for place, line in enumerate(lines) if _BARE_FENCE.match(line)]
+    if len(fences) % 2 == 0:
+        return text
+    first = fences[0]
+    mark = _BARE_FENCE.match(lines[first])
+    fence = mark[1] if mark else "```"
+    opens = lines[first].strip().strip("`~> ") or not "".join(lines[:first][-1:]).strip()
+    if opens:
+        last = _BARE_FENCE.match(lines[fences[-1]])
+        return f"{text}\n{last[1] if last else fence}"
+    return f"{fence}\n{text}"
+
+
+def _read(lines: Sequence[str]) -> Iterator[_Line]:
+    at = 0
+    before = ""
+    while at < len(lines):
+        line = lines[at]
+        if fence := _FENCE.match(line):
+            end = _closing(lines, at, fence["fence"])
+            yield from _fenced(lines, at, end, fence)
+            at = end + 1
+        elif found := _DIRECTIVE.match(line):
+            body, at = _indented(lines, at)
+            yield from _directive(found["name"], found["rest"] or "", body)
+        elif found := _NOTE.match(line) or _TAB.match(line):
+            body, at = _indented(lines, at)
+            groups = found.groupdict()
+            title = groups["title"]
+            yield from _titled(groups["name"].capitalize() if title is None else title, body)
+        elif line.rstrip().endswith("::") and _indented(lines, at)[0]:
+            body, at = _indented(lines, at)
+            if led := line.rstrip().removesuffix(":").removesuffix(":").rstrip():
+                yield _Line(f"{led}:")
+            yield from _code("", body)
+        elif _TARGET.match(line) or (_UNDERLINE.match(line) and before.strip()):
+            at += 1
+        else:
+            yield _Line(line)
+            at += 1
+        before = line
+
+
+def _closing(lines: Sequence[str], opening: int, fence: str) -> int:
+    """Return the line that closes a fence, or the last one."""
+    for at in range(opening + 1, len(lines)):
+        if lines[at].strip(" >\t").startswith(fence) and not lines[at].strip(" >\t`~:"):
+            return at
+    return len(lines) - 1
+
+
+def _fenced(lines: Sequence[str], start: int, end: int, fence: re.Match[str]) -> Iterator[_Line]:
+    body = lines[start + 1 : end]
+    if fence["name"] is not None:
+        if fence["name"] == "eval-rst":
+            yield from _read(body)
+        else:
+            yield from _directive(fence["name"], fence["rest"].strip(), body)
+    elif fence["fence"].startswith(":"):
+        yield from _titled(fence["rest"].strip(" :").capitalize(), body)
+    else:
+        yield from (_Line(line, code=True) for line in lines[start : end + 1])
+
+
+def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_Line]:
+    while body and (_OPTION.match(body[0]) or not body[0].strip()):
+        body = body[1:]
+    short = name.rpartition(":")[2].lower()
+    if name in _UNSEEN:
+        return
+    if name in _CODE:
+        yield from _code(rest, body)
+    elif name in _LABELS and name != "seealso":
+        yield from _titled(f"{_LABELS[name]} {rest}".strip(), body)
+    elif short in _NOTES:
+        yield from _titled(_LABELS.get(short, short.capitalize()), [rest, *body] if rest else body)
+    elif short in _TITLED:
+        yield from _titled(rest, body)
+    elif name.startswith("py:") or short in {"function", "class", "method", "option", "envvar"}:
+        yield _Line(f"`{rest}`")
+        yield from _read(dedent("\n".join(body)).split("\n"))
+    else:
+        yield from _code("", body)
+
+
+def _titled(title: str, body: Sequence[str]) -> Iterator[_Line]:
+    """Put the title of a note before its text."""
+    text = dedent("\n".join(body[1:] if len(body) > 1 else [])) if body else ""
+    whole = dedent("\n".join(body)) if not body or body[0][:1].isspace() else f"{body[0]}\n{text}"
+    lines = list(_read(whole.strip("\n").split("\n")))
+    if title and lines and lines[0].text.strip() and not lines[0].code:
+        lines[0] = _Line(f"{title}: {lines[0].text.lstrip()}")
+    elif title:
+        lines.insert(0, _Line(f"{title}:"))
+    yield from lines
+
+
+def _code(language: str, body: Sequence[str]) -> Iterator[_Line]:
+    code = dedent("\n".join(body)).strip("\n")
+    if code.strip():
+        mark = "~~~" if "```" in code else "```"
+        for line in (f"{mark}{language}", *code.split("\n"), mark):
+            yield _Line(line, code=True)
+
+
+def _indented(lines: Sequence[str], at: int) -> tuple[list[str], int]:
+    """Return the lines that belong to one, indented more than it, and the number of the next."""
+    depth = _depth(lines[at])
+    end = at + 1
+    while end < len(lines) and (not lines[end].strip() or _depth(lines[end]) > depth):
+        end += 1
+    after = end
+    while end > at + 1 and not lines[end - 1].strip():
+        end -= 1
+    body = list(lines[at + 1 : end])
+    return body, min(after, end)
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _shown(match: re.Match[str]) -> str:
+    """Return what a reader sees of markup within a line."""
+    found = match.groupdict()
+    match match.lastgroup:
+        case "rst_literal":
+            seen = f"`{found['rst_literal'][2:-2]}`"
+        case "literal":
+            seen = found["literal"]
+        case "role" | "myst":
+            role = found["role"] or found["myst"]
+            seen = _ROLE_TARGET.sub("", role).lstrip("~!") or role
+        case "address":
+            seen = _linked(found["label"].strip(), found["address"])
+        case "target":
+            seen = _linked(found["text"], found["target"])
+        case "tag":
+            seen = " " if found["tag"].startswith("<br") else ""
+        case _:
+            seen = found["reference"] or found["named"] or ""
+    return seen
+
+
+def _linked(label: str, address: str) -> str:
+    """Write a link: an address of the web stays, unless the label has it."""
+    is_absolute = address.startswith(("http://", "https://"))
+    return f"{label} ({address})" if is_absolute and address not in label else label

@@ -1,0 +1,142 @@
+"""A citation from a presentation, a PDF or a book names the slide, page or chapter it is from."""
+
+import re
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from langchain_core.documents import Document
+from pptx import Presentation
+
+from crag.correction.provenance import source_of, source_within
+from crag.correction.strips import decompose, located
+from crag.graph import build_crag
+from crag.parts import Parts
+from crag.retrieval.documents import SourceText
+from crag.retrieval.loaders import load
+from crag.retrieval.splitting import split
+from crag.state import Source
+from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
+from crag.text.places import line_numbers, places_written
+from tests.retrieval.test_loaders import make_pdf
+
+NUMBER = 50
+
+
+def sentence(number: int) -> str:
+    return f"Lighthouse {number} stands on rock {number * 7}."
+
+
+def write_slides(path: Path) -> None:
+    slides = Presentation()
+    for number in range(1, NUMBER + 1):
+        slide = slides.slides.add_slide(slides.slide_layouts[1])
+        slide.shapes.title.text = f"Light {number}"
+        slide.placeholders[1].text = f"{sentence(number)}\nIt was built long ago."
+    slides.save(str(path))
+
+
+def write_pages(path: Path) -> None:
+    make_pdf(path, [f"{sentence(number)} It is white." for number in range(1, NUMBER + 1)])
+
+
+def write_book(path: Path) -> None:
+    names = [f"c{number}" for number in range(1, NUMBER + 1)]
+    items = "".join(f'<item id="{name}" href="{name}.xhtml"/>' for name in names)
+    spine = "".join(f'<itemref idref="{name}"/>' for name in names)
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf"><metadata/>'
+        f"<manifest>{items}</manifest><spine>{spine}</spine></package>"
+    )
+    container = (
+        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+        '<rootfile full-path="book.opf"/></rootfiles></container>'
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("META-INF/container.xml", container)
+        archive.writestr("book.opf", package)
+        for number, name in enumerate(names, start=1):
+            text = f"<p>{sentence(number)}</p><p>It burns oil.</p>"
+            archive.writestr(f"{name}.xhtml", f"<h1>Light {number}</h1>{text}")
+
+
+FILES: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "slide": ("a.pptx", write_slides), "page": ("a.pdf", write_pages),
+    "chapter": ("a.epub", write_book),
+}  # fmt: skip
+
+
+@pytest.fixture(params=FILES)
+def chunked(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, list[Document]]:
+    name, write = FILES[request.param]
+    write(tmp_path / name)
+    (loaded,) = load(tmp_path / name)
+    assert isinstance(loaded, SourceText)
+    return request.param, split(loaded, str(tmp_path))
+
+
+def numbered(text: str) -> int | None:
+    found = re.search(r"Lighthouse (\d+) stands", text)
+    return int(found[1]) if found else None
+
+
+def strips_of(chunks: Sequence[Document]) -> list[tuple[str, Source]]:
+    return [
+        (text[start:end], source_within(source_of(chunk, 0), text, start, end))
+        for chunk in chunks
+        for text in [chunk.page_content]
+        for start, end in located(text, decompose(text))
+    ]
+
+
+def test_each_of_fifty_quotations_names_its_place(chunked: tuple[str, list[Document]]) -> None:
+    unit, chunks = chunked
+    assert len(chunks) < NUMBER, "places are those of the chunk's parts, not of the chunk"
+    found = set[int]()
+    for chunk in chunks:
+        text = chunk.page_content
+        for match in re.finditer(r"Lighthouse (\d+) stands on rock \d+\.", text):
+            number = int(match[1])
+            source = source_within(source_of(chunk, 0), text, *match.span())
+            assert source["position"] == f"{unit} {number}"
+            found.add(number)
+    assert found == set(range(1, NUMBER + 1))
+
+
+def test_a_strip_names_all_places_that_it_is_from(chunked: tuple[str, list[Document]]) -> None:
+    unit, chunks = chunked
+    for text, source in strips_of(chunks):
+        held = [int(number) for number in re.findall(r"Lighthouse (\d+) stands", text)]
+        position = source["position"]
+        if len(held) > 1:
+            assert position == f"{unit}s {held[0]}-{held[-1]}"
+        elif held:
+            assert re.fullmatch(rf"{unit}s? (\d+-)?{held[0]}(-{held[0] + 1})?", position)
+
+
+def test_an_answer_cites_the_place(chunked: tuple[str, list[Document]]) -> None:
+    unit, chunks = chunked
+    parts = Parts(
+        retriever=FakeRetriever(documents=chunks),
+        evaluator=FakeEvaluator(lambda _, text: 0.9 if "Lighthouse 31 " in text else -0.9),
+        quoter=FakeQuoter(),
+    )
+    state = build_crag(parts).invoke({"question": "Where does lighthouse 31 stand?"})
+    kept = [strip for strip in state["internal"] if "Lighthouse 31 " in strip["text"]]
+    assert kept
+    for strip in kept:
+        assert "31" in strip["source"]["position"]
+        assert strip["source"]["position"].startswith(unit)
+    assert all(
+        "31" in one["source"]["position"]
+        for one in state["citations"]
+        if "Lighthouse 31 " in one["text"]
+    )
+
+
+def test_places_are_read_as_they_were_written() -> None:
+    numbers = [3, 3, 3, 4, 7, 7]
+    assert places_written(numbers) == "3*3 4*1 7*2"
+    assert line_numbers(places_written(numbers)) == numbers
+    assert line_numbers("9*999999999", 2) == [9, 9]

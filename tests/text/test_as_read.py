@@ -1,0 +1,106 @@
+"""Quoted documentation reads as its readers see it."""
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crag.correction.strips import decompose
+from crag.retrieval.documents import SourceText
+from crag.retrieval.loaders import load
+from crag.retrieval.splitting import split
+from crag.text.as_read import as_read, with_fences
+from crag.text.wholes import excerpt_at
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("!!! info\n    These limits are for safety.", "Info: These limits are for safety."),
+        ('!!! tip "By the way"\n    Use both.', "By the way: Use both."),
+        ('??? note "More"\n    Two\n    lines.\n\nAfter it.', "More: Two lines.\n\nAfter it."),
+        ('=== "pip"\n\n    ```sh\n    pip install x\n    ```', "pip:\n```sh\npip install x\n```"),
+        (".. note:: You sign this once.", "Note: You sign this once."),
+        (".. note::\n   You sign this\n   once.\n\nThen merge.",
+         "Note: You sign this once.\n\nThen merge."),
+        (".. versionadded:: 3.2\n   The `--all` option.",
+         "Added in version 3.2: The `--all` option."),
+        (".. code-block:: python\n   :linenos:\n\n   run()\n\nIt runs.",
+         "```python\nrun()\n```\n\nIt runs."),
+        (".. click:example::\n    hello()", "```\nhello()\n```"),
+        (".. py:function:: run(x)\n\n   Runs it.", "`run(x)` Runs it."),
+        (".. image:: a.png\n   :alt: A\n\nText.", "Text."),
+        ("Write so::\n\n    run()\n\nIt runs.", "Write so:\n```\nrun()\n```\n\nIt runs."),
+        ("```{note}\nNot on Windows.\n```", "Note: Not on Windows."),
+        ("```{code-block} sh\n:caption: x\nls\n```", "```sh\nls\n```"),
+        ("```{eval-rst}\n.. tip:: Do it.\n```", "Tip: Do it."),
+        (":::{warning}\nIt is hot.\n:::", "Warning: It is hot."),
+        ("Private names\n-------------\n\nThey are internal.",
+         "Private names\n\nThey are internal."),
+        ("A :class:`Command` and :func:`~a.run <b>`.", "A Command and a.run."),
+        ("The {class}`Command`, ``--x``, `this page`_.", "The Command, `--x`, this page."),
+        ("See `the guide <https://a.b/c>`_.", "See the guide (https://a.b/c)."),
+        ("See [the guide](https://a.b/c) and [that](x.md#y).",
+         "See the guide (https://a.b/c) and that."),
+        ('[Sign]({% page "/x/#y" %}) it, see [one][2]{: .big}.', "Sign it, see one."),
+        ("![A picture](a.png) <!-- none --><b>Bold</b><br/>text", "A picture Bold text"),
+        ("Use `{: x}` and `[a](b)` for `<boolean>` or <duration>.",
+         "Use `{: x}` and `[a](b)` for `<boolean>` or <duration>."),
+        ("Plain words, 2 * 3 * 4, snake_case_.", "Plain words, 2 * 3 * 4, snake_case_."),
+        ("| a | b |\n|---|---|\n| `x` | y |", "| a | b |\n|---|---|\n| `x` | y |"),
+    ],
+)  # fmt: skip
+def test_markup_becomes_what_it_says(written: str, read: str) -> None:
+    assert as_read(written) == read
+
+
+@pytest.mark.parametrize(
+    ("cut", "balanced"),
+    [
+        ("run()\n```", "```\nrun()\n```"),
+        ("Do so:\n\n```\nrun()", "Do so:\n\n```\nrun()\n```"),
+        ("Do so:\n\n~~~py\nrun()", "Do so:\n\n~~~py\nrun()\n~~~"),
+        ("run()\n```\n\nor\n\n```py\nrun(1)\n```", "```\nrun()\n```\n\nor\n\n```py\nrun(1)\n```"),
+        ("```\nrun()\n```", "```\nrun()\n```"),
+    ],
+)
+def test_code_that_was_cut_has_both_fences(cut: str, balanced: str) -> None:
+    assert with_fences(cut) == balanced
+
+
+@given(st.lists(st.sampled_from(
+    ["```", "```{note}", ":::", "text", "", "    more", ".. note:: x", "!!! tip", "a::", "-----",
+     "`a", "[b](c", "{% x", "<!--"]
+)))  # fmt: skip
+def test_any_lines_are_read_and_keep_their_fences_in_pairs(lines: list[str]) -> None:
+    read = as_read("\n".join(lines))
+    assert len(re.findall(r"^\s*```", read, re.MULTILINE)) % 2 == 0
+    assert ("text" in read) == ("text" in lines)
+
+
+MARKUP = re.compile(
+    r"^\s*(?:\.\. [\w:-]+::|!!! |\?\?\? |=== \"|`{3,}\{)|:[a-z]+:`|\]\([^)]*\)|\{%|<!--"
+    r"|\{[:#.][a-z -]",
+    re.MULTILINE,
+)
+
+
+def test_two_hundred_drawn_quotations_are_whole_and_without_markup() -> None:
+    chance = random.Random(7)  # noqa: S311 - no secret
+    files = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+    loaded = [one for file in files for one in load(file) if isinstance(one, SourceText)]
+    chunks = [chunk.page_content for one in loaded for chunk in split(one, str(ROOT))]
+    for _ in range(200):
+        strip = chance.choice(decompose(chance.choice(chunks)))
+        ranges = excerpt_at(strip, chance.randrange(len(strip)), 60)
+        said = "\n".join(as_read(strip[start:end]) for start, end in ranges)
+        assert len(re.findall(r"^\s*(?:```|~~~)", said, re.MULTILINE)) % 2 == 0, said
+        prose = re.sub(r"```[\s\S]*?```|`[^`\n]*`", "", said)
+        assert not MARKUP.search(prose), said
+        rows = [line for line in prose.split("\n") if line.lstrip().startswith("|")]
+        assert all(line.rstrip().endswith("|") for line in rows), said
