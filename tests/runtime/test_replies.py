@@ -65,7 +65,7 @@ def strip(text: str) -> Any:
         (Quotation(" ", 0, 1.0), "returned a quotation without text"),
         (Quotation("a fact", 1, 1.0), "quoted strip 1 of 1; the first one is 0"),
         (Quotation("a fact", -1, 1.0), "quoted strip -1 of 1"),
-        (Quotation("a fact and more", 0, 1.0), "quoted 15 characters of a strip of 6"),
+        (Quotation("a fact " * 40, 0, 1.0), "quoted 280 characters of a strip of 6"),
         (Quotation("fact", 0, 1.0, (2, 7)), r"quoted the characters \(2, 7\) of a strip of 6"),
         (Quotation("fact", 0, 1.0, (2, 6), (5, 4)), r"quoted the characters \(5, 4\)"),
     ],

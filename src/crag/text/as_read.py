@@ -134,13 +134,17 @@ def _read(lines: Sequence[str]) -> Iterator[_Line]:
 def _closing(lines: Sequence[str], opening: int, fence: str) -> int:
     """Return the line that closes a fence, or the last one."""
     for at in range(opening + 1, len(lines)):
-        if lines[at].strip(" >\t").startswith(fence) and not lines[at].strip(" >\t`~:"):
+        if _closes(lines[at], fence):
             return at
     return len(lines) - 1
 
 
+def _closes(line: str, fence: str) -> bool:
+    return line.strip(" >\t").startswith(fence) and not line.strip(" >\t`~:")
+
+
 def _fenced(lines: Sequence[str], start: int, end: int, fence: re.Match[str]) -> Iterator[_Line]:
-    body = lines[start + 1 : end]
+    body = lines[start + 1 : end if _closes(lines[end], fence["fence"]) else end + 1]
     if fence["name"] is not None:
         if fence["name"] == "eval-rst":
             yield from _read(body)
@@ -148,8 +152,10 @@ def _fenced(lines: Sequence[str], start: int, end: int, fence: re.Match[str]) ->
             yield from _directive(fence["name"], fence["rest"].strip(), body)
     elif fence["fence"].startswith(":"):
         yield from _titled(fence["rest"].strip(" :").capitalize(), body)
-    else:
+    elif _closes(lines[end], fence["fence"]) and end > start:
         yield from (_Line(line, code=True) for line in lines[start : end + 1])
+    elif end > start:
+        yield from (_Line(line, code=True) for line in [*lines[start : end + 1], fence["fence"]])
 
 
 def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_Line]:
