@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from crag.answering.attribution import Attributed, attribute, is_wordless, unsupported_share
 from crag.answering.citations import validate
+from crag.answering.support import WordAttributor
 from crag.parts import Passage
 from crag.state import Citation, Source
 
@@ -214,3 +215,35 @@ def test_an_answer_that_is_only_judged_stays_as_it_is() -> None:
     found = attribute(QUESTION, answer, strips(ADA, ENGINE), add=False)
     assert found.answer == answer
     assert [one["status"] for one in found.sentences] == ["attributed", "unsupported"]
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence", "text", "supported"),
+    [
+        (
+            "How long until a visitor's login cookie runs out?",
+            "The visitor's login cookie runs out after 2 weeks.",
+            "Session expiry time in seconds. Defaults to 2 weeks.",
+            True,
+        ),
+        (
+            "How long until a visitor's login cookie runs out?",
+            "The visitor's login cookie runs out after 3 weeks.",
+            "Session expiry time in seconds. Defaults to 2 weeks.",
+            False,
+        ),
+        (
+            "Is the state a deep copy?",
+            "No, the state I see is a shallow copy.",
+            "The state received is a **shallow** copy.",
+            True,
+        ),
+        ("Who built the mill?", "Who built the mill?", "Nothing of that.", False),
+    ],
+)
+def test_what_a_sentence_adds_to_the_question_is_to_be_in_the_strip(
+    question: str, sentence: str, text: str, supported: bool
+) -> None:
+    attributor = WordAttributor()
+    ((degree,),) = attributor.support(question, [sentence], [Passage("", text)])
+    assert (degree >= attributor.threshold) is supported

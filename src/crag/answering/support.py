@@ -40,7 +40,8 @@ _OPENINGS = re.compile(
 class WordAttributor:
     """Say how far passages support sentences by their words: without a model, within a millisecond.
 
-    A degree is `agreement`, or 1 where the sentence occurs in the passage word by word. Words tell
+    A degree is `agreement` on what a sentence adds to the question, or 1 where it occurs in the
+    passage word by word. Words tell
     a sentence about something else, but few sentences that use a passage's words otherwise: see
     `crag.evaluators.ReaderAttributor`.
     """
@@ -51,24 +52,30 @@ class WordAttributor:
         self, question: str, sentences: Sequence[str], passages: Sequence[Passage]
     ) -> list[list[float]]:
         """Return for each sentence a degree in [0, 1] for each passage."""
-        del question
-        return [[by_words(sentence, passage) for passage in passages] for sentence in sentences]
+        return [
+            [by_words(sentence, passage, question) for passage in passages]
+            for sentence in sentences
+        ]
 
 
-def by_words(sentence: str, passage: Passage) -> float:
+def by_words(sentence: str, passage: Passage, question: str = "") -> float:
     """Return `agreement`, or 1 where the sentence occurs in the passage word by word."""
-    return 1.0 if is_quoted(sentence, passage) else agreement(sentence, passage)
+    return 1.0 if is_quoted(sentence, passage) else agreement(sentence, passage, question)
 
 
-def agreement(sentence: str, passage: Passage) -> float:
+def agreement(sentence: str, passage: Passage, question: str = "") -> float:
     """Return `coverage` times the share of the sentence's names and figures that the passage holds.
 
-    A name is a word with a capital letter. In [0, 1].
+    A name is a word of more than one letter with a capital. An answer takes up words of its
+    question that the passage puts otherwise, so these count only if the sentence has no others. In
+    [0, 1].
     """
+    asked = frozenset(_words(question))
     names = [word.casefold() for word in _named(sentence)]
+    names = [name for name in names if name not in asked]
     known = _known(passage)
     share = sum(name in known for name in names) / len(names) if names else 1.0
-    return share * coverage(sentence, passage)
+    return share * coverage(sentence, passage, asked)
 
 
 def degree_of(score: float, thresholds: Thresholds) -> float:
@@ -84,15 +91,16 @@ def degree_of(score: float, thresholds: Thresholds) -> float:
     return 1 / (1 + math.exp(-max(-_STEEPEST, min(_STEEPEST, exponent))))
 
 
-def coverage(text: str, passage: Passage) -> float:
+def coverage(text: str, passage: Passage, asked: frozenset[str] = frozenset()) -> float:
     """Return the share of the words of `text`, in [0, 1], that occur in the passage or its title.
 
-    Words under four letters do not count unless there are no others. A figure that is not in
-    the passage limits the share to 0.5. A text without words has 0.
+    Words under four letters, and those `asked`, do not count unless there are no others. A figure
+    that is not in the passage limits the share to 0.5. A text without words has 0.
     """
     known = _known(passage)
     words = _words(without_tokens(text))
-    counted = [word for word in words if _counts(word)] or words
+    long = [word for word in words if _counts(word)]
+    counted = [word for word in long if word not in asked] or long or words
     if not counted:
         return 0.0
     share = sum(word in known for word in counted) / len(counted)
@@ -114,7 +122,7 @@ def _named(sentence: str) -> list[str]:
         word
         for place, word in enumerate(words)
         if _has_digit(word)
-        or (word[0].isupper() and not (place == 0 and _OPENINGS.fullmatch(word)))
+        or (len(word) > 1 and word[0].isupper() and not (place == 0 and _OPENINGS.fullmatch(word)))
     ]
 
 

@@ -25,7 +25,10 @@ class ReaderAttributor:
         self, question: str, sentences: Sequence[str], passages: Sequence[Passage]
     ) -> list[list[float]]:
         """Return for each sentence a degree in [0, 1] for each passage."""
-        degrees = [[agreement(sentence, passage) for passage in passages] for sentence in sentences]
+        degrees = [
+            [agreement(sentence, passage, question) for passage in passages]
+            for sentence in sentences
+        ]
         asked: dict[tuple[int, int], tuple[str, Passage]] = {}
         for row, sentence in enumerate(sentences):
             is_short = len(sentence.split()) < FEWEST_WORDS
