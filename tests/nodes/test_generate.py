@@ -248,14 +248,14 @@ def asked(
     return "\n".join(str(message.content) for message in model.prompts[0])
 
 
-def test_the_model_is_asked_cautiously_where_no_strip_reaches_the_lower_threshold() -> None:
-    certain, doubtful = asked([-0.9, -0.5]), asked([-0.9, -0.51])
+def test_the_model_is_asked_cautiously_where_no_strip_is_well_above_the_lower_threshold() -> None:
+    certain, doubtful = asked([-0.9, -0.3]), asked([-0.9, -0.35])
     assert certain != doubtful
     assert certain.index(NOT_FOUND) < certain.index(QUESTION)
     assert doubtful.index(NOT_FOUND) > doubtful.index(QUESTION), "what stands last counts most"
     assert asked([None, None]) == certain, "nothing was scored, as without correction"
     assert asked([-0.9, -0.9], lower=None) == certain
-    assert asked([-0.9, -0.51], lower=-0.6) == certain
+    assert asked([-0.9, -0.35], lower=-0.6) == certain
 
 
 @pytest.mark.parametrize("task", ["popqa", "asqa"])
