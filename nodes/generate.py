@@ -12,6 +12,7 @@ from crag.answering.attribution import is_wordless
 from crag.answering.context import fenced, kept_strips, paper_format
 from crag.answering.model_calls import Reply, aask, ask
 from crag.answering.outcome import (
+    MOST_CLOSEST,
     NOT_FOUND,
     GenerateUpdate,
     abstained,
@@ -37,8 +38,6 @@ _DOUBTFUL = 1 / 6
 """Share of the way from the lower threshold to the upper one that the best strip must have gone for
 a model to be asked as usual. On the documentation questions, a model of 1.5 billion weights made up
 three answers below it and gave one right one."""
-_MOST_CLOSEST = 2
-"""Passages that follow the words of a model that found no answer."""
 _KINDS: dict[ModelProblem, EventKind] = {
     "refused": "model_refused",
     "empty": "model_empty",
@@ -171,7 +170,7 @@ class Generate:
         if not quotations:
             detail = "the model found no answer in the knowledge"
             return abstained(state, plan.knowledge, events, detail, reply)
-        closest = [one._replace(further=False) for one in quotations[:_MOST_CLOSEST]]
+        closest = [one._replace(further=False) for one in quotations[:MOST_CLOSEST]]
         update = from_quotations(state, closest, plan.strips, events, declined=True)
         messages = chat_reply(state, update["answer"], update["citations"], reply.message_id)
         return {

@@ -19,6 +19,8 @@ NOT_FOUND = "I could not find this in the documents."
 """The answer of a run that abstains; the prompt asks the model for the same words."""
 UNSURE = "No sure answer in the documents. The closest passages:"
 """What leads in the passages that are shown where none is sure to answer."""
+MOST_CLOSEST = 2
+"""Passages that are shown so, and those that follow the words of a model that found no answer."""
 _CLOSEST = "The closest passages:"
 DECLINED = "What I found does not answer this."
 """What a generator trained by `crag train generator` writes where no passage answers."""

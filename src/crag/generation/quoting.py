@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from crag.answering.outcome import MOST_CLOSEST
 from crag.correction.evidence import score_odds
 from crag.correction.strips import score_of
 from crag.parts import Quotation
@@ -22,8 +23,6 @@ MOST_WORDS: Final = 60
 """Words of a quotation, and of all those that an answer leads with; a block is never cut."""
 MARGIN: Final = 4.0
 """Log-odds by which a strip that is quoted may be worse than the best one."""
-CLOSEST: Final = 2
-"""Passages shown where no answer is sure."""
 _STANDING_WEIGHT, _SPAN_WEIGHT = -0.3, 0.5
 """What a quotation's log-odds take from those of its document, which weigh enough in the score of
 the strip, and from those that it holds a span that answers. On the documentation questions, with
@@ -66,7 +65,7 @@ def quotations_in(
     distinct = [one for place, one in enumerate(near) if not _repeats(one, near[:place])]
     quotations: list[Quotation] = []
     words = 0
-    for one in distinct[: most if sure else min(most, CLOSEST)]:
+    for one in distinct[: most if sure else min(most, MOST_CLOSEST)]:
         words += len(one.text.split())
         quotations.append(
             Quotation(
