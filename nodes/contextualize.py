@@ -14,10 +14,12 @@ from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
 from crag.state import FollowUp, FreshEvents, FreshUsage, InputState, Usage
 from crag.text.untrusted import neutral
+from crag.wording import with_subject
 
 _MARK = re.compile("[?？؟\u037e]")
 """Question marks; the last one is the Greek one."""
-_FALLBACK = "use the question as it was asked"
+_AS_ASKED = "use the question as it was asked"
+_WITH_SUBJECT = "put the question that it follows in front of it"
 _LONGEST_MESSAGE = 1000
 """Characters of each earlier message that the model reads."""
 
@@ -26,7 +28,8 @@ class Contextualize:
     """Open the run of a follow-up question in a chat, with one model call.
 
     `question` becomes the self-contained question, which retrieval, grading and the answer use;
-    `follow_up` keeps the original. The node runs only if there is a history.
+    `follow_up` keeps the original. Where no model can write it, the question before is put in front
+    of one that leans on it. The node runs only if there is a history.
 
     Raises:
         QuestionError: the input holds no usable question.
@@ -40,7 +43,7 @@ class Contextualize:
         """Contextualize in the calling thread."""
         asked = read_question(state, settings.max_question_characters)
         if self._model is None or settings.max_llm_calls <= 1:
-            return _update(state, asked, opening(asked, settings), [self._skipped(settings)])
+            return self._skipped(state, asked, settings)
         reply = ask(self._model, self._prompt(state["messages"], asked, settings))
         return _read(state, asked, reply, settings)
 
@@ -48,7 +51,7 @@ class Contextualize:
         """Contextualize without blocking the event loop."""
         asked = read_question(state, settings.max_question_characters)
         if self._model is None or settings.max_llm_calls <= 1:
-            return _update(state, asked, opening(asked, settings), [self._skipped(settings)])
+            return self._skipped(state, asked, settings)
         reply = await aask(self._model, self._prompt(state["messages"], asked, settings))
         return _read(state, asked, reply, settings)
 
@@ -60,11 +63,12 @@ class Contextualize:
             "contextualize", question=neutral(asked), history="\n".join(lines)
         )
 
-    def _skipped(self, settings: Settings) -> Event:
+    def _skipped(self, state: InputState, asked: str, settings: Settings) -> OpeningUpdate:
         detail = "no chat model is configured to make the question self-contained"
         if self._model is not None:
             detail = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
-        return event("contextualize_skipped", "contextualize", detail, _FALLBACK)
+        told = event("contextualize_skipped", "contextualize", detail)
+        return _by_rule(state, asked, settings, told)
 
 
 def _read(state: InputState, asked: str, reply: Reply, settings: Settings) -> OpeningUpdate:
@@ -74,8 +78,20 @@ def _read(state: InputState, asked: str, reply: Reply, settings: Settings) -> Op
         if _asks(question, asked) and len(question) <= settings.max_question_characters:
             return _update(state, asked, opening(question, settings), [], reply.usage)
         detail = f"the model's reply is not a question: {reply.text[:80]!r}"
-    failed = event("contextualize_failed", "contextualize", detail, _FALLBACK)
-    return _update(state, asked, opening(asked, settings), [failed], reply.usage)
+    told = event("contextualize_failed", "contextualize", detail)
+    return _by_rule(state, asked, settings, told, reply.usage)
+
+
+def _by_rule(
+    state: InputState, asked: str, settings: Settings, told: Event, usage: Usage | None = None
+) -> OpeningUpdate:
+    """Do without a model's question, for the reason that is `told`."""
+    before = [one.text for one in state["messages"][:-1] if isinstance(one, HumanMessage)]
+    question = with_subject(asked, before)
+    if len(question) > settings.max_question_characters:
+        question = asked
+    told = {**told, "fallback": _AS_ASKED if question == asked else _WITH_SUBJECT}
+    return _update(state, asked, opening(question, settings), [told], usage)
 
 
 def _asks(reply: str, asked: str) -> bool:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from crag.settings import Settings
 from crag.tasks import TASKS
-from crag.wording import plainly_asked
+from crag.wording import plainly_asked, with_subject
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,21 @@ def test_the_tasks_of_the_papers_are_asked_as_they_are() -> None:
         settings = Settings.model_validate({"task": task})
         bare = settings.profile.bare_question({"question": asked})
         assert (bare == "What it is?") == (task == "default")
+
+
+@pytest.mark.parametrize(
+    ("question", "before", "whole"),
+    [
+        ("And per request?", ["How is a timeout set?"], "How is a timeout set? And per request?"),
+        ("where is she", ["Who is Ada?", "and who is Bob?"], "Who is Ada? where is she"),
+        ("Is it fast?", ["Please tell me, what is HTTP/2?"], "What is HTTP/2? Is it fast?"),
+        ("How do I install Flask?", ["How do I set a timeout?"], "How do I install Flask?"),
+        ("And then?", ["And now?"], "And then?"),
+        ("And then?", ["w " * 200], "And then?"),
+        ("What about it?", [], "What about it?"),
+    ],
+)  # fmt: skip
+def test_a_follow_up_carries_the_question_that_it_leans_on(
+    question: str, before: list[str], whole: str
+) -> None:
+    assert with_subject(question, before) == whole

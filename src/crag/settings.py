@@ -135,8 +135,8 @@ class Correction(BaseModel):
     """Hours for which pages are cached on disk. 0: the cache is neither written nor read."""
 
     doubt: bool = True
-    """Ask the model more cautiously where no kept strip is well above the lower threshold, so that it
-    rather says that there is no answer. Off: always the same prompt, as in the paper."""
+    """Ask the model more cautiously where no kept strip is well above the lower threshold, so that
+    it rather says that there is no answer. Off: always the same prompt, as in the paper."""
     require_citations: bool = True
     """Replace a model's answer that no strip supports by quotations, or abstain. Off: show such an
     answer, with an event. Does not apply to the paper's tasks, whose answers have no citations."""

@@ -1,10 +1,11 @@
-"""What people write around a question, such as a greeting or a thank-you, and the question in it.
+"""How people put questions: what they write around one, and what they leave out of a follow-up.
 
 A retriever compares all words, and a reader takes a question as it is put: with "Could you tell me"
 in front of it, the same documents answer fewer questions.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 FEWEST_WORDS: Final = 2
@@ -63,3 +64,29 @@ def plainly_asked(question: str) -> str:
     if left == question.strip() or len(left.split()) < FEWEST_WORDS:
         return question
     return left[0].upper() + left[1:] if question.strip()[0].isupper() else left
+
+
+_LEANS = re.compile(
+    r"\s*(?:and|or|but|also|then|so|what about|how about|what if|why not|else)\b"
+    r"|\b(?:it|its|they|them|their|this|that|these|those|he|him|his|she|her|hers|there|one|ones|"
+    r"same|other|others|another|instead|too)\b",
+    re.IGNORECASE,
+)
+_OPENS = re.compile(r"\s*(?:and|or|but|also|then|so|what about|how about)\b", re.IGNORECASE)
+_CARRIED = 300
+"""Most characters of an earlier question that are put before a follow-up."""
+
+
+def with_subject(question: str, before: Sequence[str]) -> str:
+    """Put the question that a follow-up leans on in front of it; any other comes back as it is.
+
+    A follow-up begins with a word such as "and", or says "it" or "she", in English. `before` has
+    the earlier questions of the chat, the last one last; it leans on the last that stands alone.
+    """
+    if not _LEANS.search(question):
+        return question
+    for earlier in reversed(before):
+        subject = plainly_asked(" ".join(earlier.split()))
+        if subject and not _OPENS.match(subject) and len(subject) <= _CARRIED:
+            return f"{subject} {question}"
+    return question

@@ -56,8 +56,12 @@ def test_a_reply_that_asks_nothing_is_not_taken_for_the_question(
     model = FakeChatModel(replies=[reply, "In London [1]."])
     parts = make_parts(0.9, model=model)
     state = build_crag(parts).invoke({"messages": CHAT})
-    assert state["question"] == "And where was she born?"
-    assert [one["kind"] for one in state["events"]] == ["contextualize_failed"]
+    assert state["question"] == "Who wrote the first program? And where was she born?"
+    assert state["follow_up"] == {"message_id": "3", "asked": "And where was she born?"}
+    ((told),) = state["events"]
+    assert (told["kind"], told["fallback"]) == (
+        "contextualize_failed", "put the question that it follows in front of it"
+    )  # fmt: skip
 
 
 def test_a_request_may_become_a_request(make_parts: Any) -> None:
@@ -108,20 +112,24 @@ def test_it_can_be_switched_off(make_parts: Any) -> None:
         (["In London [1]."], {"max_llm_calls": 1}, "contextualize_skipped"),
     ],
 )
-def test_what_goes_wrong_leaves_the_question_as_it_is(
+def test_after_what_goes_wrong_the_question_before_is_put_in_front_if_there_is_room(
     make_parts: Any, replies: list[str], context: dict[str, Any], kind: str
 ) -> None:
     parts = make_parts(0.9, model=FakeChatModel(replies=replies))
     state = build_crag(parts).invoke({"messages": CHAT}, context=context)
-    assert state["question"] == "And where was she born?"
+    before = "" if "max_question_characters" in context else "Who wrote the first program? "
+    assert state["question"] == f"{before}And where was she born?"
     assert state["events"][0]["kind"] == kind
     assert state["answer"].startswith("In London")
 
 
-def test_without_a_model_the_question_stays(make_parts: Any) -> None:
+def test_without_a_model_the_question_is_carried_by_rule(make_parts: Any) -> None:
     parts = make_parts(0.9, model=None, quoter=FakeQuoter())
     state = build_crag(parts).invoke({"messages": CHAT})
     assert state["events"][0]["kind"] == "contextualize_skipped"
+    assert state["question"] == "Who wrote the first program? And where was she born?"
+    given = {"messages": [*CHAT[:2], HumanMessage("Where was Charles Babbage born?")]}
+    assert build_crag(parts).invoke(given)["question"] == "Where was Charles Babbage born?"
 
 
 def test_earlier_messages_cannot_act_in_the_prompt(make_parts: Any) -> None:
