@@ -60,6 +60,7 @@ FORMS = {
     "reference definitions": "So [1], ![a][b].\n\n[1]: //evil.example/x\n[b]: //evil.example/x",
     "entities in addresses": "![a][b] [b]\n\n[b]: h&#116;tp&colon;//evil.example/x",
     "backticks in comments": f"So <!-- ` -->![a]({EVIL})<!-- ` -->",
+    "an address after a stroke": f"~~![a]({EVIL})~~//evil.example",
 }
 
 

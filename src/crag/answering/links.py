@@ -63,6 +63,8 @@ _NAMED = re.compile(r"(?<!/)/(?!/)|[(\[{\"\s]")
 """What stands in no name of a host."""
 _DOTTED = re.compile(r"\.[^\s.]")
 _NAME = re.compile(r"[^\s<>()\[\]{}\"'“”‘’,;`*|]+")
+_EXTENDED = re.compile(r"\||~~")
+"""What GitHub's tables and strikethrough need; text ends at a stroke, and an address may begin."""
 _OPEN = re.compile(r"\\.|\[\d{1,4}\]|[\[\]]|\n[ \t]*\n", re.DOTALL)
 _OPENING = re.compile(r"(?<!\\)(?:\\\\)*\[(?!\d{1,4}\])")
 _ACTIVE = re.compile(r"[\\`<&!]|\[(?!\d{1,4}\](?![\[(:]))|(?<=\])\(|[.@](?=\S)|//")
@@ -157,7 +159,7 @@ def _edits(text: str, known: _Known) -> list[_Edit] | None:
     """Return what to change; None if it is too much to parse."""
     if len(_DOTTED.findall(text)) > _MOST_NAMES:
         return None
-    for tables in (False, True) if "|" in text else (False,):
+    for tables in (False, True) if _EXTENDED.search(text) else (False,):
         blocks, is_whole = parsed(text, tables=tables)
         if not is_whole:
             return None
