@@ -121,19 +121,23 @@ def test_uploads_cost_no_more_than_themselves(folder: Path, server: str) -> None
         visitor, before, most = _Visitor(server), _memory(server), 0.0
         visitor.start()
         start, taken, refused = time.monotonic(), 0, 0
+        grown: list[tuple[float, str]] = []
         for file in sorted(folder.iterdir()):
             reply = client.put(f"/documents/{file.name}", content=file.read_bytes())
             assert reply.status_code in {200, 422}, reply.text
             taken += reply.status_code == 200
             refused += reply.status_code == 422
-            most = max(most, _memory(server))
+            now = _memory(server)
+            grown.append((now - max(most, before), file.name))
+            most = max(most, now)
         seconds = time.monotonic() - start
         visitor.ended.set()
         visitor.join()
         tell(
             f"{taken + refused} uploads, {refused} refused, in {seconds:.0f} s; the server has "
             f"{before:.0f} MB before and {most:.0f} MB at most; the slowest of {visitor.visits} "
-            f"other replies took {visitor.slowest:.1f} s"
+            f"other replies took {visitor.slowest:.1f} s; it grew most with "
+            + ", ".join(f"{name} ({more:.0f} MB)" for more, name in sorted(grown)[:-6:-1])
         )
         assert refused
         assert most - before < MEGABYTES
