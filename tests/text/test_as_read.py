@@ -51,6 +51,7 @@ ROOT = Path(__file__).parents[2]
         ("![A picture](a.png) <!-- none --><b>Bold</b><br/>text", "A picture Bold text"),
         ("Use `{: x}` and `[a](b)` for `<boolean>` or <duration>.",
          "Use `{: x}` and `[a](b)` for `<boolean>` or <duration>."),
+        ("It runs handlers[name](request).", "It runs handlers[name](request)."),
         ("Plain words, 2 * 3 * 4, snake_case_.", "Plain words, 2 * 3 * 4, snake_case_."),
         ("| a | b |\n|---|---|\n| `x` | y |", "| a | b |\n|---|---|\n| `x` | y |"),
     ],

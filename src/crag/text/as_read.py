@@ -18,7 +18,7 @@ _TAB = re.compile(r'\s*===\+?\s+"(?P<title>[^"]*)"\s*$')
 _DIRECTIVE = re.compile(r"\s*\.\. (?:\|[^|]+\| )?(?P<name>[\w:.+-]+?)::(?:\s+(?P<rest>.*))?$")
 _TARGET = re.compile(r"\s*\.\. _.*:|\s*\([\w-]+\)=\s*$")
 _OPTION = re.compile(r"\s*:[\w-]+:")
-_UNDERLINE = re.compile(r"([=\-~^\"'*+#.`])\1{2,}\s*$")
+_UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*$")
 _CODE = {"code", "code-block", "sourcecode", "parsed-literal", "doctest", "prompt", "console",
          "testcode", "highlight", "python", "ipython"}  # fmt: skip
 _UNSEEN = {"toctree", "contents", "include", "literalinclude", "raw", "index", "image", "figure",
@@ -42,9 +42,9 @@ _INLINE = re.compile(
     r"|(?<![`\w])`(?P<label>[^`<]{1,300})<(?P<address>[^<>`]{1,500})>`__?"
     r"|(?<![`\w])`(?P<reference>[^`]{1,300})`__?(?!\w)"
     r"|(?P<literal>(?<!`)`[^`\n]+`(?!`))"
-    r"|!?\[(?P<text>(?:[^\]\n]|\n(?!\s*\n)){0,200})\]\((?P<target>\{%[^%\n]*%\}[^()\s]*"
+    r"|(?<![\w\]])!?\[(?P<text>(?:[^\]\n]|\n(?!\s*\n)){0,200})\]\((?P<target>\{%[^%\n]*%\}[^()\s]*"
     r"|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"\n]*\")?\)"
-    r"|\[(?P<named>[^\]\n]{1,200})\]\[[^\]\n]{0,500}\]"
+    r"|(?<![\w\]])\[(?P<named>[^\]\n]{1,200})\]\[[^\]\n]{0,500}\]"
     r"|(?P<comment><!--(?:(?!-->)[\s\S]){0,500}-->)"
     r"|(?P<attributes>\{(?::\s|#[\w-]|\.[a-z])[^{}\n]{0,300}\}|\{%[^%\n]{0,500}%\})"
     rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>\n]{{0,500}})?/?>)",
