@@ -36,8 +36,8 @@ from crag.text.untrusted import neutral
 
 _DOUBTFUL = 1 / 6
 """Share of the way from the lower threshold to the upper one that the best strip must have gone for
-a model to be asked as usual. On the documentation questions, a model of 1.5 billion weights made up
-three answers below it and gave one right one."""
+a model to be asked as usual. On the documentation questions, a model of 1.5 billion weights asked
+as usual made up three answers between the lower threshold and there, and gave one right one."""
 _KINDS: dict[ModelProblem, EventKind] = {
     "refused": "model_refused",
     "empty": "model_empty",

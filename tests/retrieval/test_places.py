@@ -1,10 +1,12 @@
 """A citation from a presentation, a PDF or a book names the slide, page or chapter it is from."""
 
+import json
 import re
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import docx
 import pytest
 from langchain_core.documents import Document
 from pptx import Presentation
@@ -61,9 +63,25 @@ def write_book(path: Path) -> None:
             archive.writestr(f"{name}.xhtml", f"<h1>Light {number}</h1>{text}")
 
 
+def write_cells(path: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": f"{sentence(number)} It is tall."}
+        for number in range(1, NUMBER + 1)
+    ]
+    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}))
+
+
+def write_paragraphs(path: Path) -> None:
+    document = docx.Document()
+    for number in range(1, NUMBER + 1):
+        document.add_paragraph(sentence(number))
+    document.save(str(path))
+
+
 FILES: dict[str, tuple[str, Callable[[Path], None]]] = {
     "slide": ("a.pptx", write_slides), "page": ("a.pdf", write_pages),
-    "chapter": ("a.epub", write_book),
+    "chapter": ("a.epub", write_book), "cell": ("a.ipynb", write_cells),
+    "paragraph": ("a.docx", write_paragraphs),
 }  # fmt: skip
 
 
@@ -139,4 +157,5 @@ def test_places_are_read_as_they_were_written() -> None:
     numbers = [3, 3, 3, 4, 7, 7]
     assert places_written(numbers) == "3*3 4*1 7*2"
     assert line_numbers(places_written(numbers)) == numbers
-    assert line_numbers("9*999999999", 2) == [9, 9]
+    assert line_numbers(f"9*{10**30}", 2) == [9, 9], "metadata of others may say any number"
+    assert line_numbers("9*-1 7*1", 2) == [7]

@@ -211,7 +211,8 @@ def _odd_document(saboteur: Saboteur, document: Document) -> Any:
     metadata: dict[Any, Any] = dict(document.metadata)
     names = ("title", "source", "url", "position", "lines", "section", "id", "own", 7)
     metadata[saboteur.pick(names)] = saboteur.odd()
-    metadata["lines"] = saboteur.pick(("1-999999999999999", "3-1 x", "7", "-", "2 2 2"))
+    metadata["lines"] = saboteur.pick(("1-999999999999999", "3-1 x", "7", "-", "2 2 2", ""))
+    metadata["places"] = saboteur.pick((f"3*{10**30}", "1*-1", "x*2", "*", "2 2 2"))
     match saboteur.pick(("metadata", "text", "id", "none")):
         case "metadata":
             return Document.model_construct(

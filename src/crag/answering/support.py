@@ -41,9 +41,8 @@ class WordAttributor:
     """Say how far passages support sentences by their words: without a model, within a millisecond.
 
     A degree is `agreement` on what a sentence adds to the question, or 1 where it occurs in the
-    passage word by word. Words tell
-    a sentence about something else, but few sentences that use a passage's words otherwise: see
-    `crag.evaluators.ReaderAttributor`.
+    passage word by word. Words tell a sentence about something else, but few sentences that use a
+    passage's words otherwise: see `crag.evaluators.ReaderAttributor`.
     """
 
     threshold: Final = 0.5

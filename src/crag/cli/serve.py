@@ -35,9 +35,6 @@ from crag.page.rules import AUTH, STUDIO, Rules, settings_of_server
 from crag.runtime.environment import Environment
 from crag.telemetry.logs import UVICORN
 
-_MALLOC = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072"}
-"""For glibc: threads share two heaps, and large blocks go back to the system when they are freed.
-Otherwise what uploads of large documents leave behind stays with the server."""
 _PLACES = (
     "embedding_model", "evaluator", "evaluator_fallback", "prompts", "reflection", "reranker",
 )  # fmt: skip
@@ -256,7 +253,8 @@ def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
         **({"CRAG_CONFIG": str(chosen.config)} if chosen.config else {}),
         "LANGGRAPH_NO_VERSION_CHECK": "true",
-        **{name: variables.get(name, value) for name, value in _MALLOC.items()},
+        # Each thread would keep memory of its own that uploads of large documents leave behind.
+        "MALLOC_ARENA_MAX": variables.get("MALLOC_ARENA_MAX", "2"),
     }
     if uploads := Rules().uploads:
         variables["CRAG_SERVE_UPLOADS"] = str(uploads.expanduser().resolve())

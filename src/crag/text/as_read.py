@@ -88,17 +88,14 @@ def with_fences(text: str) -> str:
     A fence opens code if it names a language, or stands first or after a blank line.
     """
     lines = text.split("\n")
-    fences = [place for place, line in enumerate(lines) if _BARE_FENCE.match(line)]
+    found = ((at, _BARE_FENCE.match(line)) for at, line in enumerate(lines))
+    fences = [(at, mark[1]) for at, mark in found if mark]
     if len(fences) % 2 == 0:
         return text
-    first = fences[0]
-    mark = _BARE_FENCE.match(lines[first])
-    fence = mark[1] if mark else "```"
-    opens = lines[first].strip().strip("`~> ") or not "".join(lines[:first][-1:]).strip()
-    if opens:
-        last = _BARE_FENCE.match(lines[fences[-1]])
-        return f"{text}\n{last[1] if last else fence}"
-    return f"{fence}\n{text}"
+    (first, fence), (_, last) = fences[0], fences[-1]
+    names_language = bool(lines[first].strip("`~> \t"))
+    after_blank = first == 0 or not lines[first - 1].strip()
+    return f"{text}\n{last}" if names_language or after_blank else f"{fence}\n{text}"
 
 
 def _read(lines: Sequence[str]) -> Iterator[_Line]:
@@ -181,8 +178,10 @@ def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_Line]:
 
 def _titled(title: str, body: Sequence[str]) -> Iterator[_Line]:
     """Put the title of a note before its text."""
-    text = dedent("\n".join(body[1:] if len(body) > 1 else [])) if body else ""
-    whole = dedent("\n".join(body)) if not body or body[0][:1].isspace() else f"{body[0]}\n{text}"
+    if body and not body[0][:1].isspace():  # It begins on the line of its directive.
+        whole = "\n".join([body[0], dedent("\n".join(body[1:]))])
+    else:
+        whole = dedent("\n".join(body))
     lines = list(_read(whole.strip("\n").split("\n")))
     if title and lines and lines[0].text.strip() and not lines[0].code:
         lines[0] = _Line(f"{title}: {lines[0].text.lstrip()}")

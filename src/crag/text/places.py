@@ -8,7 +8,7 @@ on page 4. All count from 1.
 """
 
 from collections.abc import Iterable
-from itertools import chain, groupby, islice, pairwise, repeat
+from itertools import chain, groupby, islice, pairwise
 
 
 def places_written(numbers: Iterable[int]) -> str:
@@ -35,7 +35,8 @@ def line_numbers(lines: str, most: int | None = None) -> list[int]:
 def _numbers(part: str) -> Iterable[int]:
     number, star, times = part.partition("*")
     if star:
-        return repeat(int(number), int(times))
+        here = int(number)
+        return (here for _ in range(int(times)))
     first, _, last = part.partition("-")
     return range(int(first), int(last or first) + 1)
 

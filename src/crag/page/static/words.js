@@ -13,7 +13,7 @@ export const EVENTS = {
   evaluator_replaced: "Another evaluator judged",
   action_replaced: "A setting replaced the action",
   contextualize_failed: "The question could not be made complete",
-  contextualize_skipped: "The question was taken as it is",
+  contextualize_skipped: "No model made the question complete",
   decompose_failed: "The question could not be split into parts",
   decompose_skipped: "No model split the question into parts",
   combine_failed: "The answers to the parts could not be joined",
