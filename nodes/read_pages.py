@@ -23,6 +23,8 @@ _GRACE = 1.0
 _LONGEST_TEXT, _MOST_PARAGRAPHS = 1_000_000, 400
 """Characters of a text that came with a hit; the same limit as for a page."""
 Pages = Mapping[str, Page]
+GivenPages = list[Page | None]
+"""For each hit the page that came with it, or None."""
 
 
 class ReadPagesUpdate(TypedDict):
@@ -48,7 +50,8 @@ class ReadPages:
 
     def run(self, state: State, settings: Settings) -> ReadPagesUpdate:
         """Read in the calling thread."""
-        reader, urls, limits = self._reader, _urls(state, settings), _limits(state, settings)
+        reader, limits, given = self._reader, _limits(state, settings), _given(state, settings)
+        urls = _urls(state, settings, given)
         pages: list[Page] = []
         start = time.monotonic()
         with Attempt("page reader") as attempt:
@@ -56,11 +59,13 @@ class ReadPages:
                 seconds = limits.seconds + _GRACE
                 reply = call_within(seconds, lambda: reader.read(list(urls), limits))
                 pages = pages_of(reply, urls)
-        return self._update(state, settings, _by_url(urls, pages, attempt, limits), start)
+        read = _by_url(urls, pages, attempt, limits)
+        return self._update(state, settings, given, read, start)
 
     async def arun(self, state: State, settings: Settings) -> ReadPagesUpdate:
         """Read without blocking the event loop."""
-        reader, urls, limits = self._reader, _urls(state, settings), _limits(state, settings)
+        reader, limits, given = self._reader, _limits(state, settings), _given(state, settings)
+        urls = _urls(state, settings, given)
         pages: list[Page] = []
         start = time.monotonic()
         with Attempt("page reader") as attempt:
@@ -68,24 +73,24 @@ class ReadPages:
                 seconds = limits.seconds + _GRACE
                 reply = await await_within(seconds, reader.aread(list(urls), limits))
                 pages = pages_of(reply, urls)
-        return self._update(state, settings, _by_url(urls, pages, attempt, limits), start)
+        read = _by_url(urls, pages, attempt, limits)
+        return self._update(state, settings, given, read, start)
 
     def _update(
-        self, state: State, settings: Settings, pages: Pages, start: float
+        self, state: State, settings: Settings, given: GivenPages, pages: Pages, start: float
     ) -> ReadPagesUpdate:
         reads = settings.read_pages and self._reader is not None
         strips: list[Strip] = []
         records: list[PageRecord] = []
         events: list[Event] = []
-        for index, hit in enumerate(state.get("hits", [])):
-            page = _given(hit) if settings.read_pages else None
-            page = page or (pages.get(hit["url"]) if reads else None)
+        for index, (hit, given_page) in enumerate(zip(state.get("hits", []), given, strict=True)):
+            page = given_page or (pages.get(hit["url"]) if reads else None)
             if page is None or page.problem is not None:
                 strips += strips_of_snippet(hit, index)
             else:
                 strips += strips_of_page(hit, page, index, settings.titles)
             if page is not None:
-                records.append(_record(hit, page))
+                records.append(_record(hit, page, "given" if given_page else "read"))
                 events += _failure(page)
         skipped = len(state.get("hits", [])) - len(records)
         if reads and skipped:
@@ -97,11 +102,23 @@ class ReadPages:
         )
 
 
-def _urls(state: State, settings: Settings) -> list[str]:
+def _given(state: State, settings: Settings) -> GivenPages:
+    """Return the page that the search service returned with each hit, in the order of the hits."""
+    if not settings.read_pages:
+        return [None] * len(state.get("hits", []))
+    pages: GivenPages = []
+    for hit in state.get("hits", []):
+        paragraphs = paragraphs_of(hit["text"][:_LONGEST_TEXT])[:_MOST_PARAGRAPHS]
+        pages.append(Page(hit["url"], hit["title"], paragraphs) if paragraphs else None)
+    return pages
+
+
+def _urls(state: State, settings: Settings, given: GivenPages) -> list[str]:
     """Return the addresses to visit: hits without text, as many as the budget allows."""
     if not settings.read_pages:
         return []
-    return [h["url"] for h in state.get("hits", []) if not _given(h)][: settings.max_pages]
+    hits = zip(state.get("hits", []), given, strict=True)
+    return [hit["url"] for hit, page in hits if page is None][: settings.max_pages]
 
 
 def _limits(state: State, settings: Settings) -> ReadingLimits:
@@ -117,12 +134,6 @@ def _limits(state: State, settings: Settings) -> ReadingLimits:
     )
 
 
-def _given(hit: FoundHit) -> Page | None:
-    """Return the page that the search service returned with the hit."""
-    paragraphs = paragraphs_of(hit["text"][:_LONGEST_TEXT])[:_MOST_PARAGRAPHS]
-    return Page(hit["url"], hit["title"], paragraphs) if paragraphs else None
-
-
 def _by_url(
     urls: Sequence[str], pages: Sequence[Page], attempt: Attempt, limits: ReadingLimits
 ) -> Pages:
@@ -135,13 +146,12 @@ def _by_url(
     return {url: Page(url, problem="budget", detail=detail) for url in urls}
 
 
-def _record(hit: FoundHit, page: Page) -> PageRecord:
+def _record(hit: FoundHit, page: Page, origin: Literal["given", "read"]) -> PageRecord:
     failed = page.problem is not None
-    fetched: Literal["given", "read"] = "given" if _given(hit) else "read"
     return PageRecord(
         url=hit["url"],
         title=page.title or hit["title"],
-        status="failed" if failed else "cached" if page.cached else fetched,
+        status="failed" if failed else "cached" if page.cached else origin,
         detail=redact(page.detail),
         paragraphs=len(page.paragraphs),
         fetched_bytes=page.fetched_bytes,

@@ -109,6 +109,25 @@ def test_text_that_came_with_the_hit_saves_the_visit() -> None:
     assert all(not found["text"] for found in update["hits"])  # It is in the strips now.
 
 
+class CountedText(str):
+    """Counts how often it is read."""
+
+    __slots__ = ("reads",)
+    reads: int
+
+    def __getitem__(self, place: Any) -> str:
+        self.reads = getattr(self, "reads", 0) + 1
+        return super().__getitem__(place)
+
+
+@ways
+async def test_text_that_came_with_a_hit_is_read_once(way: str) -> None:
+    text = CountedText("A long paragraph that came with the hit.")
+    update = await read(FakeReader(PAGES), state(hit(SHOP, text=text)), Settings(), way)
+    assert update["pages"][0]["status"] == "given"
+    assert text.reads == 1
+
+
 def test_no_reader_still_takes_what_came_with_the_hit() -> None:
     update = ReadPages(None).run(state(hit(SHOP, text="A whole page of text.")), Settings())
     assert update["external"][0]["text"] == "A whole page of text."
