@@ -23,17 +23,19 @@ from crag.tasks import Posed
 
 
 class WebInput(TypedDict):
-    """The input of the branch; events and counts start empty, and the outer graph adds them up."""
+    """The input of the branch; its events start empty, and the outer graph adds them to its own."""
 
     question: str
     posed: Posed | None
     scores: list[float]
     thresholds: Thresholds
     action: Action
+    usage: Usage
+    """What was spent before, which leaves less to the branch; `rewrite` does not pass it on."""
 
 
 class WebOutput(TypedDict):
-    """The output of the branch."""
+    """The output of the branch; `usage` is its own, which the outer graph adds."""
 
     query: str
     confirms: bool
@@ -51,7 +53,9 @@ def build_web(parts: Parts) -> CompiledStateGraph[State, Settings, WebInput, Web
         State, context_schema=Settings, input_schema=WebInput, output_schema=WebOutput
     )
     searches, longest = parts.searcher is not None, longest_query(parts.searcher)
-    rewrite = Rewrite(parts.model, parts.prompts, searches=searches, longest=longest)
+    rewrite = Rewrite(
+        parts.model, parts.prompts, searches=searches, longest=longest, opens_branch=True
+    )
     graph.add_node("rewrite", waiting(rewrite))
     graph.add_node("confirm_search", computing(ConfirmSearch(searches=searches, longest=longest)))
     graph.add_node("search", waiting(Search(parts.searcher, parts.searcher_hint)))

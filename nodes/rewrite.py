@@ -9,7 +9,7 @@ from crag.events import Event, event
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
-from crag.state import State, Usage
+from crag.state import FreshUsage, State, Usage
 
 _FALLBACK = "search for the question's keywords"
 
@@ -29,6 +29,9 @@ class Rewrite:
     The question in the state does not change: strips are scored against it, and it is answered. If
     there is no searcher (`searches` is false), no model call is made. A query has at most `longest`
     characters, the searcher's limit.
+
+    With `opens_branch`, the counts in the state are those of the graph around: they bound the call,
+    and the branch then counts from zero, since the outer graph adds its counts.
     """
 
     def __init__(
@@ -38,11 +41,13 @@ class Rewrite:
         *,
         searches: bool = True,
         longest: int = LONGEST,
+        opens_branch: bool = False,
     ) -> None:
         self._model = model
         self._prompts = prompts
         self._searches = searches
         self._longest = longest
+        self._opens_branch = opens_branch
 
     def run(self, state: State, settings: Settings) -> RewriteUpdate:
         """Rewrite in the calling thread."""
@@ -64,7 +69,7 @@ class Rewrite:
             return self._as_it_is(state, settings)
         if settings.profile.query is not None:
             query = settings.profile.query(settings.profile.bare_question(state))
-            return _update(cut(query, self._longest), settings)
+            return self._update(cut(query, self._longest), settings)
         if self._model is None:
             detail = "no chat model is configured to rewrite the question"
             skipped = event("rewrite_skipped", "rewrite", detail, _FALLBACK)
@@ -86,7 +91,7 @@ class Rewrite:
         if reply.problem is None:
             query = read_query(reply.text, self._longest)
             if query is not None:
-                return _update(query, settings, usage=reply.usage)
+                return self._update(query, settings, usage=reply.usage)
             detail = f"the model's reply is not a search query: {reply.text[:80]!r}"
         failed = event("rewrite_failed", "rewrite", detail, _FALLBACK)
         return self._by_keywords(state, settings, failed, usage=reply.usage)
@@ -95,16 +100,19 @@ class Rewrite:
         self, state: State, settings: Settings, reason: Event, *, usage: Usage | None = None
     ) -> RewriteUpdate:
         query = keywords(settings.profile.bare_question(state), self._longest)
-        return _update(query, settings, reason, usage=usage)
+        return self._update(query, settings, reason, usage=usage)
 
     def _as_it_is(self, state: State, settings: Settings) -> RewriteUpdate:
         question = " ".join(settings.profile.bare_question(state).split())
-        return _update(cut(question, self._longest), settings)
+        return self._update(cut(question, self._longest), settings)
 
-
-def _update(
-    query: str, settings: Settings, *events: Event, usage: Usage | None = None
-) -> RewriteUpdate:
-    return RewriteUpdate(
-        query=query, confirms=settings.confirm_web, events=list(events), usage=usage or Usage()
-    )
+    def _update(
+        self, query: str, settings: Settings, *events: Event, usage: Usage | None = None
+    ) -> RewriteUpdate:
+        spent = usage or Usage()
+        return RewriteUpdate(
+            query=query,
+            confirms=settings.confirm_web,
+            events=list(events),
+            usage=FreshUsage.of(spent) if self._opens_branch else spent,
+        )

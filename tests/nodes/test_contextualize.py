@@ -98,6 +98,25 @@ def test_on_a_thread_each_question_begins_anew(make_parts: Any, build: Any) -> N
     assert plain["usage"]["llm_calls"] == once - 1
 
 
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("score", [0.0, -0.9])
+@pytest.mark.parametrize(("most", "skipped"), [(2, ["budget_exhausted"]), (3, [])])
+async def test_the_call_that_completes_a_follow_up_leaves_the_last_one_to_the_answer(
+    make_parts: Any, score: float, way: str, most: int, skipped: list[str]
+) -> None:
+    queries = ["Lovelace birthplace"] * (most - 2)
+    model = FakeChatModel(replies=[WHOLE, *queries, "In London [1]."])
+    graph = build_crag(make_parts(score, model=model))
+    given, settings = {"messages": CHAT}, {"max_llm_calls": most, "select": False}
+    if way == "invoke":
+        state = graph.invoke(given, context=settings)
+    else:
+        state = await graph.ainvoke(given, context=settings)
+    assert state["answer"] == "In London [1]."
+    assert state["usage"]["llm_calls"] == len(model.prompts) == most
+    assert [entry["kind"] for entry in state["events"]] == skipped
+
+
 def test_it_can_be_switched_off(make_parts: Any) -> None:
     parts = make_parts(0.9, model=FakeChatModel(replies=["In London [1]."]))
     state = build_crag(parts).invoke({"messages": CHAT}, context={"contextualize": False})
