@@ -31,8 +31,9 @@ class PartUpdate(TypedDict):
 class AnswerPart:
     """Run the graph on the first part that was not asked yet, with a share of the model calls.
 
-    One call is left for the answer to the whole; the others are shared evenly among the parts. The
-    budgets of the web hold for each part.
+    One call is left for the answer to the whole; the others are shared evenly among the parts.
+    A part may search the web as long as earlier ones left a search. The other budgets of the web
+    hold for each part.
     """
 
     def __init__(self, graph: Runnable[Any, Any]) -> None:
@@ -55,9 +56,14 @@ def _next(state: State, settings: Settings) -> tuple[str, Settings]:
     before = [part for part in parts if part["asked"]]
     answers = [None if part["abstained"] else part["answer"] for part in before]
     asked = [part["asked"] for part in before]
-    left = settings.max_llm_calls - 1 - state.get("usage", {}).get("llm_calls", 0)
-    share = max(0, left // (len(parts) - len(before)))
-    changed = {"max_llm_calls": share, "max_question_characters": _LONGEST}
+    usage = state.get("usage", {})
+    calls = settings.max_llm_calls - 1 - usage.get("llm_calls", 0)
+    searches = settings.max_searches - usage.get("searches", 0)
+    changed = {
+        "max_llm_calls": max(0, calls // (len(parts) - len(before))),
+        "max_searches": max(0, searches),
+        "max_question_characters": _LONGEST,
+    }
     question = with_answers(parts[len(before)]["question"], asked, answers)
     return question, settings.model_copy(update=changed)
 

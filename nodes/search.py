@@ -73,7 +73,7 @@ class Search:
         if state.get("refused"):
             return _nothing()
         if state.get("usage", {}).get("searches", 0) >= settings.max_searches:
-            detail = f"max_searches is {settings.max_searches}"
+            detail = "no search of `max_searches` is left"
             return _nothing(event("budget_exhausted", "search", detail, _FALLBACK))
         return None
 

@@ -112,8 +112,9 @@ class Correction(BaseModel):
     """Read the pages that were found. Off: use their snippets."""
     select: bool = True
     """Filter web text with the evaluator. Off: use all of it."""
-    max_searches: int = Field(default=1, ge=0, le=10)
-    """Most web searches for one question; 0: none."""
+    max_searches: int = Field(default=8, ge=0, le=8)
+    """Most web searches for one question: one for each part of a question of several parts, one for
+    any other question. 0: none."""
     max_pages: int = Field(default=5, ge=0, le=50)
     """Most pages to read for one question."""
     max_web_seconds: float = Field(default=20.0, gt=0, le=600)

@@ -166,6 +166,18 @@ def test_model_calls_are_bounded_for_all_parts_together() -> None:
         assert not state["abstained"]
 
 
+@pytest.mark.parametrize(("most", "searched"), [(0, 0), (1, 1), (2, 2), (8, 2)])
+def test_searches_are_bounded_for_all_parts_together(most: int, searched: int) -> None:
+    searcher = FakeSearcher(hits=HITS)
+    asked = {"question": "Who is mayor? When does the ferry leave? Who is king?"}
+    settings = Settings(max_searches=most)
+    state = build_decomposed(parts(searcher=searcher)).invoke(asked, context=settings)
+    assert state["usage"].get("searches", 0) == len(searcher.queries) == searched
+    refused = [one for one in state["events"] if one["kind"] == "budget_exhausted"]
+    assert len(refused) == 2 - searched
+    assert all("no search of `max_searches` is left" in one["detail"] for one in refused)
+
+
 def test_no_question_is_split_where_that_is_switched_off() -> None:
     for settings in (Settings(sub_questions=1), Settings(task="popqa")):
         state = build_decomposed(parts()).invoke({"question": TWO}, context=settings)
