@@ -6,6 +6,7 @@ from langgraph.types import Checkpointer
 
 from crag.graph.corrective import build_crag
 from crag.graph.routes import PLANS, REST, by_history, by_plan, by_rest, opens
+from crag.graph_registry import PART_TAG
 from crag.nodes.answer_part import AnswerPart
 from crag.nodes.answer_whole import AnswerWhole
 from crag.nodes.combine import Combine
@@ -25,7 +26,7 @@ def build_decomposed(
     Both answers run the graph of `build_crag`. The cycle is bounded by `Settings.sub_questions`; a
     part may use the answers to earlier ones, so they are asked one after the other.
     """
-    crag = build_crag(parts)
+    crag = build_crag(parts).with_config(tags=[PART_TAG])
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
     graph.add_node("contextualize", waiting(Contextualize(parts.model, parts.prompts)))
     graph.add_node(

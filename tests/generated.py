@@ -2,11 +2,12 @@
 
 The diagram in README.md comes from the compiled graph, its two examples from the program, the table
 in docs/guide/settings.md from the schema of the settings, that in docs/guide/scale.md from
-benchmarks/scale_plan.py, and that in benchmarks/experiments from the files beside it. A test fails
-when any is stale.
+benchmarks/scale_plan.py, that in benchmarks/experiments from the files beside it, and the graphs of
+langgraph.json from their registry. A test fails when any is stale.
 """
 
 import atexit
+import json
 import re
 import runpy
 import tempfile
@@ -18,6 +19,7 @@ from typing import Any
 
 from crag.cli.ask import EXIT_CODES
 from crag.graph import build_crag
+from crag.graph_registry import OFFERED
 from crag.parts import Parts
 from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
@@ -121,6 +123,16 @@ def crag(*arguments: str) -> str:
     return done.stdout
 
 
+def langgraph_json() -> str:
+    """Return the text of langgraph.json with the graphs that there are now."""
+    served = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
+    served["graphs"] = {
+        name: {"path": f"./graph/studio.py:{name}", "description": entry.description}
+        for name, entry in OFFERED.items()
+    }
+    return json.dumps(served, indent=2) + "\n"
+
+
 PARTS: dict[Path, dict[str, Callable[[], str]]] = {
     ROOT / "README.md": {
         "diagram": diagram,
@@ -146,3 +158,4 @@ def renewed(path: Path) -> str:
 if __name__ == "__main__":
     for document in PARTS:
         document.write_text(renewed(document), encoding="utf-8")
+    (ROOT / "langgraph.json").write_text(langgraph_json(), encoding="utf-8")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.generated import PARTS, ROOT, renewed
+from tests.generated import PARTS, ROOT, langgraph_json, renewed
 
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 WITH_CODE = [
@@ -23,6 +23,10 @@ SCORE = re.compile(r"[+-]\d\.\d\d( [█░]+)?")
 def test_generated_parts_are_up_to_date(path: Path) -> None:
     written, now = (SCORE.sub("", text) for text in (path.read_text("utf-8"), renewed(path)))
     assert written == now, "run `make docs`"
+
+
+def test_langgraph_json_serves_every_graph() -> None:
+    assert (ROOT / "langgraph.json").read_text("utf-8") == langgraph_json(), "run `make docs`"
 
 
 @pytest.mark.parametrize("path", WITH_CODE, ids=lambda path: path.name)

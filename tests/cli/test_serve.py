@@ -35,7 +35,7 @@ from crag.cli.serve import (
     rules_for,
 )
 from crag.errors import IndexNotFoundError
-from crag.graph.served import GRAPHS
+from crag.graph_registry import OFFERED
 from crag.page.rules import Rules
 from crag.prompts import copy_to
 from tests.commands import Done, crag
@@ -50,7 +50,7 @@ def test_it_serves_what_langgraph_json_does() -> None:
     written = json.loads((ROOT / "langgraph.json").read_text("utf-8"))
     made = configuration(Rules())
     assert made["http"] == written["http"]
-    assert list(made["graphs"]) == list(written["graphs"]) == list(GRAPHS)
+    assert list(made["graphs"]) == list(written["graphs"]) == list(OFFERED)
     for name, graph in written["graphs"].items():
         assert made["graphs"][name]["description"] == graph["description"]
         file, graph_name = graph["path"].split(":")
@@ -367,15 +367,15 @@ def test_it_serves_anywhere_and_ends_with_all_it_started(
             assert "<title>crag: ask and watch</title>" in page.text
             assert httpx.get(url, headers={"Host": "evil.example"}).status_code == 400
             with get_sync_client(url=url, api_key=token) as client:
-                assert {one["graph_id"] for one in client.assistants.search()} == set(GRAPHS)
+                assert {one["graph_id"] for one in client.assistants.search()} == set(OFFERED)
                 asked = {"question": "How long does a kettle take?"}
                 state = client.runs.wait(None, "crag", input=asked)
                 assert "three minutes" in state["answer"]  # type: ignore[call-overload]
-            assert asyncio.run(tools(addresses["MCP"], token)) == set(GRAPHS)
+            assert asyncio.run(tools(addresses["MCP"], token)) == set(OFFERED)
             studio(url, token)
             keyed = {"Authorization": f"Bearer {token or 'any'}"}
             listed = httpx.get(f"{addresses['OpenAI']}/models", headers=keyed).json()["data"]
-            assert {one["id"] for one in listed} == set(GRAPHS)
+            assert {one["id"] for one in listed} == set(OFFERED)
             assert httpx.get(f"{addresses['OpenAI']}/models").is_success is (token is None)
             below = psutil.Process(serve.pid).children(recursive=True)
             assert below

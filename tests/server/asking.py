@@ -4,13 +4,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from crag.graph_registry import OFFERED
+
 QUESTION = "What happens when every retrieved document scores below the lower threshold?"
 INPUT = {"question": QUESTION}
 QUICK = {"k": 2}
 """Settings of runs whose documents do not matter."""
 AMBIGUOUS = {"k": 2, "upper": 1.0, "lower": -1.0}
 INCORRECT = {"k": 2, "upper": 1.0, "lower": 1.0}
-GRAPHS = ("crag", "decomposed", "self_crag", "self_rag", "rag")
+GRAPHS = tuple(OFFERED)
 
 
 def assistant(client: Any, graph: str) -> str:

@@ -1,8 +1,8 @@
 """Spans and metrics of runs: what is told of them, once, and what never is."""
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -18,22 +18,23 @@ from langgraph.types import Command
 from opentelemetry.trace import SpanKind, StatusCode
 
 from crag.errors import QuestionError
-from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
-from crag.graph.baseline import build_no_retrieval
-from crag.graph.knowledge import build_knowledge
+from crag.graph import build_crag, build_decomposed, build_self_rag
+from crag.graph_registry import GRAPHS
 from crag.langchain import CorrectiveRetriever
 from crag.models.batch_queue import BatchQueue
 from crag.settings import Settings
 from crag.state import State
-from crag.telemetry.watch import GRAPHS
-from crag.testing import FakeChatModel, FakeEvaluator, FakeReflection, FakeRetriever
+from crag.testing import (
+    FakeChatModel,
+    FakeEvaluator,
+    FakeQuoter,
+    FakeReflection,
+    FakeRetriever,
+)
 from tests.conftest import DOCUMENTS, HITS
 from tests.telemetry.watching import Watched
 
 QUESTION = "Who wrote the first program?"
-BUILDERS: tuple[Callable[..., Any], ...] = (
-    build_crag, build_rag, build_self_crag, build_self_rag, build_no_retrieval, build_knowledge,
-)  # fmt: skip
 
 
 @pytest.fixture
@@ -210,9 +211,72 @@ def test_reflection_counts_its_tokens(told: Watched, make_parts: Any) -> None:
     assert ("reflect", "short_form") in told.tree
 
 
-def test_all_graphs_that_answer_are_known(make_parts: Any) -> None:
-    parts = make_parts(reflection=FakeReflection({}))
-    assert {build(parts).get_name() for build in BUILDERS} == GRAPHS
+@pytest.mark.parametrize("name", GRAPHS)
+def test_each_graph_counts_as_one_question_under_its_name(
+    told: Watched, make_parts: Any, name: str
+) -> None:
+    graph = GRAPHS[name].build(make_parts(0.0, reflection=FakeReflection({})))
+    state = graph.invoke({"question": QUESTION}, config(told))
+    ((labels, count),) = told.points("crag.questions")
+    assert (labels["crag.graph"], count) == (name, 1)
+    usage = {label["crag.usage.name"]: much for label, much in told.points("crag.usage")}
+    assert usage == {name: much for name, much in state["usage"].items() if much}
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize(
+    ("plan", "nodes", "calls"),
+    [
+        (["Who wrote it?"], ["answer_whole"], 2),
+        (["Who wrote it?", "What is it?"], ["answer_part", "combine"], 4),
+    ],
+)
+async def test_a_question_of_several_parts_is_one_question_with_all_its_calls(
+    told: Watched, make_parts: Any, plan: list[str], nodes: list[str], calls: int, way: str
+) -> None:
+    model = FakeChatModel(replies=[json.dumps({"questions": plan}), "Ada Lovelace did [1]."])
+    graph = build_decomposed(make_parts(model=model))
+    given = {"question": QUESTION}
+    if way == "invoke":
+        graph.invoke(given, config(told))
+    else:
+        await graph.ainvoke(given, config(told))
+    mine = {"crag.graph": "decomposed"}
+    answered = {**mine, "crag.outcome": "answered"}
+    ((labels, count),) = told.points("crag.questions")
+    assert (labels | answered, count) == (labels, 1)
+    assert told.points("crag.question.duration") == [(answered, 1)]
+    usage = {label["crag.usage.name"]: much for label, much in told.points("crag.usage")}
+    assert usage["llm_calls"] == len(model.prompts) == calls
+    root = "invoke_workflow decomposed"
+    assert {(None, root), *((root, name) for name in ("decompose", *nodes))} <= told.tree
+    assert told.span(root)["crag.usage.llm_calls"] == calls
+    assert {one["crag.graph"] for one, _ in told.points("crag.node.duration")} == {"decomposed"}
+
+
+def test_parts_are_not_counted_under_another_name_of_the_run_either(
+    told: Watched, make_parts: Any
+) -> None:
+    graph = build_decomposed(make_parts(model=None, quoter=FakeQuoter()))
+    asked = {"question": "Who wrote the first program? Who designed the engine?"}
+    state = graph.invoke(asked, config(told, run_name="anything"))
+    assert len(state["sub_questions"]) == 2
+    ((labels, count),) = told.points("crag.questions")
+    assert (labels["crag.graph"], count) == ("other", 1)
+
+
+def test_a_question_of_several_parts_that_fails_is_one_question(
+    told: Watched, make_parts: Any
+) -> None:
+    class Ending(FakeRetriever):
+        def _get_relevant_documents(self, *_: Any, **__: Any) -> Any:
+            raise KeyboardInterrupt
+
+    graph = build_decomposed(make_parts(retriever=Ending()))
+    with pytest.raises(KeyboardInterrupt):
+        graph.invoke({"question": QUESTION}, config(told))
+    ((labels, count),) = told.points("crag.questions")
+    assert (labels["crag.graph"], labels["crag.outcome"], count) == ("decomposed", "cancelled", 1)
 
 
 def test_batches_of_packaged_models_are_counted(told: Watched) -> None:

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.answering.outcome import NOT_FOUND
-from crag.graph import build_crag, build_decomposed, build_rag, build_self_crag, build_self_rag
+from crag.graph_registry import OFFERED
 from crag.parts import Hit, Parts
 from crag.settings import Settings
 from tests.conftest import DOCUMENTS
@@ -27,13 +27,6 @@ from tests.torture.broken import (
     broken_runnable,
 )
 
-GRAPHS: dict[str, Any] = {
-    "rag": build_rag,
-    "crag": build_crag,
-    "self_rag": build_self_rag,
-    "self_crag": build_self_crag,
-    "decomposed": build_decomposed,
-}
 WAYS = ("invoke", "ainvoke", "stream", "astream")
 MODES = ["values", "updates", "messages", "custom"]
 HITS = [
@@ -90,7 +83,7 @@ def case(number: int, rate: float = 0.3) -> Case:
         reader=BrokenReader(saboteur, PAGES) if draw.random() < 0.8 else None,
         reflection=BrokenReflection(saboteur, candidates),
     )
-    graph = draw.choice(list(GRAPHS))
+    graph = draw.choice(list(OFFERED))
     form = draw.choice(("short", "long", "poster" if graph == "self_crag" else "short"))
     settings = Settings(
         form=form,
@@ -161,7 +154,7 @@ def _not_plain(state: dict[str, Any]) -> str:
 async def ask(one: Case) -> Outcome:
     """Ask one question in its own way."""
     keeper = InMemorySaver() if one.is_checkpointed else None
-    graph = GRAPHS[one.graph](one.parts, checkpointer=keeper)
+    graph = OFFERED[one.graph].build(one.parts, checkpointer=keeper)
     options: dict[str, Any] = {
         "context": one.settings,
         "config": {"configurable": {"thread_id": "1"}},

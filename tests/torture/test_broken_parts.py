@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from crag.graph import build_crag
+from crag.graph_registry import OFFERED
 from tests.repeating import times
-from tests.torture.asking import GRAPHS, WAYS, ask, case
+from tests.torture.asking import WAYS, ask, case
 from tests.torture.telling import tell
 
 QUESTIONS = times(60, 1000, 10_000)
@@ -79,7 +80,7 @@ async def test_no_question_raises_or_is_lost_whatever_its_parts_do() -> None:
     assert problems == {}, problems.most_common(5)
     assert len(told) == QUESTIONS
     assert faults > 2 * QUESTIONS
-    assert {one.graph for one in told} == set(GRAPHS)
+    assert {one.graph for one in told} == set(OFFERED)
     assert {one.way for one in told} == set(WAYS)
     assert await settled(before + Counter(threads=32)) == {}  # The loop's own pool may grow.
 

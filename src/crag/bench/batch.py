@@ -13,15 +13,16 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
 from crag.bench.budget import Budget, Meter
 from crag.bench.evaluation import Question
-from crag.bench.methods import METHODS, Graph
 from crag.bench.rows import Lines, Status
 from crag.errors import DataError
 from crag.events import Event, redact
 from crag.factory import choose_parts
+from crag.graph_registry import graph_named
 from crag.runtime.attempt import Attempt
 from crag.runtime.environment import Environment, Shared
 from crag.runtime.ray_cluster import cluster, cores, load_ray, on_workers
@@ -32,6 +33,7 @@ _DECIDING = (
     "openai_base_url", "prompts", "framing", "reflection", "reflection_model", "search",
 )  # fmt: skip
 """Fields of the environment that change answers."""
+Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
 class Cited(TypedDict):
@@ -69,7 +71,7 @@ class Asking(NamedTuple):
 
     environment: Shared
     method: str
-    """Of `crag.bench.methods`."""
+    """Of `crag.graph_registry`."""
     settings: tuple[tuple[str, object], ...]
 
     @property
@@ -223,7 +225,7 @@ def graph_of(asking: Asking) -> Graph:
         CragError: a part cannot be used, or there is no index.
     """
     parts = choose_parts(Environment.of(asking.environment), index_must_exist=True)
-    return METHODS[asking.method].build(parts)
+    return graph_named(asking.method).build(parts)
 
 
 async def answered(graph: Graph, asking: Asking, question: Question) -> Answer:

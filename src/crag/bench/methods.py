@@ -12,23 +12,26 @@ from crag.bench.examples import Example
 from crag.bench.introductions import build_self_rag_web
 from crag.bench.published import build_crag_published
 from crag.evaluators.reranker import EvaluatorReranker
-from crag.graph import build_crag, build_no_retrieval, build_rag, build_self_crag, build_self_rag
+from crag.graph import build_rag
+from crag.graph_registry import GRAPHS, Need
 from crag.parts import Parts
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 _NOTHING: Mapping[str, object] = MappingProxyType({})
+_MISSING: Mapping[Need, str] = MappingProxyType(
+    {
+        "model": "it needs a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL",
+        "reflection": "it needs a reflection back end: set CRAG_REFLECTION",
+        "searcher": "it needs a web search: set CRAG_SEARCH=wikipedia, or give --web",
+    }
+)
 
 
 class Method(NamedTuple):
     """One way of answering."""
 
     build: Callable[[Parts], Graph]
-    retrieves: bool = True
-    needs_model: bool = False
-    """Needs a chat model; other methods answer with quotations without one."""
-    reflects: bool = False
-    searches: bool = False
-    """Cannot do without a web search."""
+    needs: tuple[Need, ...] = ("retriever",)
     published: bool = False
     """Uses the knowledge of the CRAG repository's files."""
     settings: Mapping[str, object] = _NOTHING
@@ -36,12 +39,9 @@ class Method(NamedTuple):
 
     def missing(self, parts: Parts, example: Example) -> str:
         """Return what the method needs that parts and example lack; empty if nothing."""
-        if self.needs_model and parts.model is None:
-            return "it needs a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
-        if self.reflects and parts.reflection is None:
-            return "it needs a reflection back end: set CRAG_REFLECTION"
-        if self.searches and parts.searcher is None:
-            return "it needs a web search: set CRAG_SEARCH=wikipedia, or give --web"
+        for need, hint in _MISSING.items():
+            if need in self.needs and getattr(parts, need) is None:
+                return hint
         if self.published and not example.knowledge:
             return "it needs published knowledge: give a folder of the CRAG repository"
         return ""
@@ -54,20 +54,21 @@ def _rag_reranked(parts: Parts) -> Graph:
 
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
-        "no_retrieval": Method(build_no_retrieval, retrieves=False, needs_model=True),
-        "rag": Method(build_rag),
+        **{
+            name: Method(entry.build, entry.needs)
+            for name, entry in GRAPHS.items()
+            if entry.kind != "unanswered"
+        },
         "rag_reranked": Method(_rag_reranked, settings=MappingProxyType({"k": 5})),
         "rag_web": Method(build_rag_web, settings=MappingProxyType({"select": False})),
-        "crag": Method(build_crag),
         "crag_published": Method(build_crag_published, published=True),
-        "self_rag": Method(build_self_rag, reflects=True),
-        "self_rag_web": Method(build_self_rag_web, reflects=True, searches=True),
-        "self_crag": Method(build_self_crag, reflects=True),
+        "self_rag_web": Method(build_self_rag_web, ("retriever", "reflection", "searcher")),
         "binary_llm": Method(
             build_binary_llm,
-            needs_model=True,
+            ("retriever", "model"),
             settings=MappingProxyType({"max_llm_calls": 1000}),
         ),
     }
 )
-"""By the name that experiments use. `self_crag` is assembled or routed by its settings."""
+"""The graphs, then what only experiments compare. `self_crag` is assembled or routed by its
+settings."""

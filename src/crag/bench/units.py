@@ -82,7 +82,7 @@ def without_relevant(examples: Sequence[Example], accuracy: float, seed: int) ->
 
 def _conditions(experiment: Experiment, variant: Variant) -> Iterator[tuple[dict[str, Any], int]]:
     first = experiment.seeds[0]
-    if not experiment.retrieval_accuracies or not METHODS[variant.method].retrieves:
+    if not experiment.retrieval_accuracies or "retriever" not in METHODS[variant.method].needs:
         yield {}, first
         return
     yield {}, first

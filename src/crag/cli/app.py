@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from crag.cli.commands import Group, command, name_values
+from crag.graph_registry import OFFERED
 
 app = typer.Typer(
     name="crag",
@@ -71,12 +72,23 @@ RayOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
-GraphName = Literal["crag", "decomposed", "rag", "self-rag", "self-crag"]
+METHODS = {name.replace("_", "-"): entry.description for name, entry in OFFERED.items()}
+"""The graphs by the names of `--method`."""
+
+
+def _known_method(method: str) -> str:
+    if method not in METHODS:
+        raise typer.BadParameter(f"{method!r} is not one of {', '.join(METHODS)}")
+    return method
+
+
 MethodOption = Annotated[
-    GraphName,
+    str,
     typer.Option(
-        help="crag corrects what was retrieved, rag does not; decomposed corrects each part of a "
-        "question of several; self-rag critiques what it reads and writes, self-crag does both."
+        callback=_known_method,
+        autocompletion=lambda: list(METHODS),
+        metavar="GRAPH",
+        help="\n\n".join(f"{method}: {described}" for method, described in METHODS.items()),
     ),
 ]
 SettingsOption = Annotated[

@@ -13,19 +13,11 @@ from crag.cli.show import Trace
 from crag.cli.stopwatch import Stopwatch
 from crag.cli.terminal import assigned, environment, print_json, safe
 from crag.factory import choose_parts
-from crag.graph import build_crag, build_decomposed, build_rag, build_self_crag, build_self_rag
+from crag.graph_registry import graph_named
 from crag.settings import Settings, settings_from_text
 from crag.state import Certainty
 from crag.telemetry import start
 
-BUILDERS = {
-    "crag": build_crag,
-    "decomposed": build_decomposed,
-    "rag": build_rag,
-    "self-rag": build_self_rag,
-    "self-crag": build_self_crag,
-}
-"""The graphs by the names of `--method`."""
 INTERRUPT = "__interrupt__"
 EXIT_CODES: dict[Certainty, int] = {"answered": 0, "unsure": 3, "nothing_found": 4}
 """What `crag ask` exits with; 1 and 2 are errors. With `--json` it is 0 for all of them."""
@@ -50,7 +42,10 @@ _REPORTED = (
     "events",
     "usage",
 )
-_REFLECTED = ("approximation", "choices", "passages", "critiques", "reflection")  # fmt: skip
+_REPORTED_BY_SOME = (
+    "approximation", "choices", "passages", "critiques", "reflection", "sub_questions",
+)  # fmt: skip
+"""Keys that only some graphs write."""
 
 
 def run(  # noqa: PLR0913 - the options of the command
@@ -73,15 +68,14 @@ def run(  # noqa: PLR0913 - the options of the command
     start(found)
     parts = choose_parts(found, index_must_exist=True)
     checkpointer = InMemorySaver() if chosen.confirm_web else None
-    graph = BUILDERS[method](parts, checkpointer=checkpointer)
+    graph = graph_named(method).build(parts, checkpointer=checkpointer)
     watch = Stopwatch()
     config = RunnableConfig(configurable={"thread_id": "ask"}, callbacks=[watch])
     if as_json:
         state = _invoke(graph, question, chosen, config)
-        names = _REPORTED + (_REFLECTED if method.startswith("self") else ())
-        names += ("sub_questions",) if method == "decomposed" else ()
-        told = {name: state.get(name) for name in names} | {"seconds": watch.seconds}
-        print_json({"method": method} | told)
+        told = {name: state.get(name) for name in _REPORTED}
+        told |= {name: state[name] for name in _REPORTED_BY_SOME if name in state}
+        print_json({"method": method} | told | {"seconds": watch.seconds})
         return 0
     trace = Trace(Console(highlight=False), verbose=verbose, everything=everything)
     _stream(graph, question, chosen, config, trace)

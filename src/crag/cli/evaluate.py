@@ -11,10 +11,10 @@ from rich.markup import escape
 from crag.bench.answer_judge import AnswerJudge, summarise_judgements
 from crag.bench.evaluation import Row, evaluate, read_questions, summarise
 from crag.bench.evaluation_page import judge_numbers, numbers, page_of
-from crag.cli.ask import BUILDERS
 from crag.cli.terminal import assigned, environment, plain_table, print_json, progress_bar
 from crag.errors import DataError
 from crag.factory import choose_model, choose_parts, choose_prompts
+from crag.graph_registry import graph_named
 from crag.parts import ChatModel
 from crag.runtime.environment import Environment
 from crag.settings import settings_from_text
@@ -39,7 +39,7 @@ def run(  # noqa: PLR0913 - the options of the command
     questions = read_questions(path, limit)
     chosen = settings_from_text(assigned(assignments))
     place = environment(location)
-    graph = BUILDERS[method](choose_parts(place, index_must_exist=True))
+    graph = graph_named(method).build(choose_parts(place, index_must_exist=True))
     judging = None if judge is None else AnswerJudge(_model(place, judge), choose_prompts(place))
     with progress_bar("asking", quiet=as_json) as advance:
         rows = asyncio.run(

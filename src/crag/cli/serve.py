@@ -30,7 +30,7 @@ from crag.cli.terminal import ending_on_signals, environment
 from crag.errors import CragError
 from crag.extras import require
 from crag.factory import choose_parts
-from crag.graph.served import GRAPHS
+from crag.graph_registry import OFFERED
 from crag.page.rules import AUTH, STUDIO, Rules, settings_of_server
 from crag.runtime.environment import Environment
 from crag.telemetry.logs import UVICORN
@@ -193,8 +193,8 @@ def rules_for(
 def configuration(rules: Rules) -> dict[str, Any]:
     """Return the `langgraph.json` of this package, by module names, wherever it is installed."""
     graphs = {
-        name: {"path": f"crag.graph.studio:{name}", "description": description}
-        for name, description in GRAPHS.items()
+        name: {"path": f"crag.graph.studio:{name}", "description": entry.description}
+        for name, entry in OFFERED.items()
     }
     http = {"app": "crag.page.app:app", **settings_of_server(rules.allow)}
     found = {"dependencies": ["."], "graphs": graphs, "http": http}

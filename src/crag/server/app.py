@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from crag.graph.served import GRAPHS
 from crag.page.app import asset, middleware, page
 from crag.page.rules import Rules
 from crag.server.assistants import Assistants
@@ -43,11 +42,11 @@ def create(
     if graphs is None:
         from crag.graph import studio
 
-        graphs = {name: getattr(studio, name) for name in GRAPHS}
+        graphs = studio.graphs
     database = Database(settings)
     runs = Runs(database, settings, rules)
     worker = Worker(database, runs, graphs, settings, instruments)
-    api = Api(database, runs, graphs, Assistants(graphs, GRAPHS), rules)
+    api = Api(database, runs, graphs, Assistants(graphs), rules)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

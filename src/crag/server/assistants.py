@@ -7,6 +7,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import TypeAdapter
 
+from crag.graph_registry import GRAPHS
 from crag.server.refusals import RefusedRequestError, not_found
 from crag.server.streaming import Graph
 
@@ -17,10 +18,9 @@ _MADE = datetime(2025, 1, 1, tzinfo=UTC).isoformat()
 class Assistants:
     """The graphs as clients see them."""
 
-    def __init__(self, graphs: Mapping[str, Graph], descriptions: Mapping[str, str]) -> None:
+    def __init__(self, graphs: Mapping[str, Graph]) -> None:
         self._graphs = graphs
         self._found = {str(uuid5(_NAMESPACE, name)): name for name in graphs}
-        self._descriptions = descriptions
 
     def search(self, graph_id: str | None = None) -> list[dict[str, Any]]:
         """Return all assistants, or those of one graph."""
@@ -33,7 +33,7 @@ class Assistants:
             "assistant_id": found,
             "graph_id": graph,
             "name": graph,
-            "description": self._descriptions.get(graph),
+            "description": GRAPHS[graph].description if graph in GRAPHS else None,
             "config": {},
             "context": {},
             "metadata": {"created_by": "system"},

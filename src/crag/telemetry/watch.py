@@ -2,7 +2,8 @@
 
 Spans are those of graphs, nodes, models, retrievers and tools, by OpenTelemetry's conventions for
 generative AI where they have one; the steps of LangChain in between have none. A run is counted by
-the final state of its graph, so that no event or token counts twice where graphs are nested.
+the final state of its graph, so that no event or token counts twice where graphs are nested; a run
+tagged as a part of a question is counted by the graph around it.
 """
 
 import asyncio
@@ -19,14 +20,13 @@ from langchain_core.outputs import LLMResult
 from langgraph.constants import START
 from langgraph.errors import GraphBubbleUp
 
+from crag.graph_registry import GRAPHS, PART_TAG
 from crag.telemetry.instruments import Instruments
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span, SpanKind, Tracer
 
-GRAPHS = frozenset({"crag", "self_crag", "self_rag", "rag", "no_retrieval", "knowledge"})
-"""Names of graphs that answer questions; in metrics, any other is `other`."""
 _STEP = "graph:step:"
 """How the tag begins that LangGraph gives to the runs of nodes."""
 _STATE = ("question", "events", "usage")
@@ -49,6 +49,8 @@ class _Run:
     is_graph: bool = False
     is_counted: bool = False
     """The question was counted, by this graph or by one within it."""
+    is_part: bool = False
+    """It is, or is within, the run of a graph that answers a part of a question."""
     is_interrupted: bool = False
     span: "Span | None" = None
     model: dict[str, Any] | None = None
@@ -72,7 +74,7 @@ class _Run:
     def label(self) -> str:
         """The graph that answers, as metrics name it: programs can call a run anything."""
         run: _Run | None = self
-        while run and run.name not in GRAPHS:
+        while run and (run.is_part or run.name not in GRAPHS):
             run = run.parent
         return run.name if run else "other"
 
@@ -127,7 +129,7 @@ class RunWatch(BaseCallbackHandler):
                 around.is_interrupted, around = True, around.parent
             self._end_chain(run, None)
             return
-        if run.is_graph and run.name in GRAPHS and not run.is_counted:
+        if run.is_graph and run.name in GRAPHS and not (run.is_counted or run.is_part):
             is_cancelled = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
             outcome = "cancelled" if is_cancelled else "error"
             self._finish(run, {}, outcome, {"error.type": type(error).__name__})
@@ -153,7 +155,7 @@ class RunWatch(BaseCallbackHandler):
 
     def _count(self, run: _Run, state: Mapping[str, Any]) -> None:
         """Count a question by its final state; an interrupted one counts when it has ended."""
-        if run.is_counted or any(name not in state for name in _STATE):
+        if run.is_counted or run.is_part or any(name not in state for name in _STATE):
             return
         if run.is_interrupted:
             self._finish(run, {}, "interrupted", {})
@@ -296,6 +298,7 @@ class RunWatch(BaseCallbackHandler):
             parent=self._runs.get(about.get("parent_run_id") or run_id),
             begun=time.time_ns(),
             thread=str(thread) if thread else None,
+            is_part=PART_TAG in (about.get("tags") or ()),
         )
         self._runs[run_id] = run
         if run.parent:

@@ -1,0 +1,108 @@
+"""The graphs by name: the one list that commands, servers, experiments and telemetry read.
+
+A builder is named here and imported when it is used, so that `crag --help` and telemetry know the
+graphs without loading them.
+"""
+
+from collections.abc import Mapping
+from pkgutil import resolve_name
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+
+from crag.errors import SettingsError
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import Checkpointer
+
+    from crag.parts import Parts
+
+Kind = Literal["offered", "baseline", "unanswered"]
+"""Offered by every command and server; only compared with in experiments; or without an answer,
+which the program around it writes."""
+Need = Literal["retriever", "model", "reflection", "searcher"]
+"""A field of `Parts` that a graph cannot do without."""
+
+
+class GraphEntry(NamedTuple):
+    """One graph."""
+
+    builder: str
+    """Module and function, which takes `Parts` and a `checkpointer`, and names the graph as it is
+    named here."""
+    description: str
+    """One line for whoever chooses a graph."""
+    kind: Kind = "offered"
+    needs: tuple[Need, ...] = ("retriever",)
+
+    def build(
+        self, parts: "Parts", *, checkpointer: "Checkpointer" = None
+    ) -> "CompiledStateGraph[Any, Any, Any, Any]":
+        """Compile the graph.
+
+        Raises:
+            CragError: the parts lack what it needs.
+        """
+        graph = resolve_name(self.builder)(parts, checkpointer=checkpointer)
+        return cast("CompiledStateGraph[Any, Any, Any, Any]", graph)
+
+
+GRAPHS: Mapping[str, GraphEntry] = MappingProxyType(
+    {
+        "crag": GraphEntry(
+            "crag.graph.corrective:build_crag",
+            "Corrective RAG: grades what was retrieved, refines or searches the web, answers with "
+            "citations.",
+        ),
+        "decomposed": GraphEntry(
+            "crag.graph.decomposed:build_decomposed",
+            "Corrective RAG for questions of several parts: answers each part, then joins the "
+            "answers.",
+        ),
+        "self_crag": GraphEntry(
+            "crag.graph.reflective:build_self_crag",
+            "Self-CRAG: corrected knowledge goes to a model that critiques what it reads and "
+            "writes.",
+            needs=("retriever", "reflection"),
+        ),
+        "self_rag": GraphEntry(
+            "crag.graph.reflective:build_self_rag",
+            "Self-RAG: the model decides whether to retrieve, and critiques passages, claims and "
+            "answer.",
+            needs=("retriever", "reflection"),
+        ),
+        "rag": GraphEntry(
+            "crag.graph.baseline:build_rag", "Plain retrieval without correction, to compare with."
+        ),
+        "no_retrieval": GraphEntry(
+            "crag.graph.baseline:build_no_retrieval",
+            "The model alone, from its own knowledge.",
+            kind="baseline",
+            needs=("model",),
+        ),
+        "knowledge": GraphEntry(
+            "crag.graph.knowledge:build_knowledge",
+            "Corrective RAG up to the knowledge: strips for a program that writes its own answer.",
+            kind="unanswered",
+        ),
+    }
+)
+"""All graphs, in the order in which they are offered."""
+OFFERED: Mapping[str, GraphEntry] = MappingProxyType(
+    {name: entry for name, entry in GRAPHS.items() if entry.kind == "offered"}
+)
+"""The graphs that a user can ask."""
+PART_TAG = "crag:part"
+"""LangChain's tag of the run of a graph that answers a part of a question, within another graph."""
+
+
+def graph_named(method: str) -> GraphEntry:
+    """Return a graph by its name, in which hyphens may stand for underscores.
+
+    Raises:
+        SettingsError: there is none; the message names those that a user can ask.
+    """
+    entry = GRAPHS.get(method.replace("-", "_"))
+    if entry is None:
+        raise SettingsError("method", method, f"choose one of {', '.join(OFFERED)}")
+    return entry

@@ -1,0 +1,117 @@
+"""Every graph with every command that asks one: it is known there, and it answers."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer
+
+from crag.bench.methods import METHODS
+from crag.cli.app import app
+from crag.graph_registry import GRAPHS, OFFERED
+from tests import commands
+from tests.bench.chat_server import chatting
+
+QUESTION = "What colour is the barn?"
+TEXT = "The barn is indeed red."
+
+
+class Place(NamedTuple):
+    """Where commands run: a folder with an index, and a chat model for all parts that ask one."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def told(self, *words: str | Path) -> dict[str, Any]:
+        """Run a command, and return the object that it prints."""
+        done = commands.crag(*words, "--json", folder=self.folder, environment=self.environment)
+        assert done.returncode == 0, done.stderr
+        told: dict[str, Any] = json.loads(done.stdout)
+        return told
+
+    def questions(self, **more: object) -> Path:
+        path = self.folder / "questions.jsonl"
+        path.write_text(json.dumps({"id": "1", "question": QUESTION, "answers": ["red"]} | more))
+        return path
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("graphs")
+    (folder / "barn.md").write_text(f"# Barn\n\n{TEXT}\n")
+    with chatting() as server:
+        environment = {
+            "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "CRAG_MODEL": "m",
+            "CRAG_EVALUATOR": "chat-direct", "CRAG_INDEX": str(folder / "index"),
+        }  # fmt: skip
+        found = Place(folder, environment)
+        found.told("index", "barn.md")
+        yield found
+
+
+def ask(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
+    told = place.told("ask", QUESTION, "--method", graph.replace("_", "-"))
+    return told["answer"], told["usage"]
+
+
+def evaluate(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
+    output = place.folder / f"evaluated-{graph}"
+    method = graph.replace("_", "-")
+    told = place.told("evaluate", place.questions(), "--method", method, "--output", output)
+    assert told["verdicts"] == {"right": 1}
+    row = json.loads((output / "rows.jsonl").read_text())
+    return row["answer"], row["usage"]
+
+
+def batch(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
+    output = place.folder / f"{graph}.jsonl"
+    method = graph.replace("_", "-")
+    told = place.told("batch", place.questions(), "--method", method, "--output", output)
+    assert told["statuses"] == {"answered": 1}
+    row = json.loads(output.read_text())
+    return row["answer"], row["usage"]
+
+
+def bench(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
+    experiment, output = place.folder / f"bench-{graph}.toml", place.folder / f"bench-{graph}"
+    experiment.write_text(
+        f'name = "One"\ntask = "qa"\nbaseline = "it"\nmetrics = ["match"]\n'
+        f'[[variant]]\nname = "it"\nmethod = "{graph}"\n'
+    )
+    data = place.questions(documents=[{"title": "Barn", "text": TEXT}])
+    told = place.told("bench", experiment, "--data", data, "--output", output)
+    assert told["rows"]["written"] == 1, told["not_run"]
+    row = json.loads((output / "rows.jsonl").read_text())
+    assert row["status"] == "answered", row["error"]
+    return row["answer"], row["usage"]
+
+
+COMMANDS: Mapping[str, Callable[[Place, str], tuple[str, dict[str, Any]]]] = {
+    "ask": ask, "evaluate": evaluate, "batch": batch, "bench": bench,
+}  # fmt: skip
+PAIRS = [
+    *((command, graph) for command in COMMANDS for graph in OFFERED),
+    *(("bench", graph) for graph, entry in GRAPHS.items() if entry.kind == "baseline"),
+]
+
+
+@pytest.mark.parametrize(("command", "graph"), PAIRS)
+def test_every_command_asks_every_graph(place: Place, command: str, graph: str) -> None:
+    answer, usage = COMMANDS[command](place, graph)
+    assert "It is red" in answer
+    assert usage["llm_calls"] > 0
+
+
+def test_every_command_with_a_method_is_in_the_table() -> None:
+    found = {
+        name
+        for name, command in typer.main.get_command(app).commands.items()  # type: ignore[attr-defined]
+        if any("--method" in one.opts for one in command.params)
+    }
+    assert found | {"bench"} == set(COMMANDS)
+
+
+def test_experiments_know_every_graph_that_answers() -> None:
+    assert {name for name, one in GRAPHS.items() if one.kind != "unanswered"} <= set(METHODS)

@@ -1,0 +1,71 @@
+"""The registry names every graph that there is, builds each, and says truly what it needs."""
+
+import pkgutil
+from dataclasses import fields
+from importlib import import_module
+from inspect import signature
+from typing import Any, get_args
+
+import pytest
+
+import crag.graph
+from crag.errors import CragError, SettingsError
+from crag.graph_registry import GRAPHS, OFFERED, Need, graph_named
+from crag.parts import Parts
+from crag.settings_form import GROUPS
+from crag.testing import FakeReflection
+
+
+def builders() -> set[str]:
+    """Return the builders of graphs that stand alone: those of subgraphs take no checkpointer."""
+    modules = {one.name for one in pkgutil.iter_modules(crag.graph.__path__)} - {"studio"}
+    return {
+        f"{function.__module__}:{name}"
+        for module in modules
+        for name, function in vars(import_module(f"crag.graph.{module}")).items()
+        if name.startswith("build_") and "checkpointer" in signature(function).parameters
+    }
+
+
+def test_every_graph_is_registered() -> None:
+    assert {entry.builder for entry in GRAPHS.values()} == builders()
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_graph_is_built_under_its_name(make_parts: Any, name: str) -> None:
+    parts = make_parts(reflection=FakeReflection({}))
+    assert graph_named(name.replace("_", "-")).build(parts).get_name() == name
+
+
+@pytest.mark.parametrize("name", [name for name in GRAPHS if "reflection" in GRAPHS[name].needs])
+def test_a_graph_without_its_reflection_is_refused(make_parts: Any, name: str) -> None:
+    with pytest.raises(CragError, match="reflection"):
+        GRAPHS[name].build(make_parts())
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in GRAPHS if "reflection" not in GRAPHS[name].needs]
+)
+def test_any_other_graph_runs_without_and_retrieves_if_it_says_so(
+    make_parts: Any, name: str
+) -> None:
+    state = GRAPHS[name].build(make_parts()).invoke({"question": "Who wrote the first program?"})
+    assert bool(state["documents"]) == ("retriever" in GRAPHS[name].needs)
+
+
+def test_needs_are_parts() -> None:
+    assert set(get_args(Need)) <= {field.name for field in fields(Parts)}
+
+
+def test_an_unknown_graph_is_refused_with_the_names_of_others() -> None:
+    with pytest.raises(SettingsError, match="choose one of crag, decomposed"):
+        graph_named("graph-rag")
+
+
+def test_the_form_of_the_settings_names_nodes_of_these_graphs(make_parts: Any) -> None:
+    parts = make_parts(reflection=FakeReflection({}))
+    nodes = {node for entry in OFFERED.values() for node in entry.build(parts).get_graph().nodes}
+    named = {
+        node for group in GROUPS.values() for one in group.values() for node in one.nodes.split()
+    }
+    assert named <= nodes
