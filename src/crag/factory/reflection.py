@@ -4,10 +4,14 @@ from typing import cast, get_args
 
 from crag.errors import CragError, SettingsError
 from crag.factory.status import PartStatus
+from crag.graph_registry import OFFERED
 from crag.parts import ChatModel, Evaluator, Quoter, ReflectionBackend
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.environment import Environment
 
+_METHODS = " and ".join(
+    name.replace("_", "-") for name, graph in OFFERED.items() if "reflection" in graph.needs
+)
 _STAND_INS = ("embedded", "prompted")
 _ADVICE = (
     "an approximation; for a model with reflection tokens set CRAG_REFLECTION to server, or to its "
@@ -51,7 +55,7 @@ def choose_reflection(
 def examine_reflection(environment: Environment, *, has_model: bool) -> PartStatus:
     """Describe the reflection back end; nothing is loaded or sent."""
     part, name = "reflection", _name(environment, has_model=has_model)
-    why = "CRAG_REFLECTION" if environment.reflection else "for --method self-rag and self-crag"
+    why = "CRAG_REFLECTION" if environment.reflection else f"for --method {_METHODS}"
     if name == "prompted" and not has_model:
         return PartStatus(part, "broken", name, why, _NO_MODEL)
     if name in _STAND_INS:
