@@ -1,6 +1,6 @@
 """Find documents for the question."""
 
-from typing import Any
+from typing import Any, NamedTuple, NotRequired
 
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
@@ -13,7 +13,9 @@ from crag.runtime.attempt import Attempt, ignored_filters, options_of
 from crag.runtime.replies import documents_of
 from crag.settings import Settings
 from crag.state import FreshEvents, OpenState
+from crag.tasks import Posed
 from crag.text.language import languages_of, named, unread_language
+from crag.text.spelling import respelled
 
 
 class DocumentsUpdate(TypedDict):
@@ -21,9 +23,19 @@ class DocumentsUpdate(TypedDict):
 
     documents: list[Document]
     events: list[Event]
+    posed: NotRequired[Posed]
+    """Written if the question was respelled."""
 
 
 RetrieveUpdate = OpeningUpdate | DocumentsUpdate
+
+
+class _Found(NamedTuple):
+    """What a question found, and what went wrong."""
+
+    question: str
+    documents: list[Document]
+    events: list[Event]
 
 
 class Retrieve:
@@ -33,6 +45,9 @@ class Retrieve:
 
     If the retriever fails or finds nothing, the node writes no documents and records an event. The
     action is then Incorrect, so the web is searched (official rule for empty retrieval).
+
+    If the question has typing errors, by the words of what it found, documents are found again for
+    the question without them, and all that follows is done for that.
 
     A reranker orders `Settings.rerank_from` documents, of which the k best go on. If it fails,
     the retriever's order stays.
@@ -55,7 +70,22 @@ class Retrieve:
     def run(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
         """Retrieve in the calling thread."""
         opened = self._opened(state, settings)
-        question = settings.profile.bare_question(opened or state)
+        found = self._found(settings.profile.bare_question(opened or state), settings)
+        if (meant := _respelled(found, settings)) != found.question:
+            again = self._found(meant, settings)
+            found = again if again.documents else found
+        return self._update(opened, state, found, settings)
+
+    async def arun(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
+        """Retrieve without blocking the event loop."""
+        opened = self._opened(state, settings)
+        found = await self._afound(settings.profile.bare_question(opened or state), settings)
+        if (meant := _respelled(found, settings)) != found.question:
+            again = await self._afound(meant, settings)
+            found = again if again.documents else found
+        return self._update(opened, state, found, settings)
+
+    def _found(self, question: str, settings: Settings) -> _Found:
         found: list[Document] = []
         with Attempt("retriever") as attempt:
             reply = self._retriever.invoke(question, **self._options(settings))
@@ -65,12 +95,9 @@ class Retrieve:
             with reranking:
                 reranked = self._reranker.compress_documents(found, question)
                 found = documents_of(reranked, settings.k, "reranker")
-        return self._update(opened, question, found, settings, attempt, reranking)
+        return _Found(question, found[: settings.k], _events(found, attempt, reranking))
 
-    async def arun(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
-        """Retrieve without blocking the event loop."""
-        opened = self._opened(state, settings)
-        question = settings.profile.bare_question(opened or state)
+    async def _afound(self, question: str, settings: Settings) -> _Found:
         found: list[Document] = []
         with Attempt("retriever") as attempt:
             reply = await self._retriever.ainvoke(question, **self._options(settings))
@@ -80,7 +107,7 @@ class Retrieve:
             with reranking:
                 reranked = await self._reranker.acompress_documents(found, question)
                 found = documents_of(reranked, settings.k, "reranker")
-        return self._update(opened, question, found, settings, attempt, reranking)
+        return _Found(question, found[: settings.k], _events(found, attempt, reranking))
 
     def _options(self, settings: Settings) -> dict[str, Any]:
         options = options_of(self._retriever, settings)
@@ -96,24 +123,21 @@ class Retrieve:
             return None
         return opening(read_question(state, settings.max_question_characters), settings)
 
-    def _update(  # noqa: PLR0913, PLR0917 - what came of one retrieval
-        self,
-        opened: OpeningUpdate | None,
-        question: str,
-        found: list[Document],
-        settings: Settings,
-        attempt: Attempt,
-        reranking: Attempt,
+    def _update(
+        self, opened: OpeningUpdate | None, state: OpenState, found: _Found, settings: Settings
     ) -> RetrieveUpdate:
-        found = found[: settings.k]
-        events = self._ignored(settings) + self._unread(question) + _events(found, attempt)
-        if reranking.error is not None:
-            fallback = "keep the order of the retriever"
-            events.append(event("reranker_failed", "retrieve", reranking.error, fallback))
-        if opened is None:
-            return DocumentsUpdate(documents=found, events=events)
-        opened["documents"], opened["events"] = found, FreshEvents(events)
-        return opened
+        events = self._ignored(settings) + self._unread(found.question) + found.events
+        update: RetrieveUpdate = opened or DocumentsUpdate(documents=[], events=[])
+        posed = settings.profile.posed(opened or state)
+        if found.question != posed["question"]:
+            detail = f"the question is read as {found.question!r}"
+            events.append(event("question_respelled", "retrieve", detail))
+            update["posed"] = Posed(
+                asked=posed["asked"], question=found.question, options=posed["options"]
+            )
+        update["documents"] = found.documents
+        update["events"] = events if opened is None else FreshEvents(events)
+        return update
 
     def _ignored(self, settings: Settings) -> list[Event]:
         names: list[str] = []
@@ -139,10 +163,20 @@ class Retrieve:
         return [event("unread_language", "retrieve", detail, fallback)]
 
 
-def _events(found: list[Document], attempt: Attempt) -> list[Event]:
+def _respelled(found: _Found, settings: Settings) -> str:
+    """Return the question without typing errors; tasks of the papers take it as it is."""
+    if not (settings.respell and settings.profile.split):
+        return found.question
+    return respelled(found.question, (document.page_content for document in found.documents))
+
+
+def _events(found: list[Document], attempt: Attempt, reranking: Attempt) -> list[Event]:
     fallback = "continue as if nothing relevant was retrieved"
     if attempt.error is not None:
         return [event("retrieval_failed", "retrieve", attempt.error, fallback)]
+    if reranking.error is not None:
+        kept = "keep the order of the retriever"
+        return [event("reranker_failed", "retrieve", reranking.error, kept)]
     if not found:
         detail = "the retriever found no document"
         return [event("nothing_retrieved", "retrieve", detail, fallback)]

@@ -21,6 +21,7 @@ EventKind = Literal[
     "retrieval_failed",
     "reranker_failed",
     "filter_ignored",
+    "question_respelled",
     "unread_language",
     "evaluator_failed",
     "evaluator_retried",

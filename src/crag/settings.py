@@ -56,6 +56,9 @@ class Correction(BaseModel):
     """Search only files modified on this day or later, such as 2026-01-31."""
     until: date | None = None
     """Search only files modified on this day or earlier."""
+    respell: bool = True
+    """Correct typing errors in an English question by the words of the documents that it finds, and
+    find documents again. Off: take it as it is typed, as the papers do."""
     contextualize: bool = True
     """Rewrite a follow-up question in a chat so that it is self-contained, with one model call."""
     history_messages: int = Field(default=6, ge=1, le=1000)

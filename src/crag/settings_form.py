@@ -27,6 +27,7 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     },
     "Retrieval": {
         "k": Shown("Documents to retrieve", "retrieve"),
+        "respell": Shown("Correct typing errors", "retrieve"),
         "rerank_from": Shown("Documents to rerank", "retrieve"),
         "find_by": Shown("Find by words, meaning or both", "retrieve"),
         "folder": Shown("Only this folder", "retrieve"),

@@ -456,8 +456,9 @@ class OpenState(InputState, total=False):
     follow_up: FollowUp | None
     """The original question, if `question` was made self-contained from a chat."""
     posed: Posed | None
-    """The question without its options, and the options; None in tasks without options. Read it
-    with `TaskProfile.posed`, which falls back to splitting `question`."""
+    """The question without its options or courtesies and without typing errors, and the options;
+    None where it is as it was asked. Read it with `TaskProfile.posed`, which falls back to
+    splitting `question`."""
 
 
 class State(OpenState, total=False):

@@ -147,6 +147,7 @@ _PAPER = {
     "strip_scores": "alone",
     "knowledge_title": "first_document",
     "ambiguous_text": "joint",
+    "respell": False,
 }
 _LABEL = {"max_segment_tokens": 50}
 _LONG = {"form": "long", "max_depth": 7, "max_segment_tokens": 300}

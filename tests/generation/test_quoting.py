@@ -149,3 +149,20 @@ def test_strips_that_were_read_are_not_read_again() -> None:
     quotations = ExtractiveAnswerer(evaluator).quote("What?", [known, unread])
     assert {one.strip for one in quotations} <= {0, 1}
     assert evaluator.read_passages[1:] == [[Passage("T", "Not read yet.")]]
+
+
+ASKED = "How do I switch the lamp off?"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_quoted"),
+    [
+        (f'from lamps import lamp\n\nQUESTION = "{ASKED}"\n', False),
+        (f"Q: {ASKED}\nA: Press the button twice.\n", True),
+        (f"## {ASKED}\n\nPress the button twice.\n", True),
+    ],
+)
+def test_the_question_itself_is_no_answer(text: str, *, is_quoted: bool) -> None:
+    evaluator = FakeReadingEvaluator(0.9, "How do I switch the lamp off")
+    found = ExtractiveAnswerer(evaluator).quote(ASKED, [strip(text)])
+    assert [("Press the button twice." in one.text) for one in found] == [True] * is_quoted

@@ -155,3 +155,59 @@ def test_a_vector_store_is_asked_for_what_is_reranked(documents: list[Document])
 
     Retrieve(store.as_retriever(), Counting()).run(ASKED, Settings(k=3, rerank_from=8))
     assert seen == [8]
+
+
+TYPED = "When was the harbuor dug?"
+HARBOUR = [Document("The harbour was dug in 1731.")]
+
+
+class Sorting(FakeRetriever):
+    """Finds a second document for what is spelled as in its documents."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        found = super()._get_relevant_documents(query, run_manager=run_manager)
+        return found if "harbour" in query else found[:1]
+
+
+@pytest.mark.parametrize("way", ["run", "arun"])
+async def test_a_question_with_typing_errors_is_asked_again(way: str) -> None:
+    retriever = Sorting(documents=[*HARBOUR, Document("It took five years.")])
+    node, asked = Retrieve(retriever), {"question": TYPED}
+    settings = Settings()
+    update: Any = (
+        node.run(asked, settings) if way == "run" else await node.arun(asked, settings)  # type: ignore[arg-type]
+    )
+    assert retriever.questions == [TYPED, "When was the harbour dug?"]
+    assert len(update["documents"]) == 2
+    assert update["question"] == TYPED
+    assert settings.profile.bare_question(update) == "When was the harbour dug?"
+    (told,) = update["events"]
+    assert told["kind"] == "question_respelled"
+    assert "'When was the harbour dug?'" in told["detail"]
+
+
+def test_an_open_run_is_told_how_its_question_is_read() -> None:
+    state: Any = {"question": TYPED}
+    node = Retrieve(FakeRetriever(documents=HARBOUR), opens=False)
+    update = node.run(state, Settings())
+    assert Settings().profile.bare_question({**state, **update}) == "When was the harbour dug?"
+    again: Any = node.run({"question": "When was the harbour dug?"}, Settings())
+    assert "posed" not in again
+
+
+@pytest.mark.parametrize("settings", [Settings(respell=False), Settings(task="arc")])
+def test_typing_errors_stay_where_nothing_is_to_be_changed(settings: Settings) -> None:
+    retriever = FakeRetriever(documents=HARBOUR)
+    update = Retrieve(retriever).run({"question": TYPED}, settings)
+    assert retriever.questions == [TYPED]
+    assert update["events"] == []
+
+
+def test_what_was_found_stays_if_the_corrected_question_finds_nothing() -> None:
+    class Literal(FakeRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            super()._get_relevant_documents(query, run_manager=run_manager)
+            return HARBOUR if "harbuor" in query else []
+
+    update = Retrieve(Literal()).run({"question": TYPED}, Settings())
+    assert (update["documents"], update["events"]) == (HARBOUR, [])

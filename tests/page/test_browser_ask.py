@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from crag.answering.outcome import NOT_FOUND, UNSURE
 from tests.page.asking import (
     ask,
     changes,
@@ -89,6 +90,26 @@ def test_what_documents_web_and_model_say_stays_text(visit: Visit, site: str) ->
     for link in links.all():
         assert link.get_attribute("href").startswith("https://example.org/")
         assert "noopener" in link.get_attribute("rel")
+
+
+@pytest.mark.parametrize(
+    ("question", "ended", "start"),
+    [
+        ("When was the harbour of Quellmoor dug?", "done", "“The harbour of Quellmoor was dug in"),
+        ("How deep is the harbour of Quellmoor?", "unsure", UNSURE),
+        ("Who won the world cup in 1990?", "abstained", NOT_FOUND),
+    ],
+)
+def test_the_three_outcomes_are_told_apart(
+    visit: Visit, site: str, question: str, ended: str, start: str
+) -> None:
+    page = visit(f"{site}/?graph=harbour")
+    ask(page, question)
+    assert phase(page) == ended
+    answer = page.inner_text("#answer")
+    assert page.inner_text("#answer .text").startswith(start)
+    assert ("dug in 1731" in answer) == (start != NOT_FOUND)
+    assert page.locator("#answer .text .cite").count() == (start != NOT_FOUND)
 
 
 def test_web_hits_pages_and_strips_are_shown(visit: Visit, site: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired
 
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
@@ -27,6 +27,7 @@ from crag.runtime.attempt import Attempt
 from crag.runtime.environment import Environment, Shared
 from crag.runtime.ray_cluster import cluster, cores, load_ray, on_workers
 from crag.settings import settings_from_text
+from crag.state import Certainty
 
 _DECIDING = (
     "index", "embedding_model", "reranker", "evaluator", "evaluator_fallback", "model",
@@ -58,6 +59,8 @@ class Answer(TypedDict):
     error: str
     """Why it failed; empty otherwise."""
     answer: str
+    certainty: NotRequired[Certainty | None]
+    """None if it failed; rows of older versions lack it."""
     action: str
     citations: list[Cited]
     events: list[Event]
@@ -245,6 +248,7 @@ async def answered(graph: Graph, asking: Asking, question: Question) -> Answer:
         status=status,
         error=error,
         answer=str(state.get("answer") or ""),
+        certainty=state.get("certainty"),
         action=str(state.get("action") or ""),
         citations=[
             Cited(

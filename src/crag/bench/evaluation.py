@@ -25,11 +25,11 @@ from crag.errors import DataError
 from crag.events import Event, describe
 from crag.runtime.attempt import Attempt
 from crag.settings import Settings
-from crag.state import Source, Strip
+from crag.state import Certainty, Source, Strip
 
 Verdict = Literal["right", "wrong", "abstained", "unjudged", "failed"]
 """Unjudged: it was answered, and the file does not say what is right."""
-Lost = Literal["not retrieved", "not kept", "not answered", ""]
+Lost = Literal["not retrieved", "not kept", "not sure", "not answered", ""]
 """Where the evidence of a failure was lost; empty if it was not, or nobody knows."""
 
 
@@ -82,6 +82,8 @@ class Row(TypedDict):
     verdict: Verdict
     lost: Lost
     answer: str
+    certainty: Certainty | None
+    """None if it failed."""
     cited: list[str]
     """Sources of the citations."""
     unsupported: float | None
@@ -107,6 +109,8 @@ class Summary(TypedDict):
 
     questions: int
     verdicts: dict[str, int]
+    outcomes: dict[str, int]
+    """By `certainty`."""
     actions: dict[str, int]
     lost: dict[str, int]
     right: float | None
@@ -206,8 +210,9 @@ def row_of(
         files=list(question.files),
         answerable=question.answerable,
         verdict=verdict,
-        lost=_lost(question, verdict, retrieved=retrieved, kept=held),
+        lost=_lost(question, state, verdict, retrieved=retrieved, kept=held),
         answer=str(state.get("answer") or ""),
+        certainty=state.get("certainty"),
         cited=[one["source"]["url"] for one in state.get("citations") or []],
         unsupported=unsupported_share(state),
         action=str(state.get("action") or ""),
@@ -241,6 +246,7 @@ def summarise(rows: Sequence[Row], seed: int = 0) -> Summary:
     return Summary(
         questions=len(rows),
         verdicts=dict(Counter(row["verdict"] for row in rows)),
+        outcomes=dict(Counter(row["certainty"] for row in rows if row["certainty"])),
         actions=dict(Counter(row["action"] for row in rows if row["action"])),
         lost=dict(Counter(row["lost"] for row in rows if row["lost"])),
         right=_share(judged),
@@ -323,13 +329,25 @@ def _verdict(question: Question, state: Mapping[str, Any], *, failed: bool) -> V
 
 
 def _lost(
-    question: Question, verdict: Verdict, *, retrieved: bool | None, kept: bool | None
+    question: Question,
+    state: Mapping[str, Any],
+    verdict: Verdict,
+    *,
+    retrieved: bool | None,
+    kept: bool | None,
 ) -> Lost:
     if verdict not in {"wrong", "abstained"} or not question.answerable or retrieved is None:
         return ""
     if kept:  # From the web, too.
-        return "not answered"
+        return "not sure" if _shows(question, state) else "not answered"
     return "not kept" if retrieved else "not retrieved"
+
+
+def _shows(question: Question, state: Mapping[str, Any]) -> bool:
+    """Return whether the closest passages, which are shown as not sure, hold the answer."""
+    wanted = question.evidence or question.answers
+    shown = state.get("certainty") == "unsure"
+    return shown and normalised_match(str(state.get("answer") or ""), wanted)
 
 
 def _share(values: Sequence[float]) -> float | None:

@@ -20,6 +20,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .2rem 0; }
 _EXPLAINED = {
     "not retrieved": "no document that was found holds the answer: index it, or raise k",
     "not kept": "a document held the answer, and correction dropped it: look at its strips",
+    "not sure": "the closest passages, which are shown as not sure, hold the answer",
     "not answered": "the answer was in the knowledge, and the reply does not have it",
 }
 
@@ -59,6 +60,7 @@ def numbers(summary: Summary) -> dict[str, str]:
         "questions": str(summary["questions"]),
         "right": _percent(summary["right"]) + between,
         "verdicts": _counted(summary["verdicts"]),
+        "outcomes": _counted(summary["outcomes"]),
         "actions": _counted(summary["actions"]),
         "evidence retrieved": _percent(summary["retrieved"]),
         "of it, kept": _percent(summary["kept"]),
@@ -147,7 +149,8 @@ def _table(rows: Mapping[str, str]) -> str:
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{number} {name}" for name, number in counts.items())
+    told = (f"{number} {name}" for name, number in counts.items())
+    return ", ".join(told).replace("_", " ")
 
 
 def _percent(share: float | None) -> str:

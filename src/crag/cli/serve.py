@@ -253,8 +253,6 @@ def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
         **({"CRAG_CONFIG": str(chosen.config)} if chosen.config else {}),
         "LANGGRAPH_NO_VERSION_CHECK": "true",
-        # Each thread would keep memory of its own that uploads of large documents leave behind.
-        "MALLOC_ARENA_MAX": variables.get("MALLOC_ARENA_MAX", "2"),
     }
     if uploads := Rules().uploads:
         variables["CRAG_SERVE_UPLOADS"] = str(uploads.expanduser().resolve())

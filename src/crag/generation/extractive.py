@@ -1,5 +1,6 @@
 """Answer without a language model: quote what the evaluator supports best."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,15 +15,19 @@ from crag.text.sentences import sentences_of
 _MARKUP = ("#", "|", "```", "![")
 """What a line begins with that is no prose: headings, table rows, code fences, pictures."""
 _MOST_SENTENCES, _MOST_STRIPS = 3, 4
+_FEWEST_ECHOED = 4
+"""Words of a question that stand in a document; fewer may be an answer."""
+_WORD = re.compile(r"\w+")
 
 
 class ExtractiveAnswerer:
     """Quote at most `most` parts of the strips, if the best reaches `threshold`.
 
     An evaluator that reads has read the strips in their documents; the best of them are quoted, the
-    very best first, four unless `most` says otherwise, and nothing is evaluated again. Where the
-    best does not reach `threshold`, two are returned as the closest passages, unless it is below
-    the evaluator's `closest_threshold` too. See `crag.generation.quoting`.
+    very best first, four unless `most` says otherwise, and nothing is evaluated again. One that
+    ends with the question itself, and seems to answer with it, is left out. Where the best does not
+    reach `threshold`, two are returned as the closest passages, unless it is below the evaluator's
+    `closest_threshold` too. See `crag.generation.quoting`.
 
     With any other evaluator, sentences are scored alone, in one call, and three that reach the
     threshold are quoted. Where a strip reaches it as a whole but none of its sentences does, its
@@ -46,9 +51,12 @@ class ExtractiveAnswerer:
         if is_reading(evaluator):
             threshold = evaluator.quote_threshold if self._threshold is None else self._threshold
             limits = {"threshold": threshold, "closest": _closest_threshold(evaluator)}
-            return _quoted_in(
-                _read(evaluator, question, strips), self._most or _MOST_STRIPS, limits
-            )
+            parts = [
+                part
+                for part in _read(evaluator, question, strips)
+                if not _ends_with_question(part.strip, question)
+            ]
+            return _quoted_in(parts, self._most or _MOST_STRIPS, limits)
         sentences = list(_quotable(strips))
         passages = [Passage(strips[i]["source"]["title"], text) for i, text in sentences]
         scores = scores_of(evaluator, question, passages) if passages else []
@@ -96,6 +104,19 @@ def _read(evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]) -
         else:
             parts.append(_Part(index, 0, strip))
     return parts
+
+
+def _ends_with_question(strip: Strip, question: str) -> bool:
+    """Return whether what seems to answer is the question, as an example has it, and no more."""
+    span = strip["reading"]["span"]
+    if span is None:
+        return False
+    found = _WORD.findall(strip["text"][span["start"] : span["end"]].casefold())
+    asked = _WORD.findall(question.casefold())
+    places = range(len(asked) - len(found) + 1)
+    echoed = any(asked[start : start + len(found)] == found for start in places)
+    more = _WORD.findall(strip["text"][span["end"] :])  # As in a list of questions and answers.
+    return echoed and len(found) >= _FEWEST_ECHOED and len(more) < FEWEST_WORDS
 
 
 def _closest_threshold(evaluator: ReadingEvaluator) -> float:

@@ -13,6 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -27,6 +28,7 @@ from crag.retrieval.isolated import IsolatedReader
 from crag.retrieval.loaders import LOADERS, supported
 from crag.retrieval.replacement import prepared, replace_file
 from crag.runtime.environment import Environment
+from crag.runtime.memory import give_back_memory
 from crag.text.encodings import storable
 
 MOST_SHOWN = 2_000_000
@@ -272,6 +274,12 @@ def _answering(handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
     """Answer as JSON, and errors in the format of LangGraph's own."""
 
     async def answer(request: Request) -> Response:
+        response = await _answered(request)
+        if request.method in {"PUT", "DELETE"}:  # They hold a document, and much of the index.
+            response.background = BackgroundTask(give_back_memory)
+        return response
+
+    async def _answered(request: Request) -> Response:
         try:
             return JSONResponse(await handler(request), headers={"Cache-Control": "no-store"})
         except DocumentError as error:

@@ -3,6 +3,7 @@
 /** What each event means; the event itself tells the detail and what was done instead. */
 export const EVENTS = {
   nothing_retrieved: "No document was found",
+  question_respelled: "The question was read without typing errors",
   unread_language: "A model does not read this language",
   filter_ignored: "A filter was ignored",
   reranker_failed: "The documents could not be reranked",
