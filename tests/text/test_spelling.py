@@ -23,6 +23,7 @@ TEXTS = [
         ("How long do the lemnos inufse?", "How long do the lemons infuse?"),  # Lemnos is known.
         ("what is the defaul of websockts", "what is the defaul of websockets"),
         ("Which confguration is the deafult?", "Which configuration is the default?"),
+        ("How long do leons infuse in the harbor?", "How long do lemons infuse in the harbor?"),
         ("How deep is Quelmoor?", "How deep is Quellmoor?"),
         ("How long must I wiat for the reciept?", "How long must I wiat for the receipt?"),
     ],

@@ -21,8 +21,8 @@ FEWEST_OCCURRENCES: Final = 200
 """In the dictionary's texts, from which on a word is taken to be meant. Below stand names, and what
 is mistyped often."""
 LONG: Final = 8
-"""Letters of a word in which any one may be wrong, missing or too many. In a shorter one two have
-changed places: Gradle is no grade, and a name is soon a letter away from another word."""
+"""Letters of a word in which any one may be wrong or too many. In a shorter one, two have changed
+places, or one is missing: Gradle is no grade, and a name is soon a letter away from a word."""
 _LONGEST_ENDING = 2
 """Letters by which two forms of one word differ at their ends, such as a plural."""
 _TYPED = re.compile(
@@ -35,13 +35,14 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def respelled(question: str, texts: Iterable[str]) -> str:
-    """Return a question without its typing errors: two letters that changed places, or a wrong one.
+    """Return a question without its typing errors: swapped letters, a missing one, or a wrong one.
 
     A word is corrected if neither `texts` nor everyday English have it, to the nearest word of
     `texts` with the same first letter; if there is none, to one of English in which two letters
-    have other places. Names with capitals within, code and what stands in quotation marks stay as
-    they are, and so do all forms of the words of `texts`. Nothing is corrected without texts, or in
-    a question that is clearly in another language. The dictionary is pyspellchecker's.
+    have other places, or that has one more. Names with capitals within, code and what stands in
+    quotation marks stay as they are, and so do all forms of the words of `texts`. Nothing is
+    corrected without texts, or in a question that is clearly in another language. The dictionary is
+    pyspellchecker's.
     """
     language = language_of(question)
     there = Counter(word.casefold() for text in texts for word in _WORD.findall(text))
@@ -58,13 +59,15 @@ def _corrected(typed: str, there: Mapping[str, int], *, is_english: bool) -> str
     near = [one for one in english.edit_distance_1(word) if one[0] == word[0]]
     if any(one in there and _are_forms(one, word) for one in near):
         return typed
-    swapped = [one for one in near if _has_swapped(one, word)]
+    likely = [one for one in near if _is_likely(one, word)]
     is_long = len(word) >= LONG and not english[word]
-    known = Counter({one: there[one] for one in (near if is_long else swapped)})
+    if english[word]:  # A rare word is meant, but for one slip of the fingers.
+        likely = [one for one in likely if len(one) == len(word)]
+    known = Counter({one: there[one] for one in (near if is_long else likely)})
     if not +known and is_english:
-        known = Counter({one: english[one] for one in swapped})
+        known = Counter({one: english[one] for one in likely})
         known = Counter({one: n for one, n in known.items() if n >= FEWEST_OCCURRENCES})
-    best = max(+known, key=lambda one: (one in swapped, known[one], one), default=word)
+    best = max(+known, key=lambda one: (one in likely, known[one], one), default=word)
     return best.capitalize() if typed[0].isupper() else best
 
 
@@ -74,8 +77,11 @@ def _are_forms(one: str, other: str) -> bool:
     return long.startswith(short) and 0 < len(long) - len(short) <= _LONGEST_ENDING
 
 
-def _has_swapped(one: str, other: str) -> bool:
-    return sorted(one) == sorted(other)
+def _is_likely(meant: str, typed: str) -> bool:
+    """Return whether two letters changed places, or one is missing; the rest is often a name."""
+    if len(meant) == len(typed):
+        return sorted(meant) == sorted(typed)
+    return len(meant) > len(typed)
 
 
 @cache
