@@ -259,3 +259,14 @@ def test_every_kind_and_shape_is_generated() -> None:
     kinds = {"xlsx", "ods", "docx", "pptx", "epub"}
     shapes = {"sparse", "deep", "repeated", "large"}
     assert set(MAKERS) == {(kind, shape) for kind in kinds for shape in shapes}
+
+
+def test_a_document_in_another_language_is_split(reader: IsolatedReader, tmp_path: Path) -> None:
+    """Its language is told by a model, which is unpacked into a temporary file."""
+    path = tmp_path / "hafen.html"
+    sentence = "Der Hafen wurde z. B. 1731 ausgehoben, und Ilse Brandt hat ihn bewacht."
+    path.write_text(f"<p>{' '.join([sentence] * 40)}</p>")
+    (read,) = reader.read(path, held=())
+    assert isinstance(read.loaded, SourceText), read.loaded
+    assert read.chunks
+    assert all(chunk.page_content.endswith("bewacht.") for chunk in read.chunks)

@@ -28,6 +28,8 @@ _FRAME, _CHUNKS = 1 << 16, 100
 """Characters of documents, and chunks of one, that are written together."""
 _LONG = 40_000
 """Characters of a record that the caller leaves to this process to split."""
+_LARGEST_FILE = 100_000_000
+"""Bytes of a file that is written: the model that tells languages is unpacked into one, 68 MB."""
 _LASTING = 400
 """Megabytes that a file may leave behind; with more, the next one gets a new process."""
 _NEAR = 0.8
@@ -68,7 +70,7 @@ def _confine(megabytes: int) -> None:
 
         limits = {
             resource.RLIMIT_AS: megabytes * 1_000_000,
-            resource.RLIMIT_FSIZE: 0,
+            resource.RLIMIT_FSIZE: _LARGEST_FILE,
             resource.RLIMIT_CORE: 0,
         }
         for kind, wanted in limits.items():

@@ -96,7 +96,8 @@ def language_of(text: str) -> str:
     """Return the ISO 639-1 code of the language of a text; empty if it is unclear.
 
     Names, addresses and code do not count, and fewer than a dozen letters tell nothing. Of a long
-    text, its beginning, middle and end are read, and most of them decide. The model is py3langid's.
+    text, its beginning, middle and end are read, and most of them decide. The model is py3langid's;
+    where no temporary file can be written it cannot be loaded, and all but English is unclear.
     """
     if len(text) <= 3 * _SAMPLE:
         return _language_of(text)
@@ -133,8 +134,11 @@ def _language_of(text: str) -> str:
         return ""
     if _is_plain_english(words, letters):
         return ENGLISH
-    with _identifying:
-        language, probability = _identifier().classify(" ".join(words))
+    try:
+        with _identifying:
+            language, probability = _identifier().classify(" ".join(words))
+    except OSError:
+        return ""
     return str(language) if probability >= _SURE else ""
 
 
@@ -153,7 +157,11 @@ _identifying = threading.Lock()
 
 @cache
 def _identifier() -> Any:
-    """Load the model: half a second and 100 MB."""
+    """Load the model: half a second and 100 MB.
+
+    Raises:
+        OSError: there is no room for the temporary file that it is unpacked into.
+    """
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
