@@ -62,6 +62,14 @@ def test_text_without_sentence_ends_is_cut_into_pieces_an_evaluator_can_read() -
     assert sum(len(strip.split()) for strip in strips) == 100_000
 
 
+@given(st.lists(st.integers(1, 100), min_size=3, max_size=12))
+def test_no_row_of_a_long_table_is_cut(lengths: list[int]) -> None:
+    rows = [f"| {' '.join(f'w{number}' for number in range(words))} |" for words in lengths]
+    strips = decompose("\n".join(rows))
+    assert [row for strip in strips for row in strip.split("\n")] == rows
+    assert all(len(strip.split()) <= 120 for strip in strips)
+
+
 def test_selection_takes_the_passage_whole() -> None:
     assert decompose("One.\nTwo. Three. Four.", "selection") == ["One. Two. Three. Four."]
 

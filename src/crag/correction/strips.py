@@ -13,17 +13,15 @@ from crag.text.wholes import Piece, pieces_of
 SENTENCES_PER_STRIP = 3
 """The paper says a few sentences; the official excerption joins three."""
 LONGEST_SENTENCE = 120
-"""Words; a longer run without a sentence end (a table, code) is cut, so each strip fits an
-evaluator's input."""
+"""Words; a longer run without a sentence end (a table, code) is cut, between lines where they are
+shorter, so that each strip fits an evaluator's input."""
 LONGEST_INTRODUCED, LONGEST_LEANING = 180, 60
 """Words of a unit up to which a block stays with the sentence that leads it in, and a sentence with
 the one that it refers to."""
 FIXED_WORDS, SHORTEST_REMAINDER = 50, 10
 EXCERPT_MINIMUM_WORDS = 5
 _BREAKS = re.compile(r"[\n\t]")
-_SPACED = re.compile(r"\S+\s*")
-_SLACK = 30
-"""Words by which a piece that is cut may be shorter, to end with a line."""
+_LINE, _WORD = re.compile(r".*\n|.+"), re.compile(r"\S+")
 _SIZES = {"heading": 0, "sentence": 1, "block": SENTENCES_PER_STRIP}
 """How many sentences each kind of piece counts as."""
 STRIPS_KEPT = 5
@@ -153,19 +151,25 @@ def _starts_unit(text: str, unit: Sequence[Piece], piece: Piece) -> bool:
 
 
 def _cut_long(text: str, piece: Piece) -> Iterator[Piece]:
-    """Cut a very long piece at the ends of lines, and a very long line into windows of words."""
-    if len(text[piece.start : piece.end].split()) <= LONGEST_SENTENCE:
-        yield piece
-        return
-    start = words = 0
-    for word in _SPACED.finditer(text, piece.start, piece.end):
-        ends_line = "\n" in word[0][len(word[0].rstrip()) :]
-        start, words = (start if words else word.start()), words + 1
-        if words >= LONGEST_SENTENCE or (ends_line and words >= LONGEST_SENTENCE - _SLACK):
-            yield piece._replace(start=start, end=word.start() + len(word[0].rstrip()))
-            words = 0
-    if words:
-        yield piece._replace(start=start)
+    """Cut a very long piece between lines, and a very long line between words."""
+    start, count = piece.start, 0
+    for line in _LINE.finditer(text, piece.start, piece.end):
+        if count and count + len(line[0].split()) > LONGEST_SENTENCE:
+            yield piece._replace(start=start, end=_last(text, line.start()))
+            start, count = line.start(), 0
+        for word in _WORD.finditer(text, *line.span()):
+            if count == LONGEST_SENTENCE:
+                yield piece._replace(start=start, end=_last(text, word.start()))
+                start, count = word.start(), 0
+            count += 1
+    yield piece._replace(start=start)
+
+
+def _last(text: str, end: int) -> int:
+    """Return the end of the last word before a place."""
+    while text[end - 1].isspace():
+        end -= 1
+    return end
 
 
 def _groups(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
