@@ -1,6 +1,7 @@
 """The command `crag`, in this process or in one of its own."""
 
 import contextlib
+import gc
 import io
 import os
 import subprocess
@@ -51,7 +52,17 @@ def crag(
             main()
         except SystemExit as ended:
             code = ended.code
+    _forget_graphs()
     return Done(out.getvalue(), err.getvalue(), code if isinstance(code, int) else int(bool(code)))
+
+
+def _forget_graphs() -> None:
+    """Give up the graphs of a command with their models, 200 MB each, which LangChain remembers."""
+    from langchain_core.runnables.utils import get_function_nonlocals
+
+    if get_function_nonlocals.cache_info().currsize:
+        get_function_nonlocals.cache_clear()
+        gc.collect()
 
 
 def crag_process(
