@@ -27,13 +27,13 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
     },
     "Retrieval": {
         "k": Shown("Documents to retrieve", "retrieve"),
-        "respell": Shown("Correct typing errors", "retrieve"),
         "rerank_from": Shown("Documents to rerank", "retrieve"),
         "find_by": Shown("Find by words, meaning or both", "retrieve"),
         "folder": Shown("Only this folder", "retrieve"),
         "kind": Shown("Only this kind of text", "retrieve"),
         "since": Shown("Only files modified since", "retrieve"),
         "until": Shown("Only files modified until", "retrieve"),
+        "respell": Shown("Correct typing errors", "retrieve"),
     },
     "Evaluator and action": {
         "upper": Shown("Upper threshold", "grade"),
