@@ -53,8 +53,11 @@ def respelled(question: str, texts: Iterable[str]) -> str:
 
 
 def _corrected(typed: str, there: Mapping[str, int], *, is_english: bool) -> str:
-    word, english = typed.casefold(), _english()
-    if word in there or english[word] >= FEWEST_OCCURRENCES:
+    word = typed.casefold()
+    if word in there:
+        return typed
+    english = _english()
+    if english[word] >= FEWEST_OCCURRENCES:
         return typed
     near = [one for one in english.edit_distance_1(word) if one[0] == word[0]]
     if any(one in there and _are_forms(one, word) for one in near):
