@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from crag.command import main
+from crag.papers.command import main
 
 
 @pytest.fixture(autouse=True)
