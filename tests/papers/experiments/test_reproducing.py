@@ -54,7 +54,7 @@ class Place(NamedTuple):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("released")
-    (folder / "papers" / "measurements").symlink_to(ROOT / "papers" / "measurements")
+    (folder / "papers").symlink_to(ROOT / "papers")
     _write_files(folder)
     for task in ("popqa", "arc_challenge"):
         _write_repository(folder / "CRAG" / "data" / task, task)
