@@ -1,13 +1,15 @@
 """The recipe of a training run: every number, and the presets."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crag.errors import SettingsError
 from crag.models.minilm import MODEL
+from crag.plain import allowed_by
 
+Form = TypeVar("Form", bound=BaseModel)
 Preset = Literal["default", "paper"]
 
 
@@ -91,15 +93,23 @@ def recipe_from(preset: Preset, changes: Mapping[str, object]) -> Recipe:
     Raises:
         SettingsError: a name is unknown or a value out of range.
     """
-    values = {**PRESETS[preset], **changes}
-    try:
-        recipe = Recipe.model_validate(values)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        field = str(problem["loc"][0])
-        known = field in Recipe.model_fields
-        allowed = problem["msg"] if known else f"there are: {', '.join(Recipe.model_fields)}"
-        raise SettingsError(field, values.get(field), allowed) from error
+    recipe = checked(Recipe, {**PRESETS[preset], **changes})
     if recipe.early_stopping and not recipe.evaluations:
         raise SettingsError("evaluations", 0, "early stopping needs at least one in each epoch")
     return recipe
+
+
+def checked(form: type[Form], values: Mapping[str, object]) -> Form:
+    """Return the settings of a command that `values`, perhaps texts, give.
+
+    Raises:
+        SettingsError: a name is unknown or a value out of range.
+    """
+    try:
+        return form.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = str(problem["loc"][0])
+        known = field in form.model_fields
+        allowed = allowed_by(problem) if known else f"there are: {', '.join(form.model_fields)}"
+        raise SettingsError(field, values.get(field), allowed) from error

@@ -12,7 +12,7 @@ from crag.asking.budget import Budget, Meter
 from crag.cli.app import app
 from crag.errors import DataError, ModelError, SettingsError, TrainingError
 from crag.papers.commands import main
-from crag.papers.commands.train_labels import chat_judge
+from crag.papers.commands.reflect_labels import chat_judge
 from crag.papers.training.self_rag.critique_cases import Case, LabelledCase
 from crag.papers.training.self_rag.critique_labels import Judgement
 from crag.papers.training.self_rag.generator_data import Pair

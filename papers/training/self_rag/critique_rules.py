@@ -24,12 +24,13 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from crag.answering.outcome import DECLINED
 from crag.papers.training.self_rag.critique_cases import KINDS, LABELS, Kind, LabelledCase
 from crag.papers.training.self_rag.self_contained import self_contained
-from crag.papers.training.self_rag.truths import Gold, Truth
+from crag.papers.training.self_rag.truths import Gold, Truth, read_truths
 from crag.parts import Passage
 from crag.reflection_tokens import (
     CONTINUE,
@@ -121,6 +122,15 @@ def critique_cases(
     kept = _balanced(cases, dropped)
     draw.shuffle(kept)
     return Rules(kept, {reason: count for reason, count in dropped.items() if count})
+
+
+def unleaked(
+    data: Sequence[Path], development: Sequence[Path], seed: int
+) -> tuple[list[Truth], int]:
+    """Read questions, and leave out what the development files have; return how many that were."""
+    truths = [truth for path in data for truth in read_truths(path, seed)]
+    evaluation = [truth for path in development for truth in read_truths(path, seed)]
+    return without_leaks(truths, evaluation)
 
 
 def without_leaks(truths: Sequence[Truth], evaluation: Iterable[Truth]) -> tuple[list[Truth], int]:

@@ -61,21 +61,7 @@ class Library:
 
     def files(self) -> list[dict[str, Any]]:
         """Return the files in the index by path: title, chunks, day, and whether uploaded."""
-        found: dict[str, dict[str, Any]] = {}
-        for _, metadata in self.index.stored():
-            path = file_of(metadata["source"], _unit(metadata))
-            file = found.setdefault(
-                path,
-                {
-                    "path": path,
-                    "title": metadata["title"],
-                    "chunks": 0,
-                    "modified": metadata.get("modified", ""),
-                    "uploaded": self._is_upload(path),
-                },
-            )
-            file["chunks"] += 1
-        return [found[path] for path in sorted(found)]
+        return [{**file, "uploaded": self._is_upload(file["path"])} for file in self.index.files()]
 
     def _is_upload(self, path: str) -> bool:
         return self.uploads is not None and Path(path).parent == self.uploads

@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from typing_extensions import TypedDict
 
 from crag.errors import (
     DocumentIndexError,
@@ -16,6 +17,7 @@ from crag.errors import (
     IndexNotFoundError,
 )
 from crag.retrieval.backends import open_backend
+from crag.retrieval.documents import file_of
 from crag.retrieval.index import EVERYTHING, SCHEMA, Filter, Index, Stamp
 from crag.settings import FindBy
 
@@ -30,6 +32,16 @@ over real documentation 1 to 10 found more of the evidence early."""
 
 _known: WeakSet["DocumentIndex"] = WeakSet()
 """The indexes of this process: those that read close when another one has written."""
+
+
+class IndexedFile(TypedDict):
+    """A file of an index."""
+
+    path: str
+    title: str
+    chunks: int
+    modified: str
+    """The day of its last change; empty if unknown."""
 
 
 class DocumentIndex:
@@ -74,6 +86,24 @@ class DocumentIndex:
     def stored(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Return the id and the metadata of every chunk; none if there is no index."""
         return self._index.stored() if self.exists() else iter(())
+
+    def files(self) -> list[IndexedFile]:
+        """Return the files, whose records may be documents, by path; none without an index."""
+        files: dict[str, IndexedFile] = {}
+        for _, metadata in self.stored():
+            unit = str(metadata["position"]).partition(" ")[0]
+            path = file_of(metadata["source"], unit)
+            file = files.setdefault(
+                path,
+                IndexedFile(
+                    path=path,
+                    title=metadata["title"],
+                    chunks=0,
+                    modified=metadata.get("modified", ""),
+                ),
+            )
+            file["chunks"] += 1
+        return [files[path] for path in sorted(files)]
 
     def count(self) -> int:
         """Return the number of chunks, at least 1."""

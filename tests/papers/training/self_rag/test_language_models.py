@@ -21,7 +21,7 @@ from crag.errors import (
     TrainingError,
 )
 from crag.models.model_card import CARD
-from crag.papers.commands.train_language import held_out
+from crag.papers.commands.train_critic import held_out
 from crag.papers.training.self_rag import language_base
 from crag.papers.training.self_rag.critic import agreement, case_ids, critic_texts, load_critic
 from crag.papers.training.self_rag.critique_cases import Case, LabelledCase
