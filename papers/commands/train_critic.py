@@ -1,6 +1,5 @@
 """`crag train critic`: fine-tune a critic of Self-RAG, and measure it."""
 
-import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -89,6 +88,8 @@ def held_out(
     cases: Sequence["LabelledCase"], share: float, seed: int
 ) -> tuple[list["LabelledCase"], list["LabelledCase"]]:
     """Split off a share of the groups, so that no article is on both sides."""
+    import random
+
     groups = sorted({case.group for case in cases})
     random.Random(seed).shuffle(groups)  # noqa: S311 - a split, no secret
     chosen = set(groups[: round(len(groups) * share)])

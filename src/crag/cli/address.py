@@ -1,8 +1,6 @@
 """The address that a server listens on."""
 
 import errno
-import socket
-from ipaddress import ip_address
 from typing import NamedTuple
 
 from crag.errors import CragError
@@ -30,6 +28,9 @@ class Address(NamedTuple):
     @property
     def is_loopback(self) -> bool:
         """Whether it is within reach of this machine alone."""
+        import socket
+        from ipaddress import ip_address
+
         found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
         return all(ip_address(place[0]).is_loopback for *_, place in found)
 
@@ -40,6 +41,8 @@ def require_port(address: Address) -> None:
     Raises:
         ServerError: it is taken, needs rights, or the host is none of this machine.
     """
+    import socket
+
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
         family, kind, protocol, _, place = found[0]

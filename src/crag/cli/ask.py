@@ -10,7 +10,6 @@ from crag.cli.commands import command
 from crag.cli.folders import absolute, require_folder
 from crag.cli.options import FolderOption, IndexOption, JsonOption, MethodOption, SettingsOption
 from crag.cli.terminal import assigned, environment, print_json
-from crag.text.untrusted import without_controls
 
 if TYPE_CHECKING:
     from crag.state import Certainty
@@ -82,6 +81,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.graph_registry import graph_named
     from crag.settings import settings_from_text
     from crag.telemetry import start
+    from crag.text.untrusted import without_controls
 
     folder = absolute(folder)
     filters = {"folder": folder, "kind": kind, "since": since, "until": until}

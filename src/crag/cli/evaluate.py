@@ -1,6 +1,5 @@
 """`crag evaluate`: your own questions, judged, with a page of failures to read."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -112,6 +111,8 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
 
 def _write(folder: Path, rows: Sequence["Row"], text: str) -> tuple[Path, Path]:
+    import json
+
     page, lines = folder / "report.html", folder / "rows.jsonl"
     try:
         folder.mkdir(parents=True, exist_ok=True)

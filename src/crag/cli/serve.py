@@ -6,7 +6,6 @@ not into the folder that `crag serve` was called in. The module `crag.page.guard
 use it, by rules that it reads from the environment.
 """
 
-import json
 import os
 import signal
 import sys
@@ -99,6 +98,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     else:
         require("server", "crag serve --postgres", "psycopg_pool", "uvicorn", "starlette")
 
+    import json
     import tempfile
 
     from crag.factory import choose_parts

@@ -1,6 +1,5 @@
 """What the commands share: the environment, settings, and safe output on the terminal."""
 
-import json
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from crag.errors import CragError, SettingsError
-from crag.text.untrusted import without_controls
 
 if TYPE_CHECKING:
     from rich.table import Column
@@ -45,6 +43,8 @@ def assigned(assignments: Sequence[str] | None) -> dict[str, object]:
 
 def print_json(value: object) -> None:
     """Print one JSON value on standard output, for scripts."""
+    import json
+
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
@@ -75,6 +75,8 @@ def say_stopped(why: str, left: str) -> None:
 def safe(text: object) -> str:
     """Escape text so that it cannot style or control the terminal."""
     from rich.markup import escape
+
+    from crag.text.untrusted import without_controls
 
     return escape(without_controls(str(text)))
 
