@@ -47,5 +47,15 @@ def test_a_wrong_key_ends_the_command_with_the_near_one(tmp_path: Path) -> None:
     assert "did you mean evaluator" in " ".join(done.stderr.split())
 
 
+def test_a_file_that_is_not_there_blames_the_option_that_names_it(tmp_path: Path) -> None:
+    done = crag("--config", "nofile.toml", "ask", "Why?", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "Error: nofile.toml: --config names it, and it cannot be read (No such file or directory)\n"
+    )
+    done = crag("ask", "Why?", folder=tmp_path, environment={"CRAG_CONFIG": "nofile.toml"})
+    assert "CRAG_CONFIG names it" in " ".join(done.stderr.split())
+
+
 def test_the_version() -> None:
     assert crag("--version").stdout == f"crag {version('corrective-rag')}\n"

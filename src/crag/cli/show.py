@@ -100,6 +100,8 @@ class Trace:
         if node not in self._nodes:  # A subgraph, whose nodes were already shown.
             return
         if self._brief and node not in _OF_ANSWERS:
+            if node == "contextualize":
+                self._complete(update)
             return
         self._nodes[node](update)
         self._usage = add_usage(self._usage, update.get("usage") or Usage())
