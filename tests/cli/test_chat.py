@@ -79,7 +79,7 @@ def test_ctrl_c_cancels_the_answer_and_then_ends_the_chat(folder: Path) -> None:
             while chat.poll() is None:  # The first may meet the end of the answer.
                 chat.send_signal(signal.SIGINT)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    chat.wait(1)
+                    chat.wait(20)
             shown += chat.stdout.read()
             guard.cancel()
     assert chat.returncode == 0

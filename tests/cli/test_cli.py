@@ -248,12 +248,12 @@ def test_the_documents_of_the_index_are_listed(index: str, tmp_path: Path) -> No
     call("index", "tea.csv", "--index", index)
     files = json.loads(call("list", "--index", index, "--json"))
     assert [(file["path"], file["title"], file["chunks"]) for file in files] == [
-        (str(tmp_path / "docs" / "kettle.md"), "Kettles", 2),
-        (str(tmp_path / "tea.csv"), "tea", 2),
+        (str(tmp_path / "docs" / "kettle.md"), "Kettles", 1),
+        (str(tmp_path / "tea.csv"), "", 2),
     ]
     shown = call("list", "--index", index)
-    assert shown.splitlines()[0].split() == ["2", files[0]["modified"], "docs/kettle.md", "Kettles"]
-    assert shown.splitlines()[-1] == "2 documents, 4 chunks"
+    assert shown.splitlines()[0].split() == ["1", files[0]["modified"], "docs/kettle.md", "Kettles"]
+    assert shown.splitlines()[-1] == "2 documents, 3 chunks"
 
 
 def test_none_is_a_value_where_a_setting_has_it() -> None:
