@@ -27,6 +27,7 @@ _ALLOWED = {
     "bool": "write true or false",
     "date": "write a day as 2026-01-31",
     "string": "write a text",
+    "model": "write names and their values",
     "literal_error": "choose {expected}",
     "greater_than": "it must be above {gt:,}",
     "greater_than_equal": "it must be at least {ge:,}",

@@ -56,6 +56,15 @@ def ask(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
     return told["answer"], told["usage"]
 
 
+def chat(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
+    words = ("chat", "--verbose", "--method", graph.replace("_", "-"))
+    done = commands.crag(
+        *words, folder=place.folder, environment=place.environment, answer=QUESTION
+    )
+    calls = [line for line in done.stdout.splitlines() if line.startswith("tokens ")]
+    return done.stdout, {"llm_calls": len(calls)}
+
+
 def evaluate(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
     output = place.folder / f"evaluated-{graph}"
     method = graph.replace("_", "-")
@@ -89,7 +98,7 @@ def bench(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
 
 
 COMMANDS: Mapping[str, Callable[[Place, str], tuple[str, dict[str, Any]]]] = {
-    "ask": ask, "evaluate": evaluate, "batch": batch, "bench": bench,
+    "ask": ask, "chat": chat, "evaluate": evaluate, "batch": batch, "bench": bench,
 }  # fmt: skip
 PAIRS = [
     *((command, graph) for command in COMMANDS for graph in OFFERED),

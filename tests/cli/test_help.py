@@ -10,7 +10,8 @@ import pytest
 from tests.commands import crag
 
 COMMANDS = [
-    "index", "list", "ask", "chat", "evaluate", "batch", "doctor", "prompts", "serve", "calibrate", "bench",
+    "index", "list", "ask", "chat", "evaluate", "batch", "doctor", "prompts", "serve",
+    "calibrate", "bench",
     "train evaluator", "train critic", "train generator",
     "reflect-data generator", "reflect-data critic", "reflect-data pairs",
 ]  # fmt: skip
