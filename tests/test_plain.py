@@ -113,7 +113,6 @@ class Values(BaseModel):
         ("number", 0, "it must be at least 1"),
         ("number", 10, "it must be below 10"),
         ("share", "x", "write a number"),
-        ("share", "inf", "it must be at most 1.0"),
         ("share", "nan", "write a number"),
         ("share", 0, "it must be above 0.0"),
         ("switch", "perhaps", "write true or false"),

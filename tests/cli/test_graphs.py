@@ -61,8 +61,7 @@ def chat(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
     done = commands.crag(
         *words, folder=place.folder, environment=place.environment, answer=QUESTION
     )
-    calls = [line for line in done.stdout.splitlines() if line.startswith("tokens ")]
-    return done.stdout, {"llm_calls": len(calls)}
+    return done.stdout, {"llm_calls": done.stdout.count("\ntokens ")}
 
 
 def evaluate(place: Place, graph: str) -> tuple[str, dict[str, Any]]:

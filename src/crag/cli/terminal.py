@@ -67,8 +67,8 @@ def say(text: str = "", *, end: str = "\n", stderr: bool = False) -> None:
 def say_stopped(why: str, left: str) -> None:
     """Say that a limit ended a run early, with what is `left`, such as "3 questions"."""
     say(
-        f"[yellow]stopped early:[/] {safe(why)}; {left} left. Run the same command again with a "
-        "higher limit to go on"
+        f"[yellow]stopped early:[/] {safe(why)}; {left} left. Run the same command again to resume "
+        "it, with a higher limit"
     )
 
 
