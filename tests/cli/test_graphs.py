@@ -105,6 +105,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # a streamed form, by openai
 @pytest.mark.parametrize(("command", "graph"), PAIRS)
 def test_every_command_asks_every_graph(place: Place, command: str, graph: str) -> None:
     answer, usage = COMMANDS[command](place, graph)
