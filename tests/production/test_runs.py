@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from crag.page.rules import Rules
-from crag.server.database import Database
+from crag.server.database import Database, GoneError
 from crag.server.refusals import RefusedRequestError
 from crag.server.runs import Claim, NewRun, Runs
 from crag.server.settings import ServerSettings
@@ -52,7 +52,7 @@ async def test_the_oldest_is_next_and_a_thread_runs_one_at_a_time(make_runs: Mak
     assert (one.run_id, one.attempt, one.request["input"]) == (first, 1, "\x00 and \ud800")
     assert (await claimed(runs)).run_id == other
     assert await runs.claim(uuid4()) is None
-    assert await runs.finish(one, "success", "idle")
+    await runs.finish(one, "success", "idle")
     assert (await claimed(runs)).run_id == second
 
 
@@ -84,9 +84,12 @@ async def test_a_run_whose_process_is_gone_is_taken_up_and_its_old_process_write
     await runs.tidy()
     again = await claimed(runs)
     assert (again.run_id, again.attempt) == (run, 2)
-    assert not await runs.finish(lost, "success", "idle")
-    assert await runs.renew(lost.worker, [run]) == {}
-    assert await runs.finish(again, "success", "idle")
+    with pytest.raises(GoneError):
+        await runs.finish(lost, "success", "idle")
+    with pytest.raises(GoneError):
+        await runs.append(lost, 1, [("values", "1")])
+    assert await runs.renew(lost.worker, [lost]) == {}
+    await runs.finish(again, "success", "idle")
 
 
 async def test_a_lease_that_is_renewed_does_not_end(make_runs: Make) -> None:
@@ -94,7 +97,7 @@ async def test_a_lease_that_is_renewed_does_not_end(make_runs: Make) -> None:
     run, claim = await queued(runs), await claimed(runs)
     for _ in range(3):
         await asyncio.sleep(0.5)
-        assert await runs.renew(claim.worker, [run]) == {run: None}
+        assert await runs.renew(claim.worker, [claim]) == {claim: None}
         await runs.tidy()
     assert await status(runs, run) == "running"
 

@@ -6,8 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from math import ceil
 
-import psycopg
-from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -16,7 +14,7 @@ from starlette.routing import Route
 from crag.page.app import asset, middleware, page
 from crag.page.rules import Rules
 from crag.server.assistants import Assistants
-from crag.server.database import Database
+from crag.server.database import LOST, REFUSED, Database, GoneError
 from crag.server.refusals import RefusedRequestError
 from crag.server.routes import Api
 from crag.server.runs import Runs
@@ -25,7 +23,6 @@ from crag.server.streaming import Graph
 from crag.server.worker import Worker
 from crag.telemetry import Instruments, start
 
-_AWAY = (psycopg.OperationalError, PoolTimeout, PoolClosed, TooManyRequests)
 _AWAY_SECONDS = 5
 
 
@@ -62,7 +59,9 @@ def create(
             RefusedRequestError: _refused,
             404: _unknown,
             405: _unknown,
-            **dict.fromkeys(_AWAY, _away),
+            GoneError: _gone,
+            **dict.fromkeys(LOST, _away),
+            **dict.fromkeys(REFUSED, _not_stored),
         },
         lifespan=lifespan,
     )
@@ -76,6 +75,15 @@ def _refused(_: Request, error: Exception) -> Response:
 
 def _unknown(_: Request, __: Exception) -> Response:
     return JSONResponse({"detail": "there is no such address on this server"}, 404)
+
+
+def _gone(_: Request, __: Exception) -> Response:
+    return JSONResponse({"detail": "Thread not found."}, 404)
+
+
+def _not_stored(_: Request, error: Exception) -> Response:
+    detail = f"The database cannot store what you sent: {error}"
+    return JSONResponse({"detail": detail}, 400)
 
 
 def _away(_: Request, __: Exception) -> Response:

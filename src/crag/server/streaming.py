@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from functools import cache
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from langchain_core.messages import BaseMessageChunk, message_chunk_to_message
 from langchain_core.runnables import RunnableConfig
@@ -11,9 +11,9 @@ from langgraph.types import Command, Durability, Send, StateSnapshot
 from pydantic import TypeAdapter
 
 Graph = Pregel[Any, Any, Any, Any]
-MODES = frozenset(
-    {"values", "updates", "messages", "messages-tuple", "tasks", "checkpoints", "custom", "debug"}
-)
+Mode = Literal[
+    "values", "updates", "messages", "messages-tuple", "tasks", "checkpoints", "custom", "debug"
+]
 """Stream modes that are served; what LangChain calls `events` is not."""
 Part = tuple[str, Any]
 
