@@ -23,7 +23,7 @@ from tests.postgres import Postgres, running
 from tests.production.walking import STEPS
 
 pytestmark = [pytest.mark.slow, pytest.mark.production]
-KILLS, PAUSES, USERS, WORKERS = 20, 20, 6, 3
+KILLS, PAUSES, USERS, WORKERS = 20, 12, 6, 3
 AWAY, LEASE = 10.0, 3
 _PATIENCE = 180.0
 _AGAIN = (httpx.HTTPError, APIStatusError)
@@ -190,7 +190,7 @@ def test_processes_that_stand_still_for_longer_than_their_lease_overwrite_nothin
         for _ in range(PAUSES):
             users.wait_for_an_answer()
             with server.one_stopped(chance):
-                time.sleep(LEASE * 1.5)
+                time.sleep(LEASE * 2.5)
             time.sleep(chance.uniform(0, 1))
     users.check()
 

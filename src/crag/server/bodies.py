@@ -3,12 +3,10 @@
 Whatever PostgreSQL could not store is refused here: it would refuse it without naming a field.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 import orjson
-from langchain_core.messages import convert_to_messages
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -21,30 +19,13 @@ from pydantic import (
 from starlette.requests import Request
 
 from crag.server.refusals import RefusedRequestError
-from crag.server.runs import Cancel, Strategy
+from crag.server.runs import Cancel, RunStatus, Strategy
 from crag.server.streaming import Mode
 from crag.server.threads import Status
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _DEEPEST = 200
 """Most lists and objects within each other, of which writers of JSON take 254."""
-
-
-def _checked_messages(values: Any) -> Any:
-    """Refuse messages that no graph can read: their thread could not be read either."""
-    messages = values.get("messages") if isinstance(values, Mapping) else None
-    if messages is not None:
-        try:
-            convert_to_messages(messages if isinstance(messages, list) else [messages])
-        except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:
-            said = str(error).partition("\nFor troubleshooting")[0]
-            raise ValueError(f"messages: {said}") from None
-    return values
-
-
-def _checked_command(command: dict[str, Any]) -> dict[str, Any]:
-    _checked_messages(command.get("update"))
-    return command
 
 
 def _checked_graph(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -60,7 +41,6 @@ def _listed(modes: object) -> object:
 Names = list[str] | Literal["*"] | None
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Offset = Annotated[int, Field(ge=0, lt=2**63)]
-Values = Annotated[Any, AfterValidator(_checked_messages)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_checked_graph)]
 
 
@@ -77,12 +57,6 @@ class AssistantSearch(Body):
     metadata: Metadata | None = None
     limit: Limit = 10
     offset: Offset = 0
-
-
-class GraphQuery(Body):
-    """`GET /assistants/{assistant_id}/graph`."""
-
-    xray: int | bool = Field(default=False, union_mode="left_to_right")
 
 
 class ThreadNew(Body):
@@ -129,7 +103,7 @@ class StateAt(Body):
 class StateChange(Body):
     """`POST /threads/{thread_id}/state`."""
 
-    values: Values = None
+    values: Any = None
     as_node: str | None = None
     checkpoint: Checkpoint | None = None
     checkpoint_id: str | None = None
@@ -144,42 +118,27 @@ class HistoryQuery(Body):
     checkpoint: Checkpoint | None = None
 
 
-class StateQuery(Body):
-    """`GET /threads/{thread_id}/state` and `…/state/{checkpoint_id}`."""
+class Query(Body):
+    """What the address of a request without a body may say."""
 
     checkpoint: str | None = None
     subgraphs: bool = False
-
-
-class CancelQuery(Body):
-    """`POST …/runs/{run_id}/cancel`."""
-
-    action: Cancel = "interrupt"
-    wait: bool = False
-
-
-class JoinQuery(Body):
-    """`GET …/runs/{run_id}/join` and `…/stream`."""
-
-    cancel_on_disconnect: bool = False
-
-
-class RunSearch(Body):
-    """`GET /threads/{thread_id}/runs`."""
-
-    status: Literal["pending", "running", "success", "error", "interrupted", "timeout"] | None = (
-        None
-    )
+    before: str | None = None
+    status: RunStatus | None = None
     limit: Limit = 10
     offset: Offset = 0
+    xray: int | bool = Field(default=False, union_mode="left_to_right")
+    action: Cancel = "interrupt"
+    wait: bool = False
+    cancel_on_disconnect: bool = False
 
 
 class RunNew(Body):
     """`POST …/runs`, `…/runs/stream` and `…/runs/wait`."""
 
     assistant_id: str
-    input: Values = None
-    command: Annotated[dict[str, Any], AfterValidator(_checked_command)] | None = None
+    input: Any = None
+    command: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
     context: dict[str, Any] | None = None
     metadata: Metadata | None = None
@@ -213,24 +172,19 @@ async def body(request: Request, model: type[_Model]) -> _Model:
         found = orjson.loads(sent) if sent else {}
     except orjson.JSONDecodeError as error:
         raise RefusedRequestError(422, f"Invalid JSON in request body: {error}") from None
-    return checked(model, {} if found is None else found)
+    return _checked(model, {} if found is None else found)
 
 
-def query(request: Request, model: type[_Model]) -> _Model:
+def query(request: Request) -> Query:
     """Read the query and the names of an address.
 
     Raises:
         RefusedRequestError: a field is wrong.
     """
-    return checked(model, {**request.query_params, **request.path_params})
+    return _checked(Query, {**request.query_params, **request.path_params})
 
 
-def checked(model: type[_Model], sent: object) -> _Model:
-    """Return what was sent, if it is right, and can be stored.
-
-    Raises:
-        RefusedRequestError: a field is wrong.
-    """
+def _checked(model: type[_Model], sent: object) -> _Model:
     _check_storable(sent)
     try:
         return model.model_validate(sent)

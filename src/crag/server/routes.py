@@ -23,7 +23,14 @@ from crag.server.database import Database, Row, bell, heard_within
 from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, identifier, not_found
 from crag.server.runs import FINISHED, NewRun, Runs
-from crag.server.streaming import Graph, checkpoint_of, interrupts_of, state_of, with_saver
+from crag.server.streaming import (
+    Graph,
+    check_values,
+    checkpoint_of,
+    interrupts_of,
+    state_of,
+    with_saver,
+)
 from crag.server.threads import Status, Threads
 
 _HEARTBEAT = 5.0
@@ -123,7 +130,7 @@ class Api:
 
     async def draw(self, request: Request) -> Response:
         """Return nodes and edges of a graph."""
-        xray = query(request, bodies.GraphQuery).xray
+        xray = query(request).xray
         return reply(self._assistants.drawn(request.path_params["assistant"], xray=xray))
 
     async def schemas(self, request: Request) -> Response:
@@ -189,7 +196,7 @@ class Api:
 
     async def get_state(self, request: Request) -> Response:
         """Return the last state of a thread, or that of a checkpoint."""
-        asked = query(request, bodies.StateQuery)
+        asked = query(request)
         at = Checkpoint(checkpoint_id=asked.checkpoint)
         return await self._state(request, at, subgraphs=asked.subgraphs)
 
@@ -215,6 +222,7 @@ class Api:
             raise RefusedRequestError(400, detail)
         at = asked.checkpoint or Checkpoint(checkpoint_id=asked.checkpoint_id)
         graph, config = self._graph(row), _config(row["thread_id"], at)
+        check_values(graph, asked.values, "values")
         try:
             written = await graph.aupdate_state(config, asked.values, asked.as_node)
         except (InvalidUpdateError, ValueError, TypeError, CragError) as error:
@@ -227,12 +235,11 @@ class Api:
 
     async def get_history(self, request: Request) -> Response:
         """Return the checkpoints of a thread, the last one first."""
-        sends = request.method == "POST"
-        asked = (
-            await body(request, bodies.HistoryQuery)
-            if sends
-            else query(request, bodies.HistoryQuery)
-        )
+        if request.method == "GET":
+            told = query(request)
+            asked = bodies.HistoryQuery(limit=told.limit, before=told.before)
+        else:
+            asked = await body(request, bodies.HistoryQuery)
         row = await self._thread(request)
         if row["graph_id"] not in self._graphs:
             return reply([])
@@ -249,7 +256,7 @@ class Api:
 
     async def search_runs(self, request: Request) -> Response:
         """Return the runs of a thread."""
-        row, asked = await self._thread(request), query(request, bodies.RunSearch)
+        row, asked = await self._thread(request), query(request)
         found = await self._runs.search(
             request.state.user, row["thread_id"], asked.status,
             limit=asked.limit, offset=asked.offset,
@@ -267,7 +274,7 @@ class Api:
 
     async def cancel_run(self, request: Request) -> Response:
         """Cancel a run; with `wait=1`, answer when it has ended."""
-        run, asked = await self._run(request), query(request, bodies.CancelQuery)
+        run, asked = await self._run(request), query(request)
         await self._runs.cancel(run, asked.action)
         if asked.wait:
             await self._ended(run["run_id"])
@@ -295,20 +302,22 @@ class Api:
 
     async def join_run(self, request: Request) -> Response:
         """Wait for a run; return the values of the state."""
-        asked = query(request, bodies.JoinQuery)
+        asked = query(request)
         run = await self._run(request)
         return await self._waited(request, run, cancels=asked.cancel_on_disconnect)
 
     async def join_stream(self, request: Request) -> Response:
         """Stream a run from its beginning, or from the part after `Last-Event-ID`."""
         run, last = await self._run(request), request.headers.get("last-event-id", "0")
-        asked = query(request, bodies.JoinQuery)
+        asked = query(request)
         place = int(last) if re.fullmatch(r"[0-9]{1,9}", last) else 0
         return self._streamed(run, place, cancels=asked.cancel_on_disconnect)
 
     async def _new_run(self, request: Request) -> tuple[RunNew, Row]:
         asked = await body(request, RunNew)
         assistant, graph = self._assistants.resolve(asked.assistant_id)
+        check_values(self._graphs[graph], asked.input, "input")
+        check_values(self._graphs[graph], (asked.command or {}).get("update"), "command.update")
         threads, named = self._threads(request), request.path_params.get("thread")
         if named is None:
             keep = asked.on_completion == "keep"

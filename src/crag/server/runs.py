@@ -33,6 +33,7 @@ from crag.server.refusals import RefusedRequestError, not_found
 from crag.server.settings import ServerSettings
 from crag.server.threads import Status, forget_run, forget_threads, lock_thread
 
+RunStatus = Literal["pending", "running", "success", "error", "interrupted", "timeout"]
 FINISHED = frozenset({"success", "error", "interrupted", "timeout"})
 Strategy = Literal["reject", "enqueue", "interrupt", "rollback"]
 Cancel = Literal["interrupt", "rollback"]
@@ -164,7 +165,7 @@ class Runs:
         return found[0] if found else not_found("Run")
 
     async def search(
-        self, owner: str, thread_id: UUID, status: str | None, *, limit: int, offset: int
+        self, owner: str, thread_id: UUID, status: RunStatus | None, *, limit: int, offset: int
     ) -> list[Row]:
         """Return the runs of a thread, the last one first."""
         return await self.database.rows(
@@ -274,7 +275,7 @@ class Runs:
         return FencedSaver(self.database, claim.fence)
 
     async def finish(
-        self, claim: Claim, status: str, thread_status: Status, failure: Failure | None = None
+        self, claim: Claim, status: RunStatus, thread_status: Status, failure: Failure | None = None
     ) -> None:
         """Store how a run ended; one that is to be rolled back goes, with its checkpoints.
 
@@ -456,7 +457,7 @@ class Runs:
         self,
         connection: Connection,
         run: Row,
-        status: str,
+        status: RunStatus,
         thread_status: Status,
         failure: Failure | None = None,
     ) -> None:

@@ -161,7 +161,7 @@ class Threads:
         return FencedSaver(self._database, self._fence(thread_id))
 
     def _fence(self, thread_id: UUID) -> Fence:
-        mine = "SELECT * FROM crag_threads WHERE thread_id = %s AND owner = %s FOR KEY SHARE"
+        mine = "SELECT 1 FROM crag_threads WHERE thread_id = %s AND owner = %s FOR KEY SHARE"
         return Fence(mine, (thread_id, self.owner))
 
     async def delete(self, thread_id: UUID) -> None:

@@ -102,7 +102,7 @@ class Attempt:
             async with Stream.opened(self._runs, self.claim) as stream:
                 running = asyncio.create_task(self._run(stream))
                 running.add_done_callback(lambda task: task.cancelled() or task.exception())
-                either = {running, self._ending}
+                either: set[asyncio.Future[Any]] = {running, self._ending}
                 await asyncio.wait(either, timeout=self._seconds, return_when="FIRST_COMPLETED")
                 if not running.done():
                     self.end("late")
