@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import InvalidUpdateError
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -24,6 +23,7 @@ from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, identifier, not_found
 from crag.server.runs import FINISHED, NewRun, Runs
 from crag.server.streaming import (
+    UNFIT,
     Graph,
     check_values,
     checkpoint_of,
@@ -225,7 +225,7 @@ class Api:
         check_values(graph, asked.values, "values")
         try:
             written = await graph.aupdate_state(config, asked.values, asked.as_node)
-        except (InvalidUpdateError, ValueError, TypeError, CragError) as error:
+        except (*UNFIT, CragError) as error:
             raise RefusedRequestError(400, str(error)) from error
         found = await graph.aget_state(_config(row["thread_id"]))
         status: Status = "interrupted" if found.next else "idle"

@@ -11,6 +11,7 @@ from langchain_core.messages import (
 )
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.base import BaseChannel
+from langgraph.errors import InvalidUpdateError
 from langgraph.pregel import Pregel
 from langgraph.types import Command, Durability, Send, StateSnapshot
 from pydantic import TypeAdapter
@@ -23,6 +24,10 @@ Mode = Literal[
 ]
 """Stream modes that are served; what LangChain calls `events` is not."""
 Part = tuple[str, Any]
+UNFIT = (
+    InvalidUpdateError, ValueError, TypeError, KeyError, AttributeError, NotImplementedError
+)  # fmt: skip
+"""What a graph raises when it is given what its state cannot take."""
 
 
 def with_saver(graph: Graph, saver: object) -> Graph:
@@ -49,7 +54,7 @@ def check_values(graph: Graph, values: object, field: str) -> None:
                 convert_to_messages(value if isinstance(value, list) else [value])
             elif isinstance(channel, BaseChannel):
                 channel.copy().update([value])
-        except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:
+        except UNFIT as error:
             said = str(error).partition("\nFor troubleshooting")[0]
             raise RefusedRequestError(422, f"{field}.{name}: {said}") from None
 
