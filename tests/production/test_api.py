@@ -185,7 +185,8 @@ async def test_what_cannot_be_stored_is_refused_with_its_field(serving: Serving)
         run = await client.runs.create(NO_THREAD, "crag", input={"messages": "Which?"})
         for method, path, sent, said in UNSTORABLE:
             told = await refused(client, method, path, **sent)
-            assert (told[0], told[1][: len(said)]) == (422, said), path
+            status = 400 if said.startswith("values") else 422
+            assert (told[0], told[1][: len(said)]) == (status, said), path
         for last in (DIGITS, "2147483648"):
             headers = {"Last-Event-ID": last}
             path = f"{HERE}/runs/{run['run_id']}/stream"

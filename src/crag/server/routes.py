@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import InvalidUpdateError
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -222,8 +223,8 @@ class Api:
             raise RefusedRequestError(400, detail)
         at = asked.checkpoint or Checkpoint(checkpoint_id=asked.checkpoint_id)
         graph, config = self._graph(row), _config(row["thread_id"], at)
-        check_values(graph, asked.values, "values")
         try:
+            check_values(graph, asked.values, "values")
             written = await graph.aupdate_state(config, asked.values, asked.as_node)
         except (*UNFIT, CragError) as error:
             raise RefusedRequestError(400, str(error)) from error
@@ -316,8 +317,12 @@ class Api:
     async def _new_run(self, request: Request) -> tuple[RunNew, Row]:
         asked = await body(request, RunNew)
         assistant, graph = self._assistants.resolve(asked.assistant_id)
-        check_values(self._graphs[graph], asked.input, "input")
-        check_values(self._graphs[graph], (asked.command or {}).get("update"), "command.update")
+        updated = (asked.command or {}).get("update")
+        try:
+            check_values(self._graphs[graph], asked.input, "input")
+            check_values(self._graphs[graph], updated, "command.update")
+        except InvalidUpdateError as error:
+            raise RefusedRequestError(422, str(error)) from error
         threads, named = self._threads(request), request.path_params.get("thread")
         if named is None:
             keep = asked.on_completion == "keep"

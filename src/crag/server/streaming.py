@@ -16,8 +16,6 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command, Durability, Send, StateSnapshot
 from pydantic import TypeAdapter
 
-from crag.server.refusals import RefusedRequestError
-
 Graph = Pregel[Any, Any, Any, Any]
 Mode = Literal[
     "values", "updates", "messages", "messages-tuple", "tasks", "checkpoints", "custom", "debug"
@@ -41,7 +39,7 @@ def check_values(graph: Graph, values: object, field: str) -> None:
     What comes as `input` is looked at as far as the graph takes it.
 
     Raises:
-        RefusedRequestError: one of them; the message begins with its place within `field`.
+        InvalidUpdateError: one of them is wrong; the message begins with its place within `field`.
     """
     built: Any = cast("Any", graph).builder
     channels = built.schemas[built.input_schema] if field == "input" else built.channels
@@ -56,7 +54,7 @@ def check_values(graph: Graph, values: object, field: str) -> None:
                 channel.copy().update([value])
         except UNFIT as error:
             said = str(error).partition("\nFor troubleshooting")[0]
-            raise RefusedRequestError(422, f"{field}.{name}: {said}") from None
+            raise InvalidUpdateError(f"{field}.{name}: {said}") from None
 
 
 def known_settings(graph: Graph, context: Mapping[str, Any] | None) -> dict[str, Any] | None:
