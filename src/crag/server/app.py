@@ -1,7 +1,7 @@
 """The server as an ASGI application: the guard, the page, the API, and a share of the work."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from math import ceil
@@ -22,8 +22,6 @@ from crag.server.settings import ServerSettings
 from crag.server.streaming import Graph
 from crag.server.worker import Worker
 from crag.telemetry import Instruments, start
-
-_AWAY_SECONDS = 5
 
 
 def create(
@@ -73,19 +71,12 @@ def _refused(_: Request, error: Exception) -> Response:
     return JSONResponse({"detail": error.detail}, error.status, headers)
 
 
-def _unknown(_: Request, __: Exception) -> Response:
-    return JSONResponse({"detail": "there is no such address on this server"}, 404)
+def _saying(status: int, detail: str, **headers: str) -> Callable[[Request, Exception], Response]:
+    """Return what replies to an error with `detail`, in which `{error}` is what it says."""
+    return lambda _, error: JSONResponse({"detail": detail.format(error=error)}, status, headers)
 
 
-def _gone(_: Request, __: Exception) -> Response:
-    return JSONResponse({"detail": "Thread not found."}, 404)
-
-
-def _not_stored(_: Request, error: Exception) -> Response:
-    detail = f"The database cannot store what you sent: {error}"
-    return JSONResponse({"detail": detail}, 400)
-
-
-def _away(_: Request, __: Exception) -> Response:
-    detail = "The database does not answer: try again in a moment."
-    return JSONResponse({"detail": detail}, 503, {"Retry-After": str(_AWAY_SECONDS)})
+_unknown = _saying(404, "there is no such address on this server")
+_gone = _saying(404, "Thread not found.")
+_not_stored = _saying(400, "The database cannot store what you sent: {error}")
+_away = _saying(503, "The database does not answer: try again in a moment.", **{"Retry-After": "5"})
