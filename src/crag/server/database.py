@@ -223,9 +223,12 @@ class Database:
             yield connection
 
     async def _configure(self, connection: Connection) -> None:
-        seconds = dict.fromkeys(("statement_timeout", "lock_timeout"), self._statement_seconds)
-        # A process that stands still loses its locks no later than its runs.
-        seconds["idle_in_transaction_session_timeout"] = self._lease_seconds
+        seconds = {
+            "statement_timeout": self._statement_seconds,
+            "lock_timeout": self._statement_seconds,
+            # A process that stands still loses its locks no later than its runs.
+            "idle_in_transaction_session_timeout": self._lease_seconds,
+        }
         for name, most in seconds.items():
             milliseconds = str(round(most * 1000))
             await connection.execute("SELECT set_config(%s, %s, false)", (name, milliseconds))
