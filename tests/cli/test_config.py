@@ -6,13 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from crag.retrieval.backends import STORES
 from tests.commands import crag
 
 
-@pytest.mark.parametrize("store", ["faiss", "qdrant"])
-def test_a_store_of_the_file_is_filled_and_asked(store: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("address", [one.address for one in STORES if "./FOLDER" in one.address])
+def test_a_store_of_the_file_is_filled_and_asked(address: str, tmp_path: Path) -> None:
     (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
-    (tmp_path / "crag.toml").write_text(f'index = "{store}://./kept"\n')
+    (tmp_path / "own_shelf.py").write_text(
+        "from langchain_core.vectorstores import InMemoryVectorStore as shelf\n"
+    )
+    place = address.replace("FOLDER", "kept").replace("MODULE:FUNCTION", "own_shelf:shelf")
+    (tmp_path / "crag.toml").write_text(f'index = "{place}"\n')
     assert crag("index", "kettle.md", folder=tmp_path).returncode == 0
     done = crag("ask", "How long does a kettle take?", "--json", folder=tmp_path)
     assert "three minutes" in json.loads(done.stdout)["answer"]

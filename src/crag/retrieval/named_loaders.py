@@ -15,6 +15,7 @@ from crag.extras import provider_package, require
 from crag.retrieval.documents import Loader, SourceText, record_source
 from crag.retrieval.loaders import LOADERS
 from crag.retrieval.texts import check_size
+from crag.runtime.entry_points import imported
 
 _COMMUNITY = "langchain_community.document_loaders"
 _OF_A_FILE = {"file_path", "path", "log_file", "source"}
@@ -69,13 +70,13 @@ def _loader(name: str) -> Loader:
 
 def _class(name: str) -> Any:
     """Return the class, after checking that it can be made from the path of a file alone."""
-    module, colon, attribute = name.partition(":")
-    found = _imported(name, module, attribute) if colon else _of_community(name)
+    is_path = ":" in name
+    found = _imported(name) if is_path else _of_community(name)
     if not (isinstance(found, type) and issubclass(found, BaseLoader)):
         raise LoaderError(name, "it is no loader: a class that extends LangChain's BaseLoader")
     signature = inspect.signature(found)
     first = next(iter(signature.parameters), "")
-    if not colon and first not in _OF_A_FILE:
+    if not is_path and first not in _OF_A_FILE:
         raise LoaderError(name, f"it reads no file: its first argument is {first or 'missing'!r}")
     try:
         signature.bind("path")
@@ -100,9 +101,9 @@ def _of_community(name: str) -> Any:
             raise MissingPackageError(provider_package(error), f"the loader {name}") from error
 
 
-def _imported(name: str, module: str, attribute: str) -> Any:
+def _imported(name: str) -> Any:
     try:
-        return getattr(import_module(module), attribute)
+        return imported(name)
     except (ImportError, ValueError, AttributeError) as error:
         raise LoaderError(name, f"it cannot be imported: {error}") from error
 

@@ -1,5 +1,7 @@
 """Parts that other packages add: entry points by group and name."""
 
+import sys
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
@@ -8,6 +10,20 @@ from crag.errors import CragError
 Group = Literal["crag.evaluators", "crag.rerankers", "crag.searchers", "crag.stores"]
 """What is made: evaluators, rerankers and searchers by a callable without arguments, stores by one
 that takes the location. Stores are named for the scheme of their URLs."""
+
+
+def imported(name: str, *, here: bool = False) -> Any:
+    """Return what ``module:attribute`` names; `here`, modules of the current folder count too.
+
+    Raises:
+        ImportError: there is no such module.
+        AttributeError: the module has no such attribute.
+        ValueError: it is no name of that form.
+    """
+    if here and "" not in sys.path:
+        sys.path.insert(0, "")
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def names(group: Group) -> list[str]:
