@@ -1,20 +1,23 @@
 """What is particular to vector stores of LangChain; see test_backends.py for the rest."""
 
+import os
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_qdrant import QdrantVectorStore
 from qdrant_client import QdrantClient
+from qdrant_client.models import Distance, VectorParams
 
 from crag.errors import DocumentIndexError
 from crag.retrieval.backends import open_backend
@@ -71,10 +74,36 @@ def filled(location: str) -> Index:
     return index
 
 
+@contextmanager
+def on_disk(embeddings: Embeddings) -> Iterator[QdrantVectorStore]:
+    """Open a store that keeps what it holds, at the place that a variable names."""
+    with closing(QdrantClient(path=os.environ["ON_DISK"])) as client:
+        if not client.collection_exists("crag"):
+            shape = VectorParams(size=4, distance=Distance.COSINE)
+            client.create_collection("crag", vectors_config=shape)
+        yield QdrantVectorStore(client, "crag", embeddings, validate_collection_config=False)
+
+
 @pytest.fixture
-def qdrant(tmp_path: Path) -> Iterator[Index]:
-    with closing(filled(f"qdrant://{tmp_path}")) as index:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    """Return an index in a store that keeps what it holds."""
+    monkeypatch.setenv("ON_DISK", str(tmp_path / "points"))
+    with closing(filled(at("on_disk", tmp_path / "index"))) as index:
+        index.close()
         yield index
+
+
+@contextmanager
+def points(index: Index) -> Iterator[QdrantClient]:
+    """Open what the store of an index keeps."""
+    index.close()
+    with closing(QdrantClient(path=os.environ["ON_DISK"])) as client:
+        yield client
+
+
+def size(index: Index) -> int:
+    with points(index) as client:
+        return client.count("crag").count
 
 
 KILLED = """
@@ -82,91 +111,72 @@ import os, signal, sys
 import numpy as np
 from langchain_core.documents import Document
 from langchain_qdrant import QdrantVectorStore
-from qdrant_client import QdrantClient
 from crag.retrieval.backends import open_backend
 
-folder, method = sys.argv[1:]
+location, method = sys.argv[1:]
+there = getattr(QdrantVectorStore, method)
 
 
-def die(self, *given, **options):
-    getattr(super(Killed, self), method)(*given, **options)
+def die(*given, **options):
+    there(*given, **options)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Killed(QdrantVectorStore):
-    pass
-
-
-def store(embeddings):
-    client = QdrantClient(path=f"{folder}/qdrant")
-    return Killed(client, "crag", embeddings, validate_collection_config=False)
-
-
-setattr(Killed, method, die)
-index = open_backend(f"__main__:store://{folder}")
+setattr(QdrantVectorStore, method, die)
+index = open_backend(location)
 with index.writing():
     chunks = [Document("Another.", id=name, metadata={"source": "/s"}) for name in ("beta", "new")]
     index.add(chunks, np.eye(4, dtype=np.float32)[2:])
 """
 
 
-@pytest.mark.parametrize("method", ["delete", "add_texts"])
+@pytest.mark.parametrize(("method", "left"), [("delete", 1), ("add_texts", 3)])
 def test_a_run_killed_between_store_and_manifest(
-    qdrant: Index, tmp_path: Path, method: str
+    kept: Index, tmp_path: Path, method: str, left: int
 ) -> None:
     """Until the next run the manifest counts; that run puts right what the store has."""
-    qdrant.close()
-    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), method], check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert {name for name, _ in qdrant.stored()} == {"alpha", "beta"}
-    assert names(qdrant.by_words("beta", 5)) == ["beta"]
-    assert "new" not in names(qdrant.by_vector([0, 0, 0, 1], 5))
-    assert points(qdrant, tmp_path) == {"delete": 1, "add_texts": 3}[method]
-    with qdrant.writing():
+    command = [sys.executable, "-c", KILLED, at("on_disk", tmp_path / "index"), method]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert {name for name, _ in kept.stored()} == {"alpha", "beta"}
+    assert names(kept.by_words("beta", 5)) == ["beta"]
+    assert "new" not in names(kept.by_vector([0, 0, 0, 1], 5))
+    assert size(kept) == left
+    with kept.writing():
         pass
-    assert points(qdrant, tmp_path) == 2
-    assert names(qdrant.by_vector([0, 1, 0, 0], 1)) == ["beta"]
-    with qdrant.writing():
-        qdrant.add(chunks("new"), AXES[3:])
-    assert points(qdrant, tmp_path) == 3
-    assert names(qdrant.by_vector([0, 0, 0, 1], 1)) == ["new"]
+    assert size(kept) == 2
+    assert names(kept.by_vector([0, 1, 0, 0], 1)) == ["beta"]
+    with kept.writing():
+        kept.add(chunks("new"), AXES[3:])
+    assert size(kept) == 3
+    assert names(kept.by_vector([0, 0, 0, 1], 1)) == ["new"]
 
 
-def points(index: Index, folder: Path) -> int:
-    index.close()
-    with closing(QdrantClient(path=str(folder / "qdrant"))) as client:
-        return client.count("crag").count
-
-
-def test_a_store_that_lost_everything_is_filled_again(qdrant: Index, tmp_path: Path) -> None:
-    qdrant.close()
-    with closing(QdrantClient(path=str(tmp_path / "qdrant"))) as client:
+def test_a_store_that_lost_everything_is_filled_again(kept: Index) -> None:
+    with points(kept) as client:
         client.delete_collection("crag")
-    assert names(qdrant.by_vector([0, 1, 0, 0], 1)) == ["beta"]
-    assert points(qdrant, tmp_path) == 2
+    assert names(kept.by_vector([0, 1, 0, 0], 1)) == ["beta"]
+    assert size(kept) == 2
 
 
-def test_what_others_put_there_is_left_out(qdrant: Index, tmp_path: Path) -> None:
-    from langchain_core.embeddings import DeterministicFakeEmbedding
-    from langchain_qdrant import QdrantVectorStore
-
-    qdrant.close()
-    with closing(QdrantClient(path=str(tmp_path / "qdrant"))) as client:
+def test_what_others_put_there_is_left_out(kept: Index) -> None:
+    with points(kept) as client:
         store = QdrantVectorStore(client, "crag", DeterministicFakeEmbedding(size=4))
         store.add_texts([f"Theirs {number}." for number in range(9)])
         (found,) = store.similarity_search_by_vector([0, 1, 0, 0], k=1)
         assert (found.page_content, found.metadata["source"]) == ("All about beta.", "/s")
-    assert set(names(qdrant.by_vector([-1, -1, -1, -1], 2))) == {"alpha", "beta"}
+    assert set(names(kept.by_vector([-1, -1, -1, -1], 2))) == {"alpha", "beta"}
 
 
-def test_a_narrow_filter_finds_what_is_far_away(qdrant: Index) -> None:
+def test_a_narrow_filter_finds_what_is_far_away(tmp_path: Path) -> None:
     near = [
         Document("Near.", id=f"near{number}", metadata={"source": f"/near/{number}"})
         for number in range(400)
     ]
-    with qdrant.writing():
-        qdrant.add(near, np.tile(AXES[3], (400, 1)))
-    assert names(qdrant.by_vector([0, 1, 0, 1], 1, Filter(folder="/s"))) == ["beta"]
+    for store in ("qdrant", "faiss"):  # The one is told the ids, the other asked for more.
+        with closing(filled(f"{store}://{tmp_path / store}")) as index:
+            with index.writing():
+                index.add(near, np.tile(AXES[3], (400, 1)))
+            assert names(index.by_vector([0, 1, 0, 1], 1, Filter(folder="/s"))) == ["beta"]
 
 
 def test_another_process_sees_each_write_in_memory_too(tmp_path: Path) -> None:
@@ -236,7 +246,7 @@ def test_a_function_that_cannot_be_used_is_told(location: str, told: str) -> Non
 
 
 def test_what_is_no_store_is_told(tmp_path: Path) -> None:
-    told = "no_store returns str, which is no VectorStore"
+    told = "str is no VectorStore"
     with pytest.raises(DocumentIndexError, match=told):
         filled(at("no_store", tmp_path))
 
@@ -274,15 +284,3 @@ def test_a_collection_is_made_on_a_qdrant_server(
     made = server.requests[1]
     assert made["path"] == "/collections/crag"
     assert made["vectors"] == {"size": 4, "distance": "Cosine"}
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_folder_of_qdrant_belongs_to_one_process(qdrant: Index, tmp_path: Path) -> None:
-    from portalocker import LOCK_EX, LOCK_NB, Lock
-
-    qdrant.close()
-    with (
-        Lock(tmp_path / "qdrant" / ".lock", flags=LOCK_EX | LOCK_NB),
-        pytest.raises(DocumentIndexError, match=r"another process uses it.*Qdrant server"),
-    ):
-        qdrant.by_vector([1, 0, 0, 0], 1)

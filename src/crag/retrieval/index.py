@@ -54,6 +54,12 @@ class Filter(NamedTuple):
         start = "/" if PurePath(self.folder).is_absolute() else "%/"
         return tuple(f"{start}{escaped}{end}" for end in ("", "/%", "#%"))
 
+    def comparisons(self) -> list[tuple[str, str, str]]:
+        """Return which metadata of a chunk are compared, by which operator of SQL, with what."""
+        comparisons = [("kind", "=", self.kind)]
+        comparisons += [("modified", ">=", self.since), ("modified", "<=", self.until)]
+        return [comparison for comparison in comparisons if comparison[2]]
+
 
 EVERYTHING = Filter()
 

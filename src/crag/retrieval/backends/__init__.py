@@ -43,7 +43,7 @@ STORES = (
         "with pgvector 0.8 or newer", "crag.retrieval.backends.postgres:Postgres", "postgres",
     ),
     Store(
-        ("qdrant",), "qdrant://./FOLDER", "Qdrant", "in this process; one process at a time",
+        ("qdrant",), "qdrant://./FOLDER", "Qdrant", "in memory",
         f"{_LANGCHAIN}:qdrant", "qdrant",
     ),
     Store(

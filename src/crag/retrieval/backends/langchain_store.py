@@ -19,16 +19,10 @@ import threading
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import (
-    AbstractContextManager,
-    ExitStack,
-    closing,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -37,7 +31,7 @@ from langchain_core.vectorstores import VectorStore
 from crag.errors import CragError, DocumentIndexError
 from crag.extras import require
 from crag.retrieval.backends.checkpoint import sole_writer
-from crag.retrieval.backends.word_file import Change, WordFile, condition_of
+from crag.retrieval.backends.word_file import Change, WordFile, committed
 from crag.retrieval.index import EVERYTHING, Filter, Stamp, in_order, safe_location, sentence_of
 from crag.runtime.entry_points import imported
 
@@ -61,31 +55,24 @@ CREATE TABLE IF NOT EXISTS stamp (
 );
 CREATE TABLE IF NOT EXISTS chunks (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL,
-    metadata TEXT NOT NULL, source TEXT, kind TEXT, modified TEXT, vector BLOB NOT NULL
+    metadata TEXT NOT NULL, vector BLOB NOT NULL
 );
-CREATE INDEX IF NOT EXISTS sources ON chunks (source, modified);
 CREATE TABLE IF NOT EXISTS unfinished (id TEXT PRIMARY KEY);
 """
 _ADD = """
-INSERT INTO chunks (id, text, metadata, source, kind, modified, vector)
-VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET text = excluded.text, metadata = excluded.metadata,
-    source = excluded.source, kind = excluded.kind, modified = excluded.modified,
-    vector = excluded.vector
+INSERT INTO chunks (id, text, metadata, vector) VALUES (?, ?, ?, ?) ON CONFLICT (id)
+DO UPDATE SET text = excluded.text, metadata = excluded.metadata, vector = excluded.vector
+"""
+_LAST = """
+number = (SELECT max(number) FROM chunks WHERE id NOT IN (SELECT id FROM unfinished))
 """
 _NAMED = "id IN (SELECT value FROM json_each(?))"
 
 
-class Opened(NamedTuple):
-    """A store, ready to be searched and written to."""
-
-    store: VectorStore
-    among: Callable[[Sequence[str]], Mapping[str, Any]] | None = None
-    """Returns what `similarity_search_by_vector` takes to search among entries, by their ids."""
-
-
-Build = Callable[[Embeddings], AbstractContextManager[Opened]]
-"""Opens a store for the block; vectors have the length of those of the `Embeddings`."""
+Build = Callable[[Embeddings], VectorStore | AbstractContextManager[VectorStore]]
+"""Returns a store for vectors as long as those of the `Embeddings`, or a context that closes it."""
+Among = Callable[[Sequence[str]], Mapping[str, Any]]
+"""Returns what `similarity_search_by_vector` takes to search among entries with these ids."""
 
 
 class MadeVectors(Embeddings):
@@ -133,13 +120,19 @@ class LangChainStore:
 
     most = _MOST
 
-    def __init__(self, folder: Path, build: Build, location: str = "") -> None:
+    def __init__(
+        self, folder: Path, build: Build, *, location: str = "", among: Among | None = None
+    ) -> None:
         self._folder = folder.expanduser().resolve()
         self.location = location or str(self._folder)
-        self._build = build
+        self._build, self._among = build, among
         self._database: sqlite3.Connection | None = None
         self._words: WordFile | None = None
-        self._engine: _Engine | None = None
+        self._store: VectorStore | None = None
+        self._vectors = MadeVectors(1)
+        self._seen = -1
+        """The write to the manifest that the store has."""
+        self._opened = ExitStack()
         self._lock = threading.RLock()
 
     def stamp(self) -> Stamp | None:
@@ -174,15 +167,11 @@ class LangChainStore:
         """Return the nearest chunks; more and more are asked for until enough pass the filter."""
         import numpy as np
 
-        passing: set[str] | None = None
-        if where != EVERYTHING:
-            condition, values = condition_of(where)
-            query = f"SELECT id FROM chunks WHERE {condition}"  # noqa: S608 - of constants
-            passing = {row[0] for row in self._rows(query, *values)}
+        passing = None if where == EVERYTHING else set(self._current_words().ids(where))
         asked, (unit,) = k, _unit(np.array([vector], dtype=np.float32))
-        with self._current() as engine:
+        with self._current():
             while passing is None or passing:
-                nearest = engine.search(unit, asked, passing)
+                nearest = self._search(unit, asked, passing)
                 found = self.get([one for one in nearest if passing is None or one in passing])
                 if len(found) >= k or len(nearest) < asked:
                     return found[:k]
@@ -191,11 +180,7 @@ class LangChainStore:
 
     def by_words(self, question: str, k: int, where: Filter = EVERYTHING) -> list[Document]:
         """Return the chunks that share the rarest words."""
-        with self._lock:
-            words, mark = self._opened_words(), str(self._change())
-            if words.mark != mark:
-                words.follow(mark, self.stored(), self.get)
-            return self.get(words.find(question, k, where))
+        return self.get(self._current_words().find(question, k, where))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -213,24 +198,20 @@ class LangChainStore:
         """Give chunks to the store, then commit them."""
         units = _unit(vectors)
         rows = [
-            (
-                chunk.id, chunk.page_content, json.dumps(chunk.metadata),
-                *(chunk.metadata.get(name) for name in ("source", "kind", "modified")),
-                vector.tobytes(),
-            )
+            (chunk.id, chunk.page_content, json.dumps(chunk.metadata), vector.tobytes())
             for chunk, vector in zip(chunks, units, strict=True)
-        ]  # fmt: skip
-        with self._changing([str(chunk.id) for chunk in chunks]) as (engine, known):
-            engine.remove(known)
-            engine.add(chunks, units)
+        ]
+        with self._changing([str(chunk.id) for chunk in chunks]) as known:
+            self._take(known)
+            self._give(chunks, units)
             with self._transaction() as database:
                 database.executemany(_ADD, rows)
         self._follow(Change(added=chunks))
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove chunks from the store, then from the manifest."""
-        with self._changing(ids) as (engine, known):
-            engine.remove(known)
+        with self._changing(ids) as known:
+            self._take(known)
             with self._transaction() as database:
                 database.execute(f"DELETE FROM chunks WHERE {_NAMED}", (json.dumps(known),))  # noqa: S608 - a constant
         self._follow(Change(removed=known))
@@ -247,78 +228,126 @@ class LangChainStore:
     def close(self) -> None:
         """Close files and store; they reopen on use."""
         with self._lock:
-            engine = self._engine
+            self._close_store()
             if self._words is not None:
                 self._words.close()
             if self._database is not None:
                 self._database.close()
-            self._engine = self._words = self._database = None
-        if engine is not None:  # Without the lock, which whoever searches in it may wait for.
-            engine.leave()
+            self._words = self._database = None
 
     @contextmanager
-    def _changing(self, ids: Sequence[str]) -> "Iterator[tuple[_Engine, list[str]]]":
+    def _changing(self, ids: Sequence[str]) -> Iterator[list[str]]:
         """Note ids for the block, which changes the store and commits; yield those that are there.
 
         The note goes with the commit of the block.
         """
-        with self._current() as engine:
+        with self._current():
             named = json.dumps(list(ids))
             query = f"SELECT id FROM chunks WHERE {_NAMED}"  # noqa: S608 - a constant
             known = [row[0] for row in self._rows(query, named)]
-            query = "INSERT OR IGNORE INTO unfinished SELECT value FROM json_each(?)"
-            self._rows(query, named)
-            yield engine, known
-            engine.change = self._change()
+            self._rows("INSERT OR IGNORE INTO unfinished SELECT value FROM json_each(?)", named)
+            yield known
+            self._seen = self._change()
 
     def _put_right(self, ids: Sequence[str]) -> None:
         """Bring the store to what the manifest says of chunks that a killed run was writing."""
-        with self._current() as engine:
+        with self._current():
             for identifier in ids:
-                engine.forget([identifier])
-            engine.add(*self._kept(_NAMED, json.dumps(ids)))
+                self._forget([identifier])
+            self._give(*self._kept(_NAMED, json.dumps(ids)))
             self._rows("DELETE FROM unfinished")
 
     @contextmanager
-    def _current(self) -> "Iterator[_Engine]":
-        """Open the store if necessary, keep others out of it, and translate errors.
+    def _current(self) -> Iterator[None]:
+        """Open the store if it is behind the manifest, use it alone, and translate errors.
 
         After an error nobody knows what the store holds, so it is opened again on next use.
         """
         with self._lock:
-            engine = self._engine = self._engine or _Engine.of(self._folder)
-        with engine.lock:
             try:
                 change = self._change()
-                if engine.change != change:
-                    self._open(engine)
-                    engine.change = change
-                yield engine
-            except CragError:
-                engine.close()
-                raise
-            except Exception as error:  # What the clients of all stores raise cannot be listed.
-                engine.close()
-                raise DocumentIndexError(self.location, _advised(error)) from error
+                if self._seen != change:
+                    self._open_store()
+                    self._seen = change
+                yield
+            except BaseException as error:
+                self._close_store()
+                if isinstance(error, CragError) or not isinstance(error, Exception):
+                    raise
+                problem = (
+                    f"its vector store failed: {sentence_of(error)} "
+                    "Is it running, and is this its address?"
+                )
+                raise DocumentIndexError(self.location, problem) from error
 
-    def _open(self, engine: "_Engine") -> None:
+    def _open_store(self) -> None:
         """Open the store, and fill it if it lacks the chunk that filling would write last."""
+        self._close_store()
         ((dimension,),) = self._rows("SELECT dimension FROM stamp")
-        engine.open(self._build, dimension)
-        last, vectors = self._kept("number = (SELECT max(number) FROM chunks)")
-        if not last or self.get(engine.search(vectors[0], 10, None)):
+        self._vectors = MadeVectors(dimension)
+        store = self._build(self._vectors)
+        if isinstance(store, AbstractContextManager):
+            store = self._opened.enter_context(store)
+        if not isinstance(store, VectorStore):
+            raise TypeError(f"{type(store).__name__} is no VectorStore")
+        self._store = store
+        last, vectors = self._kept(_LAST)
+        if last and self.get(self._search(vectors[0], 10, None)):
             return
         numbers = [row[0] for row in self._rows("SELECT number FROM chunks ORDER BY number")]
         for start in range(0, len(numbers), _MOST):
             part = numbers[start : start + _MOST]
             chunks, vectors = self._kept("number BETWEEN ? AND ?", part[0], part[-1])
-            engine.forget([str(chunk.id) for chunk in chunks])
-            engine.add(chunks, vectors)
+            self._forget([str(chunk.id) for chunk in chunks])
+            self._give(chunks, vectors)
+
+    def _close_store(self) -> None:
+        self._seen, self._store = -1, None
+        self._opened.close()
+
+    def _search(self, vector: "NDArray[np.float32]", k: int, among: set[str] | None) -> list[str]:
+        """Return the ids of the `k` nearest; `among` is kept to where that is cheap."""
+        narrow: Mapping[str, Any] = {}
+        if self._among and among is not None and len(among) <= _MOST_NAMED:
+            narrow = self._among(list(map(_point, among)))
+        store = cast("VectorStore", self._store)
+        found = store.similarity_search_by_vector(vector.tolist(), k=k, **narrow)
+        return [str(document.metadata.get("id")) for document in found]
+
+    def _give(self, chunks: Sequence[Document], vectors: "NDArray[np.float32]") -> None:
+        """Add chunks that the store does not have."""
+        if not chunks:
+            return
+        named = [
+            Document(chunk.page_content, metadata={**chunk.metadata, "id": chunk.id})
+            for chunk in chunks
+        ]
+        points = [_point(str(chunk.id)) for chunk in chunks]
+        with self._vectors.of([chunk.page_content for chunk in chunks], vectors):
+            cast("VectorStore", self._store).add_documents(named, ids=points)
+
+    def _take(self, ids: Sequence[str]) -> None:
+        """Remove chunks that the store has."""
+        store = cast("VectorStore", self._store)
+        if ids and store.delete(list(map(_point, ids))) is False:
+            raise ValueError("it did not remove what it was asked to")
+
+    def _forget(self, ids: Sequence[str]) -> None:
+        """Remove chunks that the store may have; some raise where they do not."""
+        with suppress(ValueError):
+            self._take(ids)
+
+    def _current_words(self) -> WordFile:
+        with self._lock:
+            words, mark = self._opened_words(), str(self._change())
+            if words.mark != mark:
+                words.follow(mark, self.stored(), self.get)
+            return words
 
     def _follow(self, change: Change) -> None:
         """Write the words of a change, unless those before it are missing."""
         with self._lock:
-            mark, words = self._change(), self._opened_words()
+            words, mark = self._opened_words(), self._change()
             if words.mark == str(mark - 1):
                 words.write(str(mark), change)
 
@@ -352,16 +381,10 @@ class LangChainStore:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Write to the manifest, which ends what is unfinished."""
-        with self._reading() as database:
-            database.execute("BEGIN IMMEDIATE")
-            try:
-                yield database
-                database.execute("DELETE FROM unfinished")
-                database.execute("UPDATE stamp SET change = change + 1")
-            except BaseException:
-                database.execute("ROLLBACK")
-                raise
-            database.execute("COMMIT")
+        with self._reading() as database, committed(database):
+            yield database
+            database.execute("DELETE FROM unfinished")
+            database.execute("UPDATE stamp SET change = change + 1")
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -376,75 +399,23 @@ class LangChainStore:
                 raise DocumentIndexError(self.location, problem) from error
 
 
-class _Engine:
-    """The store over one folder, which the indexes of this process share and use in turns."""
+def of_function(location: str) -> LangChainStore:
+    """Return an index in the store that a function makes: ``module:function://FOLDER``.
 
-    _all: ClassVar[dict[Path, "_Engine"]] = {}
-    _guard = threading.Lock()
+    The function is a `Build`.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.lock = threading.RLock()
-        self.change = -1
-        """The write to the manifest that the store has; -1 while it is closed."""
-        self.users = 0
-        self._open = ExitStack()
-
-    @classmethod
-    def of(cls, folder: Path) -> "_Engine":
-        """Return the one of a folder, for one more user."""
-        with cls._guard:
-            engine = cls._all.setdefault(folder, cls(folder))
-            engine.users += 1
-            return engine
-
-    def leave(self) -> None:
-        """Close it after its last user."""
-        with self.lock, self._guard:
-            self.users -= 1
-            if not self.users:
-                del self._all[self._folder]
-                self.close()
-
-    def open(self, build: Build, dimension: int) -> None:
-        """Open the store, or open it again."""
-        self.close()
-        self._vectors = MadeVectors(dimension)
-        self._store, self._among = self._open.enter_context(build(self._vectors))
-
-    def close(self) -> None:
-        """Close the store."""
-        self.change = -1
-        self._open.close()
-
-    def search(self, vector: "NDArray[np.float32]", k: int, among: set[str] | None) -> list[str]:
-        """Return the ids of the `k` nearest; `among` is kept to where that is cheap."""
-        narrow: Mapping[str, Any] = {}
-        if self._among and among is not None and len(among) <= _MOST_NAMED:
-            narrow = self._among(list(map(_point, among)))
-        found = self._store.similarity_search_by_vector(vector.tolist(), k=k, **narrow)
-        return [str(document.metadata.get("id")) for document in found]
-
-    def add(self, chunks: Sequence[Document], vectors: "NDArray[np.float32]") -> None:
-        """Add chunks that the store does not have."""
-        if not chunks:
-            return
-        named = [
-            Document(chunk.page_content, metadata={**chunk.metadata, "id": chunk.id})
-            for chunk in chunks
-        ]
-        with self._vectors.of([chunk.page_content for chunk in chunks], vectors):
-            self._store.add_documents(named, ids=[_point(str(chunk.id)) for chunk in chunks])
-
-    def remove(self, ids: Sequence[str]) -> None:
-        """Remove chunks that the store has."""
-        if ids and self._store.delete(list(map(_point, ids))) is False:
-            raise ValueError("it did not remove what it was asked to")
-
-    def forget(self, ids: Sequence[str]) -> None:
-        """Remove chunks that the store may have; some raise where they do not."""
-        with suppress(ValueError):
-            self.remove(ids)
+    Raises:
+        DocumentIndexError: there is no such function, or no folder is named.
+    """
+    name, place = location.partition("://")[0], _place(location)
+    if not place:
+        problem = f"name a folder for words and manifest: {name}://./FOLDER"
+        raise DocumentIndexError(location, problem)
+    try:
+        return LangChainStore(Path(place), imported(name, here=True))
+    except (ImportError, ValueError, AttributeError) as error:
+        problem = f"the function {name} cannot be imported: {error}"
+        raise DocumentIndexError(location, problem) from error
 
 
 def faiss(location: str) -> LangChainStore:
@@ -453,8 +424,7 @@ def faiss(location: str) -> LangChainStore:
     return LangChainStore(Path(_place(location)), _faiss)
 
 
-@contextmanager
-def _faiss(embeddings: Embeddings) -> Iterator[Opened]:
+def _faiss(embeddings: Embeddings) -> VectorStore:
     from faiss import IndexFlatIP
 
     with warnings.catch_warnings():  # It says that it is no longer developed; the guide does too.
@@ -462,84 +432,53 @@ def _faiss(embeddings: Embeddings) -> Iterator[Opened]:
         from langchain_community.docstore.in_memory import InMemoryDocstore
         from langchain_community.vectorstores import FAISS
     index = IndexFlatIP(len(embeddings.embed_query("")))
-    yield Opened(FAISS(embeddings, index, InMemoryDocstore(), {}))
+    return FAISS(embeddings, index, InMemoryDocstore(), {})
 
 
 def qdrant(location: str) -> LangChainStore:
-    """Return an index in Qdrant at ``qdrant://HOST:6333``, ``qdrant+https://HOST``, or in a folder.
+    """Return an index in Qdrant at ``qdrant://HOST:6333``, ``qdrant+https://HOST``, or in memory.
 
-    A folder is ``qdrant://`` and an absolute path, or one that begins with ``./``. One process uses
-    it at a time. The manifest of a server is in the user's folder of data, and its key is taken
-    from QDRANT_API_KEY.
-
-    Raises:
-        MissingPackageError: langchain-qdrant is not installed.
+    In memory it is the index of a folder: ``qdrant://`` and an absolute path, or one that begins
+    with ``./``. The manifest of a server is in the user's folder of data, and its key is taken from
+    QDRANT_API_KEY.
     """
     require("qdrant", "an index in Qdrant", "langchain_qdrant")
     scheme, place = location.partition("://")[0].lower(), _place(location)
     if place.startswith(("/", ".", "~")):
-        folder = Path(place).expanduser().resolve()
-        return LangChainStore(folder, lambda made: _qdrant(made, path=str(folder / "qdrant")))
-    server = {
-        "url": f"{'https' if scheme == 'qdrant+https' else 'http'}://{place}",
-        "api_key": os.environ.get("QDRANT_API_KEY"),
-        "timeout": _TIMEOUT,
-    }
+        build = partial(_qdrant, {"location": ":memory:"})
+        return LangChainStore(Path(place), build, among=_among_points)
+    url = f"{'https' if scheme == 'qdrant+https' else 'http'}://{place}"
+    key = os.environ.get("QDRANT_API_KEY")
+    client = {"url": url, "api_key": key, "timeout": _TIMEOUT, "check_compatibility": False}
     name = hashlib.sha256(location.encode()).hexdigest()[:16]
     data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
     return LangChainStore(
         data / "crag" / f"qdrant-{name}",
-        lambda made: _qdrant(made, **server),
-        safe_location(location),
+        partial(_qdrant, client),
+        location=safe_location(location),
+        among=_among_points,
     )
 
 
 @contextmanager
-def _qdrant(embeddings: Embeddings, **options: Any) -> Iterator[Opened]:
+def _qdrant(options: Mapping[str, Any], embeddings: Embeddings) -> Iterator[VectorStore]:
     from langchain_qdrant import QdrantVectorStore
     from qdrant_client import QdrantClient
-    from qdrant_client.models import Distance, HasIdCondition, VectorParams
-    from qdrant_client.models import Filter as QdrantFilter
+    from qdrant_client.models import Distance, VectorParams
 
-    def among(points: Sequence[str]) -> Mapping[str, Any]:
-        return {"filter": QdrantFilter(must=[HasIdCondition(has_id=list(points))])}
-
-    options |= {"check_compatibility": False, "force_disable_check_same_thread": True}
     with closing(QdrantClient(**options)) as client:
         if not client.collection_exists(COLLECTION):
             size = len(embeddings.embed_query(""))
             shape = VectorParams(size=size, distance=Distance.COSINE)
             client.create_collection(COLLECTION, vectors_config=shape)
-        store = QdrantVectorStore(client, COLLECTION, embeddings, validate_collection_config=False)
-        yield Opened(store, among)
+        yield QdrantVectorStore(client, COLLECTION, embeddings, validate_collection_config=False)
 
 
-def of_function(location: str) -> LangChainStore:
-    """Return an index in the store that a function returns: ``module:function://FOLDER``.
+def _among_points(points: Sequence[str]) -> Mapping[str, Any]:
+    from qdrant_client.models import Filter as QdrantFilter
+    from qdrant_client.models import HasIdCondition
 
-    The function takes the `Embeddings` that the store is to be made with, whose vectors have the
-    length of those of the index, and returns a `VectorStore`.
-
-    Raises:
-        DocumentIndexError: there is no such function, or no folder is named.
-    """
-    name, place = location.partition("://")[0], _place(location)
-    try:
-        function = imported(name, here=True)
-    except (ImportError, ValueError, AttributeError) as error:
-        problem = f"the function {name} cannot be imported: {error}"
-        raise DocumentIndexError(location, problem) from error
-    if not place:
-        problem = f"name a folder for words and manifest: {name}://./FOLDER"
-        raise DocumentIndexError(location, problem)
-
-    def build(embeddings: Embeddings) -> AbstractContextManager[Opened]:
-        store = function(embeddings)
-        if not isinstance(store, VectorStore):
-            raise TypeError(f"{name} returns {type(store).__name__}, which is no VectorStore")
-        return nullcontext(Opened(store))
-
-    return LangChainStore(Path(place), build)
+    return {"filter": QdrantFilter(must=[HasIdCondition(has_id=list(points))])}
 
 
 def _place(location: str) -> str:
@@ -557,13 +496,6 @@ def _manifest(path: Path) -> sqlite3.Connection:
         database.close()
         raise
     return database
-
-
-def _advised(error: Exception) -> str:
-    said = sentence_of(error)
-    if "already accessed" in said:
-        return "another process uses it. End that one, or use a Qdrant server: qdrant://HOST:6333"
-    return f"its vector store failed: {said} Is it running, and is this its address?"
 
 
 def _point(identifier: str) -> str:

@@ -290,12 +290,7 @@ def _condition(where: Filter) -> tuple[str, dict[str, Any]]:
     if where.folder:
         conditions.append("metadata ->> 'source' LIKE ANY(%(patterns)s)")
         values["patterns"] = list(where.patterns())
-    for name, comparison, key, value in (
-        ("kind", "=", "kind", where.kind),
-        ("since", ">=", "modified", where.since),
-        ("until", "<=", "modified", where.until),
-    ):
-        if value:
-            conditions.append(f"metadata ->> '{key}' {comparison} %({name})s")
-            values[name] = value
+    for number, (key, comparison, value) in enumerate(where.comparisons()):
+        conditions.append(f"metadata ->> '{key}' {comparison} %(value{number})s")
+        values[f"value{number}"] = value
     return " AND ".join(conditions), values
