@@ -21,7 +21,7 @@ from crag.retrieval.splitting import split
 from crag.state import Source
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
 from crag.text.places import line_numbers, places_written
-from tests.retrieval.test_loaders import make_pdf
+from tests.retrieval.reading import make_pdf
 
 NUMBER = 50
 
