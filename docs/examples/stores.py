@@ -3,8 +3,7 @@
     python docs/examples/stores.py [LOCATION]
 
 LOCATION is a folder (Chroma), or an address that `--help` lists; without it, a temporary folder.
-`stores:shelf://./FOLDER`, run in the folder of this file, is the function below. Needs no key, and
-no network but that of the store.
+`stores:shelf://./FOLDER` is the function below. Needs no key, and no network but that of the store.
 """
 
 import argparse

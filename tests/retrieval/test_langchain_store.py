@@ -251,27 +251,6 @@ def test_what_is_no_store_is_told(tmp_path: Path) -> None:
         filled(at("no_store", tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("location", "shown"),
-    [
-        ("qdrant://user:secret@host:6333", "qdrant://host:6333"),
-        ("qdrant+https://host?key=secret", "qdrant+https://host"),
-    ],
-)
-def test_a_qdrant_server_is_shown_without_secrets(location: str, shown: str) -> None:
-    assert open_backend(location).location == shown
-
-
-def test_a_qdrant_server_that_is_not_there_is_told_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    with pytest.raises(DocumentIndexError, match="127") as caught:
-        filled("qdrant://127.0.0.1:1")
-    assert str(caught.value).count("is this its address?") == 1
-    assert not open_backend("qdrant://127.0.0.1:1").count()
-
-
 def test_a_collection_is_made_on_a_qdrant_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,5 @@
 """Parts that other packages add: entry points by group and name."""
 
-import sys
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
@@ -12,16 +11,14 @@ Group = Literal["crag.evaluators", "crag.rerankers", "crag.searchers", "crag.sto
 that takes the location. Stores are named for the scheme of their URLs."""
 
 
-def imported(name: str, *, here: bool = False) -> Any:
-    """Return what ``module:attribute`` names; `here`, modules of the current folder count too.
+def imported(name: str) -> Any:
+    """Return what ``module:attribute`` names.
 
     Raises:
         ImportError: there is no such module.
         AttributeError: the module has no such attribute.
         ValueError: it is no name of that form.
     """
-    if here and "" not in sys.path:
-        sys.path.insert(0, "")
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)
 

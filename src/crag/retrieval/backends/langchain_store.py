@@ -412,7 +412,7 @@ def of_function(location: str) -> LangChainStore:
         problem = f"name a folder for words and manifest: {name}://./FOLDER"
         raise DocumentIndexError(location, problem)
     try:
-        return LangChainStore(Path(place), imported(name, here=True))
+        return LangChainStore(Path(place), imported(name))
     except (ImportError, ValueError, AttributeError) as error:
         problem = f"the function {name} cannot be imported: {error}"
         raise DocumentIndexError(location, problem) from error
