@@ -216,6 +216,13 @@ def test_a_write_that_the_manifest_refuses_changes_nothing(tmp_path: Path) -> No
         assert index.by_words("delta", 1) == []
 
 
+def test_a_damaged_manifest_is_told(tmp_path: Path) -> None:
+    (tmp_path / "chunks.sqlite3").write_bytes(b"garbage" * 100)
+    told = "its chunks cannot be read or written: file is not a database"
+    with pytest.raises(DocumentIndexError, match=told):
+        open_backend(f"faiss://{tmp_path}").stamp()
+
+
 def test_a_removal_that_the_store_refuses_is_told(tmp_path: Path) -> None:
     with closing(filled(at("Deaf", tmp_path))) as index, index.writing():
         with pytest.raises(DocumentIndexError, match="it did not remove"):
