@@ -8,6 +8,7 @@ import typer
 
 from crag.cli.commands import Group, command, name_values
 from crag.graph_registry import OFFERED
+from crag.retrieval.backends import STORES
 
 app = typer.Typer(
     name="crag",
@@ -55,7 +56,7 @@ IndexOption = Annotated[
     typer.Option(
         "--index",
         metavar="PLACE",
-        help="Folder of the index, or URL of a Chroma server, PostgreSQL, Qdrant or FAISS. "
+        help=f"Where the index is: {', '.join(store.address for store in STORES)}. "
         "Default: CRAG_INDEX, .crag/index.",
         show_default=False,
     ),

@@ -1,6 +1,5 @@
 """`crag index`: index documents, with a progress bar and a report."""
 
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,7 +11,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from crag.cli.index_workers import ray_reader
-from crag.cli.terminal import ending_on_signals, environment, print_error, print_json, progress_bar
+from crag.cli.terminal import (
+    ending_on_signals,
+    environment,
+    import_from_here,
+    print_error,
+    print_json,
+    progress_bar,
+)
 from crag.factory import choose_encoder, choose_limits
 from crag.retrieval import (
     DocumentIndex,
@@ -95,8 +101,7 @@ def follow(
 
 def _named(loaders: Sequence[str]) -> Mapping[str, Loader]:
     """Return the loaders; a module of the user's own may lie where the command is run."""
-    if any(":" in name for name in loaders) and "" not in sys.path:
-        sys.path.insert(0, "")
+    import_from_here(loaders)
     return loaders_with(loaders)
 
 

@@ -3,7 +3,7 @@
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,8 +16,18 @@ _NOTHING = {"", "none", "null"}
 _LABEL = 40
 
 
+def import_from_here(names: Iterable[str]) -> None:
+    """Let ``module:attribute`` be of a module in the current folder, if one is among `names`.
+
+    Only for names from the command line: a file of the folder, such as crag.toml, may be another's.
+    """
+    if any(":" in name.partition("://")[0] for name in names) and "" not in sys.path:
+        sys.path.insert(0, "")
+
+
 def environment(location: str | None) -> Environment:
     """Return the environment, with the index from the command line."""
+    import_from_here([location or ""])
     found = Environment()
     return found.model_copy(update={"index": location}) if location else found
 

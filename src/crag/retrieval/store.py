@@ -33,11 +33,11 @@ _known: WeakSet["DocumentIndex"] = WeakSet()
 
 
 class DocumentIndex:
-    """An index at `location`: a folder, or the URL of a Chroma server or a PostgreSQL database.
+    """An index at `location`: a folder, or an address of one of `crag.retrieval.backends.STORES`.
 
     The index opens on first use, and opening for reading does not create it. In a folder only one
-    process writes at a time, and a reading process sees the vectors from when it opened the index.
-    If that is not enough, use a server.
+    process writes at a time; with Chroma there, one that reads sees the vectors from when it opened
+    the index. If that is not enough, use a server.
 
     Raises:
         DocumentIndexError: from every method, when the index cannot be used; the subclasses
