@@ -52,7 +52,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}"))
         page.goto(url)
-        page.wait_for_selector(".node")
+        page.wait_for_selector(".node", state="attached")
         opened.append((page, errors))
         return page
 

@@ -109,7 +109,7 @@ def main(documents: Path, questions: tuple[str, ...]) -> None:
         for name, options in PICTURES.items():
             page = browser.new_page(**options)
             page.goto(url)
-            page.wait_for_selector(".node")
+            page.wait_for_selector(".node", state="attached")
             ask_quickly(page, questions[0])
             page.focus("#answer")
             page.evaluate("scrollTo(0, 0)")
@@ -127,7 +127,7 @@ def main(documents: Path, questions: tuple[str, ...]) -> None:
         record(page, questions).save(FOLDER / "page.gif")
         page = browser.new_page(**PICTURES["dark"])
         page.goto(f"{url}&graph=self_rag")
-        page.wait_for_selector(".node")
+        page.wait_for_selector(".node", state="attached")
         ask_quickly(page, questions[0])
         page.evaluate("document.getElementById('answer').scrollIntoView()")
         page.focus("#answer")

@@ -209,7 +209,7 @@ def test_the_session_is_kept_and_each_run_can_be_seen_again(visit: Visit, site: 
     page.wait_for_selector("#answer .asked >> text=First question?")
     assert page.locator("#graphs input:checked").get_attribute("value") == "plain"
     page.reload()
-    page.wait_for_selector(".node")
+    page.wait_for_selector(".node", state="attached")
     page.locator("#history .entry >> text=Second question?").click()
     page.wait_for_selector("#answer[data-phase=done]")
     assert "It is so" in page.inner_text("#answer .text")

@@ -16,12 +16,12 @@ def test_it_is_taken_out_of_the_address_and_kept_for_other_tabs(visit: Visit, de
     assert page.input_value("#question") == "Why?"
     assert page.context.cookies() == []
     page.reload()
-    page.wait_for_selector(".node")
+    page.wait_for_selector(".node", state="attached")
     sent: list[Any] = []
     other = page.context.new_page()
     other.on("request", lambda request: sent.append((request.url, request.headers)))
     other.goto(base)
-    other.wait_for_selector(".node")
+    other.wait_for_selector(".node", state="attached")
     assert {headers.get("x-api-key") for _, headers in sent} == {None, token}
     assert not [url for url, _ in sent if token in url]
 

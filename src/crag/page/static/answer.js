@@ -1,12 +1,11 @@
 /** The answer: streamed, cited, or the reason why there is none. */
 
 import { cited, pieces, signed, statusReader } from "./citations.js";
-import { byId, element, link, webAddress } from "./dom.js";
+import { byId, element, link, show, webAddress } from "./dom.js";
 import { idOf } from "./documents.js";
-import { nowDoing } from "./graph.js";
 import { isMarkdown, markdown } from "./markdown.js";
 import { placeNamer } from "./places.js";
-import { count, eventWords, phaseOf } from "./words.js";
+import { count, eventWords, phaseOf, sentence } from "./words.js";
 
 /** Cut a text at the spans it holds: the text around them at even places, spans at odd ones. */
 export function atSpans(text, spans) {
@@ -22,6 +21,7 @@ export function drawAnswer(run, actions) {
   const phase = run ? phaseOf(run) : "empty";
   card.dataset.phase = phase;
   card.setAttribute("aria-busy", String(phase === "running"));
+  drawAsked(run);
   byId("answer-body").replaceChildren(...BODIES[phase](run, actions));
 }
 
@@ -30,35 +30,26 @@ const BODIES = {
     element("p.lead", {}, "Ask a question above."),
     element("p.hint", {}, "The nodes of the graph light up as they work. Then you see the answer, and what it rests on: each document with its score, the strips that were kept and dropped, and whatever was found on the web."),
   ],
-  running: (run) => [
-    asked(run),
-    run.draft
-      ? element("p.text.draft", {}, run.draft)
-      : element("p.lead.working", {}, `${sentence(nowDoing(run))}…`),
-  ],
-  waiting: (run) => [asked(run), element("p.lead", {}, "The run waits for your decision about the web search, above.")],
+  running: ({ draft }) => (draft ? [element("p.text.draft", {}, draft)] : []),
+  waiting: (run) => [element("p.lead", {}, "The run waits for your decision about the web search, above.")],
   done: (run, actions) => answered(run, actions),
   unsure: (run, actions) => answered(run, actions),
   abstained: (run, actions) => [
-    asked(run),
     element("p.text", {}, run.values.answer),
     element("p.hint", {}, sentence(abstention(run.values))),
     edit(run, actions),
   ],
   cancelled: (run, actions) => [
-    asked(run),
     element("p.lead", {}, "The run was cancelled."),
     element("p.hint", {}, "What had been done until then is shown below."),
     again(run, actions),
   ],
   failed: (run, actions) => [
-    asked(run),
     element("p.lead", {}, "The run failed."),
     element("p.detail", {}, run.error.message),
     again(run, actions),
   ],
   broken: (run, actions) => [
-    asked(run),
     element("p.lead", {}, "The connection broke, and the server cancels a run that nobody reads."),
     element("p.detail", {}, run.error.message),
     again(run, actions),
@@ -67,7 +58,6 @@ const BODIES = {
 
 /** The answer or the closest passages, their sources, and what could be quoted besides, folded. */
 const answered = (run, actions) => [
-  asked(run),
   answerText(run.values),
   ...legend(run.values),
   ...sources(run.values, actions.reading),
@@ -87,13 +77,12 @@ function further({ further: more = [] }) {
 }
 
 /** The question, and how it was understood where it was one that follows others. */
-function asked(run) {
-  const { follow_up: followUp, question } = run.values;
+function drawAsked(run) {
+  const { follow_up: followUp, question } = run?.values ?? {};
   const understood = followUp && question !== followUp.asked ? [element("span.understood", {}, `Understood as: ${question}`)] : [];
-  return element("p.asked", {}, run.question, ...understood);
+  byId("asked").replaceChildren(...(run ? [run.question, ...understood] : []));
+  show(byId("asked"), run !== null);
 }
-
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function again(run, actions) {
   const repeat = element("button", { type: "button", onclick: () => actions.ask(run.question, run) }, "Ask again");

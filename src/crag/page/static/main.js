@@ -18,7 +18,7 @@ import { tell } from "./status.js";
 import { drawEvents, drawNumbers } from "./trace.js";
 import { drawWeb } from "./web.js";
 
-const graphView = new GraphView(byId("graph"));
+const graphView = new GraphView(byId("graph"), byId("way"));
 const read = (path, citation = null) => openSource(path, citation, library.nameOf(path));
 const library = new Library(read);
 const reading = { open: read, has: (source) => library.has(source) };
@@ -34,7 +34,7 @@ let edited = null;
 let active = null;
 
 const DRAWN_BY = [
-  [["steps", "asked", "error"], (run) => graphView.light(run)],
+  [["steps", "asked", "error", "draft"], (run) => graphView.light(run)],
   [["steps", "draft", "answer", "abstained", "certainty", "citations", "further", "error", "asked"], (run) => drawAnswer(run, { ask, edit, reading })],
   [["documents", "scores", "internal", "citations"], (run) => documentsView.draw(run)],
   [["query", "hits", "pages", "external", "refused", "citations"], drawWeb],
@@ -43,6 +43,7 @@ const DRAWN_BY = [
   [["events"], drawEvents],
 ];
 
+const UNASKED = byId("way-line").textContent;
 const EVERYTHING = DRAWN_BY.flatMap(([keys]) => keys);
 
 /** Ask the server what it offers, and open the graph that the address names. */
@@ -162,6 +163,7 @@ function renew() {
   drawTurns([], null, open);
   drawAnswer(null, { ask, edit, reading });
   byId("status").textContent = "";
+  byId("way-line").textContent = UNASKED;
   history.show(null);
   working(false);
   byId("question").value = "";
@@ -202,6 +204,7 @@ async function follow(run, start) {
   history.note();
   if (conversation) drawConversation();
   changed(run, EVERYTHING);
+  if (run === shown) requestAnimationFrame(reveal);
 }
 
 async function ended(run, error) {
@@ -253,6 +256,14 @@ function open(run, within) {
   drawConversation();
   label();
   changed(run, EVERYTHING);
+  requestAnimationFrame(reveal);
+}
+
+/** Bring the question, and the answer beneath it, into view, unless somebody reads further down. */
+function reveal() {
+  const { top } = byId("asked").getBoundingClientRect();
+  const { top: below } = byId("answer-body").getBoundingClientRect();
+  if (top >= 0 && below > innerHeight / 2) byId("asked").scrollIntoView();
 }
 
 const drawConversation = () =>

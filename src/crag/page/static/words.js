@@ -139,3 +139,6 @@ export const PHASES = {
 /** Name the phase of a run as the history shows it. */
 export const phaseOf = (run) =>
   run.phase !== "done" || !run.values.abstained ? run.phase : run.values.certainty === "unsure" ? "unsure" : "abstained";
+
+/** Begin a text with a capital letter. */
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
