@@ -89,6 +89,7 @@ def test_a_graph_that_somebody_likes_to_see_stays_open(visit: Visit, site: str) 
 @pytest.mark.parametrize("graph", OFFERED)
 def test_no_text_is_wider_than_its_node(visit: Visit, demo: str, graph: str, width: int) -> None:
     page = visit(f"{demo}&graph={graph}", viewport={"width": width, "height": 900})
+    page.click("#way-line")
     assert page.evaluate(BEYOND) == []
     ask(page, "Who painted the ceiling of the Sistine Chapel?")  # The web has nothing to do.
     assert phase(page) in {"done", "abstained", "unsure"}

@@ -1,6 +1,6 @@
 /** The answer: streamed, cited, or the reason why there is none. */
 
-import { cited, pieces, signed, statusReader } from "./citations.js";
+import { cited, pieces, quotations, signed, statusReader } from "./citations.js";
 import { byId, element, link, show, webAddress } from "./dom.js";
 import { idOf } from "./documents.js";
 import { isMarkdown, markdown } from "./markdown.js";
@@ -99,7 +99,8 @@ function abstention({ events = [] }) {
   return told ? `${eventWords("abstained")}: ${told.detail}.` : "There is no answer.";
 }
 
-function answerText(values) {
+/** Draw the text of an answer: each quotation as its document is written, the rest as Markdown. */
+export function answerText(values) {
   const { answer, citations } = cited({ ...values, answer: signed(values) });
   const known = new Map(citations.map((citation) => [citation.number, citation]));
   const spans = citations.flatMap(spansOf);
@@ -112,9 +113,35 @@ function answerText(values) {
     status === "unsupported"
       ? [element("span.unsupported", { title: UNSUPPORTED }, ...drawn(words, status))]
       : drawn(words, status));
-  // A model writes Markdown; a quotation is written as its document is.
-  const plain = citations.some(({ quotes, source }) => quotes?.length && !isMarkdown(source.url));
-  return plain ? element("p.text", {}, ...say(answer)) : element("div.text.md", {}, ...markdown(answer, say));
+  const holder = element("div.text.md");
+  for (const { words, marks } of quotations(answer)) {
+    const number = Number(/\d+/.exec(marks));
+    if (!marks) holder.append(...markdown(words, say));
+    else quote(holder, words, say, say(marks), isMarkdown(known.get(number)?.source.url));
+  }
+  return holder;
+}
+
+/** Add a quotation; one of a single line stands in a row with those before it. */
+function quote(holder, words, say, marks, isWrittenSo) {
+  const text = words.replace(/^\n+|\s+$/g, "");
+  const blocks = isWrittenSo ? markdown(text, say) : [element("p.verbatim", {}, ...say(text))];
+  const [first, last] = [lineOf(blocks[0], "firstElementChild"), lineOf(blocks.at(-1), "lastElementChild")];
+  first?.prepend("“");
+  const end = [first ? "” " : "", ...marks];
+  if (last) last.append(...end);
+  else blocks.push(element("p", {}, ...end));
+  const isShort = !text.includes("\n") && blocks.length === 1 && blocks[0].tagName === "P";
+  const before = holder.lastElementChild;
+  if (isShort && before?.dataset.row) before.append(" ", ...blocks[0].childNodes);
+  else holder.append(...blocks);
+  if (isShort) holder.lastElementChild.dataset.row = "yes";
+}
+
+/** The line of words at one end of a block, within its lists; none where it has no such line. */
+function lineOf(block, side) {
+  if (!block || ["P", "LI"].includes(block.tagName)) return block;
+  return ["UL", "OL", "BLOCKQUOTE"].includes(block.tagName) ? lineOf(block[side], side) : null;
 }
 
 const UNSUPPORTED = "No source supports this sentence";
