@@ -17,8 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from crag.page import completions
-from crag.page.documents import ROUTES
+from crag.page import completions, documents, first_visit
 from crag.page.guard import Guard
 from crag.page.keeping import keeping
 from crag.page.rules import Rules, require_configuration
@@ -112,7 +111,13 @@ def middleware(rules: Rules) -> list[Middleware]:
 _rules = Rules()
 require_configuration(_rules, os.environ)
 app = Starlette(
-    routes=[Route("/", page), Route("/page/{name}", asset), *ROUTES, *completions.routes],
+    routes=[
+        Route("/", page),
+        Route("/page/{name}", asset),
+        *documents.ROUTES,
+        *first_visit.ROUTES,
+        *completions.routes,
+    ],
     middleware=middleware(_rules),
     lifespan=keeping(_rules),
 )

@@ -12,11 +12,14 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+
+from crag.page.documents import name_of
 
 _KEEP_ALIVE = 10.0
 """Seconds between the comments that keep a waiting stream open."""
@@ -24,6 +27,7 @@ _TIMEOUT = 900.0
 """Seconds that a run may take."""
 _PIECE = re.compile(r"\s*\S+")
 _NUMBER = re.compile(r"\[(\d+)\]")
+_WEB = re.compile(r"https?://", re.IGNORECASE)
 _NO_CACHE = {"Cache-Control": "no-store"}
 
 
@@ -98,10 +102,11 @@ async def chat_completions(request: Request) -> Response:
     try:
         asked = await _read(request)
         answering = _run(await _assistant(asked.model), asked)
+        base = str(request.base_url)
         if asked.stream:
-            stream = _streamed(asked, asyncio.ensure_future(answering))
+            stream = _streamed(asked, asyncio.ensure_future(answering), base)
             return StreamingResponse(stream, media_type="text/event-stream", headers=_NO_CACHE)
-        return JSONResponse(_completion(asked, await answering), headers=_NO_CACHE)
+        return JSONResponse(_completion(asked, await answering, base), headers=_NO_CACHE)
     except RefusedError as refused:
         return JSONResponse(refused.body(), refused.status)
 
@@ -112,22 +117,47 @@ routes = [
 ]
 
 
-def annotations(state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return an annotation for each ``[n]`` of the answer, with its place there in characters."""
+def annotations(state: Mapping[str, Any], base: str) -> list[dict[str, Any]]:
+    """Return an annotation for each ``[n]`` of the answer, with its place there in characters.
+
+    A file of the index is linked on the page at `base`, which opens it at the cited lines.
+    """
     sources = {one["number"]: one for one in state.get("citations") or []}
+    roots = {
+        one["metadata"].get("source"): str(one["metadata"].get("root") or "")
+        for one in map(_plain, state.get("documents") or [])
+    }
     return [
         {
             "type": "url_citation",
             "url_citation": {
                 "start_index": found.start(),
                 "end_index": found.end(),
-                "url": sources[int(found[1])]["source"]["url"],
+                "url": link_to(sources[int(found[1])]["source"], roots, base),
                 "title": _title(sources[int(found[1])]["source"]),
             },
         }
         for found in _NUMBER.finditer(state["answer"])
         if int(found[1]) in sources
     ]
+
+
+def link_to(source: Mapping[str, str], roots: Mapping[str, str], base: str) -> str:
+    """Return the address of a source: on the web, or on the page at `base` at its first line.
+
+    `roots` are the folders that were indexed, by the path of the file.
+    """
+    url = source["url"]
+    if _WEB.match(url):
+        return url
+    unit, _, numbers = source["position"].partition(" ")
+    place = f"#{'L' if unit.startswith('line') else 'page='}{numbers}" if numbers else ""
+    return f"{base}?source={quote(name_of(url, roots.get(url, '')))}{place}"
+
+
+def _plain(document: Any) -> Mapping[str, Any]:
+    """Return a document of a state as a mapping, whether it was sent or stayed in the process."""
+    return document if isinstance(document, Mapping) else {"metadata": document.metadata}
 
 
 async def _read(request: Request) -> ChatRequest:
@@ -186,9 +216,9 @@ async def _run(assistant: str, asked: ChatRequest) -> Mapping[str, Any]:
     return dict(state)
 
 
-def _completion(asked: ChatRequest, state: Mapping[str, Any]) -> dict[str, Any]:
+def _completion(asked: ChatRequest, state: Mapping[str, Any], base: str) -> dict[str, Any]:
     message = {"role": "assistant", "content": state["answer"], "refusal": None}
-    message["annotations"] = annotations(state)
+    message["annotations"] = annotations(state, base)
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
     return _head(asked, "chat.completion") | {
         "choices": [choice],
@@ -198,7 +228,7 @@ def _completion(asked: ChatRequest, state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _streamed(
-    asked: ChatRequest, answering: "asyncio.Future[Mapping[str, Any]]"
+    asked: ChatRequest, answering: "asyncio.Future[Mapping[str, Any]]", base: str
 ) -> AsyncIterator[str]:
     head = _head(asked, "chat.completion.chunk")
 
@@ -213,7 +243,7 @@ async def _streamed(
         state = await answering
         for piece in _PIECE.findall(state["answer"]):
             yield chunk({"content": piece})
-        yield chunk({"annotations": annotations(state)}, "stop", crag=_told(state))
+        yield chunk({"annotations": annotations(state, base)}, "stop", crag=_told(state))
         if asked.stream_options and asked.stream_options.include_usage:
             yield _event(head | {"choices": [], "usage": _usage(state)})
     except RefusedError as refused:

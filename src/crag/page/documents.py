@@ -68,6 +68,7 @@ class Library:
                 path,
                 {
                     "path": path,
+                    "name": name_of(path, metadata.get("root", "")),
                     "title": metadata["title"],
                     "chunks": 0,
                     "modified": metadata.get("modified", ""),
@@ -147,14 +148,14 @@ class Library:
         """
         known, file = await run_in_threadpool(self._known, source)
         async with self._showing:
-            loaded = await run_in_threadpool(self._loaded, file, source)
+            loaded = await run_in_threadpool(self._loaded, file, known["source"])
         if not isinstance(loaded, SourceText):
-            raise DocumentError(410, f"{source} can no longer be read")
+            raise DocumentError(410, f"{file.name} can no longer be read")
         if len(loaded.text) > MOST_SHOWN:
             longest = f"{MOST_SHOWN:,} characters"
             raise DocumentError(413, f"{file} has more than {longest}: open it in an editor")
         return {
-            "source": source,
+            "source": known["source"],
             "title": loaded.title,
             "unit": loaded.unit,
             "pages": list(loaded.pages),
@@ -163,7 +164,11 @@ class Library:
         }
 
     def _known(self, source: str) -> tuple[Mapping[str, Any], Path]:
-        known = next((one for _, one in self.index.stored() if one["source"] == source), None)
+        """Find a source by its path, or by its name within the folder that was indexed."""
+        stored = [one for _, one in self.index.stored()]
+        known = next((one for one in stored if one["source"] == source), None) or next(
+            (one for one in stored if name_of(one["source"], one.get("root", "")) == source), None
+        )
         if known is None:
             raise DocumentError(404, f"{source} is not in the index")
         file = Path(file_of(source, _unit(known)))
@@ -180,6 +185,13 @@ class Library:
         with IsolatedReader(self._limits) as files:
             found = (one.loaded for one in files.read(file))
             return next((one for one in found if one.source == source), None)
+
+
+def name_of(source: str, root: str) -> str:
+    """Return a source without the folder that was indexed: what people call it."""
+    if root and source.startswith(root):
+        return source[len(root) :].lstrip("/\\") or Path(source).name
+    return source
 
 
 def check_upload(name: str, content: bytes) -> None:

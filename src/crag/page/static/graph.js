@@ -1,6 +1,6 @@
 /** Draws the graph, and lights up what a run has reached. */
 
-import { drawn, element } from "./dom.js";
+import { drawn } from "./dom.js";
 import { foldings, GAPS, isEnd, layout, shortName } from "./layout.js";
 import { taken } from "./taken.js";
 import { doing, seconds, spelled } from "./words.js";
@@ -258,6 +258,3 @@ export function nowDoing(run) {
   const running = run.steps.filter((step) => step.state === "running" && !run.outer.has(step.id));
   return running.length ? running.map((step) => doing(step.node)).join(" and ") : "waiting for the server";
 }
-
-/** A picture of nothing, while the graph is being fetched. */
-export const loadingGraph = () => element("p.hint", {}, "Fetching the graph…");
