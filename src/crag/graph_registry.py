@@ -53,26 +53,26 @@ GRAPHS: Mapping[str, GraphEntry] = MappingProxyType(
     {
         "crag": GraphEntry(
             "crag.graph.corrective:build_crag",
-            "Check and correct",
+            "Corrected",
             "Corrective RAG: grades what was retrieved, refines or searches the web, answers with "
             "citations.",
         ),
         "decomposed": GraphEntry(
             "crag.graph.decomposed:build_decomposed",
-            "Part by part",
+            "In parts",
             "Corrective RAG for questions of several parts: answers each part, then joins the "
             "answers.",
         ),
         "self_crag": GraphEntry(
             "crag.graph.reflective:build_self_crag",
-            "Correct and reflect",
+            "Corrected and critiqued",
             "Self-CRAG: corrected knowledge goes to a model that critiques what it reads and "
             "writes.",
             needs=("retriever", "reflection"),
         ),
         "self_rag": GraphEntry(
             "crag.graph.reflective:build_self_rag",
-            "Reflect while writing",
+            "Critiqued",
             "Self-RAG: the model decides whether to retrieve, and critiques passages, claims and "
             "answer.",
             needs=("retriever", "reflection"),

@@ -59,11 +59,16 @@ def test_no_documents_and_no_answer_are_told_apart_from_failures(visit: Visit, d
     page = visit(demo)
     ask(page, "Who painted the ceiling of the Sistine Chapel?")
     assert phase(page) == "abstained"
-    assert "There is no answer: no knowledge was left" in page.inner_text("#answer .hint")
+    told = page.locator("#answer .hint").all_inner_texts()
+    assert told == [
+        "None of the 10 passages that came closest answers the question. No web search is "
+        "connected.",
+        "In the papers' words, the action is incorrect.",
+    ]
     assert "The web cannot be searched" in page.inner_text("#events")
     assert "no answer" in page.inner_text("#history")
     page.locator("#documents summary").first.click()
-    page.wait_for_selector("#documents >> text=discarded · the action is incorrect")
+    page.wait_for_selector("#documents >> text=set aside · the action is incorrect")
 
 
 def test_a_server_that_ends_is_noticed_midway_and_before(visit: Visit, tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ class Library:
         )
         if known is None:
             raise DocumentError(404, f"{source} is not in the index")
-        file = Path(file_of(source, _unit(known)))
+        file = Path(file_of(known["source"], _unit(known)))
         if not Path(os.path.realpath(file)).is_relative_to(known["root"]):
             raise DocumentError(403, f"{file} leads out of the folder that was indexed")
         if not file.is_file():

@@ -20,7 +20,7 @@ from crag.text.markup import without_markup
 MOST_EXAMPLES = 3
 _WORDS = range(2, 9)
 """How many words a heading has that says what it is about."""
-_QUESTION = re.compile(r"(?:what|who|which) (?:is|are|was|were) ", re.IGNORECASE)
+_QUESTION = re.compile(r"(?:what|who) (?:is|are) (?:an?|the) ", re.IGNORECASE)
 _CLAUSE = re.compile(r"(?:how|what|where|when|why|which|who) ", re.IGNORECASE)
 
 
@@ -48,11 +48,11 @@ def _questions(stored: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, str, 
         if heading.endswith("?"):
             rank, question = 0, heading
         elif _QUESTION.match(heading):
-            rank, question = 1, f"{heading}?"
+            rank, question = 0, f"{heading}?"
         elif _CLAUSE.match(heading):
-            rank, question = 3, f"Explain {_uncapitalized(heading)}."
+            rank, question = 2, f"Explain {_uncapitalized(heading)}."
         else:
-            rank, question = 2, f"What do the documents say about {_uncapitalized(heading)}?"
+            rank, question = 1, f"What do the documents say about {_uncapitalized(heading)}?"
         yield rank, str(metadata["source"]), question
 
 

@@ -35,8 +35,10 @@ const BODIES = {
   done: (run, actions) => answered(run, actions),
   unsure: (run, actions) => answered(run, actions),
   abstained: (run, actions) => [
-    ...notAnswered(run),
-    ...abstention(run).filter(Boolean).map((line) => element("p.hint", {}, line)),
+    ...(notAnswered(run) ?? [
+      element("p.text", {}, run.values.answer),
+      ...abstention(run).filter(Boolean).map((line) => element("p.hint", {}, line)),
+    ]),
     edit(run, actions),
   ],
   cancelled: (run, actions) => [
@@ -94,10 +96,10 @@ function edit(run, actions, ...more) {
   return element("div.buttons", {}, button, ...more);
 }
 
-/** What stands in the place of an answer: nothing was found, or a part failed before it could be. */
+/** What stands in the place of an answer where a part failed, and not where nothing was found. */
 function notAnswered({ values }) {
   const failure = failureOf(values);
-  if (!failure) return [element("p.text", {}, values.answer)];
+  if (!failure) return null;
   return [element("p.text", {}, `${eventWords(failure.kind)}, so there is no answer.`), element("p.detail", {}, failure.detail)];
 }
 
@@ -223,7 +225,7 @@ function byFile(values) {
     const document = documents.find((one, at) => idOf(one, at) === id);
     const key = url || id;
     if (!files.has(key)) files.set(key, { title, url, name: namePlace(url, "") || id, cites: [] });
-    files.get(key).cites.push({ citation, section: sectionOf(document), file: document?.metadata?.source });
+    files.get(key).cites.push({ citation, section: sectionOf(citation.text, document), file: document?.metadata?.source });
   }
   return [...files.values()];
 }

@@ -304,7 +304,7 @@ function open(run, within) {
 function reveal() {
   const { top } = byId("asked").getBoundingClientRect();
   const { top: below } = byId("answer-body").getBoundingClientRect();
-  if (top >= 0 && below > innerHeight / 2) byId("asked").scrollIntoView();
+  if (top >= 0 && below > 0.55 * innerHeight) byId("asked").scrollIntoView();
 }
 
 const drawConversation = () =>

@@ -22,8 +22,9 @@ function nameOf(document) {
   return address.slice(root.length).replace(/^[\\/]+/, "") || address.slice(lastSlash(address) + 1);
 }
 
-/** The heading under which a document stands in its file; empty where there is none. */
-export const sectionOf = (document) => String(document?.metadata?.section ?? "").split(" > ").at(-1);
+/** The heading under which a cited text stands in its file; empty where there is none. */
+export const sectionOf = (text, document) =>
+  /^#{1,6}\s+(.+)/.exec(text)?.[1] ?? String(document?.metadata?.section ?? "").split(" > ").at(-1);
 
 /** The address of this page that opens a source at a place, such as "lines 3-5" or "page 2". */
 export function deepLink(name, position = "") {

@@ -78,15 +78,16 @@ const BROKEN = new Set(["model_failed", "model_empty", "retrieval_failed", "eval
 /** Why a run has no answer, if it is that a part failed and not that nothing was found. */
 export const failureOf = ({ events = [] }) => events.findLast(({ kind }) => BROKEN.has(kind));
 
-/** Say why there is no answer: in plain words, and below in those of the event. */
+/** Say why there is no answer: in plain words, and below with the papers' word. */
 export function abstention(run) {
-  const { events = [], documents = [], internal = [], external = [] } = run.values;
+  const { action, events = [], documents = [], internal = [], external = [] } = run.values;
   const told = events.findLast(({ kind }) => kind === "abstained")?.detail ?? "";
   const kept = [...internal, ...external].some((strip) => strip.kept);
+  const web = actionWords(run).slice((ACTIONS[action] ?? "").length);
   const nothing = documents.length
-    ? `None of the ${count(documents.length, "passage")} that came closest answers the question. ${actionWords(run).replace(/^.*?\. ?/, "")}`
-    : "Nothing in the documents comes near the question.";
-  return [kept || failureOf(run.values) ? "" : nothing.trim(), told && `${eventWords("abstained")}: ${told}.`];
+    ? `None of the ${count(documents.length, "passage")} that came closest answers the question.${web}`
+    : `Nothing in the documents comes near the question.${web}`;
+  return [kept ? `${sentence(told)}.` : nothing, action ? `In the papers' words, the action is ${action}.` : ""];
 }
 
 const DOING = {
