@@ -253,12 +253,14 @@ test("links lead to web pages only", () => {
   assert.equal(webAddress("https://example.org/a?b#c"), "https://example.org/a?b#c");
 });
 
-test("paths are shown without the folder they have in common", () => {
-  const documents = ["/home/me/docs/a.md", "/home/me/docs/b/c.md", "https://example.org/d"].map((source) => ({ metadata: { source } }));
+test("files are named by their place in the folder that was indexed", () => {
+  const documents = ["/home/me/docs/a.md", "/home/me/docs/b/c.md", "https://example.org/d"].map((source) => ({ metadata: { source, root: "/home/me/docs" } }));
   const name = placeNamer(documents);
   assert.equal(name("/home/me/docs/b/c.md", "line 3"), "b/c.md, line 3");
   assert.equal(name("https://example.org/d", ""), "https://example.org/d");
-  assert.equal(placeNamer([documents[0]])("/home/me/docs/a.md", ""), "a.md");
+  const upload = "/home/me/.crag/index-uploads/a.md";
+  assert.equal(placeNamer([{ metadata: { source: upload, root: upload } }])(upload, ""), "a.md");
+  assert.equal(placeNamer([{ metadata: { source: upload } }])(upload, ""), "a.md");
   assert.equal(placeNamer([{ metadata: null }, {}])("x", "page 1"), "x, page 1");
 });
 

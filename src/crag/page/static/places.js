@@ -4,22 +4,18 @@
 export const addressOf = ({ metadata }) => String(metadata?.url || metadata?.source || "");
 
 /**
- * Return a function that leaves out the folder which all local files have in common.
+ * Return a function that names places: local files by their path in the folder that was indexed.
  * @param {object[]} documents those that were retrieved
  */
 export function placeNamer(documents = []) {
   const names = new Map(documents.map((document) => [addressOf(document), nameOf(document)]));
-  const folder = commonFolder(documents.map(addressOf).filter(isFile));
-  const short = (address) => names.get(address) || (folder && address.startsWith(folder) ? address.slice(folder.length) : address);
-  return (address, position) => [short(address), position].filter(Boolean).join(", ");
+  return (address, position) => [names.get(address) ?? address, position].filter(Boolean).join(", ");
 }
 
-/** The name of a file within the folder that was indexed; empty where that is not known. */
 function nameOf(document) {
-  const { metadata } = document;
-  const [address, root] = [addressOf(document), metadata?.root ?? ""];
-  if (!root || !address.startsWith(root)) return "";
-  return address.slice(root.length).replace(/^[\\/]+/, "") || address.slice(lastSlash(address) + 1);
+  const [address, root] = [addressOf(document), document.metadata?.root ?? ""];
+  const within = root && address.startsWith(root) ? address.slice(root.length).replace(/^[\\/]+/, "") : "";
+  return within || (/^(\/|[A-Za-z]:[\\/])/.test(address) ? address.split(/[\\/]/).at(-1) : address);
 }
 
 /** The heading under which a cited text stands in its file; empty where there is none. */
@@ -36,19 +32,5 @@ export function deepLink(name, position = "") {
 /** Return a citation of the place that such an address names, without words. */
 export function linked(hash) {
   const [, lines, page] = /^#(?:L(\d+(?:-\d+)?)|page=(\d+))/.exec(hash) ?? [];
-  return { text: "", source: { lines, position: page ? `page ${page}` : "" } };
+  return { text: "", source: { lines, position: page ? `page ${page}` : lines ? `lines ${lines}` : "" } };
 }
-
-const isFile = (address) => /^(\/|[A-Za-z]:[\\/])/.test(address);
-
-/** The longest folder that all files are in, with its last slash; empty without files. */
-function commonFolder(files) {
-  if (!files.length) return "";
-  let folder = files[0].slice(0, lastSlash(files[0]) + 1);
-  while (!files.every((file) => file.startsWith(folder))) {
-    folder = folder.slice(0, lastSlash(folder.slice(0, -1)) + 1);
-  }
-  return folder;
-}
-
-const lastSlash = (path) => Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"));
