@@ -67,7 +67,7 @@ async def test_an_answer_has_the_citations_of_crag_ask_and_of_mcp(
     assert extra["crag"]["action"] == told["action"] == "correct"
     assert reply.usage
     assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
-    state = state_of(await call(url, "crag", {"question": QUESTION}))
+    state = state_of(await call(url, "crag", {"question": QUESTION, "trace": True}))
     assert (state["answer"], state["citations"]) == (told["answer"], told["citations"])
 
 

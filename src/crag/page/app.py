@@ -7,6 +7,8 @@ with headers that keep the browser from loading or running anything else.
 import gzip
 import hashlib
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -20,6 +22,7 @@ from starlette.routing import Route
 from crag.page import completions, documents, first_visit
 from crag.page.guard import Guard
 from crag.page.keeping import keeping
+from crag.page.mcp_tools import McpEndpoint
 from crag.page.rules import Rules, require_configuration
 
 MEDIA_TYPES = {
@@ -108,8 +111,16 @@ def middleware(rules: Rules) -> list[Middleware]:
     ]
 
 
-_rules = Rules()
+_rules, _mcp = Rules(), McpEndpoint()
 require_configuration(_rules, os.environ)
+
+
+@asynccontextmanager
+async def _serving(application: Starlette) -> AsyncIterator[None]:
+    async with keeping(_rules)(application), _mcp.running():
+        yield
+
+
 app = Starlette(
     routes=[
         Route("/", page),
@@ -117,7 +128,8 @@ app = Starlette(
         *documents.ROUTES,
         *first_visit.ROUTES,
         *completions.routes,
+        Route("/mcp", _mcp),
     ],
     middleware=middleware(_rules),
-    lifespan=keeping(_rules),
+    lifespan=_serving,
 )

@@ -101,7 +101,7 @@ async def chat_completions(request: Request) -> Response:
     """Answer the last message of a chat."""
     try:
         asked = await _read(request)
-        answering = _run(await _assistant(asked.model), asked)
+        answering = final_state(await _assistant(asked.model), {"messages": asked.chat()})
         base = str(request.base_url)
         if asked.stream:
             stream = _streamed(asked, asyncio.ensure_future(answering), base)
@@ -123,10 +123,7 @@ def annotations(state: Mapping[str, Any], base: str) -> list[dict[str, Any]]:
     A file of the index is linked on the page at `base`, which opens it at the cited lines.
     """
     sources = {one["number"]: one for one in state.get("citations") or []}
-    roots = {
-        one["metadata"].get("source"): str(one["metadata"].get("root") or "")
-        for one in map(_plain, state.get("documents") or [])
-    }
+    roots = roots_of(state)
     return [
         {
             "type": "url_citation",
@@ -134,12 +131,18 @@ def annotations(state: Mapping[str, Any], base: str) -> list[dict[str, Any]]:
                 "start_index": found.start(),
                 "end_index": found.end(),
                 "url": link_to(sources[int(found[1])]["source"], roots, base),
-                "title": _title(sources[int(found[1])]["source"]),
+                "title": title_of(sources[int(found[1])]["source"]),
             },
         }
         for found in _NUMBER.finditer(state["answer"])
         if int(found[1]) in sources
     ]
+
+
+def roots_of(state: Mapping[str, Any]) -> dict[str, str]:
+    """Return the folders that were indexed by the paths of the documents of a state."""
+    documents = [one["metadata"] for one in state.get("documents") or []]
+    return {str(one.get("source")): str(one.get("root") or "") for one in documents}
 
 
 def link_to(source: Mapping[str, str], roots: Mapping[str, str], base: str) -> str:
@@ -155,11 +158,6 @@ def link_to(source: Mapping[str, str], roots: Mapping[str, str], base: str) -> s
     return f"{base}?source={quote(name_of(url, roots.get(url, '')))}{place}"
 
 
-def _plain(document: Any) -> Mapping[str, Any]:
-    """Return a document of a state as a mapping, whether it was sent or stayed in the process."""
-    return document if isinstance(document, Mapping) else {"metadata": document.metadata}
-
-
 async def _read(request: Request) -> ChatRequest:
     try:
         asked = ChatRequest.model_validate_json(await request.body())
@@ -173,7 +171,7 @@ async def _read(request: Request) -> ChatRequest:
     return asked
 
 
-def _client() -> Any:
+def client() -> Any:
     """Return a client of the server that this process is."""
     from langgraph_sdk import get_client
 
@@ -182,7 +180,7 @@ def _client() -> Any:
 
 async def _assistants() -> dict[str, str]:
     """Return the assistants' ids by name, those of the graphs first."""
-    found = await _client().assistants.search(limit=1000)
+    found = await client().assistants.search(limit=1000)
     own = [one for one in found if one["metadata"].get("created_by") == "system"]
     ids = {one["graph_id"]: one["assistant_id"] for one in own}
     added = {one["name"]: one["assistant_id"] for one in found if one not in own}
@@ -197,14 +195,14 @@ async def _assistant(model: str) -> str:
     return assistants[model]
 
 
-async def _run(assistant: str, asked: ChatRequest) -> Mapping[str, Any]:
-    """Return the final state.
+async def final_state(assistant: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Ask an assistant, and return the state that its run ends with.
 
     Raises:
         RefusedError: the question cannot be asked, the run failed, or it waits for a human.
     """
-    state = await _client().runs.wait(
-        None, assistant, input={"messages": asked.chat()}, raise_error=False, on_disconnect="cancel"
+    state = await client().runs.wait(
+        None, assistant, input=asked, raise_error=False, on_disconnect="cancel"
     )
     if failed := state.get("__error__"):
         is_theirs = failed.get("error") in {"QuestionError", "SettingsError"}
@@ -282,5 +280,6 @@ def _told(state: Mapping[str, Any]) -> dict[str, Any]:
     return {name: state.get(name) for name in names}
 
 
-def _title(source: Mapping[str, str]) -> str:
+def title_of(source: Mapping[str, str]) -> str:
+    """Return the title of a source, with the place in it."""
     return ", ".join(filter(None, [source["title"] or source["id"], source["position"]]))
