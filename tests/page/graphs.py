@@ -85,6 +85,7 @@ plain = build_rag(_hostile)
 failing = build_rag(
     Parts(
         retriever=_hostile.retriever,
+        evaluator=_hostile.evaluator,
         model=FakeChatModel(error=ConnectionError("nobody listens at 127.0.0.1:9")),
     )
 )

@@ -1,4 +1,4 @@
-"""The answer stands first, beneath its question; one line tells the way to it, and opens the graph."""
+"""The answer stands first, beneath its question; one line tells the way, and opens the graph."""
 
 from collections.abc import Callable
 from typing import Any

@@ -29,7 +29,7 @@ def test_the_demo_corpus_is_asked_and_nodes_light_up_in_order(visit: Visit, demo
     page = visit(demo)
     watch_nodes(page)
     ask(page, QUESTION)
-    assert phase(page) == "done"
+    assert phase(page) in {"done", "unsure"}
     lit = changes(page)
     nodes = ("retrieve", "grade", "refine", "generate")
     assert [change for change in lit if change in {f"{n} done" for n in nodes}] == [

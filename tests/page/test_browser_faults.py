@@ -59,12 +59,10 @@ def test_no_documents_and_no_answer_are_told_apart_from_failures(visit: Visit, d
     page = visit(demo)
     ask(page, "Who painted the ceiling of the Sistine Chapel?")
     assert phase(page) == "abstained"
-    told = page.locator("#answer .hint").all_inner_texts()
-    assert told == [
-        "None of the 10 passages that came closest answers the question. No web search is "
-        "connected.",
-        "In the papers' words, the action is incorrect.",
-    ]
+    nothing, action = page.locator("#answer .hint").all_inner_texts()
+    assert nothing.startswith("None of the 10 passages that came closest answers the question.")
+    assert nothing.endswith(" No web search is connected.")
+    assert action == "In the papers' words, the action is incorrect."
     assert "The web cannot be searched" in page.inner_text("#events")
     assert "no answer" in page.inner_text("#history")
     page.locator("#documents summary").first.click()

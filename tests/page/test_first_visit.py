@@ -21,8 +21,8 @@ def test_a_heading_becomes_a_question() -> None:
         "Guide > How do I install it?": "How do I install it?",
         "What is a `strip`": "What is a strip?",
         "How documents are found": "Explain how documents are found.",
-        "Chunks and their places": "What do the documents say about chunks and their places?",
-        "Ada Lovelace and Babbage": "What do the documents say about Ada Lovelace and Babbage?",
+        "Chunks and their places": "What about chunks and their places?",
+        "Ada Lovelace and Babbage": "What about Ada Lovelace and Babbage?",
     }
     assert {heading: examples([chunk(heading)]) for heading in told} == {
         heading: [question] for heading, question in told.items()

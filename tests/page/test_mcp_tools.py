@@ -8,7 +8,12 @@ from crag.page.mcp_tools import LONGEST, told
 
 
 def state(answer: str, citations: int, certainty: str = "answered") -> dict[str, Any]:
-    source = {"id": "a", "title": "A title of some length", "url": "/d/b/a.md", "position": "line 3"}
+    source = {
+        "id": "a",
+        "title": "A title of some length",
+        "url": "/d/b/a.md",
+        "position": "line 3",
+    }
     return {
         "answer": answer,
         "certainty": certainty,

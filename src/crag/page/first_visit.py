@@ -45,14 +45,14 @@ def _questions(stored: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, str, 
         heading = without_markup(str(metadata.get("section") or "").rpartition(" > ")[2]).strip()
         if len(heading.split()) not in _WORDS or not heading[0].isalpha():
             continue
-        if heading.endswith("?"):
+        if heading.endswith("?") and _CLAUSE.match(heading):
             rank, question = 0, heading
         elif _QUESTION.match(heading):
             rank, question = 0, f"{heading}?"
         elif _CLAUSE.match(heading):
-            rank, question = 2, f"Explain {_uncapitalized(heading)}."
+            rank, question = 1, f"Explain {_uncapitalized(heading)}."
         else:
-            rank, question = 1, f"What do the documents say about {_uncapitalized(heading)}?"
+            rank, question = 2, f"What about {_uncapitalized(heading).rstrip('?')}?"
         yield rank, str(metadata["source"]), question
 
 
