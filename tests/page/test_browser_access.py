@@ -95,6 +95,8 @@ def test_the_keyboard_alone_does_everything(visit: Visit, site: str) -> None:
     page.wait_for_selector("#answer[data-phase=done]")
     assert "again" in page.inner_text("#web .query")
     page.focus("#question")
+    tab_to(page, "retrieved →")
+    keyboard.press("Enter")
     tab_to(page, "contextualize")
     for _ in range(12):
         keyboard.press("ArrowRight")
@@ -102,7 +104,7 @@ def test_the_keyboard_alone_does_everything(visit: Visit, site: str) -> None:
             break
     keyboard.press("Enter")
     assert page.evaluate("location.hash") == "#documents"
-    page.focus("#answer")
+    page.focus("#answer-body")
     keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "cite"
     keyboard.press("Enter")
