@@ -1,6 +1,5 @@
 """The server's MCP endpoint, used by a real MCP client."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ async def listed(url: str) -> dict[str, Any]:
         return {tool.name: tool for tool in (await client.list_tools()).tools}
 
 
-async def call(url: str, tool: str, arguments: Mapping[str, Any]) -> Any:
+async def call(url: str, tool: str, arguments: dict[str, Any]) -> Any:
     async with Client(f"{url}/mcp") as client:
         return await client.call_tool(tool, arguments)
 

@@ -68,7 +68,7 @@ def connected(environment: Environment) -> dict[str, str | None]:
     searcher = choose_searcher(environment)
     return {
         "model": model and re.split(r"[/\\]", model)[-1],
-        "web": searcher and type(searcher).__name__.removesuffix("Searcher"),
+        "web": type(searcher).__name__.removesuffix("Searcher") if searcher else None,
     }
 
 

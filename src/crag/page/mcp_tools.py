@@ -76,7 +76,7 @@ async def _listed(_: ServerRequestContext[Any], __: object) -> protocol.ListTool
             name=name,
             title=one["name"],
             description=one.get("description") or f"Answers questions with {one['graph_id']}.",
-            inputSchema=dict(_SCHEMA),
+            input_schema=dict(_SCHEMA),
         )
         for name, one in sorted((await _assistants()).items())
     ]
@@ -109,7 +109,7 @@ def _result(
     text: str, state: Mapping[str, Any] | None = None, *, error: bool = False
 ) -> protocol.CallToolResult:
     content = [protocol.TextContent(text=text)]
-    return protocol.CallToolResult(content=content, structuredContent=state, isError=error)  # type: ignore[arg-type]
+    return protocol.CallToolResult(content=content, structured_content=state, is_error=error)
 
 
 def told(state: Mapping[str, Any], base: str) -> str:
