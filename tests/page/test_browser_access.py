@@ -95,7 +95,7 @@ def test_the_keyboard_alone_does_everything(visit: Visit, site: str) -> None:
     page.wait_for_selector("#answer[data-phase=done]")
     assert "again" in page.inner_text("#web .query")
     page.focus("#question")
-    tab_to(page, "retrieved →")
+    tab_to(page, "way-line")
     keyboard.press("Enter")
     tab_to(page, "contextualize")
     for _ in range(12):

@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from crag.errors import CragError, DocumentIndexError, SourceError
 from crag.factory import choose_encoder, choose_limits
+from crag.page.first_visit import examples
 from crag.page.rules import Rules
 from crag.retrieval import DocumentIndex, IndexReport, Limits, index_paths
 from crag.retrieval.documents import Loaded, SourceText, file_of
@@ -77,6 +78,10 @@ class Library:
             )
             file["chunks"] += 1
         return [found[path] for path in sorted(found)]
+
+    def examples(self) -> list[str]:
+        """Return questions to begin with, made from headings of the index."""
+        return examples(metadata for _, metadata in self.index.stored())
 
     def _is_upload(self, path: str) -> bool:
         return self.uploads is not None and Path(path).parent == self.uploads
@@ -248,9 +253,10 @@ def library() -> Library:
 async def listed(request: Request) -> Any:
     """Return the files of the index, and what the user may upload."""
     known, rules = await run_in_threadpool(library), Rules()
-    files = await run_in_threadpool(known.files)
+    files, questions = await run_in_threadpool(lambda: (known.files(), known.examples()))
     return {
         "files": files,
+        "examples": questions,
         "uploads": known.uploads is not None and rules.may_edit(request.state.user),
         "edits": rules.may_edit(request.state.user),
         "accepted": sorted(LOADERS),

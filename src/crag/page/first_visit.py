@@ -1,10 +1,13 @@
-"""What the page says before anybody has asked: names of graphs, what is connected, what to ask."""
+"""What the page says before anybody has asked: names of graphs, what is connected, what to ask.
+
+The questions come with the list of documents, which reads the index anyway.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -13,7 +16,6 @@ from crag.errors import CragError
 from crag.factory.web import choose_searcher
 from crag.generation.chat import DEFAULT_MODEL
 from crag.graph_registry import OFFERED
-from crag.page.documents import library
 from crag.runtime.environment import Environment
 from crag.text.markup import without_markup
 
@@ -73,20 +75,11 @@ def connected(environment: Environment) -> dict[str, str | None]:
 
 
 async def about(_: Request) -> JSONResponse:
-    """Return the names of the graphs, what is connected, and questions to begin with."""
-    told = {"graphs": {name: entry.title for name, entry in OFFERED.items()}}
-    return JSONResponse(told | await run_in_threadpool(_of_index))
-
-
-def _of_index() -> dict[str, Any]:
-    try:
-        index = library().index
-        return {
-            **connected(Environment()),
-            "examples": examples(metadata for _, metadata in index.stored()),
-        }
-    except CragError:  # A server of other graphs has no index; the page does without.
-        return {"examples": []}
+    """Return the names of the graphs, and what is connected."""
+    told: dict[str, Any] = {"graphs": {name: entry.title for name, entry in OFFERED.items()}}
+    with suppress(CragError):  # A server of other graphs may have no parts of ours.
+        told |= connected(Environment())
+    return JSONResponse(told)
 
 
 ROUTES = [Route("/about", about)]

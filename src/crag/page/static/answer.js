@@ -4,6 +4,7 @@ import { cited, pieces, quotations, signed, statusReader } from "./citations.js"
 import { byId, element, link, show, webAddress } from "./dom.js";
 import { idOf } from "./documents.js";
 import { isMarkdown, markdown } from "./markdown.js";
+import { written } from "./strips.js";
 import { deepLink, placeNamer, sectionOf } from "./places.js";
 import { abstention, count, eventWords, failureOf, phaseOf } from "./words.js";
 
@@ -73,7 +74,7 @@ function further({ further: more = [] }) {
     const characters = [...text];
     const quoted = quotes.map(({ start, end }) => characters.slice(start, end).join("")).join("\n");
     const place = [source.title || source.id, source.position].filter(Boolean).join(", ");
-    return element("li", {}, element("p.text", {}, quoted || text), element("span.place", {}, `${place} [${number}]`));
+    return element("li", {}, written(quoted || text, source.url, "p.text"), element("span.place", {}, `${place} [${number}]`));
   });
   return [element("details.further", {}, element("summary", {}, `${count(more.length, "more passage")}`), element("ul", {}, ...entries))];
 }

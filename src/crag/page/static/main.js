@@ -65,7 +65,9 @@ async function boot() {
   const name = wanted.get("graph") ?? (names.includes("crag") ? "crag" : names[0]);
   drawChoices(names);
   library.load().then(() => {
+    actions.first.examples = library.told?.examples;
     if (shown) changed(shown, EVERYTHING);
+    else drawAnswer(null, actions);
     if (wanted.has("source")) read(wanted.get("source"), linked(location.hash));
   });
   if (names.includes(name)) return choose(name);
@@ -73,10 +75,10 @@ async function boot() {
   return choose(names.includes("crag") ? "crag" : names[0]);
 }
 
-/** Learn what people call the graphs, what is connected, and what could be asked. */
+/** Learn what people call the graphs, and what is connected. */
 async function greet() {
   try {
-    actions.first = await server.about();
+    Object.assign(actions.first, await server.about());
   } catch (error) {
     if (!(error instanceof server.ServerError)) throw error;
     return; // The page does without.

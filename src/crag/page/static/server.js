@@ -156,7 +156,7 @@ export async function* stream({ thread, graph, input, resume, context, checkpoin
   }
 }
 
-/** Return the names of the graphs, what is connected, and questions to begin with. */
+/** Return the names of the graphs, and what is connected. */
 export const about = () => get("/about");
 
 /** Return the files of the index, and what may be uploaded; refused where the server has none. */
