@@ -108,7 +108,7 @@ async def _called(
 def _result(
     text: str, state: Mapping[str, Any] | None = None, *, error: bool = False
 ) -> protocol.CallToolResult:
-    content = [protocol.TextContent(text=text)]
+    content: list[protocol.ContentBlock] = [protocol.TextContent(text=text)]
     return protocol.CallToolResult(content=content, structured_content=state, is_error=error)
 
 
