@@ -19,8 +19,8 @@ from tests.page.serving import ROOT, serving_guide
 
 FOLDER = ROOT / "docs" / "pictures"
 QUESTIONS = (
-    "What happens when every retrieved document scores below the lower threshold?",
     "What is a knowledge strip?",
+    "What happens when every retrieved document scores below the lower threshold?",
 )
 TALL = {"width": 1280, "height": 1180}
 PICTURES: dict[str, dict[str, Any]] = {

@@ -61,6 +61,19 @@ def test_nesting_without_end_stays_text(visit: Visit, site: str) -> None:
     assert page.evaluate(DRAWN, {"fragments": deep}) == []
 
 
+def test_the_dialect_of_github_is_read(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=plain")
+    drawn = page.evaluate("""async () => {
+      const {markdown} = await import("/page/markdown.js");
+      return ["| a | b |\\n|---|---|\\n| c | ~~d~~ |", "| cut | `off` |"].map((text) => {
+        const [table] = markdown(text);
+        return [...table.querySelectorAll("tr")].map((row) =>
+          [...row.cells].map((cell) => cell.innerHTML).join(" "));
+      });
+    }""")
+    assert drawn == [["a b", "c <del>d</del>"], ["cut <code>off</code>"]]
+
+
 def test_a_badge_in_a_list_is_whole(visit: Visit, site: str) -> None:
     page = visit(f"{site}/?graph=plain")
     beyond = page.evaluate("""async () => {

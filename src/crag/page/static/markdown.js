@@ -6,6 +6,7 @@ import { Lexer, Tokenizer } from "./marked.js";
 
 const LONGEST = 20_000;
 const ROW = /^\s*\|(.*)\|\s*$/;
+const DASHES = /^[\s|:-]+$/;
 const ENTITY = /&(?:#(\d{1,7})|#x([\da-f]{1,6})|(amp|lt|gt|quot|apos|nbsp));/gi;
 const NAMED = { amp: "&", lt: "<", gt: ">", quot: "\"", apos: "'", nbsp: "\u00A0" };
 const CLOSED = /^ {0,3}(`{3,}|~{3,})[^]*\n {0,3}\1[`~]*\s*$/;
@@ -23,6 +24,8 @@ class Reading extends Tokenizer {
   }
 }
 
+const lexer = () => new Lexer({ gfm: true, tokenizer: new Reading() });
+
 /** Whether a text from this address or path is written in Markdown. */
 export const isMarkdown = (address) => /\.(md|markdown|mdown|mdx|qmd|rmd)(#.*)?$/i.test(address ?? "");
 
@@ -36,7 +39,7 @@ export function markdown(text, say = (words) => [words]) {
   if (text.length > LONGEST) return [element("p", {}, ...say(text))];
   let tokens;
   try {
-    tokens = new Lexer({ tokenizer: new Reading() }).lex(text);
+    tokens = lexer().lex(text);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     return [element("p", {}, ...say(text))]; // Nested deeper than the parser follows.
@@ -56,7 +59,7 @@ function block(token, say) {
   if (type === "table") return [table([token.header, ...token.rows].map((row) => row.map((cell) => cell.tokens)), say)];
   if (type === "text") return inline(tokens.length ? tokens : [token], say);
   const lines = text.split("\n");
-  if (lines.every((line) => ROW.test(line))) return [table(lines.map(cells), say)];
+  if (lines.every((line) => ROW.test(line))) return [table(lines.filter((line) => !DASHES.test(line)).map(cells), say)];
   return [element("p", {}, ...inline(tokens, say))];
 }
 
@@ -66,7 +69,7 @@ function list({ ordered, start, items }, say) {
 }
 
 /** Read a row of a table that was cut off below its head. */
-const cells = (line) => ROW.exec(line)[1].split(/(?<!\\)\|/).map((cell) => new Lexer({ tokenizer: new Reading() }).inlineTokens(cell.trim()));
+const cells = (line) => ROW.exec(line)[1].split(/(?<!\\)\|/).map((cell) => lexer().inlineTokens(cell.trim()));
 
 function table(rows, say) {
   const made = rows.map((row) => element("tr", {}, ...row.map((tokens) => element("td", {}, ...inline(tokens, say)))));
