@@ -128,7 +128,7 @@ app = Starlette(
         *documents.ROUTES,
         *first_visit.ROUTES,
         *completions.routes,
-        Route("/mcp", _mcp),
+        Route("/mcp", _mcp, methods=["POST"]),  # Nothing is sent without being asked for.
     ],
     middleware=middleware(_rules),
     lifespan=_serving,
