@@ -1,5 +1,6 @@
 """Find documents for the question."""
 
+import asyncio
 from typing import Any, NamedTuple, NotRequired
 
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -80,7 +81,9 @@ class Retrieve:
         """Retrieve without blocking the event loop."""
         opened = self._opened(state, settings)
         found = await self._afound(settings.profile.bare_question(opened or state), settings)
-        if (meant := _respelled(found, settings)) != found.question:
+        # The model that tells languages is read from disk when it is first needed.
+        meant = await asyncio.to_thread(_respelled, found, settings)
+        if meant != found.question:
             again = await self._afound(meant, settings)
             found = again if again.documents else found
         return self._update(opened, state, found, settings)
