@@ -81,9 +81,11 @@ def test_the_trace_has_the_nodes_of_each_part() -> None:
         (space[0].partition(":")[0] if space else "", *update)
         for space, update in graph.stream({"question": TWO}, stream_mode="updates", subgraphs=True)
     ]
-    inner = [("answer_part", node) for node in ("retrieve", "grade", "refine", "generate")]
+    inner = [
+        ("answer_part", node) for node in ("open_run", "retrieve", "grade", "refine", "generate")
+    ]
     one = [*inner, ("", "answer_part")]
-    assert steps == [("", "decompose"), *one, *one, ("", "combine")]
+    assert steps == [("", "open_run"), ("", "decompose"), *one, *one, ("", "combine")]
 
 
 def test_a_part_that_is_not_found_is_told_and_searched_for_alone() -> None:
