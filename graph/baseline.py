@@ -1,12 +1,11 @@
 """Baselines for Corrective RAG: plain retrieval, and no retrieval."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
 from crag.graph.opening import open_run_before
 from crag.nodes.generate import Generate
-from crag.nodes.open_run import OpenRun
 from crag.nodes.pass_through import PassThrough
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
@@ -41,9 +40,7 @@ def build_no_retrieval(
         parts.model, parts.quoter, parts.prompts, attributor=parts.attributor, own_knowledge=True
     )
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("open_run", computing(OpenRun()), input_schema=InputState)
+    open_run_before("generate", graph)
     graph.add_node("generate", waiting(generate))
-    graph.add_edge(START, "open_run")
-    graph.add_edge("open_run", "generate")
     graph.add_edge("generate", END)
     return graph.compile(checkpointer=checkpointer, name="no_retrieval")

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
+from crag.graph.opening import open_run_before
 from crag.graph.routes import BRANCHES, by_action
 from crag.graph.web import build_web
 from crag.nodes.grade import Grade
-from crag.nodes.open_run import OpenRun
 from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
@@ -36,13 +36,11 @@ def build_knowledge(
     was asked.
     """
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("open_run", computing(OpenRun()), input_schema=InputState)
+    open_run_before("retrieve", graph)
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
-    graph.add_edge(START, "open_run")
-    graph.add_edge("open_run", "retrieve")
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_action, BRANCHES)
     graph.add_edge("refine", END)

@@ -1,4 +1,4 @@
-"""How every graph that answers in a chat begins."""
+"""How every graph begins."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -15,12 +15,18 @@ from crag.state import InputState, State
 
 
 def open_run_before(
-    first: str, graph: StateGraph[State, Settings, InputState, Any], parts: Parts
+    first: str, graph: StateGraph[State, Settings, InputState, Any], chat: Parts | None = None
 ) -> None:
-    """Add open_run → `first`, with contextualize between them for a follow-up question."""
+    """Add open_run → `first`, with contextualize between them for a follow-up question in a chat.
+
+    Without the parts for that, a follow-up question is used as it was asked.
+    """
     graph.add_node("open_run", computing(OpenRun()), input_schema=InputState)
-    graph.add_node("contextualize", waiting(Contextualize(parts.model, parts.prompts)))
     graph.add_edge(START, "open_run")
+    if chat is None:
+        graph.add_edge("open_run", first)
+        return
+    graph.add_node("contextualize", waiting(Contextualize(chat.model, chat.prompts)))
     paths: dict[Hashable, str] = {"follow-up": "contextualize", "first question": first}
     graph.add_conditional_edges("open_run", by_history, paths)
     graph.add_edge("contextualize", first)

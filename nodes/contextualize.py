@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from typing_extensions import TypedDict
 
-from crag.answering.model_calls import Reply, aask, ask
+from crag.answering.model_calls import Reply, aask
 from crag.events import Event, event
 from crag.nodes.open_run import posed_apart
 from crag.parts import ChatModel
@@ -47,14 +47,8 @@ class Contextualize:
         self._model = model
         self._prompts = prompts
 
-    def run(self, state: State, settings: Settings) -> ContextualizeUpdate:
-        """Contextualize in the calling thread."""
-        if self._model is None or settings.max_llm_calls <= 1:
-            return self._skipped(state, settings)
-        return _read(state, ask(self._model, self._prompt(state, settings)), settings)
-
-    async def arun(self, state: State, settings: Settings) -> ContextualizeUpdate:
-        """Contextualize without blocking the event loop."""
+    async def run(self, state: State, settings: Settings) -> ContextualizeUpdate:
+        """Write the self-contained question, and what was asked."""
         if self._model is None or settings.max_llm_calls <= 1:
             return self._skipped(state, settings)
         return _read(state, await aask(self._model, self._prompt(state, settings)), settings)

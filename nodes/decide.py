@@ -2,7 +2,7 @@
 
 from crag.errors import SettingsError
 from crag.parts import ReflectionBackend
-from crag.reflection.driver import Driver, Reflected, ReflectUpdate
+from crag.reflection.driver import Driver, ReflectUpdate
 from crag.reflection.retrieval_decision import first_choice
 from crag.settings import Settings
 from crag.state import Choice, State
@@ -29,26 +29,10 @@ class Decide:
         self._driver = Driver(backend, "decide", without="retrieve")
         self._grades = grades
 
-    def run(self, state: State, settings: Settings) -> DecideUpdate:
-        """Decide in the calling thread."""
+    async def run(self, state: State, settings: Settings) -> DecideUpdate:
+        """Write the decision, and clear what an earlier question left."""
         instruction = self._instruction(state, settings)
-        return self._update(self._driver.run(lambda: first_choice(instruction, settings), settings))
-
-    async def arun(self, state: State, settings: Settings) -> DecideUpdate:
-        """Decide without blocking the event loop."""
-        instruction = self._instruction(state, settings)
-        return self._update(
-            await self._driver.arun(lambda: first_choice(instruction, settings), settings)
-        )
-
-    def _instruction(self, state: State, settings: Settings) -> str:
-        if settings.form == "poster" and not self._grades:
-            allowed = "the poster's rule grades documents, so it needs Self-CRAG"
-            raise SettingsError("form", settings.form, allowed)
-        posed = settings.profile.posed(state)
-        return settings.profile.instruction_for(posed["question"], posed["options"])
-
-    def _update(self, decided: Reflected) -> DecideUpdate:
+        decided = await self._driver.run(lambda: first_choice(instruction, settings), settings)
         choice: Choice = decided.result or _without_decision()
         return DecideUpdate(
             thresholds=None,
@@ -62,6 +46,13 @@ class Decide:
             events=decided.events,
             usage=decided.spending.usage,
         )
+
+    def _instruction(self, state: State, settings: Settings) -> str:
+        if settings.form == "poster" and not self._grades:
+            allowed = "the poster's rule grades documents, so it needs Self-CRAG"
+            raise SettingsError("form", settings.form, allowed)
+        posed = settings.profile.posed(state)
+        return settings.profile.instruction_for(posed["question"], posed["options"])
 
 
 def _without_decision() -> Choice:

@@ -3,7 +3,7 @@
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
-from crag.answering.model_calls import Reply, aask, ask
+from crag.answering.model_calls import Reply, aask
 from crag.correction.decomposition import parts_by_rule, read_parts
 from crag.events import Event, event
 from crag.parts import ChatModel
@@ -36,30 +36,20 @@ class Decompose:
         self._model = model
         self._prompts = prompts
 
-    def run(self, state: State, settings: Settings) -> PlanUpdate:
-        """Plan in the calling thread."""
-        reply = None
-        if self._model is not None and _may_ask(state, settings):
-            reply = ask(self._model, self._prompt(state, settings))
-        return self._update(state, reply, settings)
-
-    async def arun(self, state: State, settings: Settings) -> PlanUpdate:
-        """Plan without blocking the event loop."""
+    async def run(self, state: State, settings: Settings) -> PlanUpdate:
+        """Write the parts, none of them asked yet."""
         reply = None
         if self._model is not None and _may_ask(state, settings):
             reply = await aask(self._model, self._prompt(state, settings))
-        return self._update(state, reply, settings)
-
-    def _prompt(self, state: State, settings: Settings) -> list[AnyMessage]:
-        question, most = neutral(state["question"]), str(settings.sub_questions)
-        return self._prompts.render("decompose", question=question, most=most)
-
-    def _update(self, state: State, reply: Reply | None, settings: Settings) -> PlanUpdate:
         parts, events = self._parts(state["question"], reply, settings)
         usage = reply.usage if reply else Usage()
         return PlanUpdate(
             sub_questions=[planned(part) for part in parts], events=events, usage=usage
         )
+
+    def _prompt(self, state: State, settings: Settings) -> list[AnyMessage]:
+        question, most = neutral(state["question"]), str(settings.sub_questions)
+        return self._prompts.render("decompose", question=question, most=most)
 
     def _parts(
         self, question: str, reply: Reply | None, settings: Settings

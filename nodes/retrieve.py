@@ -10,6 +10,7 @@ from crag.correction.languages import unread
 from crag.events import Event, event
 from crag.runtime.attempt import Attempt, ignored_filters, options_of
 from crag.runtime.replies import documents_of
+from crag.runtime.waiting import call
 from crag.settings import Settings
 from crag.state import State
 from crag.tasks import Posed
@@ -54,45 +55,29 @@ class Retrieve:
         self._retriever = retriever
         self._reranker = reranker
 
-    def run(self, state: State, settings: Settings) -> RetrieveUpdate:
-        """Retrieve in the calling thread."""
-        found = self._found(settings.profile.bare_question(state), settings)
+    async def run(self, state: State, settings: Settings) -> RetrieveUpdate:
+        """Write the documents, best first."""
+        found = await self._found(settings.profile.bare_question(state), settings)
         if (meant := _respelled(found, settings)) != found.question:
-            again = self._found(meant, settings)
+            again = await self._found(meant, settings)
             found = again if again.documents else found
         return self._update(state, found, settings)
 
-    async def arun(self, state: State, settings: Settings) -> RetrieveUpdate:
-        """Retrieve without blocking the event loop."""
-        found = await self._afound(settings.profile.bare_question(state), settings)
-        if (meant := _respelled(found, settings)) != found.question:
-            again = await self._afound(meant, settings)
-            found = again if again.documents else found
-        return self._update(state, found, settings)
-
-    def _found(self, question: str, settings: Settings) -> _Found:
-        found: list[Document] = []
+    async def _found(self, question: str, settings: Settings) -> _Found:
+        documents: list[Document] = []
+        retriever, reranker = self._retriever, self._reranker
         with Attempt("retriever") as attempt:
-            reply = self._retriever.invoke(question, **self._options(settings))
-            found = documents_of(reply, self._most(settings))
+            options = self._options(settings)
+            reply = await call(retriever.invoke, retriever.ainvoke, question, **options)
+            documents = documents_of(reply, self._most(settings))
         reranking = Attempt("reranker")
-        if self._reranker and found:
+        if reranker and documents:
             with reranking:
-                reranked = self._reranker.compress_documents(found, question)
-                found = documents_of(reranked, settings.k, "reranker")
-        return _Found(question, found[: settings.k], _events(found, attempt, reranking))
-
-    async def _afound(self, question: str, settings: Settings) -> _Found:
-        found: list[Document] = []
-        with Attempt("retriever") as attempt:
-            reply = await self._retriever.ainvoke(question, **self._options(settings))
-            found = documents_of(reply, self._most(settings))
-        reranking = Attempt("reranker")
-        if self._reranker and found:
-            with reranking:
-                reranked = await self._reranker.acompress_documents(found, question)
-                found = documents_of(reranked, settings.k, "reranker")
-        return _Found(question, found[: settings.k], _events(found, attempt, reranking))
+                reranked = await call(
+                    reranker.compress_documents, reranker.acompress_documents, documents, question
+                )
+                documents = documents_of(reranked, settings.k, "reranker")
+        return _Found(question, documents[: settings.k], _events(documents, attempt, reranking))
 
     def _options(self, settings: Settings) -> dict[str, Any]:
         options = options_of(self._retriever, settings)

@@ -8,6 +8,7 @@ from crag.errors import SettingsError
 from crag.nodes.decide import Decide
 from crag.reflection.testing import FakeReflection, fake_decision
 from crag.reflection_tokens import NO_RETRIEVAL, RETRIEVAL
+from crag.runtime.waiting import blocking
 from crag.settings import Settings
 
 ASKED: Any = {"question": "Who wrote it?"}
@@ -16,7 +17,7 @@ WAYS = ["run", "arun"]
 
 async def decided(way: str, backend: Any, **settings: Any) -> Any:
     node, context = Decide(backend, grades=True), Settings.model_validate(settings)
-    return node.run(ASKED, context) if way == "run" else await node.arun(ASKED, context)
+    return blocking(node.run(ASKED, context)) if way == "run" else await node.run(ASKED, context)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -73,5 +74,5 @@ async def test_a_failure_retrieves_and_is_told(way: str) -> None:
 def test_the_posters_rule_needs_grades() -> None:
     poster = Settings(form="poster")
     with pytest.raises(SettingsError, match="needs Self-CRAG"):
-        Decide(FakeReflection({}), grades=False).run(ASKED, poster)
-    assert Decide(FakeReflection({}), grades=True).run(ASKED, poster)["choices"]
+        blocking(Decide(FakeReflection({}), grades=False).run(ASKED, poster))
+    assert blocking(Decide(FakeReflection({}), grades=True).run(ASKED, poster))["choices"]
