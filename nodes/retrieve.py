@@ -114,7 +114,7 @@ def _respelled(found: _Found, settings: Settings) -> str:
     """Return the question without typing errors; tasks of the papers take it as it is."""
     if not (settings.respell and settings.profile.split):
         return found.question
-    return respelled(found.question, (document.page_content for document in found.documents))
+    return respelled(found.question, [document.page_content for document in found.documents])
 
 
 def _events(found: list[Document], attempt: Attempt, reranking: Attempt) -> list[Event]:
