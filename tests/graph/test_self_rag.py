@@ -94,7 +94,7 @@ def test_one_batch_holds_all_hypotheses_and_passages(make_parts: Any) -> None:
 def test_every_node_writes_what_it_names(make_parts: Any) -> None:
     graph = build_self_rag(reflecting(make_parts, approximation="by rule"))
     updates = graph.stream(QUESTION, stream_mode="updates")
-    decide, retrieve, offer, reflect = (next(iter(update.values())) for update in updates)
+    _, decide, retrieve, offer, reflect = (next(iter(update.values())) for update in updates)
     assert decide["approximation"] == "by rule"
     assert (decide["passages"], decide["critiques"], decide["search"]) == ([], [], None)
     assert set(retrieve) == {"documents", "events"}
