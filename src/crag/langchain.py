@@ -105,7 +105,7 @@ class CorrectiveRetriever(BaseRetriever):
 
     async def acorrect(self, question: str, config: RunnableConfig | None = None) -> State:
         """Do the same without blocking the event loop."""
-        graph: Runnable[Any, Any] = self.graph
+        graph: Any = self.graph  # Its overloads say more than is asked here.
         inputs, options = InputState(question=question), self._options(config)
         state = await call(graph.invoke, graph.ainvoke, inputs, **options)
         return _logged(cast("State", state))

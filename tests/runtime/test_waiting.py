@@ -67,7 +67,7 @@ def test_a_body_needs_no_event_loop() -> None:
 @pytest.mark.parametrize("error", [KeyError("x"), asyncio.CancelledError(), StopIteration()])
 async def test_errors_of_parts_reach_the_body(error: Any) -> None:
     # No coroutine can raise StopIteration.
-    kind = RuntimeError if isinstance(error, StopIteration) else type(error)
+    kind: Any = RuntimeError if isinstance(error, StopIteration) else type(error)
 
     async def body() -> str:
         try:
