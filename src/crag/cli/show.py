@@ -50,6 +50,7 @@ class Trace:
         self._usage = Usage()
         self._critiques = CritiqueTrace(console, verbose=verbose)
         self._nodes: dict[str, Callable[[Mapping[str, Any]], None]] = {
+            "open_run": self._open,
             "decompose": self._plan,
             "retrieve": self._retrieve,
             "grade": self._grade,
@@ -105,6 +106,11 @@ class Trace:
     def _line(self, label: str, text: str) -> None:
         self._console.print(f"[bold]{label:<9}[/] {text}", soft_wrap=True)
 
+    def _open(self, update: Mapping[str, Any]) -> None:
+        if self._several:
+            self._console.print()
+            self._line("part", safe(update["question"]))
+
     def _plan(self, update: Mapping[str, Any]) -> None:
         parts = update["sub_questions"]
         if len(parts) > 1:
@@ -112,9 +118,6 @@ class Trace:
             self._several = True
 
     def _retrieve(self, update: Mapping[str, Any]) -> None:
-        if self._several:
-            self._console.print()
-            self._line("part", safe(update["question"]))
         self._documents = update["documents"]
         self._line("retrieve", f"{len(self._documents)} documents")
 
