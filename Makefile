@@ -167,11 +167,11 @@ READER_LICENCES := SQuAD: CC BY-SA 4.0; NQ, QED: CC BY-SA 3.0; PopQA, Psi-RAG, N
 
 train-reader: $(DEV)  ## Train and calibrate the shipped reader again, into READER (three hours; needs the index of packages)
 	mkdir -p $(READER) $(READER)-first
-	$(BIN)/python papers/measurements/reader_data.py $(DATA) $(READER)-first.jsonl
-	$(BIN)/python papers/measurements/train_reader.py $(READER)-first.jsonl $(READER)-first --licence '$(READER_LICENCES)'
-	$(BIN)/python papers/measurements/documentation_rows.py papers/measurements/documentation_packages.json $(READER)-documentation $(READER)-documentation.jsonl
-	$(BIN)/python papers/measurements/reader_data.py $(DATA) $(READER).jsonl --seed 1 --with $(READER)-documentation.jsonl --most 24000
-	$(BIN)/python papers/measurements/train_reader.py $(READER).jsonl $(READER) --set start=$(READER)-first --set start_share=0.5 --set steps=2250 --set seed=1 --licence '$(READER_LICENCES); documentation of 417 packages: MIT, BSD, Apache-2.0, ISC, PSF, ZPL, HPND, Unlicense, CC0' $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
+	$(BIN)/crag train reader-data $(DATA) --output $(READER)-first.jsonl
+	$(BIN)/crag train reader $(READER)-first.jsonl --output $(READER)-first --set steps=2000 --licence '$(READER_LICENCES)'
+	$(BIN)/crag train reader-data papers/recipes/documentation_packages.json --fetched $(READER)-documentation --output $(READER)-documentation.jsonl
+	$(BIN)/crag train reader-data $(DATA) --output $(READER).jsonl --seed 1 --with $(READER)-documentation.jsonl --most 24000
+	$(BIN)/crag train reader $(READER).jsonl --output $(READER) --set start=$(READER)-first --set start_share=0.5 --set steps=2250 --set seed=1 --licence '$(READER_LICENCES); documentation of 417 packages: MIT, BSD, Apache-2.0, ISC, PSF, ZPL, HPND, Unlicense, CC0' $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
 	$(BIN)/crag calibrate $(CALIBRATION:%=$(DATA)/%.jsonl) --evaluator $(READER) --write
 
 SELF_RAG := build/self-rag

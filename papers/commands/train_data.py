@@ -16,6 +16,7 @@ from crag.factory import choose_model, choose_prompts
 from crag.papers.commands.train_labels import chat_judge
 from crag.papers.commands.train_workers import CriticTools, ray_outcomes
 from crag.papers.experiments.resources import metered
+from crag.papers.training.records import Ledger, digest_of, ledger_of, write_records
 from crag.papers.training.self_rag.critique_cases import KINDS, LABELS, Kind, LabelledCase
 from crag.papers.training.self_rag.critique_labels import Labelled, label_cases
 from crag.papers.training.self_rag.critique_rules import critique_cases, without_leaks
@@ -27,7 +28,6 @@ from crag.papers.training.self_rag.generator_data import (
     read_instruction_pairs,
 )
 from crag.papers.training.self_rag.instruction_pairs import instruction_pairs
-from crag.papers.training.self_rag.records import Ledger, digest_of, ledger_of, write_records
 from crag.papers.training.self_rag.truths import Truth, read_truths
 
 _NO_MODEL = "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"

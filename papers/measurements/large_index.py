@@ -12,20 +12,18 @@ its own.
 import argparse
 import hashlib
 import json
-import multiprocessing
 import random
-import resource
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, get_args
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
+from timing import MEBIBYTE, alone, peak_memory
 
 from crag.models.encoder import packaged_encoder
 from crag.retrieval import DocumentIndex, index_paths
@@ -38,8 +36,6 @@ SAMPLE = 1000
 QUESTIONS = 100
 FIRST = 10
 WAYS: Sequence[FindBy] = get_args(FindBy)
-_MEBIBYTE = 1 << 20
-_KIBIBYTES_IN_A_MEBIBYTE = 1 << 10
 
 
 class StandIns(Embeddings):
@@ -116,7 +112,7 @@ def measure(corpus: Path, number: int, *, encoder: bool) -> Measured:
         indexing = _indexed(file, folder, embeddings)
         cpu = time.process_time() - started
         again = _indexed(file, folder, embeddings)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIBIBYTES_IN_A_MEBIBYTE
+        peak = peak_memory()
         sizes = {one: one.stat().st_size for one in folder.rglob("*") if one.is_file()}
         words = sum(size for one, size in sizes.items() if one.name.startswith("words"))
         with DocumentIndex(folder, embeddings) as index:
@@ -132,8 +128,8 @@ def measure(corpus: Path, number: int, *, encoder: bool) -> Measured:
         cpu,
         again,
         peak,
-        (total - words) / _MEBIBYTE,
-        words / _MEBIBYTE,
+        (total - words) / MEBIBYTE,
+        words / MEBIBYTE,
         opening,
         asked,
     )
@@ -182,10 +178,8 @@ def main() -> None:
         f"| opening | {ways} |"
     )
     print("|---" * (9 + len(WAYS)) + "|", flush=True)
-    context = multiprocessing.get_context("spawn")
     for size in asked.sizes:
-        with ProcessPoolExecutor(1, mp_context=context) as pool:
-            row = pool.submit(measure, asked.corpus, size, encoder=asked.encoder).result()
+        row = alone(measure, asked.corpus, size, encoder=asked.encoder)
         times = " | ".join(
             f"{1000 * median:.0f} ms, {1000 * high:.0f} ms"
             for median, high in row.questions.values()

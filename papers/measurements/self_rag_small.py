@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import bm25s
-from evaluator_timing import table
 from langchain_core.documents import Document
 
 from crag.asking.matching import normalised_match
 from crag.correction.provenance import offered_document
 from crag.graph import build_reflect
 from crag.models.batches import length_sorted_batches
+from crag.papers.experiments.report import table
 from crag.papers.training.self_rag.critique_cases import LABELS, TASKS, LabelledCase, case_text
 from crag.papers.training.self_rag.critique_rules import critique_cases
 from crag.papers.training.self_rag.language_base import (

@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import bm25s
-from evaluator_timing import table
 from self_rag_small import LONGEST, Question, Reply, draw_questions, measures, reflected
 
 from crag.factory import choose_encoder
 from crag.models.model_card import CARD
+from crag.papers.experiments.report import table
+from crag.papers.training.records import read_records
 from crag.papers.training.self_rag.generator_data import (
     Pair,
     ReflectiveRecord,
@@ -42,7 +43,6 @@ from crag.papers.training.self_rag.language_base import (
 from crag.papers.training.self_rag.language_card import describe_data, language_card
 from crag.papers.training.self_rag.language_recipe import LanguageRecipe, language_recipe
 from crag.papers.training.self_rag.language_trainer import load_base, train_language_model
-from crag.papers.training.self_rag.records import read_records
 from crag.papers.training.self_rag.reflective_text import reflective_text
 from crag.papers.training.trainer import finish
 from crag.parts import Continuation, Passage, Prefix, SegmentLimits

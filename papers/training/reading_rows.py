@@ -3,13 +3,11 @@
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from crag.correction.scoring import with_title
-from crag.errors import DataError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -49,31 +47,6 @@ class ReadingRow(BaseModel):
                 message = f"{start} to {end} is no range of a text of {len(self.text)} characters"
                 raise ValueError(message)
         return self
-
-
-def read_rows(path: Path) -> list[ReadingRow]:
-    """Read rows, one JSON object a line.
-
-    Raises:
-        DataError: the file is missing, empty or not UTF-8, or a line is not such a row.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise DataError(path, f"it is not UTF-8 (byte {error.start}); save it as UTF-8") from error
-    except OSError as error:
-        raise DataError(path, str(error.strerror)) from error
-    rows = []
-    for number, line in enumerate(lines, 1):
-        try:
-            rows.append(ReadingRow.model_validate_json(line))
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the row"
-            raise DataError(path, f"{place}: {first['msg']}", number) from error
-    if not rows:
-        raise DataError(path, "it holds no row")
-    return rows
 
 
 def in_batches_of_like_length(rows: Sequence[ReadingRow], size: int, seed: int) -> list[int]:

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from crag.answering.outcome import DECLINED
+from crag.papers.training.records import Ledger, read_records
 from crag.papers.training.self_rag.critique_cases import Case
-from crag.papers.training.self_rag.records import Ledger, read_records
 from crag.papers.training.self_rag.reflective_text import fault_of
 from crag.parts import Passage
 from crag.reflection.prompt_format import passage_block

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from crag.errors import DataError, TrainingError
+from crag.papers.training.records import Ledger, read_records, write_records
 from crag.papers.training.self_rag.critique_cases import KINDS, LABELS, LabelledCase, critic_prompt
 from crag.papers.training.self_rag.critique_labels import Judgement, label_cases
 from crag.papers.training.self_rag.critique_rules import critique_cases, without_leaks
-from crag.papers.training.self_rag.records import Ledger, read_records, write_records
 from crag.papers.training.self_rag.self_contained import self_contained
 from crag.papers.training.self_rag.truths import read_truths
 from crag.reflection_tokens import (

@@ -7,6 +7,7 @@ import pytest
 
 from crag.answering.outcome import DECLINED
 from crag.errors import DataError, TrainingError
+from crag.papers.training.records import Ledger, write_records
 from crag.papers.training.self_rag.critique_cases import Case
 from crag.papers.training.self_rag.generator_data import (
     DataRules,
@@ -20,7 +21,6 @@ from crag.papers.training.self_rag.generator_data import (
     reflective_output,
 )
 from crag.papers.training.self_rag.instruction_pairs import instruction_pairs
-from crag.papers.training.self_rag.records import Ledger, write_records
 from crag.papers.training.self_rag.reflective_text import fault_of
 from crag.papers.training.self_rag.truths import read_truths
 from crag.parts import Passage

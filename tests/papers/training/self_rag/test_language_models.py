@@ -22,6 +22,7 @@ from crag.errors import (
 )
 from crag.models.model_card import CARD
 from crag.papers.commands.train_language import held_out
+from crag.papers.training.records import read_records, write_records
 from crag.papers.training.self_rag import language_base
 from crag.papers.training.self_rag.critic import agreement, case_ids, critic_texts, load_critic
 from crag.papers.training.self_rag.critique_cases import Case, LabelledCase
@@ -43,7 +44,6 @@ from crag.papers.training.self_rag.language_trainer import (
     train_language_model,
     training_order,
 )
-from crag.papers.training.self_rag.records import read_records, write_records
 from crag.papers.training.self_rag.reflective_text import reflective_text
 from crag.papers.training.trainer import WORK
 from crag.parts import Continuation, Passage, Prefix, SegmentLimits
