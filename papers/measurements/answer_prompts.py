@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--details", action="store_true", help="print every reply")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    loaded = load("docs", given.data, given.folder / "docs.json")
+    loaded = load(given.data / "docs", given.folder / "docs.json")
     chosen = spread(kept(loaded, given.folder))[: given.limit]
     cache = Cache(given.folder / "replies.sqlite")
     asked = load_chat_model(given.model, base_url=given.url, timeout=1800, retries=0)
