@@ -1,21 +1,20 @@
 """Rows that a reader learns from, and their tokens and labels in an order that one seed fixes."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from crag.correction.scoring import with_title
+from crag.papers.training.batches import like_length_order
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 UNKNOWN = -100
 """A label that takes no part in the loss."""
-_WINDOW = 50
-"""Batches among which rows are sorted by length."""
 Span = tuple[int, int]
 
 
@@ -55,18 +54,8 @@ def in_batches_of_like_length(rows: Sequence[ReadingRow], size: int, seed: int) 
     What is left over when the rows are cut into batches comes at the end.
     """
     draw = random.Random(seed)  # noqa: S311 - an order, no secret
-    order = list(range(len(rows)))
-    draw.shuffle(order)
-    whole = len(order) - len(order) % size
-    batches = list(_batches(order[:whole], rows, size))
-    draw.shuffle(batches)
-    return [index for batch in batches for index in batch] + order[whole:]
-
-
-def _batches(order: Sequence[int], rows: Sequence[ReadingRow], size: int) -> Iterator[list[int]]:
-    for start in range(0, len(order), size * _WINDOW):
-        window = sorted(order[start : start + size * _WINDOW], key=lambda i: len(rows[i].text))
-        yield from (window[i : i + size] for i in range(0, len(window), size))
+    order, left_over = like_length_order([len(row.text) for row in rows], size, draw)
+    return order + left_over
 
 
 @dataclass(frozen=True)
