@@ -11,7 +11,6 @@ Intervals of differences are of the paired bootstrap over questions.
 """
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from crag.evaluators import load_evaluator
 from crag.langchain import CorrectiveRetriever
 from crag.models.encoder import packaged_encoder
 from crag.papers.experiments.report import table as markdown
+from crag.papers.training.records import read_objects
 from crag.parts import Evaluator
 from crag.settings import Settings
 from crag.state import ACTIONS, Thresholds
@@ -80,8 +80,7 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=10, help="documents to retrieve (default 10)")
     parser.add_argument("--limit", type=int, help="use only the first questions")
     arguments = parser.parse_args()
-    lines = arguments.questions.read_text(encoding="utf-8").splitlines()[: arguments.limit]
-    rows = [json.loads(line) for line in lines if line.strip()]
+    rows = read_objects(arguments.questions)[: arguments.limit]
     pool = pooled(rows, arguments.k) if arguments.pooled else None
     evaluator = load_evaluator()
     results = [one(row, pool or given(row, arguments.k), evaluator) for row in rows]

@@ -26,6 +26,7 @@ from langchain_core.embeddings import Embeddings
 from timing import MEBIBYTE, alone, peak_memory
 
 from crag.models.encoder import packaged_encoder
+from crag.papers.training.records import read_objects
 from crag.retrieval import DocumentIndex, index_paths
 from crag.settings import FindBy
 from crag.text.sentences import sentences_of
@@ -79,8 +80,7 @@ class Measured(NamedTuple):
 
 def texts_of(corpus: Path, number: int) -> Iterator[dict[str, str]]:
     """Yield `number` records whose texts are all different."""
-    with corpus.open(encoding="utf-8") as lines:
-        records = [json.loads(line) for line in lines]
+    records = read_objects(corpus)
     sentences = [one for record in records for one in sentences_of(record["text"])]
     draw, seen = random.Random(17), set[tuple[int, ...]]()  # noqa: S311
     while len(seen) < number:
@@ -93,8 +93,7 @@ def texts_of(corpus: Path, number: int) -> Iterator[dict[str, str]]:
 
 def questions_of(corpus: Path) -> list[str]:
     """Return questions as people ask them: a rare name between common words."""
-    with corpus.open(encoding="utf-8") as lines:
-        titles = [json.loads(line)["title"] for line in lines]
+    titles = [record["title"] for record in read_objects(corpus)]
     chosen = random.Random(18).sample(titles, QUESTIONS)  # noqa: S311
     return [f"When and where was {title} born, and what is it known for?" for title in chosen]
 

@@ -8,7 +8,6 @@ holds an answer if any gold answer is a substring of it, case-sensitive (the pap
 """
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag, build_rag
 from crag.papers.experiments.report import table as markdown
+from crag.papers.training.records import read_objects
 from crag.parts import Evaluator, Parts
 from crag.settings import Settings
 from crag.state import ACTIONS, State
@@ -60,8 +60,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="use only the first questions")
     parser.add_argument("--variants", action="store_true", help="also run variants of refinement")
     arguments = parser.parse_args()
-    lines = arguments.questions.read_text(encoding="utf-8").splitlines()[: arguments.limit]
-    rows = [json.loads(line) for line in lines if line.strip()]
+    rows = read_objects(arguments.questions)[: arguments.limit]
     evaluator = load_evaluator()  # One for all, because it remembers what it has embedded.
     names = VARIANTS if arguments.variants else ["crag"]
     outcomes = {"rag": [one(row, "rag", Settings(), evaluator) for row in rows]}

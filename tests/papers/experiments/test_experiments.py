@@ -10,8 +10,7 @@ from crag.errors import DataError, SettingsError
 from crag.papers.experiments.experiments import read_experiment
 from crag.papers.experiments.summary import metrics_of
 from crag.reflection.prompt_format import base_prompt
-from crag.reflection_settings import RELEASED_LONG, RELEASED_SHORT
-from crag.settings import Settings, settings_from_text
+from crag.settings import settings_from_text
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = sorted((ROOT / "papers" / "tables").glob("*.toml"))
@@ -37,32 +36,6 @@ def test_every_shipped_experiment_can_be_run(path: Path) -> None:
     experiment = read_experiment(path)
     assert metrics_of(experiment)
     assert len(experiment.variants) >= 5
-
-
-def released(stem: str, name: str) -> Settings:
-    experiment = read_experiment(ROOT / "papers" / "tables" / f"{stem}.toml")
-    (variant,) = (one for one in experiment.variants if one.name == name)
-    return settings_from_text(variant.settings)
-
-
-@pytest.mark.parametrize(
-    ("stem", "passages"),
-    [("popqa", 10), ("triviaqa", 10), ("pubhealth", 5), ("arc", 5), ("asqa", 5), ("biography", 5)],
-)
-def test_rows_as_released_have_the_released_settings(stem: str, passages: int) -> None:
-    given = released(stem, "self-rag, as released")
-    assert (given.k, given.retrieval_mode) == (passages, "always")
-    if stem in {"asqa", "biography"}:
-        joined = {"biography": RELEASED_LONG - {"released_citations"} | {"released_biography"}}
-        assert given.compat == joined.get(stem, RELEASED_LONG)
-        assert (given.form, given.accumulation) == ("long", "product")
-        assert (given.beam_width, given.max_depth, given.max_segment_tokens) == (2, 7, 300)
-    else:
-        # Where every question retrieves, no ratio is computed.
-        assert given.compat == RELEASED_SHORT - {"released_ratio"}
-        assert given.form == "short"
-        assert given.max_segment_tokens == (50 if stem in {"pubhealth", "arc"} else 100)
-    assert (given.delta == 0) == (stem == "asqa")
 
 
 def test_the_studies_of_inference_vary_one_setting_each() -> None:

@@ -541,10 +541,6 @@ def test_what_was_left_out_of_training_is_told(base: Path, tmp_path: Path) -> No
     assert "left out: 1 too long\n" in told
 
 
-def test_a_base_of_gguf_is_one_file(tmp_path: Path) -> None:
-    assert weight_files(str(tmp_path / "model.gguf")) == [tmp_path / "model.gguf"]
-
-
 def test_weights_of_an_earlier_run_do_not_stay_beside_the_new_ones(
     base: Path, tmp_path: Path
 ) -> None:
