@@ -11,7 +11,6 @@ the rows that are there; `--plan` does only that.
 """
 
 import argparse
-import asyncio
 import random
 import sys
 import time
@@ -108,7 +107,7 @@ def ask(given: argparse.Namespace) -> None:
         told = ", ".join(f"{row} {hours(total)}" for row, total in seconds.items())
         print(f"{given.model}: {len(todo.units)} rows to answer. {told}", file=sys.stderr)
         if not given.plan:
-            ended = asyncio.run(run(todo, file, in_process(answerer, 1), progress))
+            ended = run(todo, file, in_process(answerer, 1), progress)
             print(f"\n{ended.answered} written, {ended.failed} failed {ended.stopped}")
 
 
