@@ -11,64 +11,70 @@ relevant document.
 
 import argparse
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from crag.evaluators import CosineEvaluator
 from crag.models.encoder import packaged_encoder
-from crag.papers.training.metrics import auc
-from crag.papers.training.pairs import Pair, by_question, read_pairs
 from crag.parts import Passage
 
 PRECISION_OF_CORRECT = 0.92
 SHARE_DISCARDED = 0.02
-Scored = Sequence[tuple[Pair, float]]
-"""Pairs of one file, question by question, with their best cosines."""
+Pair = tuple[str, int, float]
+"""Question, label, cosine."""
 
 
 def main() -> None:
     """Fit on all files together, print the metrics and write the card."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pairs", nargs="+", type=Path, help="JSONL files of labelled pairs")
     parser.add_argument("--write", type=Path, help="where to write the card")
     arguments = parser.parse_args()
-    card = fit({path.stem: scored(read_pairs(path)) for path in arguments.pairs})
+    sets = {path.stem: read_pairs(path) for path in arguments.pairs}
+    card = fit(sets)
     text = json.dumps(card, indent=2) + "\n"
     if arguments.write:
         arguments.write.write_text(text, encoding="utf-8")
     print(text)
 
 
-def scored(pairs: Sequence[Pair]) -> Scored:
-    """Compute the best cosine of each text."""
+def read_pairs(path: Path) -> list[Pair]:
+    """Read the pairs of one file and compute the best cosine of each."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    by_question: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_question[row["question"]].append(row)
     evaluator = CosineEvaluator.fitted(packaged_encoder())
-    found: list[tuple[Pair, float]] = []
-    for question, group in by_question(pairs).items():
-        cosines = evaluator.cosines(question, [Passage(pair.title, pair.text) for pair in group])
-        found += [(pair, cosine or 0.0) for pair, cosine in zip(group, cosines, strict=True)]
-    return found
+    return [
+        (question, int(row["label"]), cosine or 0.0)
+        for question, group in by_question.items()
+        for row, cosine in zip(
+            group,
+            evaluator.cosines(question, [Passage(r["title"], r["text"]) for r in group]),
+            strict=True,
+        )
+    ]
 
 
-def fit(sets: dict[str, Scored]) -> dict[str, object]:
+def fit(sets: dict[str, list[Pair]]) -> dict[str, object]:
     """Return the card: what the evaluator needs, and how well it does on each set."""
-    cosines = np.array([cosine for found in sets.values() for _, cosine in found])
-    labels = np.array([pair.positive for found in sets.values() for pair, _ in found])
-    weights = np.concatenate([np.full(len(found), 1 / len(found)) for found in sets.values()])
+    cosines = np.array([cosine for pairs in sets.values() for _, _, cosine in pairs])
+    labels = np.array([label for pairs in sets.values() for _, label, _ in pairs])
+    weights = np.concatenate([np.full(len(pairs), 1 / len(pairs)) for pairs in sets.values()])
     model = LogisticRegression(C=1e6).fit(cosines[:, None], labels, weights * len(labels))
     slope, intercept = float(model.coef_[0, 0]), float(model.intercept_[0])
-    best = [one for found in sets.values() for one in best_of_questions(found)]
+    best = [pair for pairs in sets.values() for pair in best_of_questions(pairs)]
     upper, lower = thresholds(best)
 
     def score(cosine: float) -> float:
         return round(float(np.tanh((slope * cosine + intercept) / 2)), 3)
 
-    areas = {
-        name: auc([pair.positive for pair, _ in found], [cosine for _, cosine in found])
-        for name, found in sets.items()
-    }
     return {
         "encoder": packaged_encoder().name,
         "slope": round(slope, 4),
@@ -77,16 +83,19 @@ def fit(sets: dict[str, Scored]) -> dict[str, object]:
         "lower": score(lower),
         "aims": {"precision_of_correct": PRECISION_OF_CORRECT, "discarded": SHARE_DISCARDED},
         "questions": len(best),
-        "auc": {name: round(area or 0.0, 3) for name, area in areas.items()},
+        "auc": {name: auc(pairs) for name, pairs in sets.items()},
     }
 
 
-def best_of_questions(found: Scored) -> list[tuple[float, bool, bool]]:
+def best_of_questions(pairs: Sequence[Pair]) -> list[tuple[float, bool, bool]]:
     """Return for each question its best cosine, whether that text is relevant, whether any is."""
-    groups: dict[str, list[tuple[float, bool]]] = {}
-    for pair, cosine in found:
-        groups.setdefault(pair.question, []).append((cosine, pair.positive))
-    return [(*max(texts), any(label for _, label in texts)) for texts in groups.values()]
+    by_question: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    for question, label, cosine in pairs:
+        by_question[question].append((cosine, label))
+    return [
+        (max(texts)[0], bool(max(texts)[1]), any(label for _, label in texts))
+        for texts in by_question.values()
+    ]
 
 
 def thresholds(best: Sequence[tuple[float, bool, bool]]) -> tuple[float, float]:
@@ -96,6 +105,11 @@ def thresholds(best: Sequence[tuple[float, bool, bool]]) -> tuple[float, float]:
     last = max(np.flatnonzero(precision >= PRECISION_OF_CORRECT), default=0)
     answerable = sorted(cosine for cosine, _, any_relevant in best if any_relevant)
     return ranked[last][0], answerable[int(len(answerable) * SHARE_DISCARDED)]
+
+
+def auc(pairs: Sequence[Pair]) -> float:
+    """Return the area under the ROC curve over all pairs of a set."""
+    return round(float(roc_auc_score([p[1] for p in pairs], [p[2] for p in pairs])), 3)
 
 
 if __name__ == "__main__":
