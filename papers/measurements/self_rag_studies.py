@@ -33,7 +33,6 @@ from crag.papers.training.self_rag.generator_data import (
     Pair,
     ReflectiveRecord,
     Retrieve,
-    read_instruction_pairs,
 )
 from crag.papers.training.self_rag.language_base import (
     LanguageModel,
@@ -84,7 +83,7 @@ def main() -> None:
         return [Passage(str(one.metadata.get("title", "")), one.page_content) for one in found]
 
     records = read_records(given.records, ReflectiveRecord)
-    pairs = read_instruction_pairs(given.pairs)
+    pairs = read_records(given.pairs, Pair)
     questions = draw_questions(given.answerable, given.unanswerable, given.questions)
     columns: dict[str, dict[str, str]] = {}
     for variant in variants(records, pairs, retrieve, given.sizes):
