@@ -10,8 +10,9 @@ from crag.cli.app import JsonOption
 from crag.cli.commands import command
 from crag.papers.commands.bench import bench
 from crag.papers.commands.train_group import LabelsOption, reflect_data, train
+from crag.papers.commands.train_reader import reader, reader_data
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "reader", "reader_data"]
 
 
 @command(

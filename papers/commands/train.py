@@ -11,14 +11,13 @@ from rich.table import Table
 
 from crag.charts import require_matplotlib
 from crag.cli.terminal import print_json
-from crag.correction.scoring import scores_of
 from crag.evaluators import load_evaluator
 from crag.models.minilm import WEIGHTS_SHA256
 from crag.models.model_card import DataFile, EvaluatorCard, write_card
 from crag.papers.training.blending import fit_blend
-from crag.papers.training.metrics import quality
+from crag.papers.training.evidence import measured_quality
 from crag.papers.training.models import is_packaged
-from crag.papers.training.pairs import LabelRule, Pair, by_question, describe, read_pairs
+from crag.papers.training.pairs import LabelRule, Pair, describe, read_pairs
 from crag.papers.training.pictures import training_curves
 from crag.papers.training.recipe import Recipe
 from crag.papers.training.saving import save
@@ -30,7 +29,6 @@ from crag.papers.training.splits import (
     without_leaks,
 )
 from crag.papers.training.trainer import finish, train
-from crag.parts import Passage
 
 Leaks = Literal["refuse", "drop", "allow"]
 LIMITS = [
@@ -117,21 +115,7 @@ def _card(recipe: Recipe, kind: str, files: list[DataFile]) -> EvaluatorCard:
 def _measured(folder: Path, sets: Mapping[str, Sequence[Pair]]) -> dict[str, dict[str, float]]:
     """Return the quality of the saved evaluator, loaded like a user's."""
     evaluator = load_evaluator(str(folder.resolve()))
-    metrics = {}
-    for name, pairs in sets.items():
-        if not pairs:
-            continue
-        grouped = by_question(pairs)
-        scores = [
-            score
-            for question, group in grouped.items()
-            for score in scores_of(
-                evaluator, question, [Passage(pair.title, pair.text) for pair in group]
-            )
-        ]
-        ordered = [pair for group in grouped.values() for pair in group]
-        metrics[name] = {key: round(value, 4) for key, value in quality(ordered, scores).items()}
-    return metrics
+    return {name: measured_quality(evaluator, pairs) for name, pairs in sets.items() if pairs}
 
 
 def _show(card: EvaluatorCard, output: Path, *, as_json: bool) -> None:

@@ -16,18 +16,18 @@ from crag.factory import choose_model, choose_prompts
 from crag.papers.commands.train_labels import chat_judge
 from crag.papers.commands.train_workers import CriticTools, ray_outcomes
 from crag.papers.experiments.resources import metered
+from crag.papers.training.records import Ledger, digest_of, ledger_of, read_records, write_records
 from crag.papers.training.self_rag.critique_cases import KINDS, LABELS, Kind, LabelledCase
 from crag.papers.training.self_rag.critique_labels import Labelled, label_cases
 from crag.papers.training.self_rag.critique_rules import critique_cases, without_leaks
 from crag.papers.training.self_rag.generator_data import (
     DataRules,
+    Pair,
     generator_data,
     label_shares,
     one_by_one,
-    read_instruction_pairs,
 )
 from crag.papers.training.self_rag.instruction_pairs import instruction_pairs
-from crag.papers.training.self_rag.records import Ledger, digest_of, ledger_of, write_records
 from crag.papers.training.self_rag.truths import Truth, read_truths
 
 _NO_MODEL = "it asks a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL"
@@ -130,7 +130,7 @@ def make_generator_data(options: GeneratorDataOptions, *, as_json: bool) -> None
         CragError: the critic, the index or the data cannot be used.
     """
     rules = _rules(options.changes)
-    pairs = [pair for path in options.data for pair in read_instruction_pairs(path)]
+    pairs = [pair for path in options.data for pair in read_records(path, Pair)]
     tools = CriticTools(
         options.critic, tuple(options.truth), options.location, options.device, rules
     )

@@ -13,6 +13,7 @@ from crag.cli.terminal import plain_table, print_json, safe
 from crag.errors import DataError, TrainingError
 from crag.models.model_card import CARD
 from crag.papers.training.pictures import training_curves
+from crag.papers.training.records import Record, read_records
 from crag.papers.training.saving import outside_faults
 from crag.papers.training.self_rag.critic import agreement, critic_texts, load_critic
 from crag.papers.training.self_rag.critique_cases import LabelledCase
@@ -30,7 +31,6 @@ from crag.papers.training.self_rag.language_trainer import (
     load_base,
     train_language_model,
 )
-from crag.papers.training.self_rag.records import Record, read_records
 from crag.papers.training.self_rag.reflective_text import fault_of, reflective_text
 from crag.papers.training.trainer import finish
 

@@ -11,7 +11,7 @@ from tests.commands import crag
 
 COMMANDS = [
     "index", "ask", "evaluate", "doctor", "prompts", "serve", "calibrate", "bench",
-    "train evaluator", "train critic", "train generator",
+    "train evaluator", "train critic", "train generator", "train reader", "train reader-data",
     "reflect-data generator", "reflect-data critic", "reflect-data pairs",
 ]  # fmt: skip
 
