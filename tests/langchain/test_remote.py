@@ -146,4 +146,4 @@ def test_the_example_runs(url: str) -> None:
     assert done.stdout.startswith("ask_crag (success):\nNo sure answer in the documents.")
     assert "\n\n“" in done.stdout
     assert "\n[1] Action" in done.stdout or "action.md" in done.stdout
-    assert done.stdout.endswith("steps: retrieve grade refine generate\naction: correct\n")
+    assert done.stdout.endswith("steps: open_run retrieve grade refine generate\naction: correct\n")

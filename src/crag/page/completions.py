@@ -208,7 +208,7 @@ async def final_state(assistant: str, asked: Mapping[str, Any]) -> Mapping[str, 
         is_theirs = failed.get("error") in {"QuestionError", "SettingsError"}
         status, code = (400, "invalid_value") if is_theirs else (500, "run_failed")
         raise RefusedError(status, code, str(failed.get("message") or failed.get("error")))
-    if state.get("answer") is None:
+    if "__interrupt__" in state or state.get("answer") is None:
         message = "the run waits for a human: use an assistant whose confirm_web is off"
         raise RefusedError(409, "interrupted", message)
     return dict(state)
