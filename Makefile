@@ -205,7 +205,8 @@ bench-decomposed: $(DEV)  ## Questions of two parts over real documentation, spl
 	$(BIN)/python papers/measurements/decomposed_questions.py $(DATA)/docs
 
 bench-generator: $(DEV)  ## Chat models as generators: make bench-generator MODEL=name URL=http://127.0.0.1:8080/v1
-	$(BIN)/python papers/measurements/generator.py $(DATA) build/generator --model '$(MODEL)' --url '$(URL)' $(if $(SECONDS),--max-seconds $(SECONDS))
+	$(BIN)/python papers/measurements/generator.py $(DATA) build/generator --model '$(MODEL)' --url '$(URL)' --sets $(or $(SETS),docs popqa covidqa squad) $(if $(SECONDS),--max-seconds $(SECONDS))
+	$(BIN)/python papers/measurements/generator.py $(DATA) build/generator --model '$(MODEL)' --url '$(URL)' --degraded $(if $(SECONDS),--max-seconds $(SECONDS))
 	$(BIN)/python papers/measurements/generator.py $(DATA) build/generator --report papers/results/generator.md
 
 bench-evaluator: $(DEV)  ## How good and how fast the evaluators are: make bench-evaluator T5=folder

@@ -15,12 +15,10 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import NamedTuple, cast
 
-from documentation import embedded_parts
 from generator_questions import Verdict, is_worded, knows, load, verdict
 from langchain_core.language_models import BaseChatModel
 
@@ -30,12 +28,14 @@ from crag.answering.model_calls import Reply, aask
 from crag.answering.outcome import NOT_FOUND, declines
 from crag.asking.budget import Meter
 from crag.correction.strips import score_of
-from crag.generation import load_chat_model
+from crag.evaluators import load_evaluator
+from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.graph import build_crag
 from crag.papers.experiments.cache import Cache
 from crag.papers.experiments.examples import Example
 from crag.papers.experiments.report import table
 from crag.papers.experiments.resources import metered
+from crag.parts import Parts
 from crag.prompts import Prompt, Prompts, parse
 from crag.settings import Settings
 from crag.state import State, Strip
@@ -47,6 +47,9 @@ ANSWERABLE, UNANSWERABLE = 4, 2
 """Questions of each corpus."""
 LONGEST = 256
 """Tokens of a reply; more is cut."""
+VERDICTS: tuple[Verdict, ...] = (
+    "right", "other words", "wrong", "wordless", "declined", "made up",
+)  # fmt: skip
 
 
 class Case(NamedTuple):
@@ -81,7 +84,7 @@ def main() -> None:
     parser.add_argument("--details", action="store_true", help="print every reply")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    loaded = load(given.data / "docs", given.folder / "docs.json")
+    loaded = load("docs", given.data, given.folder / "docs.json")
     chosen = spread(kept(loaded, given.folder))[: given.limit]
     cache = Cache(given.folder / "replies.sqlite")
     asked = load_chat_model(given.model, base_url=given.url, timeout=1800, retries=0)
@@ -96,9 +99,13 @@ def kept(examples: Sequence[Example], folder: Path) -> list[Case]:
     path = folder / "strips.json"
     known = json.loads(path.read_text("utf-8")) if path.exists() else {}
     if not all(example.id in known for example in examples):
-        settings = Settings()
+        evaluator, settings = load_evaluator(), Settings()
         for example in examples:
-            parts = embedded_parts(FakeRetriever(documents=list(example.documents)))
+            parts = Parts(
+                retriever=FakeRetriever(documents=list(example.documents)),
+                evaluator=evaluator,
+                quoter=ExtractiveAnswerer(evaluator),
+            )
             state = build_crag(parts).invoke({"question": example.question}, context=settings)
             known[example.id] = kept_strips(cast("State", state), settings)
         path.write_text(json.dumps(known), encoding="utf-8")
@@ -209,9 +216,15 @@ def _cells(name: str, judged: Sequence[Judged], cases: Sequence[Case]) -> list[s
         f"{unable['made up']} of {sum(unable.values())}",
         str(unable["wordless"]),
         f"{sum(not one.cites for one in spoken)} of {len(spoken)}",
-        f"{fmean(one.reply.usage['input_tokens'] for one in judged):.0f}",
-        f"{fmean(one.reply.usage['output_tokens'] for one in judged):.0f}",
+        f"{mean(one.reply.usage['input_tokens'] for one in judged):.0f}",
+        f"{mean(one.reply.usage['output_tokens'] for one in judged):.0f}",
     ]
+
+
+def mean(values: Iterable[float]) -> float:
+    """Return the mean, 0 of nothing."""
+    numbers = list(values)
+    return sum(numbers) / max(1, len(numbers))
 
 
 if __name__ == "__main__":

@@ -1,41 +1,50 @@
-r"""Measure chat models as generators: nothing retrieved, RAG, CRAG and Self-CRAG, on documentation.
+r"""Measure chat models as generators: nothing retrieved, RAG, CRAG and Self-CRAG, on four sets.
 
-    python papers/measurements/generator.py DATA FOLDER --model NAME --url URL [--rows …]
+    python papers/measurements/generator.py DATA FOLDER --model NAME --url URL [--sets docs …] \
+        [--rows …]
+    python papers/measurements/generator.py DATA FOLDER --degraded --model NAME --url URL
     python papers/measurements/generator.py DATA FOLDER --report REPORT.md
 
 The model is asked over OpenAI's protocol, by the ordinary graphs and prompts. The rows are those of
-`papers/tables/generator.toml`, the questions those of `generator_questions.py`. What is finished is
-kept in FOLDER: the same command goes on where a killed one stopped, and `--max-seconds` stops one.
-Before it begins, it tells how long the rest may take, from a short question to the model and from
-the rows that are there; `--plan` does only that.
+`experiments/generator.toml` and `generator_degraded.toml`, the sets those of
+`generator_questions.py`. What is finished is kept in FOLDER: the same command goes on where a
+killed one stopped, and `--max-seconds` stops one. Before it begins, it tells how long the rest may
+take, from a short question to the model and from the rows that are there; `--plan` does only that.
+
+`--degraded` withholds the relevant documents of more and more questions of `popqa`, and searches
+Wikipedia's introductions in place of the web.
 """
 
 import argparse
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
-from generator_questions import load
-from generator_report import Answered, Measured, draw_verdicts, written
+from generator_pictures import draw_curve, draw_verdicts
+from generator_questions import SEED, SetName, load
+from generator_report import DEGRADED, GENERATOR, Answered, Measured, written
 from langchain_core.language_models import BaseChatModel
 
 from crag.asking.budget import Budget
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.papers.experiments.answering import Answerer, Resources
 from crag.papers.experiments.cache import Cache
+from crag.papers.experiments.examples import Example
 from crag.papers.experiments.experiments import Experiment, read_experiment
 from crag.papers.experiments.resources import RunConfig, load_resources, metered
 from crag.papers.experiments.rows import Row, RowFile
 from crag.papers.experiments.runner import in_process, remaining_units, run
-from crag.papers.experiments.units import Unit, plan
+from crag.papers.experiments.units import ACCURACY, Unit, plan, retrieval_accuracy
 from crag.runtime.environment import Environment
 
 BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
-EXPERIMENT = Path(__file__).parents[1] / "tables/generator.toml"
-SEED = 0
+EXPERIMENTS = Path(__file__).parents[1] / "tables"
+WITHHELD = (0.25, 0.5, 0.75, 1.0)
+"""Shares of the questions with a relevant document that lose it."""
 SLOWEST = 3600.0
 """Seconds for one call of the model."""
 TOKENS_PER_WORD = 1.6
@@ -57,24 +66,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--sets", nargs="+", default=["docs"], choices=get_args(SetName))
     parser.add_argument("--rows", nargs="+", default=[], help="rows of the experiment to run")
-    parser.add_argument("--limit", type=int, help="take only the first questions")
+    parser.add_argument("--limit", type=int, help="take only the first questions of each set")
     parser.add_argument("--part", type=part_of, default=(1, 1), help="such as 1/2: half of them")
     parser.add_argument("--model", help="the model's name; without one nothing is asked")
     parser.add_argument("--url", default="http://127.0.0.1:8080/v1")
+    parser.add_argument("--degraded", action="store_true")
     parser.add_argument("--max-seconds", type=float)
     parser.add_argument("--plan", action="store_true", help="tell how long it would take")
     parser.add_argument("--report", type=Path, help="write all rows of FOLDER into this page")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    if given.model is not None:
-        ask(given)
-        return
-    found = list(measured(given.data, given.folder))
     if given.report is not None:
-        report(found, given.report)
+        report(list(measured(given.data, given.folder)), given.report)
+    elif given.model is None:
+        print(written(measured(given.data, given.folder)))
     else:
-        print(written(found))
+        names: list[SetName] = ["popqa"] if given.degraded else given.sets
+        for name in names:
+            ask(name, given)
 
 
 def part_of(text: str) -> tuple[int, int]:
@@ -86,49 +97,62 @@ def part_of(text: str) -> tuple[int, int]:
 
 
 def report(found: list[Measured], path: Path) -> None:
-    """Write the tables between the marks of the page, and the picture beside it."""
+    """Write the tables between the marks of the page, and the pictures beside it."""
     page = path.read_text("utf-8") if path.exists() else f"# Generators\n\n{BEGIN}\n{END}\n"
     before, _, rest = page.partition(BEGIN)
     tables = f"{BEGIN}\n{written(found)}{END}"
     path.write_text(before + tables + rest.partition(END)[2], encoding="utf-8")
-    draw_verdicts(found, path.with_suffix(".png"))
+    draw_verdicts([one for one in found if one.questions == "docs"], path.with_suffix(".png"))
+    curves = [one for one in found if one.experiment == DEGRADED]
+    if curves:
+        draw_curve(curves, path.with_name(f"{path.stem}_degraded.png"))
 
 
-def ask(given: argparse.Namespace) -> None:
-    """Answer the questions, as far as they are not answered yet."""
-    examples = load(given.data / "docs", given.folder / "docs.json")
+def ask(name: SetName, given: argparse.Namespace) -> None:
+    """Answer the questions of a set, as far as they are not answered yet."""
+    examples = load(name, given.data, given.folder / "docs.json")
     random.Random(SEED).shuffle(examples)  # noqa: S311 - what is finished early is a fair draw
     part, parts = given.part
     examples = examples[: given.limit][part - 1 :: parts]
-    answerer = Answerer(resources(given))
-    with RowFile(given.folder / f"generator-docs-{given.model}.jsonl") as file:
-        todo = remaining_units(plan(chosen(given.rows), examples), file, answerer, again=True)
+    experiment = chosen(given.degraded, given.rows, examples)
+    web = (given.data / "corpus/wikipedia.jsonl",) if given.degraded else ()
+    answerer = Answerer(resources(given, web))
+    stem = DEGRADED if given.degraded else GENERATOR
+    with RowFile(given.folder / f"{stem}-{name}-{given.model}.jsonl") as file:
+        todo = remaining_units(plan(experiment, examples), file, answerer, again=True)
         seconds = expected(todo.units, list(file.rows.values()), answerer.resources)
         told = ", ".join(f"{row} {hours(total)}" for row, total in seconds.items())
-        print(f"{given.model}: {len(todo.units)} rows to answer. {told}", file=sys.stderr)
+        print(f"{name}, {given.model}: {len(todo.units)} rows to answer. {told}", file=sys.stderr)
         if not given.plan:
             ended = run(todo, file, in_process(answerer, 1), progress)
             print(f"\n{ended.answered} written, {ended.failed} failed {ended.stopped}")
 
 
-def chosen(rows: Sequence[str]) -> Experiment:
+def chosen(degraded: bool, rows: Sequence[str], examples: Sequence[Example]) -> Experiment:
     """Read the experiment, with the rows that are named, or all."""
-    experiment = read_experiment(EXPERIMENT)
+    stem = DEGRADED if degraded else GENERATOR
+    experiment = read_experiment(EXPERIMENTS / f"{stem}.toml")
+    kept = [variant for variant in experiment.variant if not rows or variant.name in rows]
     if unknown := set(rows) - {variant.name for variant in experiment.variant}:
         named = ", ".join(variant.name for variant in experiment.variant)
         raise SystemExit(f"--rows: there is no {min(unknown)!r}; there are: {named}")
-    kept = [variant for variant in experiment.variant if not rows or variant.name in rows]
-    return experiment.model_copy(update={"variant": kept})
+    changed: dict[str, object] = {"variant": kept}
+    if degraded:
+        whole = retrieval_accuracy(examples)
+        changed["retrieval_accuracies"] = [whole * (1 - share) for share in WITHHELD]
+    return experiment.model_copy(update=changed)
 
 
-def resources(given: argparse.Namespace) -> Resources:
+def resources(given: argparse.Namespace, web: tuple[Path, ...]) -> Resources:
     """Return the parts of `crag ask`: with a quoter, and with a model that may take its time."""
     environment = Environment(reflection="embedded").model_copy(
         update={"model": given.model, "openai_base_url": given.url}
     )
     cache = given.folder / "replies.sqlite"
     # Kept scores would hide that the evaluator reads, and strips would be scored alone.
-    config = RunConfig(cache=cache, scores=False, budget=Budget(seconds=given.max_seconds))
+    config = RunConfig(
+        cache=cache, scores=False, corpus=web, budget=Budget(seconds=given.max_seconds)
+    )
     found = load_resources(environment, config)
     asked = load_chat_model(given.model, base_url=given.url, timeout=SLOWEST, retries=0)
     parts = replace(
@@ -175,15 +199,23 @@ def speeds(found: Resources) -> tuple[float, float]:
 
 
 def measured(data: Path, folder: Path) -> Iterator[Measured]:
-    """Yield what every file of rows in the folder holds, with its questions."""
-    known = {example.id: example for example in load(data / "docs", folder / "docs.json")}
-    for path in sorted(folder.glob("generator-docs-*.jsonl")):
+    """Yield what every file of rows in the folder holds, with the questions of its set."""
+    known: dict[str, Mapping[str, Example]] = {}
+    for path in sorted(folder.glob(f"{GENERATOR}*-*.jsonl")):
+        stem, name, model = path.stem.split("-", 2)
+        if name not in known:
+            loaded = load(name, data, folder / "docs.json")  # type: ignore[arg-type]
+            known[name] = {example.id: example for example in loaded}
         with RowFile(path) as file:
-            rows = [row for row in file.rows.values() if row["status"] != "failed"]
-        # The last row of a question and variant counts: older ones are of old sources.
-        latest = {(row["variant"], row["id"]): row for row in rows}
-        answered = [Answered(known[row["id"]], row) for row in latest.values()]
-        yield Measured(path.stem.removeprefix("generator-docs-"), answered)
+            rows = latest([row for row in file.rows.values() if row["status"] != "failed"])
+        answered = [Answered(known[name][row["id"]], row) for row in rows]
+        yield Measured(stem, name, model, answered)
+
+
+def latest(rows: Iterator[Row] | Sequence[Row]) -> list[Row]:
+    """Keep the last row of each question, variant and condition: older ones are of old sources."""
+    found = {(row["variant"], row["condition"].get(ACCURACY), row["id"]): row for row in rows}
+    return list(found.values())
 
 
 def progress(done: int, total: int, name: str) -> None:

@@ -1,30 +1,26 @@
-"""The tables and the picture of what generators answered."""
+"""The tables of what generators answered: verdicts, intervals, stages of failure, and the curve."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from generator_questions import Verdict, knows, verdict
 
 from crag.asking.intervals import bootstrap, paired_difference
-from crag.charts import BLUE, ORANGE, chart
 from crag.papers.experiments.examples import Example
 from crag.papers.experiments.report import table
 from crag.papers.experiments.rows import Row
+from crag.papers.experiments.units import ACCURACY
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+GENERATOR, DEGRADED = "generator", "generator_degraded"
 RIGHT: tuple[Verdict, ...] = ("right", "other words")
-RAG = "rag, ten documents"
+AGAINST = {GENERATOR: "rag, ten documents", DEGRADED: "rag"}
 """The row that all others are compared with."""
-DRAWN = ("no retrieval", RAG, "rag, best five", "crag", "crag, the paper's strips")
-"""Rows of the picture."""
+WHOLE = 1.0
+"""Stands for the share of questions with a relevant document where none is withheld."""
 _SEED = 0
 _TOKENS = ("input_tokens", "output_tokens")
-_DPI, _BAR = 130, 0.8
 
 
 class Answered(NamedTuple):
@@ -47,16 +43,25 @@ class Answered(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """All rows of one model."""
+    """All rows of one experiment, set and model."""
 
+    experiment: str
+    questions: str
     model: str
     answered: list[Answered]
 
 
-def written(measured: Sequence[Measured]) -> str:
+def written(measured: Iterable[Measured]) -> str:
     """Return all tables."""
-    parts = ["## docs", verdicts(measured), "### Against RAG", differences(measured)]
-    parts += ["### Where answerable questions failed", stages(measured)]
+    found = list(measured)
+    whole = [one for one in found if one.experiment == GENERATOR]
+    parts = []
+    for name in dict.fromkeys(one.questions for one in whole):
+        same = [one for one in whole if one.questions == name]
+        parts += [f"## {name}", verdicts(same), "### Against RAG", differences(same)]
+        parts += ["### Where answerable questions failed", stages(same)]
+    if curves := [one for one in found if one.experiment == DEGRADED]:
+        parts += ["## Degraded retrieval", degraded(curves)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -101,10 +106,10 @@ def differences(measured: Sequence[Measured]) -> str:
 
 def _differences(measured: Sequence[Measured]) -> Iterator[list[str]]:
     for one in measured:
-        base = {each.example.id: each for each in one.answered if each.row["variant"] == RAG}
+        base = _of(one, AGAINST[one.experiment])
         for model, name, found in by_row([one]):
             pairs = [(each, base[each.example.id]) for each in found if each.example.id in base]
-            if name == RAG or not pairs:
+            if name == AGAINST[one.experiment] or not pairs:
                 continue
             able = [pair for pair in pairs if pair[0].example.answers]
             unable = [pair for pair in pairs if not pair[0].example.answers]
@@ -141,11 +146,49 @@ def stage(one: Answered) -> str:
     return "not said" if one.verdict in {"declined", "wordless"} else "wrongly said"
 
 
+def degraded(measured: Sequence[Measured]) -> str:
+    """Return the share of right answers of each row, as relevant documents are withheld."""
+    names = ("model", "row", "with a relevant document", "right", "wrong", "declined",
+             "right, against RAG", "wrong, against RAG")  # fmt: skip
+    return table(names, (row for one in measured for row in _degraded(one)))
+
+
+def _degraded(one: Measured) -> Iterator[list[str]]:
+    conditions = sorted({accuracy_of(each) for each in one.answered}, reverse=True)
+    for name in dict.fromkeys(each.row["variant"] for each in one.answered):
+        for accuracy in conditions:
+            same = [each for each in one.answered if accuracy_of(each) == accuracy]
+            found = [each for each in same if each.row["variant"] == name]
+            base = {
+                each.example.id: each for each in same if each.row["variant"] == AGAINST[DEGRADED]
+            }
+            pairs = [(each, base[each.example.id]) for each in found if each.example.id in base]
+            if not found:
+                continue
+            yield [
+                one.model, name, "as retrieved" if accuracy == WHOLE else f"{accuracy:.0%}",
+                share(each.verdict in RIGHT for each in found),
+                share(each.verdict == "wrong" for each in found),
+                share(each.verdict in {"declined", "wordless"} for each in found),
+                gap(pairs, lambda each: each.verdict in RIGHT),
+                gap(pairs, lambda each: each.verdict == "wrong"),
+            ]  # fmt: skip
+
+
+def accuracy_of(one: Answered) -> float:
+    """Return the share of questions with a relevant document, as the condition says."""
+    return float(one.row["condition"].get(ACCURACY, WHOLE))
+
+
 def by_row(measured: Sequence[Measured]) -> Iterator[tuple[str, str, list[Answered]]]:
-    """Yield model, row of the experiment, and what was answered."""
+    """Yield model, row of the experiment, and what was answered, under all conditions."""
     for one in measured:
         for name in dict.fromkeys(each.row["variant"] for each in one.answered):
             yield one.model, name, [each for each in one.answered if each.row["variant"] == name]
+
+
+def _of(one: Measured, name: str) -> dict[str, Answered]:
+    return {each.example.id: each for each in one.answered if each.row["variant"] == name}
 
 
 def share(values: Iterable[bool]) -> str:
@@ -166,55 +209,3 @@ def gap(pairs: Sequence[tuple[Answered, Answered]], holds: Callable[[Answered], 
     found = paired_difference(sides[0], sides[1], _SEED)
     told = f"{100 * found.mean:+.0f} ({100 * found.low:+.0f} to {100 * found.high:+.0f})"
     return f"**{told}**" if found.clear else told
-
-
-def draw_verdicts(measured: Sequence[Measured], path: Path) -> None:
-    """Draw right answers and made-up ones, of the questions that all rows of a model answered."""
-    rows = [
-        (f"{one.model}\n{name} ({len(found)})", found)
-        for one in measured
-        for name, found in _in_common(one)
-        if any(not each.example.answers for each in found)
-    ]
-    with chart((7.0, 1.1 + 0.42 * len(rows)), dpi=_DPI, extra="bench") as figure:
-        right, made_up = figure.subplots(1, 2, sharey=True)
-        able = [[one for one in found if one.example.answers] for _, found in rows]
-        unable = [[one for one in found if not one.example.answers] for _, found in rows]
-        _bars(right, able, lambda one: one.verdict in RIGHT, BLUE)
-        _bars(made_up, unable, lambda one: one.verdict != "declined", ORANGE)
-        right.set(xlabel="right of the answerable (%)", xlim=(0, 100))
-        made_up.set(xlabel="made up of the unanswerable (%)", xlim=(0, 100))
-        right.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=8)
-        right.invert_yaxis()
-        figure.savefig(path, metadata={"Software": None})
-
-
-def _in_common(one: Measured) -> list[tuple[str, list[Answered]]]:
-    rows = {name: found for _, name, found in by_row([one]) if name in DRAWN}
-    common = set.intersection(*({each.example.id for each in found} for found in rows.values()))
-    return [(name, [each for each in found if each.example.id in common])
-            for name, found in rows.items()]  # fmt: skip
-
-
-def _bars(
-    axes: "Axes",
-    groups: Sequence[Sequence[Answered]],
-    holds: Callable[[Answered], bool],
-    colour: str,
-) -> None:
-    for place, group in enumerate(groups):
-        value, below, above = _share(group, holds)
-        axes.barh(place, value, xerr=[[below], [above]], color=colour, alpha=0.75, height=_BAR)
-    axes.grid(visible=False, axis="y")
-
-
-def _share(
-    group: Sequence[Answered], holds: Callable[[Answered], bool]
-) -> tuple[float, float, float]:
-    """Return a share in per cent, and how far its interval reaches below and above."""
-    numbers = [100 * float(holds(one)) for one in group]
-    if not numbers:
-        return 0.0, 0.0, 0.0
-    low, high = bootstrap(numbers, 0)
-    value = fmean(numbers)
-    return value, value - low, high - value

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,9 @@ LAMP = "The lamp flickers when the battery is nearly empty, because the circuit 
 
 
 @pytest.fixture
-def questions(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def modules(monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, ModuleType]:
     monkeypatch.syspath_prepend(str(ROOT / "papers" / "measurements"))
-    return import_module("generator_questions")
+    return import_module("generator_questions"), import_module("generator_report")
 
 
 @pytest.fixture
@@ -32,8 +33,8 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
-def example(*answers: str, kind: str = "fact") -> Example:
-    extra = {"kind": kind, "evidence": [LAMP] if answers else [], "corpus": "lamps"}
+def example(*answers: str, kind: str | None = None) -> Example:
+    extra = {} if kind is None else {"kind": kind, "evidence": [LAMP], "corpus": "lamps"}
     return Example("1", "qa", "Why?", (answers,) if answers else (), extra=extra)
 
 
@@ -60,9 +61,63 @@ def example(*answers: str, kind: str = "fact") -> Example:
     ],
 )
 def test_an_answer_is_judged(
-    questions: ModuleType, asked: Example, answer: str, abstained: bool, expected: str
+    modules: tuple[ModuleType, ModuleType],
+    asked: Example,
+    answer: str,
+    abstained: bool,
+    expected: str,
 ) -> None:
-    assert questions.verdict(asked, answer, abstained=abstained) == expected
+    assert modules[0].verdict(asked, answer, abstained=abstained) == expected
+
+
+def test_squad_hides_the_paragraph_among_others_that_do_not_answer(
+    modules: tuple[ModuleType, ModuleType], tmp_path: Path
+) -> None:
+    rows: list[dict[str, Any]] = [
+        {"title": f"Town {place % 3}", "text": f"Town {place % 3} has {place} towers and a mill.",
+         "questions": []}
+        for place in range(14)
+    ]  # fmt: skip
+    rows[4]["questions"] = [
+        {"id": "a", "question": "How many towers?", "answers": [{"text": "4 towers", "start": 11}]},
+        {"id": "b", "question": "How many mills?", "answers": []},
+    ]
+    rows[7]["text"] = "There are 4 towers here too."
+    path = tmp_path / "reading" / "squad_dev.jsonl"
+    path.parent.mkdir()
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (found,) = modules[0].load("squad", tmp_path, tmp_path / "none")
+    texts = [document.page_content for document in found.documents]
+    assert len(texts) == len(set(texts)) == 10
+    assert sum("4 towers" in text for text in texts) == 1
+    assert sum(document.metadata["title"] == "Town 1" for document in found.documents) == 4
+    assert found == modules[0].load("squad", tmp_path, tmp_path / "none")[0]
+
+
+def test_popqa_is_filled_up_with_other_pages_without_the_answer(
+    modules: tuple[ModuleType, ModuleType], tmp_path: Path
+) -> None:
+    own = [
+        {"title": "Jo Mill", "text": f"Jo Mill acts in play {n}.", "answer": n == 1}
+        for n in range(5)
+    ]
+    row = {"id": "p", "question": "What is Jo Mill's occupation?", "answers": ["actor"],
+           "subject_title": "Jo Mill", "documents": own}  # fmt: skip
+    pages = [
+        {"id": str(n), "title": f"Jo {n}", "text": f"Jo {n} has an occupation."} for n in range(9)
+    ]
+    pages += [{"id": "x", "title": "Jo Mill", "text": "Jo Mill: occupation."},
+              {"id": "y", "title": "Jo Actor", "text": "His occupation is actor."}]  # fmt: skip
+    for name, rows in {"qa/popqa_dev": [row], "corpus/wikipedia": pages}.items():
+        path = tmp_path / f"{name}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    (found,) = modules[0].load("popqa", tmp_path, tmp_path / "none")
+    titles = [document.metadata["title"] for document in found.documents]
+    assert titles[:5] == ["Jo Mill"] * 5
+    assert len(titles) == 10
+    assert not {"Jo Mill", "Jo Actor"} & set(titles[5:])
+    assert found.gold_titles == ("Jo Mill",)
 
 
 def prepared(folder: Path) -> tuple[Path, Path]:
