@@ -35,3 +35,8 @@ def test_a_result_stays_short(length: int, citations: int) -> None:
     assert len(text) <= LONGEST
     assert "ask with `trace`" in text
     assert "\nCertainty: answered from the sources." in text
+
+
+def test_a_graph_that_tells_no_certainty_gets_no_line_for_it() -> None:
+    assert told(state("Ada did.", 0, ""), "http://a/") == "Ada did."
+    assert "Certainty" not in told(state("Ada did [1].", 1, ""), "http://a/")

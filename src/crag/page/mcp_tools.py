@@ -121,7 +121,8 @@ def told(state: Mapping[str, Any], base: str) -> str:
     if len(answer) > _LONGEST_ANSWER:
         rest = len(answer) - _LONGEST_ANSWER
         answer = f"{answer[:_LONGEST_ANSWER]}… ({rest:,} more characters: ask with `trace`)"
-    lines = [answer, "", f"Certainty: {_CERTAINTY.get(sure, sure)}."]
+    # A graph of others may tell none.
+    lines = [answer, "", *([f"Certainty: {_CERTAINTY.get(sure, sure)}."] if sure else [])]
     roots, citations = roots_of(state), state.get("citations") or []
     for at, citation in enumerate(citations):
         source = citation["source"]
@@ -131,4 +132,4 @@ def told(state: Mapping[str, Any], base: str) -> str:
             lines.append(more)
             break
         lines.append(line)
-    return "\n".join(lines)
+    return "\n".join(lines).rstrip()
