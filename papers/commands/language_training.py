@@ -8,6 +8,7 @@ from crag.cli.terminal import print_json, print_table, safe, say
 from crag.errors import DataError
 from crag.models.model_card import CARD
 from crag.papers.training.pictures import training_curves
+from crag.papers.training.records import Record, read_records
 from crag.papers.training.saving import outside_faults
 from crag.papers.training.self_rag.language_base import LanguageModel, save_language_model
 from crag.papers.training.self_rag.language_card import (
@@ -22,7 +23,6 @@ from crag.papers.training.self_rag.language_trainer import (
     load_base,
     train_language_model,
 )
-from crag.papers.training.self_rag.records import Record, read_records
 from crag.papers.training.trainer import finish
 
 

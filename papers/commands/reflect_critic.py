@@ -64,9 +64,9 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
 ) -> None:
     """Make labelled cases for a critic, by rule or with your chat model; run again to resume."""
     from crag.asking.budget import Budget, prices_from_text
+    from crag.papers.training.records import write_records
     from crag.papers.training.self_rag.critique_cases import KINDS, LABELS
     from crag.papers.training.self_rag.critique_rules import critique_cases, unleaked
-    from crag.papers.training.self_rag.records import write_records
 
     budget = Budget(
         calls=max_calls, tokens=max_tokens, cost=max_cost, prices=prices_from_text(prices)
@@ -116,8 +116,8 @@ def _labelled(
     from crag.factory import choose_model, choose_prompts
     from crag.papers.commands.reflect_labels import chat_judge
     from crag.papers.experiments.resources import metered
+    from crag.papers.training.records import Ledger, digest_of, ledger_of
     from crag.papers.training.self_rag.critique_labels import label_cases
-    from crag.papers.training.self_rag.records import Ledger, digest_of, ledger_of
 
     place = environment()
     model = choose_model(place)

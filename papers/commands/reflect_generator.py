@@ -59,12 +59,18 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
 ) -> None:
     """Insert passages and the critic's tokens into outputs (Alg. 2); run it again to resume."""
     from crag.papers.commands.reflect_workers import CriticTools, ray_outcomes
-    from crag.papers.training.recipe import checked
+    from crag.papers.training.recipe import valid_recipe
+    from crag.papers.training.records import (
+        Ledger,
+        digest_of,
+        ledger_of,
+        read_records,
+        write_records,
+    )
     from crag.papers.training.self_rag import generator_data as records
-    from crag.papers.training.self_rag.records import Ledger, digest_of, ledger_of, write_records
 
-    rules = checked(records.DataRules, assigned(settings))
-    pairs = [pair for path in data for pair in records.read_instruction_pairs(path)]
+    rules = valid_recipe(records.DataRules, assigned(settings))
+    pairs = [pair for path in data for pair in read_records(path, records.Pair)]
     tools = CriticTools(critic, tuple(truth or ()), location, device, rules)
     if (critic is None) == (not truth):
         allowed = "give a critic's folder, or --truth with the files the pairs were made from"

@@ -34,9 +34,9 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_json: JsonOption = False,
 ) -> None:
     """Make pairs of instruction and output from questions whose truth is known."""
+    from crag.papers.training.records import write_records
     from crag.papers.training.self_rag.critique_rules import unleaked
     from crag.papers.training.self_rag.instruction_pairs import instruction_pairs
-    from crag.papers.training.self_rag.records import write_records
 
     truths, leaks = unleaked(data, development or (), seed)
     pairs = instruction_pairs(truths, count, declined=declined, unsupported=unsupported, seed=seed)

@@ -51,10 +51,10 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
 ) -> None:
     """Train a critic of Self-RAG on labelled cases; run it again to resume."""
     from crag.papers.commands.language_training import LanguageTraining
+    from crag.papers.training.records import read_records
     from crag.papers.training.self_rag.critic import agreement, critic_texts, load_critic
     from crag.papers.training.self_rag.critique_cases import LabelledCase
     from crag.papers.training.self_rag.language_recipe import language_recipe
-    from crag.papers.training.self_rag.records import read_records
 
     chosen = language_recipe("critic", recipe, assigned(settings))
     training = LanguageTraining("critic", chosen, output, pictures, quiet=as_json)

@@ -139,28 +139,11 @@ def _card(recipe: "Recipe", kind: str, files: list["DataFile"]) -> "EvaluatorCar
 
 def _measured(folder: Path, sets: Mapping[str, Sequence["Pair"]]) -> dict[str, dict[str, float]]:
     """Return the quality of the saved evaluator, loaded like a user's."""
-    from crag.correction.scoring import scores_of
     from crag.evaluators import load_evaluator
-    from crag.papers.training.metrics import quality
-    from crag.papers.training.pairs import by_question
-    from crag.parts import Passage
+    from crag.papers.training.evidence import measured_quality
 
     evaluator = load_evaluator(str(folder.resolve()))
-    metrics = {}
-    for name, pairs in sets.items():
-        if not pairs:
-            continue
-        grouped = by_question(pairs)
-        scores = [
-            score
-            for question, group in grouped.items()
-            for score in scores_of(
-                evaluator, question, [Passage(pair.title, pair.text) for pair in group]
-            )
-        ]
-        ordered = [pair for group in grouped.values() for pair in group]
-        metrics[name] = {key: round(value, 4) for key, value in quality(ordered, scores).items()}
-    return metrics
+    return {name: measured_quality(evaluator, pairs) for name, pairs in sets.items() if pairs}
 
 
 def _show(card: "EvaluatorCard", output: Path) -> None:

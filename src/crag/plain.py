@@ -52,6 +52,20 @@ def well_formed(text: str) -> str:
     return text
 
 
+def all_well_formed(value: Any) -> Any:
+    """Return a value with all its texts well-formed: in lists, tuples and mappings, keys too."""
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, tuple):
+        members = map(all_well_formed, value)
+        return type(value)(*members) if hasattr(value, "_fields") else tuple(members)
+    if isinstance(value, list):
+        return [all_well_formed(member) for member in value]
+    if isinstance(value, Mapping):
+        return {all_well_formed(key): all_well_formed(member) for key, member in value.items()}
+    return value
+
+
 def said(value: object) -> str:
     """Return `str(value)`, well-formed, or the name of the type where that raises."""
     try:

@@ -12,7 +12,7 @@ from tests.commands import crag
 COMMANDS = [
     "index", "list", "ask", "chat", "evaluate", "batch", "doctor", "prompts", "serve",
     "calibrate", "bench",
-    "train evaluator", "train critic", "train generator",
+    "train evaluator", "train critic", "train generator", "train reader", "train reader-data",
     "reflect-data generator", "reflect-data critic", "reflect-data pairs",
 ]  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from crag.errors import SettingsError
-from crag.papers.training.recipe import checked
+from crag.papers.training.recipe import valid_recipe
 from crag.papers.training.self_rag.language_base import SMOLLM2, NewRows
 
 LanguageModelKind = Literal["critic", "generator"]
@@ -70,7 +70,7 @@ def language_recipe(
     Raises:
         SettingsError: the file cannot be read, has no such table, or a value is out of range.
     """
-    return checked(LanguageRecipe, {**(_table(kind, file) if file else {}), **changes})
+    return valid_recipe(LanguageRecipe, {**(_table(kind, file) if file else {}), **changes})
 
 
 def _table(kind: LanguageModelKind, file: Path) -> Mapping[str, object]:

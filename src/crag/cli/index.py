@@ -1,6 +1,5 @@
 """`crag index`: index documents, with a progress bar and a report."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from crag.cli.options import IndexOption, JsonOption, RayOption
 from crag.cli.terminal import (
     ending_on_signals,
     environment,
+    import_from_here,
     print_error,
     print_json,
     progress_bar,
@@ -85,8 +85,7 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
         watch_paths,
     )
 
-    if any(":" in name for name in loader or ()) and "" not in sys.path:
-        sys.path.insert(0, "")  # A module of the user's own may lie where the command is run.
+    import_from_here(loader or ())  # A module of the user's own may lie where the command is run.
     loaders = loaders_with(loader or ())
     chosen = environment(location)
     if ray is None:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from crag.graph_registry import OFFERED
+from crag.retrieval.backends import STORES
 
 METHODS = {name.replace("_", "-"): entry.description for name, entry in OFFERED.items()}
 """The graphs by the names of `--method`."""
@@ -21,7 +22,7 @@ IndexOption = Annotated[
     typer.Option(
         "--index",
         metavar="PLACE",
-        help="Folder of the index, or URL of a Chroma server, PostgreSQL, Qdrant or FAISS. "
+        help=f"Where the index is: {', '.join(store.address for store in STORES)}. "
         "Default: CRAG_INDEX, .crag/index.",
         show_default=False,
     ),

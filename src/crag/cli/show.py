@@ -62,6 +62,7 @@ class Trace:
         self._critiques = CritiqueTrace(console, verbose=verbose)
         self._nodes: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "contextualize": self._complete,
+            "open_run": self._open,
             "decompose": self._plan,
             "retrieve": self._retrieve,
             "grade": self._grade,
@@ -124,6 +125,11 @@ class Trace:
     def _complete(self, update: Mapping[str, Any]) -> None:
         self._line("question", safe(update["question"]))
 
+    def _open(self, update: Mapping[str, Any]) -> None:
+        if self._several:
+            self._console.print()
+            self._line("part", safe(update["question"]))
+
     def _plan(self, update: Mapping[str, Any]) -> None:
         parts = update["sub_questions"]
         if len(parts) > 1:
@@ -131,9 +137,6 @@ class Trace:
             self._several = True
 
     def _retrieve(self, update: Mapping[str, Any]) -> None:
-        if self._several:
-            self._console.print()
-            self._line("part", safe(update["question"]))
         self._documents = update["documents"]
         self._line("retrieve", f"{len(self._documents)} documents")
 

@@ -18,10 +18,20 @@ _NOTHING = {"", "none", "null"}
 _LABEL = 40
 
 
+def import_from_here(names: Iterable[str]) -> None:
+    """Let ``module:attribute`` be of a module in the current folder, if one is among `names`.
+
+    Only for names from the command line: a file of the folder, such as crag.toml, may be another's.
+    """
+    if any(":" in name.partition("://")[0] for name in names) and "" not in sys.path:
+        sys.path.insert(0, "")
+
+
 def environment(location: str | None = None) -> "Environment":
     """Return the environment, with the index from the command line."""
     from crag.runtime.environment import Environment
 
+    import_from_here([location or ""])
     found = Environment()
     return found.model_copy(update={"index": location}) if location else found
 

@@ -17,7 +17,7 @@ from crag.errors import (
     IndexNotFoundError,
 )
 from crag.retrieval.backends import open_backend
-from crag.retrieval.documents import file_of
+from crag.retrieval.documents import file_of, name_of
 from crag.retrieval.index import EVERYTHING, SCHEMA, Filter, Index, Stamp
 from crag.settings import FindBy
 
@@ -38,6 +38,8 @@ class IndexedFile(TypedDict):
     """A file of an index."""
 
     path: str
+    name: str
+    """The path within the folder that was indexed: what people call it."""
     title: str
     chunks: int
     modified: str
@@ -45,11 +47,11 @@ class IndexedFile(TypedDict):
 
 
 class DocumentIndex:
-    """An index at `location`: a folder, or the URL of a Chroma server or a PostgreSQL database.
+    """An index at `location`: a folder, or an address of one of `crag.retrieval.backends.STORES`.
 
     The index opens on first use, and opening for reading does not create it. In a folder only one
-    process writes at a time, and a reading process sees the vectors from when it opened the index.
-    If that is not enough, use a server.
+    process writes at a time; with Chroma there, one that reads sees the vectors from when it opened
+    the index. If that is not enough, use a server.
 
     Raises:
         DocumentIndexError: from every method, when the index cannot be used; the subclasses
@@ -97,6 +99,7 @@ class DocumentIndex:
                 path,
                 IndexedFile(
                     path=path,
+                    name=name_of(path, metadata.get("root", "")),
                     title=metadata["title"],
                     chunks=0,
                     modified=metadata.get("modified", ""),

