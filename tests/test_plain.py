@@ -121,7 +121,7 @@ class Values(BaseModel):
         ("choice", "sound", "choose 'words' or 'meaning'"),
         ("text", 3, "write a text"),
         ("text", "unknown", "choose another one"),
-        ("names", "a", "it is of the wrong kind"),
+        ("names", "a", "write a list"),
     ],
 )
 def test_what_a_value_may_be_is_said_in_our_words(field: str, value: object, words: str) -> None:

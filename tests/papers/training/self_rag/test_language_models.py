@@ -393,7 +393,7 @@ def test_a_recipe_comes_from_its_table_and_changes_win(tmp_path: Path) -> None:
         language_recipe("generator", path, {})
     with pytest.raises(SettingsError, match="there are: base"):
         language_recipe("critic", None, {"epoch": "2"})
-    with pytest.raises(SettingsError, match="greater than 0"):
+    with pytest.raises(SettingsError, match="above 0"):
         language_recipe("critic", None, {"learning_rate": "0"})
     path.write_text("[critic")
     with pytest.raises(SettingsError, match="cannot be read"):
