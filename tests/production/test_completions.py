@@ -149,3 +149,13 @@ def test_numbers_without_a_source_are_not_annotated() -> None:
         "start_index": 13, "end_index": 16, "url": "a.md", "title": "a",
     }  # fmt: skip
     assert annotations({"answer": "One [1].", "citations": None}) == []
+
+
+def test_every_number_of_a_mark_is_annotated_and_none_in_code() -> None:
+    source = {"url": "a.md", "title": "", "id": "a", "position": ""}
+    citations = [{"number": number, "source": source} for number in (1, 2)]
+    marks = annotations({"answer": "Use `a[1]` [1, 2].", "citations": citations})
+    places = [
+        (one["url_citation"]["start_index"], one["url_citation"]["end_index"]) for one in marks
+    ]
+    assert places == [(11, 17), (11, 17)]

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from crag.answering.citations import Mark, before_end, marks_in, without_citations
+from crag.answering.citations import before_end, marks_in, without_citations
 from crag.answering.markdown import prose_and_code
 from crag.answering.support import WordAttributor
 from crag.events import Event, event
@@ -21,6 +21,7 @@ from crag.runtime.attempt import Attempt
 from crag.runtime.replies import degrees_of
 from crag.state import AnswerSentence, Citation, SentenceStatus
 from crag.text.language import ENGLISH, language_of
+from crag.text.marks import Mark, as_mark
 from crag.text.sentences import split_sentences
 
 _MOST_SENTENCES = 200
@@ -83,7 +84,7 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
             statuses[-1] = "attributed"
             sentence.moved.extend([support.best(index)] if add else [])
         if sentence.moved:
-            marks = "".join(f"[{number}]" for number in sentence.moved)
+            marks = "".join(map(as_mark, sentence.moved))
             edits.append(_Edit(sentence.place, sentence.place, f" {marks}"))
     edited = _Edited(answer, sorted(edits))
     sentences = [

@@ -7,9 +7,10 @@ from crag.answering.citations import renumbered
 from crag.answering.context import numbered
 from crag.answering.outcome import NOT_FOUND
 from crag.state import Citation, Source, Strip, SubQuestion
+from crag.text.marks import SINGLE
 
 _Key = tuple[str, str, str]
-_AFTER_QUOTATION = re.compile(r"(?<=” )\[(\d{1,4})\]")
+_AFTER_QUOTATION = re.compile(rf"(?<=” )(?:{SINGLE})")
 
 
 def merged(strips: Sequence[Strip], others: Sequence[Strip]) -> list[Strip]:
@@ -48,9 +49,7 @@ def _with_numbers(part: SubQuestion, numbers: Mapping[int, int]) -> str:
     """Change the numbers of citations, and no number in brackets that a quotation has itself."""
     if not any("quotes" in one for one in part["citations"]):
         return renumbered(part["answer"], numbers)
-    return _AFTER_QUOTATION.sub(
-        lambda mark: f"[{numbers.get(int(mark[1]), int(mark[1]))}]", part["answer"]
-    )
+    return _AFTER_QUOTATION.sub(lambda mark: renumbered(mark[0], numbers), part["answer"])
 
 
 def _both(known: Citation | None, citation: Citation, number: int) -> Citation:

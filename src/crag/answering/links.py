@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from crag.answering.markdown import DEEPEST, LONGEST, Block, Span, Text, parsed
 from crag.state import Citation
+from crag.text.marks import SINGLE
 
 if TYPE_CHECKING:
     from linkify_it import LinkifyIt
@@ -65,9 +66,9 @@ _DOTTED = re.compile(r"\.[^\s.]")
 _NAME = re.compile(r"[^\s<>()\[\]{}\"'“”‘’,;`*|]+")
 _EXTENDED = re.compile(r"\||~~")
 """What GitHub's tables and strikethrough need; text ends at a stroke, and an address may begin."""
-_OPEN = re.compile(r"\\.|\[\d{1,4}\]|[\[\]]|\n[ \t]*\n", re.DOTALL)
-_OPENING = re.compile(r"(?<!\\)(?:\\\\)*\[(?!\d{1,4}\])")
-_ACTIVE = re.compile(r"[\\`<&!]|\[(?!\d{1,4}\](?![\[(:]))|(?<=\])\(|[.@](?=\S)|//")
+_OPEN = re.compile(rf"\\.|{SINGLE}|[\[\]]|\n[ \t]*\n", re.DOTALL)
+_OPENING = re.compile(rf"(?<!\\)(?:\\\\)*(?!{SINGLE})\[")
+_ACTIVE = re.compile(rf"[\\`<&!]|(?!(?:{SINGLE})(?![\[(:]))\[|(?<=\])\(|[.@](?=\S)|//")
 
 
 def without_links(answer: str, available: Sequence[Citation]) -> tuple[str, list[str]]:

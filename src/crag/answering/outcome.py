@@ -14,6 +14,7 @@ from crag.correction.provenance import source_within
 from crag.events import Event, event
 from crag.parts import Attributor, Quotation
 from crag.state import AnswerSentence, Certainty, Citation, Quote, State, Strip, Usage
+from crag.text.marks import as_mark
 
 NOT_FOUND = "I could not find this in the documents."
 """The answer of a run that abstains; the prompt asks the model for the same words."""
@@ -74,7 +75,7 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     checked, _, removed, links = validate(reply.text, available)
     events = links_removed(_NODE, links)
     if removed:
-        marks = ", ".join(f"[{number}]" for number in removed)
+        marks = ", ".join(map(as_mark, removed))
         detail = f"the answer cited {marks}, but there are {len(strips)} strips"
         events.append(event("citation_removed", _NODE, detail, "the citation was removed"))
     answer, citations, sentences, failed = attribute(
@@ -115,7 +116,9 @@ def from_quotations(
         detail = "the model found no answer in the knowledge" if declined else _NOT_SURE
         events.append(event("abstained", _NODE, detail, "show the closest passages"))
         answer = f"{f'{NOT_FOUND} {_CLOSEST}' if declined else UNSURE}\n\n{answer}"
-    knowledge = "\n".join(f"[{entry['number']}] {entry['text']}" for entry in numbered(strips))
+    knowledge = "\n".join(
+        f"{as_mark(place)} {strip['text']}" for place, strip in enumerate(strips, start=1)
+    )
     update = _update(state, answer, knowledge, _quoted(shown, strips), events, None)
     update["further"] = _quoted(further, strips)
     if not sure:
@@ -134,7 +137,7 @@ def _quoted(quotations: Sequence[Quotation], strips: Sequence[Strip]) -> list[Ci
 
 def quoted_text(quotations: Sequence[Quotation]) -> str:
     """Write short quotations in a row, and one of several lines as a block of its own."""
-    pieces = [f"“{_fenced_apart(quoted.text)}” [{quoted.strip + 1}]" for quoted in quotations]
+    pieces = [f"“{_fenced_apart(one.text)}” {as_mark(one.strip + 1)}" for one in quotations]
     has_lines = any("\n" in quoted.text for quoted in quotations)
     return ("\n\n" if has_lines else " ").join(pieces)
 
@@ -204,7 +207,7 @@ def chat_reply(
 ) -> list[AnyMessage]:
     """Answer with a message where a message asked; its id is that of the streamed tokens.
 
-    What its ``[n]`` refer to stands beside it, in `additional_kwargs`.
+    What its marks refer to stands beside it, in `additional_kwargs`.
     """
     messages = state.get("messages") or []
     if not messages or not isinstance(messages[-1], HumanMessage):

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from crag.text.marks import without_marks
+
 _WHAT = "who whom whose what which when where why how".split()  # noqa: SIM905 - reads better
 _QUESTION = re.compile(r"[^?]*\?+[\"”')\]]*", re.DOTALL)
 _AND = re.compile(rf",?\s+and\s+(?:also\s+)?(?=(?:{'|'.join(_WHAT)})\b)", re.IGNORECASE)
@@ -17,7 +19,6 @@ _REFERS = re.compile(
 )
 _FIRST_WORDS = 5
 _NUMBER = re.compile(r"#(\d{1,2})\b")
-_MARKS = re.compile(r"\s*\[\d{1,4}(?:\s*[,;]\s*\d{1,4})*\]")
 _LONGEST_ANSWER = 200
 """Characters of an answer that a later part is asked with."""
 
@@ -84,7 +85,7 @@ def with_answers(part: str, asked: Sequence[str], answers: Sequence[str | None])
         said = answers[place]
         if said is None:
             return f"the answer to “{asked[place]}”"
-        return _shortened(" ".join(_MARKS.sub("", said).split()).strip("“”").rstrip("."))
+        return _shortened(" ".join(without_marks(said).split()).strip("“”").rstrip("."))
 
     return _NUMBER.sub(answer, part)
 

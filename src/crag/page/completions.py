@@ -18,12 +18,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from crag.answering.citations import marks_in
+
 _KEEP_ALIVE = 10.0
 """Seconds between the comments that keep a waiting stream open."""
 _TIMEOUT = 900.0
 """Seconds that a run may take."""
 _PIECE = re.compile(r"\s*\S+")
-_NUMBER = re.compile(r"\[(\d+)\]")
 _NO_CACHE = {"Cache-Control": "no-store"}
 
 
@@ -113,20 +114,21 @@ routes = [
 
 
 def annotations(state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return an annotation for each ``[n]`` of the answer, with its place there in characters."""
-    sources = {one["number"]: one for one in state.get("citations") or []}
+    """Return an annotation for each number cited, with the place of its mark in characters."""
+    sources = {one["number"]: one["source"] for one in state.get("citations") or []}
     return [
         {
             "type": "url_citation",
             "url_citation": {
-                "start_index": found.start(),
-                "end_index": found.end(),
-                "url": sources[int(found[1])]["source"]["url"],
-                "title": _title(sources[int(found[1])]["source"]),
+                "start_index": mark.bracket,
+                "end_index": mark.end,
+                "url": sources[number]["url"],
+                "title": _title(sources[number]),
             },
         }
-        for found in _NUMBER.finditer(state["answer"])
-        if int(found[1]) in sources
+        for mark in marks_in(state["answer"])
+        for number in mark.numbers
+        if number in sources
     ]
 
 

@@ -18,6 +18,7 @@ from crag.state import (
     Strip,
     Thresholds,
 )
+from crag.text.marks import as_mark
 from crag.views.display import Table, plain, shortened
 
 _TEXT, _CANDIDATE = 90, 70
@@ -127,7 +128,7 @@ def _two_decimals(value: float | None) -> str:
 
 
 def _citations(citations: Sequence[Citation]) -> str:
-    listed = (f"[{one['number']}] {plain(one['source']['title'])}" for one in citations)
+    listed = (f"{as_mark(one['number'])} {plain(one['source']['title'])}" for one in citations)
     return "`citations` " + ", ".join(listed)
 
 
