@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing_extensions import TypedDict
 
 from crag.correction.action import decide, limits, replaced
-from crag.correction.evidence import read_passages, reads
 from crag.correction.provenance import passage_of
-from crag.correction.scoring import LOWEST, score_passages
+from crag.correction.scoring import LOWEST
 from crag.events import Event, event
 from crag.parts import Evaluator, Passage
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
+from crag.runtime.evaluator_calls import read_passages, reads, score_passages
 from crag.runtime.replies import thresholds_of
 from crag.settings import Settings
 from crag.state import Action, State, Thresholds, Usage

@@ -20,10 +20,10 @@ from crag.bench.rows import RowFile
 from crag.bench.runner import RunResult, in_process, remaining_units, run
 from crag.bench.summary import summarise
 from crag.bench.units import plan
-from crag.correction.scoring import scores_of
 from crag.errors import DataError, SettingsError
 from crag.parts import Passage
 from crag.runtime.environment import Environment
+from crag.runtime.evaluator_calls import scores_of
 from crag.testing import FakeEvaluator, FakeSearcher
 from tests.bench.chat_server import ChatServer, chatting
 from tests.bench.runs import HITS, answerer, examples, experiment, variant

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crag.correction.scoring import scores_of, with_title
+from crag.correction.scoring import with_title
 from crag.errors import EvaluatorError
 from crag.evaluators import CrossEncoderEvaluator, load_evaluator
 from crag.evaluators.cross_encoder import ChangedMiniLM
@@ -22,6 +22,7 @@ from crag.models.model_card import Calibration, DataFile, EvaluatorCard, read_ca
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA
 from crag.parts import Evaluator, Passage
+from crag.runtime.evaluator_calls import scores_of
 from crag.training.models import Trainee
 from crag.training.recipe import Recipe
 from crag.training.saving import save

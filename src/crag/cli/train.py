@@ -11,11 +11,11 @@ from rich.table import Table
 
 from crag.charts import require_matplotlib
 from crag.cli.terminal import print_json
-from crag.correction.scoring import scores_of
 from crag.evaluators import load_evaluator
 from crag.models.minilm import WEIGHTS_SHA256
 from crag.models.model_card import DataFile, EvaluatorCard, write_card
 from crag.parts import Passage
+from crag.runtime.evaluator_calls import scores_of
 from crag.training.blending import fit_blend
 from crag.training.metrics import quality
 from crag.training.models import is_packaged

@@ -3,11 +3,12 @@
 import threading
 from collections.abc import Sequence
 
-from crag.correction.scoring import LOWEST, scores_of, split_title
+from crag.correction.scoring import LOWEST, split_title
 from crag.events import note
 from crag.parts import Evaluator, Passage, ReadingEvaluator, is_reading
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
+from crag.runtime.evaluator_calls import scores_of
 from crag.runtime.replies import readings_of, scores_of_reply, thresholds_of
 from crag.state import Thresholds
 from crag.text.language import languages_of

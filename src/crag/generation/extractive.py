@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from crag.correction.evidence import parts_in_context
-from crag.correction.scoring import LOWEST, scores_of
+from crag.correction.scoring import LOWEST
 from crag.correction.strips import FEWEST_WORDS
 from crag.generation.quoting import quotations_in
 from crag.parts import Evaluator, Passage, Quotation, ReadingEvaluator, is_reading
+from crag.runtime.evaluator_calls import scores_of
 from crag.state import Strip
 from crag.text.sentences import sentences_of
 

@@ -20,7 +20,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from crag.correction.scoring import scores_of
 from crag.errors import EvaluatorError
 from crag.evaluators.contract import (
     MOST_BYTES,
@@ -36,6 +35,7 @@ from crag.factory import choose_encoder, choose_evaluator, choose_model, choose_
 from crag.parts import Evaluator, is_reading
 from crag.runtime.attempt import Attempt
 from crag.runtime.environment import Environment
+from crag.runtime.evaluator_calls import scores_of
 from crag.runtime.replies import readings_of, scores_of_reply, thresholds_of
 from crag.server.refusals import RefusedRequestError
 from crag.text.language import languages_of

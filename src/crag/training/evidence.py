@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crag.correction.action import branches
-from crag.correction.scoring import scores_of
 from crag.errors import DataError, EvaluatorError, TrainingError
 from crag.models.model_card import DataFile
 from crag.parts import Evaluator, Passage
+from crag.runtime.evaluator_calls import scores_of
 from crag.state import ACTIONS, Action
 from crag.training.metrics import Discrimination, discrimination
 from crag.training.pairs import LabelRule, Pair, by_question, describe, read_pairs

@@ -14,7 +14,7 @@ from math import log
 from typing import NamedTuple
 
 from crag.answering.support import coverage, degree_of, is_quoted
-from crag.correction.scoring import LOWEST, score_passages
+from crag.correction.scoring import LOWEST
 from crag.correction.strips import decompose
 from crag.errors import ModelError
 from crag.events import event
@@ -45,6 +45,7 @@ from crag.reflection_tokens import (
     without_tokens,
 )
 from crag.runtime.attempt import Attempt
+from crag.runtime.evaluator_calls import score_passages
 from crag.state import Ending, Source, Strip
 
 logger = logging.getLogger(__name__)
