@@ -33,12 +33,12 @@ from crag.reflection.driver import (
     ReflectionOutcome,
     Steps,
 )
+from crag.reflection.released import short_form_score
 from crag.reflection.retrieval_decision import Verdict, opening_verdict
 from crag.reflection.scoring import (
     CritiqueScores,
     argmax,
     critique_of,
-    short_form_score,
     undesired_tokens,
 )
 from crag.reflection_settings import ReflectionSettings

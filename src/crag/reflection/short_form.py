@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from crag.parts import Candidate, Passage, SegmentLimits
-from crag.reflection.cleaning import cleaned, released_answer, released_lead, short_answer
+from crag.reflection.cleaning import cleaned, short_answer
 from crag.reflection.driver import (
     AskCandidates,
     Asked,
@@ -19,8 +19,9 @@ from crag.reflection.driver import (
     ReflectionOutcome,
     Steps,
 )
+from crag.reflection.released import released_answer, released_lead, short_form_score
 from crag.reflection.retrieval_decision import Verdict, opening_verdict
-from crag.reflection.scoring import critique_of, short_form_score, undesired_tokens
+from crag.reflection.scoring import critique_of, undesired_tokens
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import OPEN
 from crag.state import Critique, Flag
