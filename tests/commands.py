@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-from crag.cli import main
+from crag.papers.commands import main
 
 CRAG = Path(sys.executable).with_name("crag")
 _OURS = ("OPENAI_", "TAVILY_", "SEARXNG_", "CRAG_", "LANGSMITH_", "LANGCHAIN_", "OTEL_")

@@ -38,12 +38,12 @@ settings.load_profile("quick")  # `make test-thorough` and `make torture` take t
 
 _ONE_SERVER = "tests/server/"
 _TORCH = (
-    "tests/training/",
+    "tests/papers/training/",
     "tests/evaluators/",
     "tests/models/",
     "tests/reflection/backends/",
-    "tests/bench/loading/test_every_task.py",
-    "tests/bench/metrics/",
+    "tests/papers/experiments/loading/test_every_task.py",
+    "tests/papers/experiments/metrics/",
     "tests/cli/test_train.py",
     "tests/cli/test_bench.py",
     "tests/graph/test_reflective_models.py",
@@ -58,7 +58,7 @@ _LONGEST = (
     "tests/test_documents.py",
     "tests/cli/test_serve.py",
     "tests/test_packaging.py",
-    "tests/bench/",
+    "tests/papers/experiments/",
 )
 
 

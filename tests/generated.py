@@ -2,7 +2,7 @@
 
 The diagram in README.md comes from the compiled graph, its two examples from the program, the table
 in docs/guide/settings.md from the schema of the settings, that in docs/guide/scale.md from
-benchmarks/scale_plan.py, that in benchmarks/experiments from the files beside it, and the graphs of
+papers/measurements/scale_plan.py, that in papers/tables from the files beside it, and the graphs of
 langgraph.json from their registry. A test fails when any is stale.
 """
 
@@ -26,7 +26,7 @@ from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
 from tests import commands
 
 ROOT = Path(__file__).parents[1]
-EXPERIMENTS = ROOT / "benchmarks" / "experiments"
+EXPERIMENTS = ROOT / "papers" / "tables"
 _NAMES = {"__start__": "question([question])", "__end__": "answer([answer, citations, trace])"}
 
 
@@ -88,8 +88,8 @@ def experiment_rows() -> str:
 
 
 def scale_plan() -> str:
-    """Return what `benchmarks/scale_plan.py` prints."""
-    table: str = runpy.run_path(str(ROOT / "benchmarks" / "scale_plan.py"))["table"]()
+    """Return what `papers/measurements/scale_plan.py` prints."""
+    table: str = runpy.run_path(str(ROOT / "papers" / "measurements" / "scale_plan.py"))["table"]()
     return table
 
 

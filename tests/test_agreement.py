@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from crag.bench.metrics.citing import cited
-from crag.bench.metrics.long_form import str_em, without_citations
-from crag.bench.metrics.matching import official_match, official_verdict
 from crag.correction.action import decide
 from crag.correction.strips import choose, decompose, recompose
+from crag.papers.experiments.metrics.citing import cited
+from crag.papers.experiments.metrics.long_form import str_em, without_citations
+from crag.papers.experiments.metrics.matching import official_match, official_verdict
 from crag.parts import Candidate
 from crag.reflection.released import short_form_score
 from crag.reflection.scoring import undesired_tokens

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from crag.command import main
+from crag.papers.command import main
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def test_ctrl_c_while_the_command_line_is_loaded(
         def __getattr__(self, name: str) -> object:
             raise KeyboardInterrupt
 
-    monkeypatch.setitem(sys.modules, "crag.cli", Interrupted("crag.cli"))
+    monkeypatch.setitem(sys.modules, "crag.papers.commands", Interrupted("crag.papers.commands"))
     assert ended(monkeypatch, "--version") == 130
     assert capsys.readouterr() == ("", "")
 

@@ -24,21 +24,24 @@ USES = {
             "from crag.reflection.backends.transformers import TransformersReflection; "
             "TransformersReflection('folder')"
         ),
-        "from crag.bench.metrics.entailment import load_entailment; load_entailment('folder')",
+        (
+            "from crag.papers.experiments.metrics.entailment import load_entailment;"
+            "load_entailment('folder')"
+        ),
     ],
     "train": [
         (
-            "from crag.training.models import load_trainee; "
-            "from crag.training.recipe import Recipe; load_trainee(Recipe())"
+            "from crag.papers.training.models import load_trainee; "
+            "from crag.papers.training.recipe import Recipe; load_trainee(Recipe())"
         ),
         (
-            "from crag.training.calibrate import calibrate; "
+            "from crag.papers.training.calibrate import calibrate; "
             "from crag.testing import FakeEvaluator; calibrate(FakeEvaluator(0.5), [])"
         ),
         "from crag.charts import require_matplotlib; require_matplotlib('train')",
     ],
     "bench": [
-        "from crag.bench.corpus import CorpusSearcher; CorpusSearcher([]).load()",
+        "from crag.papers.experiments.corpus import CorpusSearcher; CorpusSearcher([]).load()",
     ],
     "postgres": [
         "from crag.retrieval.backends import open_backend; open_backend('postgresql://host/name')",

@@ -23,7 +23,7 @@ HEAVY = {
 }  # fmt: skip
 BACK_ENDS = sorted(Path(crag.reflection.backends.__file__).parent.glob("[!_]*.py"))
 STATEMENTS = [
-    "sys.argv = ['crag', '--help']; from crag.cli import main; main()",
+    "sys.argv = ['crag', '--help']; from crag.papers.commands import main; main()",
     "import crag",
     "import crag.testing",
     "import crag.models.devices",
@@ -34,7 +34,7 @@ STATEMENTS = [
     "import crag.factory",
     "import crag.langchain",
     "import crag.graph.studio",
-    "import crag.bench.metrics, crag.bench.loading.detect, crag.bench.intervals",
+    "import crag.papers.experiments.metrics, crag.papers.experiments.loading.detect",
 ]
 """Run one after the other in one interpreter; the help comes first, as it loads least."""
 

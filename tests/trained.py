@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.correction.scoring import with_title
-from crag.training.models import Trainee
-from crag.training.pairs import Pair
-from crag.training.recipe import Recipe
+from crag.papers.training.models import Trainee
+from crag.papers.training.pairs import Pair
+from crag.papers.training.recipe import Recipe
 
 TINY_T5 = Path(__file__).parent / "fixtures" / "tiny_t5"
 TOPICS = (

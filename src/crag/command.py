@@ -5,17 +5,27 @@ Loading the command line takes a moment, in which users may already press Ctrl-C
 
 import os
 import sys
+from collections.abc import Callable
 
 FAILED, USAGE_ERROR, INTERRUPTED = 1, 2, 130
 """Exit codes: a reader of the output has gone; something is wrong that users can mend; Ctrl-C."""
 
 
 def main() -> None:
-    """Run the command line, and end with one line where the system refuses something."""
+    """Run the commands of the product."""
+    ended_in_one_line(_run)
+
+
+def _run() -> None:
+    from crag.cli import main as run
+
+    run()
+
+
+def ended_in_one_line(run: Callable[[], None]) -> None:
+    """Run a command line, and end with one line where the system refuses something."""
     code: int | str | None = 0
     try:
-        from crag.cli import main as run
-
         try:
             run()
         except SystemExit as ended:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from crag.cli import main
 from crag.cli.app import app
 from crag.cli.index import follow
 from crag.errors import CragError
+from crag.papers.commands import main
 from tests.loopback import serving
 
 runner = CliRunner()

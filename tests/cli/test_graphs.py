@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import pytest
 import typer
 
-from crag.bench.methods import METHODS
 from crag.cli.app import app
 from crag.graph_registry import GRAPHS, OFFERED
+from crag.papers.experiments.methods import METHODS
 from tests import commands
-from tests.bench.chat_server import chatting
+from tests.papers.experiments.chat_server import chatting
 
 QUESTION = "What colour is the barn?"
 TEXT = "The barn is indeed red."

@@ -70,7 +70,7 @@ PROGRAM = """
 import contextlib, io, json, sys
 for name in ["torch", "transformers", "accelerate", "sklearn", "matplotlib", "langgraph_cli"]:
     sys.modules[name] = None
-from crag.cli import main
+from crag.papers.commands import main
 said = {}
 for words in json.loads(sys.argv[1]):
     sys.argv, error = ["crag", *words.split()], io.StringIO()

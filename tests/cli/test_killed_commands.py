@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file
 
-from crag.training.self_rag.critique_cases import LabelledCase
-from crag.training.self_rag.generator_data import Pair, ReflectiveRecord
-from crag.training.self_rag.records import ledger_of, read_records, write_records
-from crag.training.trainer import WORK
+from crag.papers.training.self_rag.critique_cases import LabelledCase
+from crag.papers.training.self_rag.generator_data import Pair, ReflectiveRecord
+from crag.papers.training.self_rag.records import ledger_of, read_records, write_records
+from crag.papers.training.trainer import WORK
 from tests.commands import CRAG, crag_process, variables
 from tests.loopback import serving
+from tests.papers.training.self_rag.test_language_models import CASES
 from tests.reflective import articles, tiny_base, written
-from tests.training.self_rag.test_language_models import CASES
 
 pytestmark = pytest.mark.thorough
 KILLS = 10

@@ -21,12 +21,12 @@ from crag.models.minilm import MODEL, WEIGHTS_SHA256, packaged_model
 from crag.models.model_card import Calibration, DataFile, EvaluatorCard, read_card, write_card
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA
+from crag.papers.training.models import Trainee
+from crag.papers.training.recipe import Recipe
+from crag.papers.training.saving import save
+from crag.papers.training.trainer import train
 from crag.parts import Evaluator, Passage
 from crag.runtime.evaluator_calls import scores_of
-from crag.training.models import Trainee
-from crag.training.recipe import Recipe
-from crag.training.saving import save
-from crag.training.trainer import train
 from tests.trained import outputs_of, some_pairs
 
 PAIRS = some_pairs(24)

@@ -15,11 +15,11 @@ from crag.evaluators import CrossEncoderEvaluator
 from crag.models.minilm import WEIGHTS_SHA256
 from crag.nodes.grade import Grade
 from crag.nodes.refine import Refine
+from crag.papers.training.metrics import quality
+from crag.papers.training.pairs import by_question, read_pairs
 from crag.parts import Passage
 from crag.settings import Settings
 from crag.state import State
-from crag.training.metrics import quality
-from crag.training.pairs import by_question, read_pairs
 
 DATA = Path(__file__).parents[3] / "shared/data"
 MEBIBYTE = 2**20

@@ -16,8 +16,8 @@ from crag.evaluators import CrossEncoderEvaluator, load_evaluator
 from crag.evaluators.torch_pairs import TorchPairs
 from crag.models.lexical import FEATURES, LEXICAL, Blend, bare_title
 from crag.models.model_card import EvaluatorCard, write_card
+from crag.papers.training.models import load_trainee
 from crag.parts import Evaluator
-from crag.training.models import load_trainee
 from tests.trained import outputs_of, small_recipe, some_pairs, tiny_bert
 
 PAIRS = some_pairs(24)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crag.training.self_rag.gguf_export import export_gguf
+from crag.papers.training.self_rag.gguf_export import export_gguf
 from tests.llama_server import serving_gguf
 from tests.page.asking import ask, open_everything, phase
 from tests.page.serving import serving_guide

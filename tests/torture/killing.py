@@ -26,7 +26,8 @@ from tests.trained import tiny_bert
 
 _FORKS = get_context("forkserver")
 _FORKS.set_forkserver_preload([
-    "tests.torture.killing", "crag.cli.bench", "crag.bench.command", "crag.cli.train",
+    "tests.torture.killing", "crag.papers.commands.bench", "crag.papers.commands.train",
+    "crag.papers.experiments.command",
     "matplotlib.pyplot", "langchain_openai", "sklearn.linear_model", "peft",
     "transformers.trainer", "transformers.models.bert.modeling_bert",
 ])  # fmt: skip
@@ -89,7 +90,7 @@ def moments(kills: int, seed: int, longest: float) -> Iterator[float]:
 
 def command(telling: Connection, variables: Mapping[str, str], arguments: Sequence[str]) -> None:
     """Run `crag` as its entry point does; tell what it prints."""
-    from crag.command import main
+    from crag.papers.command import main
 
     os.environ.clear()
     os.environ.update(variables)

@@ -14,13 +14,13 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres import PostgresSaver
 
-from crag.bench.cache import Cache
 from crag.graph import build_crag
-from crag.training.trainer import WORK
+from crag.papers.experiments.cache import Cache
+from crag.papers.training.trainer import WORK
 from crag.web.cache import PageCache
-from tests.bench.chat_server import ChatServer, chatting
-from tests.bench.runs import questions
 from tests.commands import variables
+from tests.papers.experiments.chat_server import ChatServer, chatting
+from tests.papers.experiments.runs import questions
 from tests.postgres import postgres
 from tests.repeating import times
 from tests.torture.killing import (

@@ -4,19 +4,18 @@ import pytest
 from langchain_core.documents import Document
 
 from crag.graph import build_crag
-from crag.state import Thresholds
-from crag.testing import FakeEvaluator
-from crag.training.evidence import Evidence, Question, score_questions
-from crag.training.pairs import Pair
-from crag.views import (
+from crag.papers.training.evidence import Evidence, Question, score_questions
+from crag.papers.training.pairs import Pair
+from crag.papers.training.threshold_views import (
+    action_mix,
     draw_action_mix,
-    draw_graph,
     draw_histogram,
     draw_precision_recall,
-    draw_scores,
-    walk,
+    precision_recall,
 )
-from crag.views.thresholds import action_mix, precision_recall
+from crag.state import Thresholds
+from crag.testing import FakeEvaluator
+from crag.views import draw_graph, draw_scores, walk
 
 LIMITS = Thresholds(upper=0.5, lower=-0.5)
 SCORES = {"good": 0.9, "doubtful": 0.0, "bad": -0.9}

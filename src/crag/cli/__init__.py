@@ -3,18 +3,6 @@
 import sys
 
 from crag.cli.app import app
-from crag.cli.bench import bench
-from crag.cli.commands import command
-from crag.cli.train_group import reflect_data, train
-
-command(
-    app,
-    "crag bench experiment.toml --data questions.jsonl --output results",
-    "crag bench experiment.toml --data questions.jsonl --output results --limit 50 --seed 1",
-    extra="bench",
-)(bench)
-app.add_typer(train, name="train")
-app.add_typer(reflect_data, name="reflect-data")
 
 __all__ = ["app", "main"]
 

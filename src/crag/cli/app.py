@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -96,10 +96,6 @@ SettingsOption = Annotated[
     typer.Option(
         "--set", metavar="NAME=VALUE", help="A setting, such as upper=0.5; may be repeated."
     ),
-]
-LabelsOption = Annotated[
-    Literal["auto", "title", "answer", "graded"],
-    typer.Option(help="What makes a document of a QA set relevant."),
 ]
 
 
@@ -285,13 +281,12 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_json: JsonOption = False,
 ) -> None:
     """Answer many questions into a file; run the same command again to go on where it ended."""
-    from crag.bench.budget import Budget
+    from crag.asking.budget import Budget, prices_from_text
     from crag.cli.batch import run
-    from crag.cli.bench import priced
 
     run(
         questions, location, method, settings or [], output,
-        Budget(calls=max_calls, cost=max_cost, prices=priced(prices)),
+        Budget(calls=max_calls, cost=max_cost, prices=prices_from_text(prices)),
         concurrency=concurrency, ray=ray, again=again, as_json=as_json,
     )  # fmt: skip
 
@@ -413,74 +408,6 @@ def serve_evaluator(
     from crag.cli.serve_evaluator import run
 
     run(host, port)
-
-
-@command(
-    app,
-    "crag calibrate labelled.jsonl",
-    "crag calibrate labelled.jsonl --evaluator mine --precision 0.95 --write",
-    extra="train",
-)
-def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
-    data: Annotated[
-        list[Path],
-        typer.Argument(help="Labelled pairs (jsonl, csv) or QA sets with documents (jsonl)."),
-    ],
-    evaluator: Annotated[
-        str, typer.Option(help="Name of an evaluator, or the folder of one.")
-    ] = "default",
-    labels: LabelsOption = "auto",
-    precision: Annotated[
-        float | None,
-        typer.Option(help="Share of the questions judged Correct that are right. Default: 0.92."),
-    ] = None,
-    discarded: Annotated[
-        float | None,
-        typer.Option(help="Most of the usable sets to discard, as a share. Default: 0.02."),
-    ] = None,
-    costs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WRONG,NEEDLESS,DISCARDED",
-            help="Minimise these costs instead: of a wrong Correct, a needless Ambiguous, and a "
-            "discarded usable set.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 0,
-    compat: Annotated[
-        Literal["official"] | None,
-        typer.Option(help="Score a T5 as the official code does: one by one, padded to 512."),
-    ] = None,
-    write: Annotated[
-        bool, typer.Option("--write", help="Write the thresholds into the evaluator's card.")
-    ] = False,
-    pictures: Annotated[
-        Path | None, typer.Option(help="Folder for charts.", show_default=False)
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Fit the thresholds of an evaluator to your labelled data."""
-    from crag.cli.calibrate import aim_of, run
-
-    aim = aim_of(precision, discarded, costs)
-    run(
-        data, evaluator, labels, aim,
-        seed=seed, compat=compat, write=write, pictures=pictures, as_json=as_json,
-    )  # fmt: skip
-
-
-@app.command()
-def export(
-    folder: Annotated[Path, typer.Argument(help="Folder of a model with reflection tokens.")],
-    output: Annotated[
-        Path, typer.Option(help="GGUF file to write.", show_default=False, dir_okay=False)
-    ],
-    as_json: JsonOption = False,
-) -> None:
-    """Write a trained generator as GGUF, which llama.cpp's server loads."""
-    from crag.cli.export import run
-
-    run(folder, output, as_json=as_json)
 
 
 name_values(choose)

@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import Console
 
-from crag.bench.batch import AnswerFile, Asking, Ended, answer_all
-from crag.bench.budget import Budget
-from crag.bench.evaluation import read_questions
+from crag.asking.batch import AnswerFile, Asking, Ended, answer_all
+from crag.asking.budget import Budget
+from crag.asking.evaluation import read_questions
 from crag.cli.terminal import assigned, environment, print_json, progress_bar, safe
 from crag.settings import settings_from_text
 

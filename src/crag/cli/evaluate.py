@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from crag.bench.answer_judge import AnswerJudge, summarise_judgements
-from crag.bench.evaluation import Row, evaluate, read_questions, summarise
-from crag.bench.evaluation_page import judge_numbers, numbers, page_of
+from crag.asking.answer_judge import AnswerJudge, summarise_judgements
+from crag.asking.evaluation import Row, evaluate, read_questions, summarise
+from crag.asking.evaluation_page import judge_numbers, numbers, page_of
 from crag.cli.terminal import assigned, environment, plain_table, print_json, progress_bar
 from crag.errors import DataError
 from crag.factory import choose_model, choose_parts, choose_prompts

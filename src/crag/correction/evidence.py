@@ -20,7 +20,7 @@ from crag.state import Strip
 
 STRIPS_KEPT_IN_CONTEXT: Final = 8
 """Strips kept of the documents unless `Settings.strips_kept` says otherwise. They hold the
-evidence for 87 of the 91 questions of `benchmarks/docs_questions.py` whose documents do."""
+evidence for 87 of the 91 questions of `measurements/docs_questions.py` whose documents do."""
 LEAST_SCORE: Final = -0.99995
 """Strips in context are dropped below this, which loses no evidence of those and leaves 38 % of the
 words of ten documents instead of 42 %."""

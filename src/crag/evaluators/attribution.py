@@ -14,7 +14,7 @@ class ReaderAttributor:
     The reader is asked with the sentence in place of a question; one of under four words, which
     says little alone, is read after the question. All pairs are one batch; a pair whose words alone
     do not reach the threshold is not read, and a sentence that a passage holds word by word is
-    supported. `benchmarks/attribution.py` measures it, and chose the threshold.
+    supported. `papers/measurements/attribution.py` measures it, and chose the threshold.
     """
 
     def __init__(self, reader: ReaderEvaluator) -> None:

@@ -1,8 +1,8 @@
 """Title and text of a PDF: of a file, and of the web.
 
 Files are read by PDFium, which keeps words apart and tables in rows where other readers fail, ten
-times as fast (`benchmarks/pdf_readers.py`). It is native code that browsers run in a sandbox, so a
-PDF from the web is read by pypdf, which is Python.
+times as fast (`measurements/pdf_readers.py`). It is native code that browsers run in a sandbox, so
+a PDF from the web is read by pypdf, which is Python.
 """
 
 import io

@@ -1,6 +1,6 @@
-"""Pictures and tables for notebooks: runs, scores, thresholds and beams.
+"""Pictures and tables for notebooks: runs, scores and beams.
 
-Nothing else in `crag` imports this package; pictures need matplotlib, from the extra `train`.
+Of `crag`, only the papers import this package; pictures need matplotlib, from the extra `train`.
 """
 
 from crag.views.beam import draw_beam
@@ -8,7 +8,6 @@ from crag.views.display import Picture, Table
 from crag.views.graphs import draw_graph
 from crag.views.runs import Step, Walk, walk
 from crag.views.scores import draw_scores
-from crag.views.thresholds import draw_action_mix, draw_histogram, draw_precision_recall
 from crag.views.updates import critique_table
 
 __all__ = [
@@ -17,11 +16,8 @@ __all__ = [
     "Table",
     "Walk",
     "critique_table",
-    "draw_action_mix",
     "draw_beam",
     "draw_graph",
-    "draw_histogram",
-    "draw_precision_recall",
     "draw_scores",
     "walk",
 ]

@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 from crag.cli.app import app
 from crag.errors import ModelError, TrainingError
+from crag.papers.training.self_rag.gguf_export import export_gguf
+from crag.papers.training.self_rag.language_base import load_language_model
 from crag.parts import Passage, Prefix, SegmentLimits
 from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import TOKENS
-from crag.training.self_rag.gguf_export import export_gguf
-from crag.training.self_rag.language_base import load_language_model
 from tests.graph.reflective import build_self_crag, build_self_rag, state_by
 from tests.graph.test_reflective_models import LIMITS, asked, graph_of, judged, same
 from tests.llama_server import serving_gguf

@@ -1,0 +1,4 @@
+"""The papers: their experiments, the training of every model, and the measurements.
+
+Nothing of the product imports it; it may import all of the product.
+"""

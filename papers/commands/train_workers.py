@@ -1,0 +1,112 @@
+"""What makes a generator's data: a critic and an index, in this process or in Ray workers."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+from crag.cli.terminal import environment
+from crag.factory import choose_encoder
+from crag.models.model_card import CARD
+from crag.papers.training.self_rag.critic import load_critic
+from crag.papers.training.self_rag.generator_data import (
+    DataRules,
+    Judging,
+    Outcome,
+    Outcomes,
+    Pair,
+    Retrieve,
+    outcome_of,
+)
+from crag.papers.training.self_rag.truth_critic import TruthCritic
+from crag.papers.training.self_rag.truths import read_truths
+from crag.parts import Passage
+from crag.retrieval import DocumentIndex, IndexRetriever
+from crag.runtime.ray_cluster import cluster, load_ray, on_workers
+
+
+class CriticTools(NamedTuple):
+    """Where critic and passages are; on a cluster, the same places on each machine."""
+
+    critic: Path | None
+    truth: tuple[Path, ...]
+    """Without a critic, the files that hold the truth."""
+    location: str | None
+    device: str | None
+    rules: DataRules
+
+    def passages(self) -> int:
+        """Return how many passages the index holds."""
+        return self._index().count()
+
+    def digest(self) -> str:
+        """Return a digest of what judges: the critic's card, or the files that hold the truth."""
+        card = self.critic / CARD if self.critic else None
+        files = [path for path in (*self.truth, card) if path and path.is_file()]
+        return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+    def load(self) -> tuple[Judging, Retrieve]:
+        """Load the critic and open the index.
+
+        Raises:
+            CragError: one of them cannot be used.
+        """
+        retriever = IndexRetriever(self._index())
+
+        def retrieve(query: str) -> list[Passage]:
+            documents = retriever.invoke(query, k=self.rules.passages)
+            return [Passage(str(d.metadata.get("title", "")), d.page_content) for d in documents]
+
+        return self._judge(), retrieve
+
+    def _judge(self) -> Judging:
+        if self.critic is None:
+            return TruthCritic([truth for path in self.truth for truth in read_truths(path)])
+        return load_critic(self.critic, device=self.device, weights=self.rules.weights)
+
+    def _index(self) -> DocumentIndex:
+        found = environment(self.location)
+        return DocumentIndex(found.index, choose_encoder(found))
+
+
+def ray_outcomes(tools: CriticTools, workers: int) -> Outcomes:
+    """Return what makes the outcomes in Ray workers, in the order in which they are ready.
+
+    If a worker dies, Ray gives its pair to another one. With a CUDA device each worker has a GPU
+    of its own.
+
+    Raises:
+        MissingPackageError: ray is not installed.
+    """
+    ray = load_ray()
+    gpus = int((tools.device or "").startswith("cuda"))
+    place = Path(environment(tools.location).index)
+    location = str(place.absolute()) if place.exists() else tools.location
+    here = tools._replace(
+        critic=tools.critic.absolute() if tools.critic else None,
+        truth=tuple(path.absolute() for path in tools.truth),
+        location=location,
+    )
+
+    def outcomes(pairs: Sequence[Pair]) -> Iterator[tuple[int, Outcome]]:
+        with cluster(ray, workers):
+            made = on_workers(
+                ray, partial(_outcome, here), enumerate(pairs), workers,
+                named=lambda one: f"pair {one[0]}", num_gpus=gpus,
+            )  # fmt: skip
+            for (place, _), outcome in made:
+                yield place, outcome
+
+    return outcomes
+
+
+def _outcome(tools: CriticTools, numbered: tuple[int, Pair]) -> Outcome:
+    """Make one outcome in a worker."""
+    return outcome_of(numbered[1], *_kept(tools), tools.rules)
+
+
+@cache
+def _kept(tools: CriticTools) -> tuple[Judging, Retrieve]:
+    """Keep critic and index between pairs."""
+    return tools.load()

@@ -1,0 +1,182 @@
+"""`crag bench`: one run of an experiment, from its file to its report."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from crag.asking.budget import Budget
+from crag.charts import require_matplotlib
+from crag.errors import DataError
+from crag.papers.experiments.answering import Answerer, Resources
+from crag.papers.experiments.examples import Loaded
+from crag.papers.experiments.experiments import Experiment, ThresholdSource, read_experiment
+from crag.papers.experiments.judges import Judges, load_judges, topics_of
+from crag.papers.experiments.loading.contamination import kept_apart
+from crag.papers.experiments.loading.detect import load_examples, sample
+from crag.papers.experiments.metrics.fact_judge import Pages
+from crag.papers.experiments.pictures import draw
+from crag.papers.experiments.ray_workers import RayWorkers
+from crag.papers.experiments.report import Setup, render
+from crag.papers.experiments.resources import RunConfig, load_resources
+from crag.papers.experiments.rows import RowFile
+from crag.papers.experiments.runner import (
+    DEFAULT_CONCURRENCY,
+    ProgressCallback,
+    RunResult,
+    in_process,
+    remaining_units,
+    run,
+)
+from crag.papers.experiments.summary import Line, metrics_of, summarise
+from crag.papers.experiments.units import plan, retrieval_accuracy
+from crag.runtime.environment import Environment
+
+ROWS, CACHE, REPORT = "rows.jsonl", "cache.sqlite", "report.md"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
+    """The user's options for one run."""
+
+    experiment: Path
+    data: Path
+    output: Path
+    format: str = "auto"
+    limit: int | None = None
+    seed: int = 0
+    """Seed of the sample that `limit` draws, and of the intervals."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    thresholds: ThresholdSource = "task"
+    """Whose thresholds count where the experiment sets none."""
+    web: tuple[Path, ...] = ()
+    cache: Path | None = None
+    """None: a file in the output folder."""
+    report: Path | None = None
+    """None: in the output folder. Pictures are saved next to it."""
+    concurrency: int = DEFAULT_CONCURRENCY
+    ray: bool = False
+    again: bool = False
+    budget: Budget = field(default_factory=Budget)
+    judges: Judges = field(default_factory=Judges)
+    trained_on: tuple[Path, ...] = ()
+    """Files that the evaluator was trained on; their questions are refused."""
+    date: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The result of a run."""
+
+    experiment: Experiment
+    loaded: Loaded
+    lines: Sequence[Line]
+    ended: RunResult
+    rows: Path
+    report: Path
+    pictures: Sequence[Path]
+
+
+def benchmark(options: BenchOptions, progress: ProgressCallback | None = None) -> Outcome:
+    """Run the unfinished units, and write the report of all rows.
+
+    Raises:
+        CragError: the experiment, the data or a part cannot be used; raised before any call.
+    """
+    require_matplotlib("bench")
+    experiment = read_experiment(options.experiment, options.settings, options.thresholds)
+    metrics_of(experiment)
+    loaded = _loaded(options, experiment)
+    config = RunConfig(
+        cache=options.cache or options.output / CACHE,
+        scores=not experiment.timed,
+        corpus=options.web,
+        budget=options.budget,
+    )
+    pages = Pages(options.judges.pages, topics_of(loaded.examples))
+    judged = load_judges(options.judges, pages, Environment(), config.cache)
+    loaded = _without_pages(loaded, pages) if options.judges.pages else loaded
+    answerer = Answerer(load_resources(Environment(), config))
+    units = list(plan(experiment, loaded.examples))
+    concurrency = 1 if experiment.timed else options.concurrency
+    with RowFile(options.output / ROWS) as file:
+        todo = remaining_units(units, file, answerer, again=options.again)
+        answers = (
+            RayWorkers(config, concurrency) if options.ray else in_process(answerer, concurrency)
+        )
+        ended = asyncio.run(run(todo, file, answers, progress))
+        keys = {unit.key(answerer.resources.named(unit)) for unit in units}
+        rows = {key: row for key, row in file.rows.items() if key in keys}
+    lines = summarise(experiment, loaded.examples, rows, options.seed, judged)
+    path = options.report or options.output / REPORT
+    path.parent.mkdir(parents=True, exist_ok=True)
+    accuracy = retrieval_accuracy(loaded.examples)
+    picture = draw(experiment, lines, path.with_suffix(".png"), accuracy)
+    drawn = [picture] if picture is not None else []
+    setup = _setup(options, loaded, answerer.resources, metrics_of(experiment, judged))
+    text = render(experiment, setup, lines, ended, [one.name for one in drawn])
+    path.write_text(text, encoding="utf-8")
+    return Outcome(
+        experiment=experiment, loaded=loaded, lines=lines, ended=ended,
+        rows=options.output / ROWS, report=path, pictures=drawn,
+    )  # fmt: skip
+
+
+def _loaded(options: BenchOptions, experiment: Experiment) -> Loaded:
+    loaded = load_examples(
+        options.data, experiment.task, format=options.format,  # type: ignore[arg-type]
+    )  # fmt: skip
+    loaded = kept_apart(loaded, options.trained_on)
+    if options.limit is not None:
+        loaded = sample(loaded, options.limit, options.seed)
+    if not loaded.examples:
+        raise DataError(options.data, f"no row is left; {len(loaded.refused)} were refused")
+    return loaded
+
+
+def _without_pages(loaded: Loaded, pages: Pages) -> Loaded:
+    lacking = [topic for topic in topics_of(loaded.examples) if topic not in pages]
+    note = f"without a page in --fact-pages, so their facts have no judge: {', '.join(lacking)}"
+    return loaded._replace(notes=[*loaded.notes, note]) if lacking else loaded
+
+
+def _setup(
+    options: BenchOptions, loaded: Loaded, resources: Resources, metrics: Sequence[Any]
+) -> Setup:
+    packages = sorted({one.package for one in metrics if one.package})
+    return Setup(
+        data=f"{options.data.name}{_digest(options.data)}",
+        examples=len(loaded.examples),
+        refused=loaded.refused,
+        notes=loaded.notes,
+        parts={
+            "answers": resources.model,
+            "prompts": _prompts(resources),
+            "evaluator": resources.evaluator,
+            "web": resources.web or "none",
+            "reflection": resources.reflection,
+            "citations judged by": options.judges.entailment,
+            "MAUVE by": options.judges.mauve,
+            "facts judged by": options.judges.facts,
+            "facts checked against": " and ".join(path.name for path in options.judges.pages),
+            "program": f"crag {version('corrective-rag')}, source {resources.program}",
+            "optional packages": ", ".join(packages),
+        },
+        date=options.date,
+        command=options.command,
+    )
+
+
+def _prompts(resources: Resources) -> str:
+    identity = resources.parts.prompts.identity
+    return f"{resources.parts.prompts!r}, {identity}" if identity else "packaged: our own wording"
+
+
+def _digest(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    return f" (SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}…)"

@@ -1,0 +1,65 @@
+"""CRAG with the knowledge texts that its authors published instead of refinement and web.
+
+For each question the files have the text refined from the documents, the text selected from the web
+of 2023, and both. The official inference does no more than this: it grades the documents, chooses
+one of the three texts by the action, and generates (CRAG, Algorithm 1). A run needs neither a
+search service nor the web of 2023.
+"""
+
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from crag.nodes.generate import Generate
+from crag.nodes.grade import Grade
+from crag.nodes.retrieve import Retrieve
+from crag.papers.experiments.current_example import current_example
+from crag.parts import Parts
+from crag.runtime.node_adapter import computing, waiting
+from crag.settings import Settings
+from crag.state import InputState, Source, State, Strip, known_action
+
+Graph = CompiledStateGraph[State, Settings, InputState, State]
+
+
+def build_crag_published(parts: Parts) -> Graph:
+    """Compile retrieve → grade → look up → generate, for examples with published knowledge."""
+    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
+    graph.add_node("grade", computing(Grade(parts.evaluator)))
+    graph.add_node("look_up", computing(LookUp()))
+    graph.add_node(
+        "generate",
+        waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
+    )
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "grade")
+    graph.add_edge("grade", "look_up")
+    graph.add_edge("look_up", "generate")
+    graph.add_edge("generate", END)
+    return graph.compile(name="crag_published")
+
+
+class LookUp:
+    """Use the published text of the chosen action."""
+
+    def run(self, state: State, settings: Settings) -> dict[str, Any]:  # noqa: ARG002 - a node's form
+        """Write one kept strip per text; Ambiguous uses the combined text, or the other two."""
+        known = current_example().knowledge
+        internal = {"internal": _strips(known.get("internal", ""))}
+        external = {"external": _strips(known.get("external", ""))}
+        match known_action(state["action"]):
+            case "correct":
+                return internal
+            case "incorrect":
+                return external
+            case "ambiguous":
+                both = _strips(known.get("combined", ""))
+                return {"internal": both} if both else {**internal, **external}
+
+
+def _strips(text: str) -> list[Strip]:
+    source = Source(id="published", title="", url="", position="")
+    strip = Strip(text=text, source=source, score=None, kept=True, reason="published")
+    return [strip] if text else []

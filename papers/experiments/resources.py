@@ -1,0 +1,123 @@
+"""Collect what a run needs from the environment: models, searchers, evaluators, cache."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from langchain_core.language_models import BaseChatModel
+
+from crag.asking.budget import Budget, Meter
+from crag.evaluators import load_evaluator
+from crag.evaluators.prompted import PromptedEvaluator
+from crag.factory import (
+    choose_attributor,
+    choose_model,
+    choose_prompts,
+    choose_reader,
+    choose_reflection,
+    choose_searcher,
+    service_options,
+)
+from crag.generation import ExtractiveAnswerer
+from crag.generation.chat import DEFAULT_MODEL
+from crag.models.inference import use_runtime
+from crag.papers.experiments.answering import Resources
+from crag.papers.experiments.cache import Cache, CachedEvaluator, CachedReplies, CachedSearcher
+from crag.papers.experiments.corpus import CorpusSearcher
+from crag.papers.experiments.current_example import ExampleRetriever
+from crag.papers.experiments.program import fingerprint
+from crag.parts import ChatModel, Evaluator, Parts, WebSearcher
+from crag.runtime.environment import Environment
+
+QUOTATION = "quotation (no chat model)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Options that differ between runs and do not affect methods; plain values only."""
+
+    cache: Path | None = None
+    """File of the cache; None: no cache."""
+    scores: bool = True
+    """Cache scores too; otherwise the measured seconds include the evaluator."""
+    corpus: tuple[Path, ...] = ()
+    """Files to search instead of the web."""
+    budget: Budget = field(default_factory=Budget)
+
+
+def load_resources(environment: Environment, config: RunConfig) -> Resources:
+    """Return the resources; models load at their first use.
+
+    With a chat model there is no fallback to quotations: if the model fails, the row has failed.
+
+    Raises:
+        CragError: a named part cannot be used.
+    """
+    use_runtime(environment.inference)
+    cache = Cache(config.cache) if config.cache is not None else None
+    meter = Meter(config.budget)
+    chosen, prompts = choose_model(environment), choose_prompts(environment)
+    model = None if chosen is None else metered(chosen, cache, meter)
+    remembered = cache if config.scores else None
+
+    def load(name: str) -> Evaluator:
+        loaded = load_evaluator(name, model=model, prompts=prompts, **service_options(environment))
+        if remembered is None or isinstance(loaded, PromptedEvaluator):
+            return loaded  # The replies of a chat model are cached, so that its calls are counted.
+        return CachedEvaluator(loaded, remembered, name)
+
+    evaluator = load(environment.evaluator)
+    quoter = ExtractiveAnswerer(evaluator)
+    searcher, web = _searcher(environment, config.corpus, cache)
+    reflection = choose_reflection(environment, evaluator, quoter, model, prompts)
+    parts = Parts(
+        retriever=ExampleRetriever(),
+        evaluator=evaluator,
+        model=model,
+        quoter=None if model is not None else quoter,
+        attributor=choose_attributor(evaluator, model),
+        searcher=searcher,
+        reader=choose_reader(environment) if searcher and not config.corpus else None,
+        reflection=reflection,
+        prompts=prompts,
+    )
+    return Resources(
+        parts=parts,
+        model=_generator(environment) if model is not None else QUOTATION,
+        evaluator=environment.evaluator,
+        web=web,
+        reflection=_reflects(environment, has_model=model is not None),
+        program=fingerprint(),
+        other=load,
+        meter=meter,
+    )
+
+
+def _generator(environment: Environment) -> str:
+    name = environment.model or DEFAULT_MODEL
+    return name if environment.framing == "chat" else f"{name} ({environment.framing} completion)"
+
+
+def metered(model: ChatModel, cache: Cache | None, meter: Meter) -> ChatModel:
+    """Return the model with a cache for its replies; the meter counts its calls."""
+    if not isinstance(model, BaseChatModel):
+        return model
+    return model.model_copy(update={"cache": CachedReplies(cache, meter)})
+
+
+def _searcher(
+    environment: Environment, corpus: Sequence[Path], cache: Cache | None
+) -> tuple[WebSearcher | None, str]:
+    if corpus:
+        searcher = CorpusSearcher(corpus)
+        searcher.load()
+        return searcher, repr(searcher)
+    found = choose_searcher(environment)
+    if found is None:
+        return None, ""
+    return (CachedSearcher(found, cache, repr(found)) if cache else found), repr(found)
+
+
+def _reflects(environment: Environment, *, has_model: bool) -> str:
+    named = environment.reflection or ("prompted" if has_model else "embedded")
+    return environment.reflection_model if named == "server" else named

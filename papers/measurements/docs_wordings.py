@@ -1,0 +1,184 @@
+"""Measure how the wording of a question changes what is answered, over real documentation.
+
+    python papers/measurements/docs_wordings.py DOCS [--only NAME…] [--keep FOLDER] [--details]
+
+DOCS is the folder that `docs_questions.py` takes; FOLDER keeps the indexes. Every question is asked
+as it stands and in six other wordings that a rule makes of it (`WORDINGS`), each through retrieval,
+with the embedded default and no web. Answers are judged as `docs_questions.py` judges them.
+"""
+
+import argparse
+import json
+import random
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from docs_questions import Asked, asked_of, is_right, shown_passages
+
+from crag.answering.context import kept_strips
+from crag.evaluators import load_evaluator
+from crag.generation import ExtractiveAnswerer
+from crag.graph import build_crag
+from crag.models.encoder import packaged_encoder
+from crag.parts import Parts
+from crag.retrieval import DocumentIndex, index_paths
+from crag.retrieval.retriever import IndexRetriever
+from crag.settings import Settings
+from crag.state import State
+
+_WORD = re.compile(r"\w[\w.:/+#-]*\w|\w")
+_SMALL_WORDS = """
+a an and are as at be been by can could did do does for from had has have how i if in is it its may
+me might must my of on or our shall should that the their there these they this those to us was we
+were what when where which who whom whose why will with would you your
+"""
+_FEWEST_LETTERS = 5
+"""Of a word in which two letters change places."""
+
+
+def _polite(question: str) -> str:
+    return f"Could you please tell me {_small(question)}"
+
+
+def _with_source(question: str) -> str:
+    return f"In the documentation: {_small(question)}"
+
+
+def _with_thanks(question: str) -> str:
+    return f"{question} Thanks in advance!"
+
+
+def _lower(question: str) -> str:
+    return question.lower().rstrip("?!. ")
+
+
+def _keywords(question: str) -> str:
+    words = _WORD.findall(question)
+    return " ".join(word for word in words if word.lower() not in _SMALL_WORDS.split())
+
+
+def _mistyped(question: str) -> str:
+    """Swap two letters within two words, the same ones in every run."""
+    chance = random.Random(question)  # noqa: S311 - no secret
+    words = re.finditer(r"[A-Za-z]+", question)
+    long = [word.span() for word in words if len(word[0]) >= _FEWEST_LETTERS]
+    letters = list(question)
+    for start, end in chance.sample(long, min(2, len(long))):
+        at = chance.randrange(start + 1, end - 2)
+        letters[at], letters[at + 1] = letters[at + 1], letters[at]
+    return "".join(letters)
+
+
+def _small(question: str) -> str:
+    """Begin with a small letter, unless the first word is a name or an abbreviation."""
+    first = question.split(maxsplit=1)[0]
+    return question[0].lower() + question[1:] if first[1:].islower() else question
+
+
+WORDINGS: Mapping[str, Callable[[str], str]] = {
+    "as it stands": str,
+    "Could you please tell me …": _polite,
+    "In the documentation: …": _with_source,
+    "… Thanks in advance!": _with_thanks,
+    "small letters, no mark": _lower,
+    "keywords": _keywords,
+    "two typing errors": _mistyped,
+}
+
+
+class Said(NamedTuple):
+    """What became of one question in one wording."""
+
+    asked: str
+    action: str
+    sure: bool
+    right: bool
+    """Sure, and it holds the answer."""
+    near: bool
+    """What is shown, sure or not, holds the answer."""
+    first: str
+    """The first passage shown; empty if there is none."""
+
+
+def main() -> None:
+    """Ask everything in every wording, and print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("docs", type=Path)
+    parser.add_argument("--only", nargs="*", default=[], help="corpora to take")
+    parser.add_argument("--keep", type=Path, help="keep the indexes in this folder")
+    parser.add_argument("--details", action="store_true", help="print what changed")
+    given = parser.parse_args()
+    lines = (given.docs / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [asked_of(json.loads(line)) for line in lines]
+    rows = [row for row in rows if not given.only or row.corpus in given.only]
+    found: dict[str, dict[str, Said]] = {name: {} for name in WORDINGS}
+    with tempfile.TemporaryDirectory() as folder:
+        for corpus in dict.fromkeys(row.corpus for row in rows):
+            with DocumentIndex((given.keep or Path(folder)) / corpus, packaged_encoder()) as index:
+                index_paths([given.docs / "corpus" / corpus], index)
+                parts = _parts(index)
+                for name, wording in WORDINGS.items():
+                    for row in rows:
+                        if row.corpus == corpus:
+                            found[name][row.id] = _said(row, wording(row.question), parts)
+    print(table(rows, found))
+    if given.details:
+        print("\n".join(_details(rows, found)))
+
+
+def _parts(index: DocumentIndex) -> Parts:
+    evaluator = load_evaluator()
+    return Parts(
+        retriever=IndexRetriever(index), evaluator=evaluator, quoter=ExtractiveAnswerer(evaluator)
+    )
+
+
+def _said(one: Asked, question: str, parts: Parts) -> Said:
+    settings = Settings()
+    state = build_crag(parts).invoke({"question": question}, context=settings)
+    strips = kept_strips(cast("State", state), settings)
+    passages = shown_passages(parts.quoter, state["question"], strips)
+    sure = not state["abstained"]
+    near = is_right("\n".join(passages), one)
+    right = sure and is_right(state["answer"], one)
+    return Said(question, state["action"], sure, right, near, "".join(passages[:1]))
+
+
+def table(rows: Sequence[Asked], found: Mapping[str, Mapping[str, Said]]) -> str:
+    """Return a Markdown table with a row for each wording."""
+    head = (
+        "| wording | right | answered or among the closest | sure and wrong | sure, unanswerable | "
+        "same action | same first passage |"
+    )
+    lines = [head, "|---" * 7 + "|"]
+    plain = found["as it stands"]
+    for name, said in found.items():
+        able = [said[row.id] for row in rows if row.answerable]
+        cells = (
+            sum(one.right for one in able),
+            sum(one.near for one in able),
+            sum(one.sure and not one.right for one in able),
+            sum(said[row.id].sure for row in rows if not row.answerable),
+            sum(said[row.id].action == plain[row.id].action for row in rows),
+            sum(said[row.id].first == plain[row.id].first for row in rows),
+        )
+        lines.append(f"| {name} | {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+def _details(rows: Sequence[Asked], found: Mapping[str, Mapping[str, Said]]) -> list[str]:
+    plain = found["as it stands"]
+    return [
+        f"{name} | {row.id} | {plain[row.id].right} -> {said[row.id].right} | {said[row.id].asked}"
+        for name, said in found.items()
+        for row in rows
+        if said[row.id].right != plain[row.id].right
+        or (not row.answerable and said[row.id].sure != plain[row.id].sure)
+    ]
+
+
+if __name__ == "__main__":
+    main()

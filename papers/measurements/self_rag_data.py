@@ -1,0 +1,100 @@
+"""Choose what the small Self-RAG is trained on, and what it is compared on, from reading data.
+
+    python papers/measurements/self_rag_data.py ../shared/data/reading --output runs/self-rag
+
+Short paragraphs alone are trained on: on two cores time is what limits the training. The files:
+
+critic.jsonl        paragraphs of 200 articles, for the critic's cases
+pairs.jsonl         a third of the questions about 110 of them, for the generator's pairs
+look_alikes.jsonl   questions that look answerable, of 8 articles, for the same
+passages/           the paragraphs of the two files above, to be indexed
+more_pairs.jsonl    two fifths of the questions about all paragraphs, for the second round
+more_passages/      the paragraphs of that file and of look_alikes.jsonl, to be indexed
+answerable.jsonl    paragraphs of other articles, to compare on
+unanswerable.jsonl  questions that look answerable, of other articles, to compare on
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+CRITIC_ARTICLES, PAIR_ARTICLES, LOOK_ALIKE_ARTICLES = 200, 110, 8
+SHORT = 110
+"""Most words of a paragraph that is trained on."""
+ASKED, MORE_ASKED = 0.35, 0.4
+"""Shares of the questions that pairs are made from, in the first and in the second round."""
+
+
+def main() -> None:
+    """Write the files and say how much they hold."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("reading", type=Path)
+    parser.add_argument("--output", type=Path, required=True)
+    given = parser.parse_args()
+    output: Path = given.output
+    train = [row for row in rows_of(given.reading / "squad_train.jsonl") if is_short(row)]
+    look_alikes = rows_of(given.reading / "squad2_unanswerable.jsonl")
+    chosen = drawn(titles_of(train), CRITIC_ARTICLES, seed=0)
+    for_critic = [row for row in train if row["title"] in set(chosen)]
+    for_pairs = drawn(chosen, PAIR_ARTICLES, seed=1)
+    paragraphs = [row for row in for_critic if row["title"] in set(for_pairs)]
+    seen = set(drawn(titles_of(look_alikes), LOOK_ALIKE_ARTICLES, seed=0))
+    trained = [row for row in look_alikes if row["title"] in seen and is_short(row)]
+    write(output / "critic.jsonl", for_critic)
+    write(output / "look_alikes.jsonl", trained)
+    for name, rows, share in (("", paragraphs, ASKED), ("more_", train, MORE_ASKED)):
+        texts = {row["text"]: row["title"] for row in (*rows, *trained)}
+        write(output / f"{name}pairs.jsonl", asked(rows, share))
+        write(
+            output / f"{name}passages" / "paragraphs.jsonl",
+            [{"title": title, "text": text} for text, title in texts.items()],
+        )
+    write(output / "answerable.jsonl", rows_of(given.reading / "squad_dev.jsonl"))
+    write(output / "unanswerable.jsonl", [row for row in look_alikes if row["title"] not in seen])
+
+
+def asked(rows: Sequence[dict[str, Any]], share: float) -> list[dict[str, Any]]:
+    """Return the paragraphs with a share of their questions, those that have any left."""
+    draw = random.Random(5)  # noqa: S311 - a choice of examples, no secret
+    fewer = [
+        {**row, "questions": [one for one in row["questions"] if draw.random() < share]}
+        for row in rows
+    ]
+    return [row for row in fewer if row["questions"]]
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """Read JSONL."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def is_short(row: dict[str, Any]) -> bool:
+    """Return whether a paragraph is short enough to be trained on."""
+    return len(row["text"].split()) <= SHORT
+
+
+def titles_of(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the titles of the articles, in order."""
+    return sorted({row["title"] for row in rows})
+
+
+def drawn(titles: Sequence[str], count: int, seed: int) -> list[str]:
+    """Return `count` of the titles."""
+    ordered = sorted(titles)
+    random.Random(seed).shuffle(ordered)  # noqa: S311 - a choice of examples, no secret
+    return ordered[:count]
+
+
+def write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write JSONL and say how many lines."""
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(lines), encoding="utf-8")
+    print(f"{path}: {len(rows):,}")
+
+
+if __name__ == "__main__":
+    main()

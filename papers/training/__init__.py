@@ -1,0 +1,1 @@
+"""Train and calibrate evaluators, and the critic and generator of Self-RAG."""

@@ -1,0 +1,320 @@
+"""Train a reader: one pass over question and passage that grades, marks evidence and quotes."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from crag.correction.scoring import with_title
+from crag.errors import MissingPackageError, TrainingError
+from crag.models.inference import Weights
+from crag.models.lexical import FEATURES, rarity_of
+from crag.models.minilm import official_weights, packaged_model
+from crag.models.reading_model import GRADE, SIGNALS
+from crag.models.tensors import read_tensors, write_tensors
+from crag.models.weight_delta import DELTA, difference, restored
+from crag.papers.training.reading_rows import (
+    UNKNOWN,
+    ReadingExamples,
+    ReadingRow,
+    in_batches_of_like_length,
+    padded,
+)
+from crag.papers.training.saving import outside_faults
+from crag.papers.training.trainer import WORK, last_point, stop_at_nan, training_arguments
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from transformers import TrainingArguments
+
+_SHIPPED = {"cross-encoder": "cross_encoder", "reader": "reader"}
+"""Folders of the evaluators in this package that a run can start from."""
+_OUTPUTS = ("entity", "answer")
+_MARKS = ("evidence", "first", "last")
+
+
+PLAIN_GRADE = np.array([0.0, 1.0, *([0.0] * (len(SIGNALS) - 2 + len(FEATURES))), 0.0])
+"""The answer's output alone, until a grade is fitted."""
+
+
+class ReaderRecipe(BaseModel):
+    """The settings of one run; the defaults are those of the shipped reader."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    start: str = "cross-encoder"
+    """Evaluator to start from: `cross-encoder` or `reader`, as they ship; the folder of another one
+    that is stored as a difference from the packaged encoder; or `""` for that encoder itself."""
+    start_share: float = Field(default=0, ge=0, lt=1)
+    """Share of the weights it starts from, a reader's, in the result; the rest is what the run
+    learned. The mean of both is often better than either (WiSE-FT, arXiv 2109.01903)."""
+    frozen_layers: int = Field(default=2, ge=0, le=6)
+    """Layers, from the lowest, that stay as they are, and with them the embeddings."""
+    batch_size: int = Field(default=16, ge=1, le=4096)
+    """Rows in one step."""
+    learning_rate: float = Field(default=1.5e-4, gt=0, le=1)
+    """Kept after the warm-up, until it falls linearly to zero."""
+    warmup_steps: int = Field(default=50, ge=0)
+    """Steps in which the learning rate rises."""
+    decay: float = Field(default=0.4, ge=0, le=1)
+    """Share of the steps, at the end, in which it falls."""
+    weight_decay: float = Field(default=0.01, ge=0, le=1)
+    """Weight decay of AdamW."""
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    """Gradients are clipped to this norm."""
+    max_length: int = Field(default=192, ge=16, le=512)
+    """Tokens of question, title and text together in training; the reader reads 512 at most."""
+    entity_weight: float = Field(default=0.5, ge=0)
+    """Weight of the loss of `entity` against that of `answer`."""
+    evidence_weight: float = Field(default=1.0, ge=0)
+    """Weight of the loss of the evidence."""
+    span_weight: float = Field(default=0.25, ge=0)
+    """Weight of the loss of the first token of the answer, and of the last one."""
+    bf16: bool = False
+    """Compute in bfloat16 where it is exact enough."""
+    save_steps: int = Field(default=100, ge=1)
+    """Steps between two points from which an interrupted run can go on."""
+    steps: int | None = Field(default=None, ge=1)
+    """Steps in all; unset, one pass over the rows. A run interrupted before the learning rate began
+    to fall may go on with another number: what it did until then is the same."""
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Order of the rows, and new weights."""
+
+
+class TrainedReader(NamedTuple):
+    """A finished run: its weights by name, and entries of Trainer's log."""
+
+    weights: Weights
+    history: list[dict[str, float]]
+
+
+def train_reader(
+    recipe: ReaderRecipe, rows: Sequence[ReadingRow], output: Path, *, quiet: bool = False
+) -> TrainedReader:
+    """Train by `recipe`, or go on where an interrupted run of the same recipe and rows stopped.
+
+    Points to go on from are kept in ``output/.training``.
+
+    Raises:
+        TrainingError: the start cannot be loaded, or is no reader and should have a share in the
+            result; the loss is not finite, the disk is full, or an interrupted run in `output` had
+            another recipe or other rows.
+        MissingPackageError: accelerate is not installed.
+    """
+    from transformers import AutoTokenizer, PrinterCallback, Trainer, set_seed
+
+    set_seed(recipe.seed)
+    start = _start(recipe)
+    if recipe.start_share and "marks.weight" not in start:
+        message = f"start_share={recipe.start_share} needs a reader to start from"
+        raise TrainingError(message)
+    model = reading_model(start, recipe)
+    tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
+    order = in_batches_of_like_length(rows, recipe.batch_size, recipe.seed)
+    steps = recipe.steps or math.ceil(len(order) / recipe.batch_size)
+    passes = math.ceil(steps * recipe.batch_size / len(order))
+    work = output / WORK
+    with outside_faults(output):
+        last = last_point(work, _identity(recipe, rows))
+        trainer = Trainer(
+            model=model,
+            args=_arguments(recipe, steps, work, quiet=quiet),
+            train_dataset=ReadingExamples(rows, order * passes, tokenizer, recipe.max_length),
+            data_collator=padded,
+            callbacks=[stop_at_nan()],
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train(resume_from_checkpoint=last)
+    weights = _averaged(start, _weights(model), recipe.start_share)
+    return TrainedReader(weights, trainer.state.log_history)
+
+
+def unseen(rows: Sequence[ReadingRow], recipe: ReaderRecipe, count: int) -> list[ReadingRow]:
+    """Return `count` rows that a run by `recipe` ends before; to fit a grade to.
+
+    Raises:
+        TrainingError: fewer are left; the recipe sees too many `steps`.
+    """
+    order = in_batches_of_like_length(rows, recipe.batch_size, recipe.seed)
+    seen = len(order) if recipe.steps is None else recipe.steps * recipe.batch_size
+    left = max(0, len(order) - seen)
+    if left < count:
+        most = max(0, len(order) - count) // recipe.batch_size
+        message = (
+            f"this run leaves {left} of {len(order)} rows unseen, and {count} are needed. Set "
+            f"steps={most} or less"
+        )
+        raise TrainingError(message)
+    return [rows[index] for index in order[-count:]]
+
+
+def save_reader(
+    weights: Weights, grade: NDArray[np.float64], rarity: NDArray[np.float32], output: Path
+) -> None:
+    """Write the weights as their difference from the packaged encoder, and the grade.
+
+    `grade` is what `training.grading.fit_grade` returned, or `PLAIN_GRADE`; `rarity` that of
+    each token in the training texts (`rarity_in`).
+
+    Raises:
+        TrainingError: the disk is full, or `output` cannot be written to.
+    """
+    with outside_faults(output):
+        output.mkdir(parents=True, exist_ok=True)
+        write_tensors(output / DELTA, difference(official_weights(), weights))
+        write_tensors(output / GRADE, {"blend": grade, "rarity": rarity.astype(np.float16)})
+
+
+def rarity_in(rows: Sequence[ReadingRow]) -> NDArray[np.float32]:
+    """Return the inverse document frequency of each token in the texts of `rows`."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
+    texts = list(dict.fromkeys(with_title(row.title, row.text) for row in rows))
+    encoded = tokenizer(texts, add_special_tokens=False)
+    return rarity_of(encoded["input_ids"], len(tokenizer))
+
+
+def reading_model(start: Mapping[str, NDArray[np.float32]], recipe: ReaderRecipe) -> "nn.Module":
+    """Return the encoder with two outputs for a passage and three for each token.
+
+    Where `start` has the one output of a cross-encoder, both outputs begin as that.
+    """
+    import torch
+    from torch import nn
+    from transformers import BertConfig, BertModel
+
+    class ReadingModel(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            config = BertConfig.from_pretrained(
+                str(packaged_model()), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+            )
+            self.bert = BertModel(config)
+            self.outputs = nn.Linear(config.hidden_size, len(_OUTPUTS))
+            self.marks = nn.Linear(config.hidden_size, len(_MARKS))
+            nn.init.normal_(self.outputs.weight, std=config.initializer_range)
+            nn.init.normal_(self.marks.weight, std=config.initializer_range)
+            nn.init.zeros_(self.outputs.bias)
+            nn.init.zeros_(self.marks.bias)
+
+        def forward(
+            self, input_ids: Any, attention_mask: Any, token_type_ids: Any, **labels: Any
+        ) -> Any:
+            found = self.bert(input_ids, attention_mask, token_type_ids)
+            outputs = self.outputs(found.pooler_output).float()
+            marks = self.marks(found.last_hidden_state).float()
+            if not labels:
+                return {"outputs": outputs, "marks": marks}
+            return {"loss": _loss(outputs, marks, attention_mask, labels, recipe)}
+
+    model = ReadingModel()
+    named = {name: torch.from_numpy(np.array(values)) for name, values in start.items()}
+    known = {f"bert.{name}": values for name, values in named.items()}
+    for name in ("outputs", "marks"):
+        for part in ("weight", "bias"):
+            if f"{name}.{part}" in named:
+                known[f"{name}.{part}"] = named[f"{name}.{part}"]
+    if "classifier.weight" in named:
+        known["outputs.weight"] = named["classifier.weight"].repeat(len(_OUTPUTS), 1)
+        known["outputs.bias"] = named["classifier.bias"].repeat(len(_OUTPUTS))
+    missing = model.load_state_dict(known, strict=False).missing_keys
+    lacking = [name for name in missing if name.startswith("bert.") and "position_ids" not in name]
+    if lacking:
+        message = f"the weights to start from lack {lacking[0]!r}"
+        raise TrainingError(message)
+    for part in (model.bert.embeddings, *model.bert.encoder.layer[: recipe.frozen_layers]):
+        part.requires_grad_(requires_grad=False)
+    return model
+
+
+def _loss(
+    outputs: "Tensor",
+    marks: "Tensor",
+    mask: "Tensor",
+    labels: Mapping[str, "Tensor"],
+    recipe: ReaderRecipe,
+) -> "Tensor":
+    """Return the weighted sum; each part is a mean over the rows of which it is known."""
+    from torch.nn import functional
+
+    loss = outputs.sum() * 0
+    for index, (name, weight) in enumerate(zip(_OUTPUTS, (recipe.entity_weight, 1.0), strict=True)):
+        known = labels[name] != UNKNOWN
+        each = functional.binary_cross_entropy_with_logits(
+            outputs[:, index], labels[name].clamp(min=0).float(), reduction="none"
+        )
+        loss = loss + weight * (each * known).sum() / len(known)
+    known = labels["evidence"] != UNKNOWN
+    each = functional.binary_cross_entropy_with_logits(
+        marks[:, :, 0], labels["evidence"].clamp(min=0).float(), reduction="none"
+    )
+    of_row = (each * known).sum(1) / known.sum(1).clamp(min=1)
+    loss = loss + recipe.evidence_weight * of_row.mean()
+    for index, name in ((1, "first"), (2, "last")):
+        logits = marks[:, :, index].masked_fill(mask == 0, -1e4)
+        each = functional.cross_entropy(logits, labels[name], ignore_index=UNKNOWN, reduction="sum")
+        loss = loss + recipe.span_weight * each / len(mask)
+    return loss
+
+
+def _start(recipe: ReaderRecipe) -> Weights:
+    if not recipe.start:
+        return official_weights()
+    if recipe.start in _SHIPPED:
+        with as_file(files("crag.evaluators").joinpath(_SHIPPED[recipe.start])) as folder:
+            return restored(official_weights(), read_tensors(folder / DELTA))
+    if not (Path(recipe.start) / DELTA).is_file():
+        message = f"{recipe.start!r} holds no {DELTA} to start from"
+        raise TrainingError(message)
+    return restored(official_weights(), read_tensors(Path(recipe.start) / DELTA))
+
+
+def _identity(recipe: ReaderRecipe, rows: Sequence[ReadingRow]) -> dict[str, object]:
+    """Return what must be the same for an interrupted run to go on."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(row.model_dump_json().encode())
+    same = recipe.model_dump(mode="json", exclude={"steps", "save_steps", "decay", "start_share"})
+    return {"recipe": same, "rows": digest.hexdigest()}
+
+
+def _arguments(recipe: ReaderRecipe, steps: int, work: Path, *, quiet: bool) -> "TrainingArguments":
+    try:
+        import accelerate  # type: ignore[import-untyped]  # noqa: F401
+    except ImportError as error:
+        raise MissingPackageError("corrective-rag[train]", "training") from error
+    return training_arguments(
+        recipe, steps, work,
+        per_device_train_batch_size=recipe.batch_size,
+        warmup_steps=min(recipe.warmup_steps, steps // 2),
+        lr_scheduler_type="warmup_stable_decay",
+        lr_scheduler_kwargs={
+            "num_decay_steps": max(1, round(recipe.decay * steps)),
+            "decay_type": "linear",
+        },
+        disable_tqdm=quiet,
+    )  # fmt: skip
+
+
+def _averaged(start: Weights, learned: Weights, share: float) -> Weights:
+    if not share:
+        return learned
+    return {
+        name: (share * start.get(name, values) + (1 - share) * values).astype(np.float32)
+        for name, values in learned.items()
+    }
+
+
+def _weights(model: "nn.Module") -> Weights:
+    """Return the weights as the packaged encoder names them, and the two heads."""
+    return {
+        name.removeprefix("bert."): tensor.detach().float().cpu().numpy()
+        for name, tensor in model.state_dict().items()
+    }

@@ -1,0 +1,95 @@
+"""Write a trained evaluator: a small difference from the packaged encoder, or a whole model."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crag.errors import TrainingError
+from crag.models.lexical import LEXICAL, Blend
+from crag.models.minilm import official_weights
+from crag.models.model_card import CARD, EvaluatorCard, write_card
+from crag.models.tensors import write_tensors
+from crag.models.weight_delta import DELTA, difference
+from crag.papers.training.models import Trainee, is_packaged, merged
+from crag.papers.training.recipe import Recipe
+
+
+@contextmanager
+def outside_faults(output: Path) -> Iterator[None]:
+    """Raise disk failures as `TrainingError`; what was saved before remains usable.
+
+    Raises:
+        TrainingError: something could not be written to `output`.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, SafetensorError, RuntimeError) as error:
+        # torch raises a RuntimeError where others raise an OSError.
+        if isinstance(error, RuntimeError) and "inline_container" not in str(error):
+            raise
+        first = str(error).strip().partition("\n")[0]
+        message = f"writing to {output} failed: {first}. Free space and start again: it resumes"
+        raise TrainingError(message) from error
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Make an empty folder for files on their way, and remove it with what is left in it.
+
+    It always has this name, so that the next run removes what a killed one left.
+    """
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def save(
+    trainee: Trainee, blend: Blend | None, recipe: Recipe, output: Path, card: EvaluatorCard
+) -> None:
+    """Write the weights, then the card; files are renamed only when all weights are complete.
+
+    A model fine-tuned from the packaged encoder is stored as a delta (`crag.models.weight_delta`),
+    any other one as the whole model and its tokenizer, as transformers saves them. Files of an
+    earlier evaluator in the folder that this one does not have are removed.
+
+    Raises:
+        TrainingError: the disk is full, or `output` cannot be written to.
+    """
+    model = merged(trainee.model)
+    with outside_faults(output):
+        with new_folder(output / ".new") as folder:
+            if is_packaged(recipe):
+                write_tensors(folder / DELTA, difference(official_weights(), _weights(model)))
+            else:
+                model.save_pretrained(folder)
+                trainee.tokenizer.save_pretrained(folder)
+            if blend is not None:
+                blend.write(folder / LEXICAL)
+            _replace(output, sorted(folder.iterdir()))
+        write_card(output, card)
+
+
+def _replace(output: Path, files: Sequence[Path]) -> None:
+    """Move files into the evaluator's folder, which has no card until the end."""
+    for name in (CARD, DELTA, LEXICAL):
+        (output / name).unlink(missing_ok=True)
+    for file in files:
+        file.replace(output / file.name)
+
+
+def _weights(model: Any) -> dict[str, NDArray[np.float32]]:
+    """Return the weights under the names of the packaged encoder."""
+    return {
+        name.removeprefix("bert."): tensor.detach().float().cpu().numpy()
+        for name, tensor in model.state_dict().items()
+    }

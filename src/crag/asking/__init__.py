@@ -1,0 +1,1 @@
+"""Ask many questions: answer them into a file, or judge the answers."""

@@ -1,0 +1,358 @@
+"""Ask your own questions of your own index, and judge what came: `crag evaluate`.
+
+A question says what is right by its answers, or by the files that hold the answer, or by being
+marked as unanswerable. Answers are compared as in SQuAD: without case, punctuation and articles.
+"""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NotRequired
+from urllib.parse import unquote
+
+from langchain_core.runnables import Runnable
+from typing_extensions import TypedDict
+
+from crag.answering.attribution import unsupported_share
+from crag.answering.context import kept_strips
+from crag.asking.intervals import bootstrap
+from crag.asking.matching import normalised_match
+from crag.correction.provenance import source_of
+from crag.errors import DataError
+from crag.events import Event, describe
+from crag.runtime.attempt import Attempt
+from crag.settings import Settings
+from crag.state import Certainty, Source, Strip
+
+Verdict = Literal["right", "wrong", "abstained", "unjudged", "failed"]
+"""Unjudged: it was answered, and the file does not say what is right."""
+Lost = Literal["not retrieved", "not kept", "not sure", "not answered", ""]
+"""Where the evidence of a failure was lost; empty if it was not, or nobody knows."""
+
+
+class Question(NamedTuple):
+    """One line of the file."""
+
+    id: str
+    question: str
+    answers: tuple[str, ...] = ()
+    """Any of them is right."""
+    files: tuple[str, ...] = ()
+    """Ends of paths of the files that hold the answer."""
+    evidence: tuple[str, ...] = ()
+    """Quotations that hold the answer; without any, a text that has an answer in it counts."""
+    answerable: bool = True
+    """Off: only an abstention is right."""
+
+
+class Found(TypedDict):
+    """A document, with what the evaluator said of it."""
+
+    place: str
+    title: str
+    text: str
+    score: float | None
+    holds: bool
+    """Whether it holds the answer, or is of one of the files."""
+
+
+class Judgement(TypedDict):
+    """What the judge says of one answer; None where it does not apply, or could not be judged."""
+
+    supported: float | None
+    """Share of the answer's statements that the kept strips say."""
+    relevant: bool | None
+    agrees: bool | None
+    """Whether it says the same as a right answer; None without any."""
+    problem: str
+    """Why there is no judgement; empty if there is one, or nothing to judge."""
+
+
+class Row(TypedDict):
+    """What came of one question, as it is written to a file."""
+
+    id: str
+    question: str
+    answers: list[str]
+    files: list[str]
+    answerable: bool
+    verdict: Verdict
+    lost: Lost
+    answer: str
+    certainty: Certainty | None
+    """None if it failed."""
+    cited: list[str]
+    """Sources of the citations."""
+    unsupported: float | None
+    """Share of the answer's sentences that no kept strip supports; None without a cited answer."""
+    action: str
+    thresholds: dict[str, float]
+    documents: list[Found]
+    strips: list[Strip]
+    """Kept ones, then dropped ones."""
+    retrieved: bool | None
+    """Whether a document holds the answer; None if the file does not say what is right."""
+    kept: bool | None
+    """Whether a kept strip holds it."""
+    events: list[Event]
+    usage: dict[str, int]
+    seconds: float
+    judgement: NotRequired[Judgement]
+    """What the judge says, if there is one."""
+
+
+class Summary(TypedDict):
+    """The report in numbers; rates are shares from 0 to 1, None without anything to count."""
+
+    questions: int
+    verdicts: dict[str, int]
+    outcomes: dict[str, int]
+    """By `certainty`."""
+    actions: dict[str, int]
+    lost: dict[str, int]
+    right: float | None
+    """Of those that are judged; an abstention is right only for an unanswerable question."""
+    right_interval: list[float] | None
+    """95 % bootstrap interval."""
+    retrieved: float | None
+    kept: float | None
+    """Of those whose documents held the evidence."""
+    unsupported: float | None
+    """Sentences that no kept strip supports, of the answers that cite: the mean share."""
+    llm_calls: float
+    """A question."""
+    tokens: float
+    seconds: float
+
+
+def read_questions(path: Path, limit: int | None = None) -> list[Question]:
+    """Read questions, one JSON object on a line.
+
+    `question` is required. `answers` (or `answer`), `files` (or `file`) and `evidence` are a text
+    or a list of texts, `answerable` is true or false, `id` any text.
+
+    Raises:
+        DataError: the file, or a line of it, cannot be used.
+    """
+    try:
+        lines = path.read_text("utf-8-sig").splitlines()
+    except OSError as error:
+        raise DataError(path, f"it cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(path, "it is not in UTF-8: save it as UTF-8") from error
+    found = [
+        _question(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()
+    ]
+    if not found:
+        raise DataError(path, 'it holds no question: write lines such as {"question": "…"}')
+    return found[:limit]
+
+
+async def evaluate(
+    graph: Runnable[Any, Any],
+    questions: Sequence[Question],
+    settings: Settings,
+    *,
+    concurrency: int = 4,
+    progress: Callable[[int], object] = lambda _: None,
+) -> list[Row]:
+    """Answer the questions, `concurrency` at a time; return a row for each, in order.
+
+    A run that fails gives a row that says so. `progress` receives the number done.
+    """
+    turn, done = asyncio.Semaphore(concurrency), 0
+
+    async def answered(question: Question) -> Row:
+        nonlocal done
+        async with turn:
+            state: dict[str, Any] = {}
+            start = time.perf_counter()
+            with Attempt("run") as attempt:
+                state = await graph.ainvoke({"question": question.question}, context=settings)
+            seconds = time.perf_counter() - start
+        done += 1
+        progress(done)
+        return row_of(question, state, settings, seconds, attempt.error)
+
+    return list(await asyncio.gather(*map(answered, questions)))
+
+
+def row_of(
+    question: Question,
+    state: Mapping[str, Any],
+    settings: Settings,
+    seconds: float,
+    error: Exception | None = None,
+) -> Row:
+    """Judge the final state of a run."""
+    texts = state.get("documents") or []
+    scores = state.get("scores") or [None] * len(texts)  # Plain retrieval gives none.
+    documents = [
+        _found(question, source_of(document, place), document.page_content, score)
+        for place, (document, score) in enumerate(zip(texts, scores, strict=True))
+    ]
+    kept = kept_strips(state, settings) if state else []  # type: ignore[arg-type]
+    strips = [*(state.get("internal") or []), *(state.get("external") or [])]
+    known = bool(question.evidence or question.answers or question.files)
+    retrieved = any(one["holds"] for one in documents) if known else None
+    held = any(_holds(question, one["source"], one["text"]) for one in kept) if known else None
+    verdict = _verdict(question, state, failed=error is not None)
+    events = list(state.get("events") or [])
+    if error is not None:
+        events.append(Event(kind="model_failed", node="run", detail=describe(error), fallback=""))
+    return Row(
+        id=question.id,
+        question=question.question,
+        answers=list(question.answers),
+        files=list(question.files),
+        answerable=question.answerable,
+        verdict=verdict,
+        lost=_lost(question, state, verdict, retrieved=retrieved, kept=held),
+        answer=str(state.get("answer") or ""),
+        certainty=state.get("certainty"),
+        cited=[one["source"]["url"] for one in state.get("citations") or []],
+        unsupported=unsupported_share(state),
+        action=str(state.get("action") or ""),
+        thresholds=dict(state.get("thresholds") or {}),
+        documents=documents,
+        strips=[*kept, *(one for one in strips if not one["kept"])],
+        retrieved=retrieved,
+        kept=held,
+        events=events,
+        usage=dict(state.get("usage") or {}),
+        seconds=round(seconds, 3),
+    )
+
+
+def is_right(row: Row) -> bool:
+    """Return whether the row is right: answered so, or abstained from what has no answer."""
+    return row["verdict"] == "right"
+
+
+def is_failure(row: Row) -> bool:
+    """Return whether somebody should read the row."""
+    return row["verdict"] in {"wrong", "abstained", "failed"}
+
+
+def summarise(rows: Sequence[Row], seed: int = 0) -> Summary:
+    """Count the rows."""
+    judged = [float(is_right(row)) for row in rows if row["verdict"] != "unjudged"]
+    retrieved = [row["retrieved"] for row in rows if row["retrieved"] is not None]
+    kept = [bool(row["kept"]) for row in rows if row["retrieved"]]
+    interval = bootstrap(judged, seed) if judged else None
+    return Summary(
+        questions=len(rows),
+        verdicts=dict(Counter(row["verdict"] for row in rows)),
+        outcomes=dict(Counter(row["certainty"] for row in rows if row["certainty"])),
+        actions=dict(Counter(row["action"] for row in rows if row["action"])),
+        lost=dict(Counter(row["lost"] for row in rows if row["lost"])),
+        right=_share(judged),
+        right_interval=list(interval) if interval else None,
+        retrieved=_share(retrieved),
+        kept=_share(kept),
+        unsupported=_share([row["unsupported"] for row in rows if row["unsupported"] is not None]),
+        llm_calls=_mean(rows, "llm_calls"),
+        tokens=_mean(rows, "input_tokens") + _mean(rows, "output_tokens"),
+        seconds=sum(row["seconds"] for row in rows) / max(1, len(rows)),
+    )
+
+
+def _question(path: Path, number: int, line: str) -> Question:
+    try:
+        given = json.loads(line)
+    except ValueError as error:
+        raise DataError(path, f"it is no JSON: {error}", number) from error
+    if not isinstance(given, dict):
+        raise DataError(path, "write an object in braces", number)
+    asked = given.get("question")
+    if not isinstance(asked, str) or not asked.strip():
+        raise DataError(path, f"'question' is {asked!r}; it must be a text", number)
+    answerable = given.get("answerable", True)
+    if not isinstance(answerable, bool):
+        raise DataError(path, f"'answerable' is {answerable!r}; write true or false", number)
+    return Question(
+        id=str(given.get("id", number)),
+        question=asked.strip(),
+        answers=_texts(path, number, given, "answers", "answer"),
+        files=_texts(path, number, given, "files", "file"),
+        evidence=_texts(path, number, given, "evidence"),
+        answerable=answerable,
+    )
+
+
+def _texts(path: Path, number: int, given: Mapping[str, Any], *names: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for name in names:
+        value = given.get(name)
+        values = [value] if isinstance(value, str) else value or []
+        if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+            raise DataError(path, f"{name!r} is {value!r}; write a list of texts", number)
+        found += [one.strip() for one in values if one.strip()]
+    return tuple(found)
+
+
+def _found(question: Question, source: Source, text: str, score: float | None) -> Found:
+    place = f"{source['url']}, {source['position']}".strip(", ")
+    holds = _holds(question, source, text)
+    return Found(place=place, title=source["title"], text=text, score=score, holds=holds)
+
+
+def _holds(question: Question, source: Source, text: str) -> bool:
+    if wanted := question.evidence or question.answers:
+        return normalised_match(text, wanted)
+    return _is_of(source["url"], question.files)
+
+
+def _is_of(url: str, files: Sequence[str]) -> bool:
+    place = "/" + unquote(url.partition("#")[0]).strip("/")
+    return any(place.endswith("/" + file.removeprefix("./").strip("/")) for file in files)
+
+
+def _verdict(question: Question, state: Mapping[str, Any], *, failed: bool) -> Verdict:
+    if failed:
+        return "failed"
+    if state.get("abstained"):
+        return "abstained" if question.answerable else "right"
+    if not question.answerable:
+        return "wrong"
+    if question.answers:
+        right = normalised_match(str(state.get("answer") or ""), question.answers)
+    elif question.files:
+        cited = state.get("citations") or []
+        right = any(_is_of(one["source"]["url"], question.files) for one in cited)
+    else:
+        return "unjudged"
+    return "right" if right else "wrong"
+
+
+def _lost(
+    question: Question,
+    state: Mapping[str, Any],
+    verdict: Verdict,
+    *,
+    retrieved: bool | None,
+    kept: bool | None,
+) -> Lost:
+    if verdict not in {"wrong", "abstained"} or not question.answerable or retrieved is None:
+        return ""
+    if kept:  # From the web, too.
+        return "not sure" if _shows(question, state) else "not answered"
+    return "not kept" if retrieved else "not retrieved"
+
+
+def _shows(question: Question, state: Mapping[str, Any]) -> bool:
+    """Return whether the closest passages, which are shown as not sure, hold the answer."""
+    wanted = question.evidence or question.answers
+    shown = state.get("certainty") == "unsure"
+    return shown and normalised_match(str(state.get("answer") or ""), wanted)
+
+
+def _share(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _mean(rows: Sequence[Row], name: str) -> float:
+    return sum(row["usage"].get(name, 0) for row in rows) / max(1, len(rows))

@@ -1,1 +1,0 @@
-"""Training and calibration of evaluators on your own data."""

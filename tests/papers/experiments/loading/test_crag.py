@@ -1,0 +1,276 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.errors import DataError
+from crag.papers.experiments.loading.detect import load_examples
+
+Folder = Callable[..., Path]
+
+
+def test_a_sound_folder_needs_no_repair(
+    crag_folder: Folder, questions: list[str], passages: list[str]
+) -> None:
+    loaded = load_examples(crag_folder(), "popqa")
+    assert [example.question for example in loaded.examples] == questions
+    assert [example.id for example in loaded.examples][:2] == ["line-1", "line-2"]
+    assert [one.knowledge["internal"] for one in loaded.examples] == passages
+    first = loaded.examples[0].knowledge
+    assert first["external"] == "Ada Lovelace: Ada Lovelace is known as a mathematician."
+    assert first["combined"] == f"Knowledge1: {passages[0]} [sep] Knowledge2: {first['external']}"
+    assert loaded.refused == []
+    assert loaded.notes == [
+        "popqa: no answers; put Self-RAG's evaluation file of this task in the folder"
+    ]
+
+
+def test_knowledge_shifted_by_one_line_as_published_for_arc_is_moved(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    lines = ["", *(f"#{passage}" for passage in passages)]
+    loaded = load_examples(crag_folder(incorrect=lines), "popqa")
+    assert [one.knowledge["external"] for one in loaded.examples] == passages
+    assert any(note.startswith("incorrect: moved by +1 line") for note in loaded.notes)
+
+
+def test_a_lost_first_line_is_found_and_the_first_question_has_no_knowledge(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    loaded = load_examples(crag_folder(correct=[f"#{one}" for one in passages[1:]]), "popqa")
+    assert "internal" not in loaded.examples[0].knowledge
+    assert [one.knowledge["internal"] for one in loaded.examples[1:]] == passages[1:]
+    assert any("moved by -1 line" in note for note in loaded.notes)
+    assert "correct: no knowledge for the question: 1 (line 1)" in loaded.notes
+
+
+def test_shifted_combined_knowledge_is_moved_too(crag_folder: Folder, passages: list[str]) -> None:
+    lines = ["", *(f"Knowledge1: {one} [sep] Knowledge2: {one}" for one in passages)]
+    loaded = load_examples(crag_folder(ambiguous=lines), "popqa")
+    wanted = f"Knowledge1: {passages[3]} [sep] Knowledge2: {passages[3]}"
+    assert loaded.examples[3].knowledge["combined"] == wanted
+
+
+def test_halves_of_different_questions_stop_the_run(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    moved = ["nothing here", *passages[:-1]]
+    lines = [
+        f"Knowledge1: {one} {one} [sep] Knowledge2: {two}"
+        for one, two in zip(passages, moved, strict=True)
+    ]
+    with pytest.raises(DataError, match="its internal and external halves belong to different"):
+        load_examples(crag_folder(ambiguous=lines), "popqa")
+
+
+def test_missing_marks_and_empty_lines_as_published_for_pubhealth_are_named(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    lines = [f"#{passage}" for passage in passages]
+    lines[2] = passages[2][6:]
+    lines[5] = ""
+    lines[6] = "#"
+    loaded = load_examples(crag_folder(incorrect=lines), "popqa")
+    assert loaded.examples[2].knowledge["external"] == passages[2][6:]
+    assert loaded.examples[2].extra["unmarked"] == ["external"]
+    assert all("unmarked" not in example.extra for example in loaded.examples[3:])
+    assert "external" not in loaded.examples[5].knowledge
+    assert (
+        "incorrect: without the mark '#', so the text may begin in the middle: 1 (line 3)"
+        in loaded.notes
+    )
+    assert "incorrect: no knowledge for the question: 2 (line 6, 7)" in loaded.notes
+
+
+def test_knowledge_of_another_task_stops_the_run(crag_folder: Folder) -> None:
+    other = [f"#Photosynthesis step {number} needs light and water" for number in range(8)]
+    with pytest.raises(DataError, match=r"correct: its 8 lines do not belong to the 8 questions"):
+        load_examples(crag_folder(correct=other), "popqa")
+
+
+def test_a_doubled_line_stops_the_run_where_it_stands(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    lines = [f"#{one}" for one in [*passages[:4], passages[3], *passages[4:]]]
+    with pytest.raises(DataError, match=r"from about question [45] on, its lines belong to other"):
+        load_examples(crag_folder(correct=lines), "popqa")
+
+
+def test_lines_after_the_last_question_are_named(crag_folder: Folder, passages: list[str]) -> None:
+    lines = [*(f"#{passage}" for passage in passages), "#More.", "#Even more."]
+    loaded = load_examples(crag_folder(correct=lines), "popqa")
+    assert "correct: dropped 2 lines after the last question" in loaded.notes
+
+
+def test_windows_line_ends_and_marks_of_byte_order_are_taken_away(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    folder = crag_folder()
+    for path in (folder / "sources", folder / "ref" / "correct"):
+        content = path.read_text(encoding="utf-8").replace("\n", "\r\n")
+        path.write_bytes(b"\xef\xbb\xbf" + content.encode())
+    loaded = load_examples(folder, "popqa")
+    assert loaded.examples[0].question == "What is Ada Lovelace's occupation?"
+    assert loaded.examples[-1].knowledge["internal"] == passages[-1]
+    assert "popqa: removed the byte-order mark" in loaded.notes
+    assert "correct: removed Windows line ends" in loaded.notes
+
+
+def test_the_evaluation_file_beside_gives_answers_ids_and_passages(
+    crag_folder: Folder, popqa_rows: list[dict[str, Any]]
+) -> None:
+    folder = crag_folder()
+    rows = [row for row in reversed(popqa_rows) if row["id"] != 4004]
+    (folder / "eval.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    loaded = load_examples(folder, "popqa")
+    assert [one.id for one in loaded.examples[:5]] == ["4000", "4001", "4002", "4003", "4005"]
+    assert loaded.examples[0].answers == (("mathematician", "mathematicians"),)
+    assert loaded.examples[0].documents[0].metadata["title"] == "Ada Lovelace"
+    assert "internal" in loaded.examples[0].knowledge
+    assert [refused.reason for refused in loaded.refused] == [
+        "the evaluation file has no such question"
+    ]
+
+
+def test_two_evaluation_files_are_one_too_many(crag_folder: Folder) -> None:
+    folder = crag_folder()
+    for name in ("a.jsonl", "b.jsonl"):
+        (folder / name).write_text("{}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"which file has the answers\? It holds a.jsonl, b.jsonl"):
+        load_examples(folder, "popqa")
+
+
+def test_passages_with_and_without_titles(crag_folder: Folder, passages: list[str]) -> None:
+    lines = [f"Page {place} // {one} [sep] Other // Text." for place, one in enumerate(passages)]
+    folder = crag_folder(retrieved_psgs=lines)
+    titled = load_examples(folder, "triviaqa").examples[1].documents
+    assert [one.metadata["title"] for one in titled] == ["Page 1", "Other"]
+    assert titled[0].page_content == passages[1]
+    plain = load_examples(folder, "popqa").examples[1].documents
+    assert [one.page_content for one in plain] == [f"Page 1 // {passages[1]}", "Other // Text."]
+
+
+def test_texts_of_self_crag_are_not_taken_for_passages(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    lines = [
+        f"T // {one} [sep] T // web [sep] T // knowledge1: {one} [sep] knowledge2: web"
+        for one in passages
+    ]
+    loaded = load_examples(crag_folder(retrieved_psgs=lines), "popqa")
+    assert all(example.documents == () for example in loaded.examples)
+    assert any("holds Self-CRAG's three texts, not passages: 8" in one for one in loaded.notes)
+
+
+def test_options_are_cut_at_their_labels(crag_folder: Folder, questions: list[str]) -> None:
+    choices = ["A: rain; or snow; B: sun: hot; C: wind; D: fog"] * (len(questions) - 1)
+    loaded = load_examples(
+        crag_folder(choices=[*choices, "1: one; 2: two; 3: three; 4: four"]), "arc"
+    )
+    assert loaded.examples[0].choices == (
+        ("A", "rain; or snow"),
+        ("B", "sun: hot"),
+        ("C", "wind"),
+        ("D", "fog"),
+    )
+    assert [label for label, _ in loaded.examples[-1].choices] == ["1", "2", "3", "4"]
+
+
+def test_unreadable_options_refuse_the_row(crag_folder: Folder, questions: list[str]) -> None:
+    choices = ["A: a; B: b; C: c; D: d; E: e", "rain, sun", "A: a"] + ["A: a; B: b; C: c"] * 5
+    loaded = load_examples(crag_folder(choices=choices), "arc")
+    assert [refused.place for refused in loaded.refused] == ["popqa, line 2", "popqa, line 3"]
+    assert len(loaded.examples) == len(questions) - 2
+    assert any("5 options; the published prompts have A to D: 1" in one for one in loaded.notes)
+    assert any("3 options; the published prompts have A to D: 5" in one for one in loaded.notes)
+
+
+def test_options_of_another_file_stop_the_run(crag_folder: Folder) -> None:
+    with pytest.raises(DataError, match="its 2 lines do not belong to the 8 questions"):
+        load_examples(crag_folder(choices=["A: a; B: b; C: c"] * 2), "arc")
+
+
+def test_biographies_know_their_person(crag_folder: Folder, passages: list[str]) -> None:
+    names = [one.split(" was ")[0] for one in passages]
+    loaded = load_examples(crag_folder(sources=[f"Who is {name}?" for name in names]), "biography")
+    assert [example.extra["topic"] for example in loaded.examples] == names
+    assert loaded.examples[0].gold_titles == (names[0],)
+
+
+def test_an_empty_question_is_refused(crag_folder: Folder, questions: list[str]) -> None:
+    loaded = load_examples(crag_folder(sources=[*questions[:3], "", *questions[4:]]), "popqa")
+    assert [(one.place, one.reason) for one in loaded.refused] == [
+        ("popqa, line 4", "the question is empty")
+    ]
+    assert loaded.examples[3].id == "line-5"
+
+
+def test_a_folder_without_questions_is_none(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="it has no file 'sources'"):
+        load_examples(tmp_path, "arc")
+
+
+def test_arc_as_published_with_its_evaluation_file(
+    crag_folder: Folder, arc_row: dict[str, Any]
+) -> None:
+    tools = ["ruler", "balance", "beaker", "clock", "thermometer", "barometer", "magnet", "prism"]
+    measured = ["length", "mass", "volume", "time", "heat", "pressure", "field", "light"]
+    asked = [f"Which tool deals with {thing}?" for thing in measured]
+    told = [
+        f"{tool}: A {tool} deals with {thing}." for tool, thing in zip(tools, measured, strict=True)
+    ]
+    rows = [
+        {**arc_row, "id": f"arc-{place}", "question": question}
+        for place, question in enumerate(asked)
+    ]
+    numbered = {"label": ["1", "2", "3", "4"], "text": arc_row["choices"]["text"]}
+    rows[3] |= {"choices": numbered, "answerKey": "4"}
+    folder = crag_folder(
+        sources=asked,
+        choices=["A: ruler; B: balance; C: cup; D: clock"] * 8,
+        correct=[f"#{text}" for text in told],
+        incorrect=["", *(f"#{text} It is said." for text in told)],
+        ambiguous=["", *(f"Knowledge1: {one} [sep] Knowledge2: {one} It is said." for one in told)],
+    )
+    (folder / "arc.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    loaded = load_examples(folder, "arc")
+    assert [example.id for example in loaded.examples] == [f"arc-{place}" for place in range(8)]
+    assert [one.knowledge["external"] for one in loaded.examples] == [
+        f"{text} It is said." for text in told
+    ]
+    assert [one.answers[0][0] for one in loaded.examples] == ["B", "B", "B", "4", *"BBBB"]
+    assert loaded.examples[3].choices[3] == ("4", "clock")
+    assert loaded.refused == []
+    moved = [note for note in loaded.notes if "moved by +1 line" in note]
+    assert [note.split(":")[0] for note in moved] == ["incorrect", "ambiguous"]
+
+
+def test_a_file_without_any_mark_is_whole(crag_folder: Folder, passages: list[str]) -> None:
+    loaded = load_examples(crag_folder(correct=passages), "popqa")
+    assert [one.knowledge["internal"] for one in loaded.examples] == passages
+    assert "correct: no line has the mark '#'" in loaded.notes
+    assert all("unmarked" not in example.extra for example in loaded.examples)
+
+
+def test_a_few_questions_are_taken_unchecked_or_not_at_all(
+    crag_folder: Folder, questions: list[str], passages: list[str]
+) -> None:
+    few = {"sources": questions[:3], "incorrect": None, "ambiguous": None}
+    folder = crag_folder(**few, correct=[f"#{one}" for one in passages[:3]])
+    loaded = load_examples(folder, "popqa")
+    assert [one.knowledge["internal"] for one in loaded.examples] == passages[:3]
+    note = "correct: too few lines to check that they belong to the questions"
+    assert note in loaded.notes
+    (folder / "ref" / "correct").write_text(f"#{passages[0]}\n")
+    with pytest.raises(DataError, match="it has 1 lines for 3 questions, too few to align"):
+        load_examples(folder, "popqa")
+
+
+def test_passages_beside_the_questions_are_moved_too(
+    crag_folder: Folder, passages: list[str]
+) -> None:
+    loaded = load_examples(crag_folder(retrieved_psgs=["", *passages]), "popqa")
+    assert [one.documents[0].page_content for one in loaded.examples] == passages
+    assert any("moved retrieved_psgs by +1 line to align it" in note for note in loaded.notes)

@@ -1,0 +1,137 @@
+"""Answering in Ray workers gives the rows of a local run, also when a worker is killed."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.asking.budget import Budget
+from crag.papers.experiments.answering import Answerer
+from crag.papers.experiments.ray_workers import RayWorkers
+from crag.papers.experiments.report import outcomes, results
+from crag.papers.experiments.resources import RunConfig, load_resources
+from crag.papers.experiments.rows import Row, RowFile
+from crag.papers.experiments.runner import Answers, RunResult, in_process, remaining_units, run
+from crag.papers.experiments.summary import summarise
+from crag.papers.experiments.units import plan
+from crag.runtime.environment import Environment
+from crag.runtime.ray_cluster import cluster, load_ray
+from tests.papers.experiments.chat_server import ChatServer, chatting
+from tests.papers.experiments.runs import examples, experiment, variant
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray leaves sockets to the collector.
+]
+COMPARED = experiment(variant("rag"), variant("crag"), variant("binary_llm"))
+NAMES = ["barn", "gate", "boat", "kite"]
+
+
+def environment(chat: ChatServer) -> dict[str, str]:
+    """Return what this process and the workers read; these inherit it when the cluster starts."""
+    return {
+        "OPENAI_BASE_URL": chat.url,
+        "CRAG_MODEL": "m",
+        "OPENAI_API_KEY": "none",
+        "CRAG_EVALUATOR": "chat-direct",
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+    }
+
+
+@pytest.fixture(scope="module")
+def chat() -> Iterator[ChatServer]:
+    with chatting() as running:
+        yield running
+
+
+@pytest.fixture
+def server(chat: ChatServer, monkeypatch: pytest.MonkeyPatch) -> ChatServer:
+    chat.seconds = 0
+    for name, value in environment(chat).items():
+        monkeypatch.setenv(name, value)
+    return chat
+
+
+@pytest.fixture(scope="module")
+def started(chat: ChatServer) -> Iterator[None]:
+    """One cluster for the tests after the first, which starts one of its own."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in environment(chat).items():
+            patched.setenv(name, value)
+        with cluster(load_ray(), 2):
+            yield
+
+
+def ran(folder: Path, name: str, config: RunConfig, answers: Answers | None = None) -> RunResult:
+    by = Answerer(load_resources(Environment(), config))
+    with RowFile(folder / name) as rows:
+        todo = remaining_units(plan(COMPARED, examples(folder, NAMES)), rows, by)
+        return asyncio.run(run(todo, rows, answers or in_process(by)))
+
+
+def table(folder: Path, name: str) -> tuple[str, set[str]]:
+    with RowFile(folder / name) as rows:
+        lines = summarise(COMPARED, examples(folder, NAMES), rows.rows)
+        return results(COMPARED, lines) + outcomes(lines), set(rows.rows)
+
+
+def same_but_for_time(row: Row) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in {"seconds", "cached"}}
+
+
+@pytest.mark.usefixtures("server")
+def test_the_table_is_that_of_a_local_run(tmp_path: Path) -> None:
+    config = RunConfig()
+    local = ran(tmp_path, "local.jsonl", config)
+    told: list[int] = []
+    ray = ran(tmp_path, "ray.jsonl", config, RayWorkers(config, 2, on_process=told.append))
+    assert ray == local
+    assert ray.answered == 3 * len(NAMES)
+    assert table(tmp_path, "ray.jsonl") == table(tmp_path, "local.jsonl")
+    assert os.getpid() not in told
+    with RowFile(tmp_path / "ray.jsonl") as mine, RowFile(tmp_path / "local.jsonl") as other:
+        for key, row in mine.rows.items():
+            assert same_but_for_time(row) == same_but_for_time(other.rows[key])
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("started")
+def test_a_killed_worker_loses_no_row(tmp_path: Path, server: ChatServer) -> None:
+    config = RunConfig(cache=tmp_path / "cache.sqlite")
+    ran(tmp_path, "local.jsonl", config)
+    server.seconds = 0.05
+    fresh = RunConfig(cache=tmp_path / "other.sqlite")
+    killed: list[int] = []
+    workers = RayWorkers(fresh, 2, on_process=_kill_once(killed))
+    ended = ran(tmp_path, "ray.jsonl", fresh, workers)
+    assert len(killed) == 1
+    assert (ended.answered, ended.failed, ended.stopped) == (3 * len(NAMES), 0, "")
+    assert table(tmp_path, "ray.jsonl") == table(tmp_path, "local.jsonl")
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("server", "started")
+def test_a_budget_ends_it_after_the_rows_under_way(tmp_path: Path) -> None:
+    config = RunConfig(budget=Budget(calls=3))
+    ended = ran(tmp_path, "ray.jsonl", config, RayWorkers(config, 1))
+    assert ended.stopped == "max-calls is 3"
+    assert 1 <= ended.answered <= 6
+    rest = RunConfig()
+    assert ran(tmp_path, "ray.jsonl", rest).resumed == ended.answered
+    assert len(table(tmp_path, "ray.jsonl")[1]) == 3 * len(NAMES)
+
+
+def _kill_once(killed: list[int]) -> Callable[[int], None]:
+    on_row: list[int] = []
+
+    def told(process: int) -> None:
+        on_row.append(process)
+        if len(on_row) == 4 and not killed:
+            killed.append(process)
+            os.kill(process, signal.SIGKILL)
+
+    return told

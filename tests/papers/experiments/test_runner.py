@@ -1,0 +1,245 @@
+"""A run: resumed without repeating anything, within its budget, with failures marked."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crag.asking.budget import Budget, Meter
+from crag.errors import DataError, SettingsError
+from crag.papers.experiments.answering import Answerer
+from crag.papers.experiments.cache import Cache, CachedEvaluator, CachedSearcher
+from crag.papers.experiments.program import fingerprint
+from crag.papers.experiments.report import outcomes, results
+from crag.papers.experiments.resources import RunConfig, load_resources
+from crag.papers.experiments.rows import RowFile
+from crag.papers.experiments.runner import RunResult, in_process, remaining_units, run
+from crag.papers.experiments.summary import summarise
+from crag.papers.experiments.units import plan
+from crag.parts import Passage
+from crag.runtime.environment import Environment
+from crag.runtime.evaluator_calls import scores_of
+from crag.testing import FakeEvaluator, FakeSearcher
+from tests.loopback import serving
+from tests.papers.experiments.chat_server import ChatServer, chatting
+from tests.papers.experiments.runs import HITS, answerer, examples, experiment, variant
+
+ROOT = Path(__file__).parents[3]
+COMPARED = experiment(variant("rag"), variant("crag"), variant("binary_llm"))
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with chatting() as running:
+        yield running
+
+
+def ran(folder: Path, by: Answerer, *, again: bool = False, concurrency: int = 3) -> RunResult:
+    with RowFile(folder / "rows.jsonl") as rows:
+        todo = remaining_units(plan(COMPARED, examples(folder)), rows, by, again=again)
+        return asyncio.run(run(todo, rows, in_process(by, concurrency)))
+
+
+def table(folder: Path) -> str:
+    with RowFile(folder / "rows.jsonl") as rows:
+        lines = summarise(COMPARED, examples(folder), rows.rows)
+    return results(COMPARED, lines) + outcomes(lines)
+
+
+def test_every_unit_leaves_one_row(tmp_path: Path, server: ChatServer) -> None:
+    ended = ran(tmp_path, answerer(server.url))
+    assert (ended.units, ended.answered, ended.failed, ended.stopped) == (12, 12, 0, "")
+    assert "| crag | 75.0 % (25.0 to 100.0)" in table(tmp_path)
+    assert "| crag | 4 | 4 | 0 | 0 | 2 / 1 / 1 |" in table(tmp_path)
+
+
+def test_what_is_finished_is_not_asked_again(tmp_path: Path, server: ChatServer) -> None:
+    ran(tmp_path, answerer(server.url))
+    first, asked = table(tmp_path), len(server.prompts)
+    ended = ran(tmp_path, answerer(server.url))
+    assert (ended.resumed, ended.answered) == (12, 0)
+    assert len(server.prompts) == asked
+    assert table(tmp_path) == first
+
+
+def test_lost_rows_are_written_again_from_the_cache(tmp_path: Path, server: ChatServer) -> None:
+    cache = Cache(tmp_path / "cache.sqlite")
+    ran(tmp_path, answerer(server.url, cache=cache))
+    first, asked = table(tmp_path), len(server.prompts)
+    lines = (tmp_path / "rows.jsonl").read_text().splitlines()
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines[:5]) + "\n" + lines[5][:30])
+    by = answerer(server.url, cache=cache)
+    ended = ran(tmp_path, by)
+    cache.close()
+    assert (ended.resumed, ended.answered) == (5, 7)
+    assert len(server.prompts) == asked
+    assert by.resources.meter.calls == 0
+    assert table(tmp_path) == first
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert all(row["cached"]["llm_calls"] == row["usage"]["llm_calls"] for row in rows[5:])
+
+
+def test_failures_are_rows_and_can_be_tried_again(tmp_path: Path, server: ChatServer) -> None:
+    server.failing = "boat"
+    ended = ran(tmp_path, answerer(server.url))
+    assert (ended.answered, ended.failed) == (12, 3)
+    assert "| rag | 4 | 3 | 0 | 1 | - |" in table(tmp_path)
+    server.failing = ""
+    assert ran(tmp_path, answerer(server.url)).answered == 0
+    assert ran(tmp_path, answerer(server.url), again=True).answered == 3
+    assert "| rag | 4 | 4 | 0 | 0 | - |" in table(tmp_path)
+
+
+@pytest.mark.parametrize("most", [0, 1, 7])
+def test_a_budget_of_calls_is_never_exceeded(tmp_path: Path, server: ChatServer, most: int) -> None:
+    ended = ran(tmp_path, answerer(server.url, budget=Budget(calls=most)))
+    assert len(server.prompts) == most
+    assert ended.stopped == f"max-calls is {most}"
+    assert ended.failed == 0
+    assert ended.answered < 12
+    whole = ran(tmp_path, answerer(server.url))
+    assert whole.resumed == ended.answered
+    assert whole.stopped == ""
+    assert whole.resumed + whole.answered == 12
+
+
+def test_tokens_cost_and_seconds_stop_a_run_too(tmp_path: Path, server: ChatServer) -> None:
+    prices = (1e6, 0.0)
+    budgets = {
+        "max-tokens is 200": Budget(tokens=200),
+        "max-cost is 150": Budget(cost=150, prices=prices),
+        "max-seconds is 0": Budget(seconds=0),
+    }
+    for told, budget in budgets.items():
+        (tmp_path / "rows.jsonl").unlink(missing_ok=True)
+        ended = ran(tmp_path, answerer(server.url, budget=budget), concurrency=1)
+        assert ended.stopped == told
+        assert ended.answered < 4
+
+
+def test_rows_are_priced(tmp_path: Path, server: ChatServer) -> None:
+    ran(tmp_path, answerer(server.url, budget=Budget(prices=(2.0, 10.0))))
+    row = json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])
+    calls = row["usage"]["llm_calls"]
+    assert row["cost"] == pytest.approx(calls * (100 * 2.0 + 10 * 10.0) / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"), [({"calls": -1}, "max-calls"), ({"cost": 1.0}, "also give the prices")]
+)
+def test_a_budget_that_makes_no_sense(limits: dict[str, Any], told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        Budget(**limits)
+
+
+def test_no_more_than_the_limit_at_the_same_time(tmp_path: Path, server: ChatServer) -> None:
+    server.seconds = 0.02
+    ran(tmp_path, answerer(server.url), concurrency=2)
+    assert server.busiest == 2
+
+
+def test_what_cannot_be_done_is_told_and_the_rest_is_done(tmp_path: Path) -> None:
+    ended = ran(tmp_path, answerer(None))
+    assert ended.answered == 8
+    assert list(ended.not_run) == ["binary_llm"]
+    assert "needs a chat model" in ended.not_run["binary_llm"]
+
+
+def test_scores_and_hits_are_asked_for_once(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache.sqlite")
+    evaluator, searcher = FakeEvaluator({"a": 0.5, "b": float("nan")}), FakeSearcher(HITS)
+    cached = CachedEvaluator(evaluator, cache, "fake")
+    assert cached.score("q", ["a", "a", "b"])[:2] == [0.5, 0.5]
+    assert cached.score("q", ["a"]) == [0.5]
+    cached.score("q", ["b"])
+    assert [texts for _, texts in evaluator.calls] == [["a", "b"], ["b"]]
+    assert scores_of(cached, "q", [Passage("", "a")]) == [0.5]
+    assert len(evaluator.calls) == 2
+    assert cached.thresholds == evaluator.thresholds
+    hits = CachedSearcher(searcher, cache, "fake")
+    assert hits.search("red", 5) == asyncio.run(hits.asearch("red", 5)) == HITS
+    hits.search("red", 1)
+    assert searcher.queries == ["red", "red"]
+    cache.close()
+
+
+def test_scores_of_titled_and_joined_texts_are_kept_apart(tmp_path: Path) -> None:
+    class Apart(FakeEvaluator):
+        def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
+            self.calls.append((question, [one.title for one in passages]))
+            return [0.9 if one.title else 0.1 for one in passages]
+
+    cache, evaluator = Cache(tmp_path / "cache.sqlite"), Apart()
+    cached = CachedEvaluator(evaluator, cache, "apart")
+    passages = [Passage("a", "b"), Passage("", "a // b")]
+    assert scores_of(cached, "q", passages) == scores_of(cached, "q", passages) == [0.9, 0.1]
+    assert evaluator.calls == [("q", ["a", ""])]
+    cache.close()
+
+
+def test_a_file_that_is_no_cache(tmp_path: Path) -> None:
+    (tmp_path / "cache.sqlite").write_text("no database, but long enough to be looked at" * 20)
+    with pytest.raises(DataError, match="is not a cache"):
+        Cache(tmp_path / "cache.sqlite")
+
+
+def test_no_key_enters_the_cache(
+    tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-indeed")
+    cache = Cache(tmp_path / "cache.sqlite")
+    ran(tmp_path, answerer(server.url, cache=cache))
+    cache.close()
+    assert all(b"very-secret" not in file.read_bytes() for file in tmp_path.glob("*"))
+
+
+def test_meters_count_what_was_spent() -> None:
+    meter = Meter(Budget(prices=(1.0, 2.0)))
+    meter.reserve()
+    meter.spend({"input_tokens": 3, "output_tokens": 1})
+    assert (meter.calls, meter.cost, meter.reached()) == (1, 5e-6, "")
+
+
+def test_rows_of_another_program_are_not_mixed_in(tmp_path: Path, server: ChatServer) -> None:
+    ran(tmp_path, answerer(server.url))
+    changed = Answerer(replace(answerer(server.url).resources, program="changed"))
+    ended = ran(tmp_path, changed)
+    assert (ended.resumed, ended.answered) == (0, 12)
+    assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 24
+
+
+def test_the_fingerprint_is_of_this_program_and_stays() -> None:
+    assert re.fullmatch("[0-9a-f]{12}", fingerprint())
+    fingerprint.cache_clear()
+    first = fingerprint()
+    fingerprint.cache_clear()
+    assert fingerprint() == first
+
+
+def test_a_search_without_hits_is_asked_again() -> None:
+    searcher = FakeSearcher([])
+    hits = CachedSearcher(searcher, Cache(), "fake")
+    assert hits.search("red", 5) == hits.search("red", 5) == []
+    assert searcher.queries == ["red", "red"]
+
+
+def test_the_configured_search_is_asked_once_for_a_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_resources(Environment(), RunConfig(cache=None)).web == ""
+    hit = {"title": "Red", "url": "https://example.org/red", "content": "It is red."}
+    with serving({"query": "red", "results": [hit]}) as engine:
+        monkeypatch.setenv("SEARXNG_URL", engine.url)
+        found = load_resources(Environment(), RunConfig(cache=tmp_path / "cache.sqlite"))
+        searcher = found.parts.searcher
+        assert searcher is not None
+        hits = [searcher.search("red", 5) for _ in range(2)]
+    assert [[one.snippet for one in some] for some in hits] == [["It is red."]] * 2
+    assert len(engine.requests) == 1
+    assert "Searxng" in found.web

@@ -1,0 +1,143 @@
+"""`crag calibrate`, with the evaluator that needs no training."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import crag.evaluators.cross_encoder
+from crag.cli.app import app
+from crag.errors import CragError, TrainingError
+from crag.models.model_card import EvaluatorCard, read_card, write_card
+from crag.papers.commands.calibrate import write_thresholds
+from crag.papers.training.calibrate import calibrate
+from crag.testing import FakeEvaluator
+
+runner = CliRunner()
+TOPICS = (
+    "kettle", "violin", "glacier", "passport", "beehive", "volcano", "compass", "saddle",
+    "lantern", "orchard", "turbine", "harbour", "walnut", "sundial", "trombone", "fossil",
+)  # fmt: skip
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """Each topic has a question that a text answers, and one that no text does."""
+    rows = []
+    for topic, other in zip(TOPICS, TOPICS[1:] + TOPICS[:1], strict=True):
+        question, unanswered = f"How old is the {topic}?", f"Who owns a {topic} in Peru?"
+        text, beside = f"The {topic} is forty years old.", f"Rain fell on the {other} at night."
+        rows += [
+            {"question": question, "text": text, "label": 1},
+            {"question": question, "text": beside, "label": 0},
+            {"question": unanswered, "text": beside, "label": 0},
+        ]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def call(*arguments: object) -> str:
+    given = ["calibrate", *(str(argument) for argument in arguments)]
+    result = runner.invoke(app, given, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_thresholds_tables_hint_and_pictures_are_shown(pairs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "pictures"
+    shown = call(pairs, "--evaluator", "cosine", "--pictures", folder, "--write")
+    assert "32 questions, 48 texts, 16 relevant" in shown
+    assert "judged ambiguous" in shown
+    assert "usable discarded" in shown
+    assert "use them: crag ask --set upper=" in shown
+    assert len(list(folder.glob("*.png"))) == 4
+
+
+def test_json_is_one_object(pairs: Path) -> None:
+    shown = call(pairs, "--evaluator", "cosine", "--costs", "5,1,2", "--json")
+    report = json.loads(shown)
+    assert shown.count("\n") == 1
+    assert report["thresholds"]["lower"] <= report["thresholds"]["upper"]
+    assert set(report) >= {"precision", "discarded", "confusion", "metrics", "notes", "card"}
+    assert report["calibration"]["aim"].startswith("lowest cost, with a wrong Correct at 5")
+    assert report["card"] is None
+    assert "evidence" not in report
+
+
+def test_shuffled_labels_are_refused_and_nothing_is_written(pairs: Path, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in pairs.read_text().splitlines()]
+    for number, row in enumerate(rows):
+        row["label"] = number // 3 % 2
+    pairs.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(TrainingError, match="cannot calibrate"):
+        call(pairs, "--evaluator", "cosine", "--pictures", tmp_path / "pictures")
+    assert not (tmp_path / "pictures").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--costs", "1,2"], "'1,2' is not 3 numbers"),
+        (["--costs", "1,x,3"], "WRONG,NEEDLESS,DISCARDED"),
+        (["--costs", "1,2,3", "--precision", "0.9"], "one or the other"),
+        (["--costs", "1,2,-3"], "at least 0"),
+        (["--precision", "1.5"], "precision 1.5"),
+        (["--evaluator", "t6"], "t6"),
+    ],
+)
+def test_bad_options_are_errors_with_the_fix(pairs: Path, options: list[str], message: str) -> None:
+    with pytest.raises(CragError, match=message):
+        call(pairs, *options)
+
+
+def test_a_folder_without_card_is_refused_before_the_work(pairs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "evaluator"
+    folder.mkdir()
+    with pytest.raises(TrainingError, match=r"has no card\.json"):
+        call(pairs, "--evaluator", folder, "--write")
+
+
+def test_thresholds_go_into_the_card_of_a_folder_and_leave_the_rest(
+    pairs: Path, tmp_path: Path
+) -> None:
+    report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs], resamples=5)
+    folder = tmp_path / "evaluator"
+    folder.mkdir()
+    write_card(folder, EvaluatorCard(kind="cross_encoder", base="a base", max_length=64))
+    assert write_thresholds(str(folder), report) == str(folder / "card.json")
+    card = read_card(folder)
+    assert card is not None
+    assert card.calibration == report.calibration
+    assert (card.base, card.max_length) == ("a base", 64)
+    assert [path.name for path in folder.iterdir()] == ["card.json"]
+    assert write_thresholds("default", report) is None
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CragError, match="No such file"):
+        call(tmp_path / "none.jsonl", "--evaluator", "cosine")
+
+
+def test_too_little_data_for_a_threshold_is_noted(pairs: Path) -> None:
+    lines = [line for line in pairs.read_text().splitlines() if "Peru" not in line]
+    pairs.write_text("\n".join(lines))
+    shown = call(pairs, "--evaluator", "cosine")
+    assert "note 0 of 16 questions have no relevant text: too little data on when" in shown
+
+
+def test_a_folder_of_ones_own_is_told_where_thresholds_go(pairs: Path, tmp_path: Path) -> None:
+    packaged = Path(crag.evaluators.cross_encoder.__file__).with_name("cross_encoder")
+    folder = Path(shutil.copytree(packaged, tmp_path / "evaluator"))
+    rows = pairs.read_text().splitlines()[: 3 * 11]
+    pairs.write_text("\n".join(rows))
+    before = read_card(folder)
+    shown = call(pairs, "--evaluator", folder, "--precision", 0.7, "--write")
+    assert f"written to {folder / 'card.json'}" in shown
+    assert "use them" not in shown
+    after = read_card(folder)
+    assert before
+    assert after
+    assert after.calibration != before.calibration

@@ -1,0 +1,89 @@
+"""Rows made from documentation."""
+
+import importlib.util
+import random
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from crag.papers.training.reading_rows import ReadingRow
+
+GUIDE = """
+# Guide
+
+## Why does the lamp flicker?
+
+The lamp flickers when the battery is nearly empty, because the circuit then cuts the current many
+times in a second. Charge it for two hours. FILLER
+
+## Installing the lamp on a wall
+
+Screw the plate to the wall with the two screws, then hang the lamp on it and press until it clicks
+twice. Use a wall plug in plaster. FILLER
+
+## The lamp and its battery
+
+A battery lasts for ten hours of light at full power and for thirty at the lowest step. The lamp
+shows what is left of it by the colour of the button. FILLER
+""".replace("FILLER", "Keep every part of the lamp dry and away from children. " * 9)
+
+
+def draw() -> random.Random:
+    return random.Random(0)  # noqa: S311 - an order, no secret
+
+
+@pytest.fixture(scope="module")
+def rows() -> ModuleType:
+    path = Path(__file__).parents[3] / "papers/measurements/documentation_rows.py"
+    spec = importlib.util.spec_from_file_location("documentation_rows", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("heading", "question", "kind"),
+    [
+        ("Why does my import fail?", "Why does my import fail?", "asked"),
+        ("3. How to read a file", "How to read a file?", "headed"),
+        ("Running and testing the server", "run and test the server", "task"),
+    ],
+)
+def test_a_heading_asks_or_names_a_task(
+    rows: ModuleType, heading: str, question: str, kind: str
+) -> None:
+    found = rows.question_of(heading, draw())
+    assert found is not None
+    assert question in found[0]
+    assert found[1] == kind
+
+
+@pytest.mark.parametrize("heading", ["Overview", "What's new in 2.0", "Wozu?", "Bring the King"])
+def test_most_headings_are_no_question(rows: ModuleType, heading: str) -> None:
+    assert rows.question_of(heading, draw()) is None
+
+
+def test_a_section_answers_its_heading_and_others_do_not(rows: ModuleType, tmp_path: Path) -> None:
+    for name in ("lamp", "torch"):
+        folder = tmp_path / name
+        folder.mkdir()
+        for part in range(4):
+            (folder / f"guide{part}.md").write_text(GUIDE.replace("lamp", f"{name}{part}"))
+    made = rows.made([tmp_path / "lamp", tmp_path / "torch"], draw())
+    found = [ReadingRow.model_validate(row) for row in made]
+    answers = [row for row in found if row.answer == 1]
+    assert {row.source for row in answers} == {"docs_asked", "docs_task"}
+    assert any("flicker?" in row.question and "nearly empty" in row.text for row in answers)
+    hidden = [row for row in answers if row.question not in row.text and "asked" in row.source]
+    assert hidden
+    assert all("flicker?" not in row.title for row in hidden)
+    others = [row for row in found if row.source == "docs_other"]
+    assert others
+    assert all(row.answer == 0 and row.entity is None and row.evidence is None for row in others)
+    elsewhere = [row for row in found if row.source == "docs_elsewhere"]
+    assert all(("lamp" in row.question) != ("lamp" in row.text) for row in elsewhere)
+    again = rows.made([tmp_path / "lamp", tmp_path / "torch"], draw())
+    assert again == made

@@ -1,0 +1,238 @@
+"""Training a reader in seconds: that it learns, goes on where it stopped, and is saved whole."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from crag.errors import EvaluatorError, MissingPackageError, TrainingError
+from crag.evaluators.reader import ReaderEvaluator
+from crag.models.minilm import MODEL, WEIGHTS_SHA256, official_weights
+from crag.models.model_card import EvaluatorCard, write_card
+from crag.models.reading_model import SIGNALS, ReaderModel
+from crag.models.tensors import read_tensors, write_tensors
+from crag.models.weight_delta import DELTA, restored
+from crag.papers.training.grading import RIGHT_THING, fit_grade, grade_of
+from crag.papers.training.reader import (
+    PLAIN_GRADE,
+    ReaderRecipe,
+    TrainedReader,
+    rarity_in,
+    reading_model,
+    save_reader,
+    train_reader,
+    unseen,
+)
+from crag.papers.training.reading_rows import ReadingRow, in_batches_of_like_length
+from crag.papers.training.trainer import WORK
+from crag.parts import Passage
+from crag.reading import evidence_in
+from tests.trained import TOPICS
+
+RECIPE = ReaderRecipe(
+    frozen_layers=4, batch_size=8, learning_rate=1e-3, warmup_steps=2, max_length=64, save_steps=12
+)
+CARD = EvaluatorCard(kind="reader", base=MODEL, base_sha256=WEIGHTS_SHA256, max_length=256)
+
+
+def row(topic: str, *, answered: bool) -> ReadingRow:
+    first = f"The {topic} is forty years old." if answered else f"The {topic} is made of wood."
+    text = f"Rain fell on the house at night. {first} Nobody was there."
+    start = text.index(first)
+    return ReadingRow(
+        question=f"How old is the {topic}?",
+        title=topic.title(),
+        text=text,
+        entity=1,
+        answer=int(answered),
+        evidence=[(start, start + len(first))] if answered else [],
+        span=(text.index("forty"), text.index("forty") + 11) if answered else None,
+    )
+
+
+ROWS = [row(topic, answered=answered) for topic in TOPICS for answered in (True, False)]
+
+
+class Run(NamedTuple):
+    trained: TrainedReader
+    saved: Path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("reader")
+    trained = train_reader(RECIPE.model_copy(update={"steps": 24}), ROWS, folder, quiet=True)
+    save_reader(trained.weights, PLAIN_GRADE, rarity_in(ROWS), folder)
+    write_card(folder, CARD)
+    return Run(trained, folder)
+
+
+def losses(trained: TrainedReader) -> list[float]:
+    return [entry["loss"] for entry in trained.history if "loss" in entry]
+
+
+def test_it_learns_to_grade_to_mark_and_to_find(run: Run) -> None:
+    first, *_, last = losses(run.trained)
+    assert last < first / 2
+    reader = ReaderEvaluator.changed(run.saved)
+    right, wrong = row("anchor", answered=True), row("anchor", answered=False)
+    found, other = reader.read(
+        right.question, [Passage(one.title, one.text) for one in (right, wrong)]
+    )
+    assert found["score"] > other["score"]
+    assert right.evidence
+    (start, end), size = right.evidence[0], len(right.text)
+    assert evidence_in(found, start, end) > 2 * evidence_in(found, end, size)
+    assert found["span"] is not None
+    assert right.text[found["span"]["start"] : found["span"]["end"]] == "forty years"
+
+
+def test_what_is_saved_reads_as_what_was_trained(run: Run) -> None:
+    """The 8-bit difference, run by ONNX Runtime, against torch."""
+    import torch
+    from transformers import AutoTokenizer
+
+    from crag.models.minilm import packaged_model
+    from crag.papers.training.reader import reading_model
+
+    model = reading_model(run.trained.weights, RECIPE).train(mode=False)
+    tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
+    question, text = ROWS[0].question, ROWS[0].text
+    with torch.inference_mode():
+        wanted = model(**tokenizer(question, f"Kettle // {text}", return_tensors="pt"))
+    ((view,),) = ReaderModel(run.saved, 256).views(question, [Passage("Kettle", text)])
+    assert view.signals[:2] == pytest.approx(wanted["outputs"][0].numpy(), abs=0.1)
+    marks = wanted["marks"][0, view.window.text, 0].numpy()
+    assert view.evidence == pytest.approx(marks, abs=0.1)
+
+
+def test_an_interrupted_run_goes_on_to_the_same_end(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.saved / WORK, tmp_path / WORK)
+    shutil.rmtree(tmp_path / WORK / "checkpoint-24")
+    resumed = train_reader(RECIPE.model_copy(update={"steps": 24}), ROWS, tmp_path, quiet=True)
+    for name in ("outputs.weight", "marks.weight"):
+        assert np.allclose(resumed.weights[name], run.trained.weights[name], atol=1e-5)
+
+
+def test_another_recipe_does_not_go_on(run: Run) -> None:
+    with pytest.raises(TrainingError, match="another recipe or other data"):
+        train_reader(RECIPE.model_copy(update={"seed": 1}), ROWS, run.saved, quiet=True)
+    with pytest.raises(TrainingError, match="another recipe or other data"):
+        train_reader(RECIPE, ROWS[1:], run.saved, quiet=True)
+
+
+def test_rows_that_a_run_does_not_see_are_kept_apart() -> None:
+    recipe = RECIPE.model_copy(update={"steps": 2})
+    held = unseen(ROWS, recipe, 16)
+    order = in_batches_of_like_length(ROWS, recipe.batch_size, recipe.seed)
+    assert len(held) == 16
+    assert not set(map(id, held)) & {id(ROWS[index]) for index in order[:16]}
+    with pytest.raises(TrainingError, match=r"16 of 32 rows unseen, and 17 .* steps=1 "):
+        unseen(ROWS, recipe, 17)
+    with pytest.raises(TrainingError, match="leaves 0 of 32"):
+        unseen(ROWS, RECIPE, 1)
+
+
+def test_a_start_without_weights_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="holds no delta"):
+        train_reader(ReaderRecipe(start=str(tmp_path)), ROWS, tmp_path, quiet=True)
+
+
+def test_the_result_may_be_a_mean_of_start_and_run(run: Run, tmp_path: Path) -> None:
+    alone = RECIPE.model_copy(update={"start": str(run.saved), "steps": 2})
+    learned = train_reader(alone, ROWS, tmp_path / "alone", quiet=True).weights
+    half = alone.model_copy(update={"start_share": 0.5})
+    mean = train_reader(half, ROWS, tmp_path / "half", quiet=True).weights
+    start = restored(official_weights(), read_tensors(run.saved / DELTA))
+    for name in ("marks.weight", "encoder.layer.5.output.dense.weight"):
+        assert not np.allclose(start[name], learned[name])
+        np.testing.assert_allclose(mean[name], (start[name] + learned[name]) / 2, atol=1e-6)
+    encoder = RECIPE.model_copy(update={"start": "", "start_share": 0.5})
+    with pytest.raises(TrainingError, match="needs a reader"):
+        train_reader(encoder, ROWS, tmp_path / "none", quiet=True)
+
+
+def test_both_outputs_begin_as_that_of_the_evaluator() -> None:
+    from crag.papers.training.reader import reading_model
+
+    start = dict(official_weights())
+    start["classifier.weight"] = np.full((1, 384), 0.5, dtype=np.float32)
+    start["classifier.bias"] = np.array([3.0], dtype=np.float32)
+    state = reading_model(start, RECIPE).state_dict()
+    assert state["outputs.weight"].tolist() == [[0.5] * 384] * 2
+    assert state["outputs.bias"].tolist() == [3.0, 3.0]
+
+
+def test_a_grade_is_fitted_to_what_passages_are_worth(run: Run) -> None:
+    grade = fit_grade(ReaderModel(run.saved, 256), ROWS)
+    assert len(grade) == len(PLAIN_GRADE)
+    assert grade[SIGNALS.index("answer")] > 0
+
+
+@pytest.mark.parametrize(
+    ("entity", "answer", "worth"),
+    [
+        (1, 1, 1.0),
+        (None, 1, 1.0),
+        (1, 0, RIGHT_THING),
+        (None, 0, 0.0),
+        (0, None, 0.0),
+        (1, None, 0.8),
+        (0, 0, 0.0),
+        (None, None, None),
+    ],
+)
+def test_worth(entity: int | None, answer: int | None, worth: float | None) -> None:
+    assert grade_of(ReadingRow(question="Q", text="T", entity=entity, answer=answer)) == worth
+
+
+def test_a_grade_needs_rows_of_different_worth(run: Run) -> None:
+    with pytest.raises(TrainingError, match="different worth"):
+        fit_grade(ReaderModel(run.saved, 256), ROWS[::2])
+
+
+@pytest.mark.parametrize(
+    ("card", "problem"),
+    [
+        (None, "has no card.json"),
+        (CARD.model_copy(update={"kind": "cross_encoder"}), "holds a cross_encoder"),
+        (CARD.model_copy(update={"max_length": 128}), "at least 256"),
+        (CARD.model_copy(update={"base_sha256": "0"}), "Train it again"),
+    ],
+)
+def test_a_folder_that_holds_no_reader_is_refused(
+    tmp_path: Path, card: EvaluatorCard | None, problem: str
+) -> None:
+    if card is not None:
+        write_card(tmp_path, card)
+    with pytest.raises(EvaluatorError, match=problem):
+        ReaderEvaluator.changed(tmp_path)
+
+
+def test_a_grade_of_another_version_is_refused(run: Run, tmp_path: Path) -> None:
+    write_card(tmp_path, CARD)
+    (tmp_path / "delta.safetensors").write_bytes((run.saved / "delta.safetensors").read_bytes())
+    write_tensors(
+        tmp_path / "grade.safetensors",
+        {"blend": np.zeros(3), "rarity": np.zeros(9, dtype=np.float16)},
+    )
+    with pytest.raises(EvaluatorError, match="another version"):
+        ReaderEvaluator.changed(tmp_path).verify()
+
+
+def test_training_without_its_packages_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'corrective-rag\[train\]'"):
+        train_reader(RECIPE, ROWS, tmp_path, quiet=True)
+
+
+def test_a_start_that_lacks_weights_of_the_encoder_is_refused() -> None:
+    weights = dict(official_weights())
+    del weights["encoder.layer.0.output.dense.bias"]
+    with pytest.raises(TrainingError, match=r"lack 'bert\.encoder\.layer\.0\.output\.dense\.bias'"):
+        reading_model(weights, RECIPE)
