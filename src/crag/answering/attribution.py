@@ -89,15 +89,15 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
     edited = _Edited(answer, sorted(edits))
     sentences = [
         AnswerSentence(
-            start=edited.start(one.start),
-            end=edited.end(one.end),
-            strips=list(dict.fromkeys([*one.cited, *one.moved])),
+            start=edited.start(sentence.start),
+            end=edited.end(sentence.end),
+            strips=list(dict.fromkeys([*sentence.cited, *sentence.moved])),
             status=status,
         )
-        for one, status in zip(read.sentences, statuses, strict=True)
+        for sentence, status in zip(read.sentences, statuses, strict=True)
     ]
-    used = {number for one in sentences for number in one["strips"]} | read.others
-    citations = [one for one in available if one["number"] in used]
+    used = {number for sentence in sentences for number in sentence["strips"]} | read.others
+    citations = [citation for citation in available if citation["number"] in used]
     return Attributed(edited.text, citations, sentences, events)
 
 
@@ -106,10 +106,10 @@ def unsupported_share(state: Mapping[str, Any]) -> float | None:
 
     None where there is no answer, and where answers have no citations.
     """
-    statuses = [one["status"] for one in state.get("sentences") or []]
+    statuses = [sentence["status"] for sentence in state.get("sentences") or []]
     if statuses:
         return statuses.count("unsupported") / len(statuses)
-    is_quoted = any("quotes" in one for one in state.get("citations") or [])
+    is_quoted = any("quotes" in citation for citation in state.get("citations") or [])
     return 0.0 if is_quoted else None
 
 
@@ -177,12 +177,12 @@ def _read(answer: str) -> _Answer:
 
 def _code_blocks(answer: str) -> list[tuple[int, int]]:
     """Return where code of several lines stands, in order."""
-    found, at = list[tuple[int, int]](), 0
+    blocks, at = list[tuple[int, int]](), 0
     for place, piece in enumerate(prose_and_code(answer)):
         if place % 2 and "\n" in piece:
-            found.append((at, at + len(piece)))
+            blocks.append((at, at + len(piece)))
         at += len(piece)
-    return found
+    return blocks
 
 
 def _read_line(line: re.Match[str], marks: Sequence[Mark], language: str, read: _Answer) -> None:
@@ -190,24 +190,24 @@ def _read_line(line: re.Match[str], marks: Sequence[Mark], language: str, read: 
     text, origin = _without(line, marks)
     item = _ITEM.match(text)
     at = item.end() if item else 0
-    found: list[_Sentence] = []
+    sentences: list[_Sentence] = []
     for piece in split_sentences(text[at:], language):
         said, start = piece.strip(), at + len(piece) - len(piece.lstrip())
         at += len(piece)
         if not is_wordless(said):
             end = origin[start + len(said) - 1] + 1
             place = origin[start + before_end(said) - 1] + 1
-            found.append(_Sentence(said, origin[start], end, place, [], []))
+            sentences.append(_Sentence(said, origin[start], end, place, [], []))
     for mark in marks:
-        before = sum(one.start < mark.bracket for one in found)
-        if not found:
+        before = sum(sentence.start < mark.bracket for sentence in sentences)
+        if not sentences:
             read.others.update(mark.numbers)
             continue
-        owner = found[max(before - 1, 0)]
+        owner = sentences[max(before - 1, 0)]
         owner.cited.extend(mark.numbers)
         start, end = min(owner.start, mark.bracket), max(owner.end, mark.end)
-        found[max(before - 1, 0)] = owner._replace(start=start, end=end)
-    for sentence in found:
+        sentences[max(before - 1, 0)] = owner._replace(start=start, end=end)
+    for sentence in sentences:
         # What leads to a list, and a mere yes, claim nothing that a strip could hold.
         if sentence.text.endswith(":") or _VERDICT.fullmatch(sentence.text):
             read.others.update(sentence.cited)
@@ -259,13 +259,13 @@ def _supported(
     node: str,
 ) -> tuple[_Support, list[Event]]:
     """Judge all sentences by all strips in one call, and by several where they cite several."""
-    numbers = [one["number"] for one in available]
-    cited = [tuple(sorted(set(one.cited))) for one in sentences]
-    several: list[tuple[int, ...]] = [one for one in cited if len(one) > 1]
+    numbers = [citation["number"] for citation in available]
+    cited = [tuple(sorted(set(sentence.cited))) for sentence in sentences]
+    several: list[tuple[int, ...]] = [group for group in cited if len(group) > 1]
     sets = list(dict.fromkeys(several))[:_MOST_JOINT]
-    passages = [Passage(one["source"]["title"], one["text"]) for one in available]
-    passages += [_joint(available, one) for one in sets]
-    texts = [one.text for one in sentences]
+    passages = [Passage(citation["source"]["title"], citation["text"]) for citation in available]
+    passages += [_joint(available, group) for group in sets]
+    texts = [sentence.text for sentence in sentences]
     words, events = WordAttributor(), list[Event]()
     degrees, threshold = words.support(question, texts, passages), words.threshold
     if attributor is not None and texts:
@@ -277,18 +277,18 @@ def _supported(
             fallback = "shared words attribute the sentences"
             events.append(event("evaluator_failed", node, attempt.error, fallback))
     joint = {
-        index: degrees[index][len(available) + sets.index(one)]
-        for index, one in enumerate(cited)
-        if one in sets
+        index: degrees[index][len(available) + sets.index(group)]
+        for index, group in enumerate(cited)
+        if group in sets
     }
     rows = [row[: len(available)] for row in degrees]
     return _Support(rows, joint, numbers, threshold), events
 
 
 def _joint(available: Sequence[Citation], numbers: Sequence[int]) -> Passage:
-    strips = [one for one in available if one["number"] in numbers]
-    titles = dict.fromkeys(one["source"]["title"] for one in strips)
-    return Passage(" ".join(titles), "\n".join(one["text"] for one in strips))
+    strips = [citation for citation in available if citation["number"] in numbers]
+    titles = dict.fromkeys(citation["source"]["title"] for citation in strips)
+    return Passage(" ".join(titles), "\n".join(citation["text"] for citation in strips))
 
 
 def _move(read: _Answer, support: _Support) -> None:

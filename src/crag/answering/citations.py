@@ -80,7 +80,7 @@ def marks_in(answer: str) -> Iterator[Mark]:
 
 def renumbered(answer: str, numbers: Mapping[int, int]) -> str:
     """Replace the numbers of citations by others; code, and numbers without another one, stay."""
-    return _with_numbers(answer, lambda cited: [numbers.get(one, one) for one in cited])
+    return _with_numbers(answer, lambda cited: [numbers.get(number, number) for number in cited])
 
 
 def without_citations(answer: str) -> str:

@@ -15,12 +15,12 @@ _AFTER_QUOTATION = re.compile(rf"(?<=” )(?:{SINGLE})")
 
 def merged(strips: Sequence[Strip], others: Sequence[Strip]) -> list[Strip]:
     """Return the strips of both, each once; one that either kept is kept."""
-    found = {_key(strip["text"], strip["source"]): strip for strip in strips}
+    by_place = {_key(strip["text"], strip["source"]): strip for strip in strips}
     for strip in others:
         key = _key(strip["text"], strip["source"])
-        if key not in found or (strip["kept"] and not found[key]["kept"]):
-            found[key] = strip
-    return list(found.values())
+        if key not in by_place or (strip["kept"] and not by_place[key]["kept"]):
+            by_place[key] = strip
+    return list(by_place.values())
 
 
 def joined(parts: Sequence[SubQuestion], strips: Sequence[Strip]) -> tuple[str, list[Citation]]:
@@ -29,7 +29,9 @@ def joined(parts: Sequence[SubQuestion], strips: Sequence[Strip]) -> tuple[str, 
     Of a part without an answer it says so, by its question.
     """
     available = numbered(strips)
-    numbers = {_key(one["text"], one["source"]): one["number"] for one in available}
+    numbers = {
+        _key(citation["text"], citation["source"]): citation["number"] for citation in available
+    }
     citations: dict[int, Citation] = {}
     texts = []
     for part in parts:
@@ -47,7 +49,7 @@ def joined(parts: Sequence[SubQuestion], strips: Sequence[Strip]) -> tuple[str, 
 
 def _with_numbers(part: SubQuestion, numbers: Mapping[int, int]) -> str:
     """Change the numbers of citations, and no number in brackets that a quotation has itself."""
-    if not any("quotes" in one for one in part["citations"]):
+    if not any("quotes" in citation for citation in part["citations"]):
         return renumbered(part["answer"], numbers)
     return _AFTER_QUOTATION.sub(lambda mark: renumbered(mark[0], numbers), part["answer"])
 

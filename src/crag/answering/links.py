@@ -119,12 +119,14 @@ class _Known:
     @cached_property
     def _addresses(self) -> dict[int, frozenset[str]]:
         """The addresses of each citation, by its number."""
-        found: dict[int, frozenset[str]] = {}
+        by_number: dict[int, frozenset[str]] = {}
         for citation in self._available:
             texts = [citation["source"]["url"], *_occurring(citation["text"])]
             addresses = frozenset(_normal(address) for address in texts if address)
-            found[citation["number"]] = found.get(citation["number"], frozenset()) | addresses
-        return found
+            by_number[citation["number"]] = (
+                by_number.get(citation["number"], frozenset()) | addresses
+            )
+        return by_number
 
     @cached_property
     def _all(self) -> frozenset[str]:
@@ -146,14 +148,14 @@ class _Known:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for citation in self._available:
             for text in (citation["text"], citation["source"]["url"]):
                 for name in _NAME.findall(text):
                     if "://" not in name:
                         whole = name.rstrip(_AFTER)
-                        found |= {whole, *whole.split("/")}
-        return frozenset(found)
+                        names |= {whole, *whole.split("/")}
+        return frozenset(names)
 
 
 def _edits(text: str, known: _Known) -> list[_Edit] | None:
@@ -351,8 +353,8 @@ def _names(content: str) -> Iterator[str]:
         end = piece.start() if piece else len(content)
         said = content[max(start - 1, 0) : end]
         if _DOTTED.search(said):
-            found = _linkify().match(said) or ()
-            yield from (one.raw for one in found if not _HEAD.match(one.raw))
+            matches = _linkify().match(said) or ()
+            yield from (match.raw for match in matches if not _HEAD.match(match.raw))
         start = piece.end() if piece else end
 
 
@@ -428,10 +430,10 @@ def _occurring(text: str) -> Iterator[str]:
     for bare in _BARE.finditer(text):
         run = _RUN.match(text, bare.start())
         certain = _CERTAIN.match(text, bare.start())
-        for found in (run, certain):
-            if found and not bare["mail"]:
-                yield _trimmed(found[0])
-                yield html.unescape(_trimmed(found[0]))
+        for address in (run, certain):
+            if address and not bare["mail"]:
+                yield _trimmed(address[0])
+                yield html.unescape(_trimmed(address[0]))
 
 
 def _normal(address: str) -> str:

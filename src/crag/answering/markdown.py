@@ -182,7 +182,7 @@ def _with_span(rule: Any, label: int | None) -> Any:
         if not rule(state, silent):
             return False
         end = label_end = state.pos
-        made = next((one for one in state.tokens[count:] if one.type != "text"), None)
+        made = next((token for token in state.tokens[count:] if token.type != "text"), None)
         if not silent and made is not None:
             if label is not None:
                 find = state.md.helpers.parseLinkLabel

@@ -66,8 +66,8 @@ def _read(returned: object) -> Reply:
 
 def _refusal(message: BaseMessage) -> str:
     """Return why the provider withheld the reply, in the two ways providers say so."""
-    given: object = message.additional_kwargs
-    if isinstance(given, Mapping) and (refused := given.get("refusal")):
+    extras: object = message.additional_kwargs
+    if isinstance(extras, Mapping) and (refused := extras.get("refusal")):
         return f"the model refused: {refused}"
     metadata: object = message.response_metadata
     if not isinstance(metadata, Mapping):

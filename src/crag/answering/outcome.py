@@ -131,13 +131,18 @@ def _quoted(quotations: Sequence[Quotation], strips: Sequence[Strip]) -> list[Ci
     available = numbered(strips)
     used = sorted({quotation.strip for quotation in quotations})
     for index in used:
-        _show_quotes(available[index], [one for one in quotations if one.strip == index])
+        _show_quotes(
+            available[index], [quotation for quotation in quotations if quotation.strip == index]
+        )
     return [available[index] for index in used]
 
 
 def quoted_text(quotations: Sequence[Quotation]) -> str:
     """Write short quotations in a row, and one of several lines as a block of its own."""
-    pieces = [f"“{_fenced_apart(one.text)}” {as_mark(one.strip + 1)}" for one in quotations]
+    pieces = [
+        f"“{_fenced_apart(quotation.text)}” {as_mark(quotation.strip + 1)}"
+        for quotation in quotations
+    ]
     has_lines = any("\n" in quoted.text for quoted in quotations)
     return ("\n\n" if has_lines else " ").join(pieces)
 
@@ -153,7 +158,9 @@ def _fenced_apart(text: str) -> str:
 def _show_quotes(citation: Citation, quotations: Sequence[Quotation]) -> None:
     """Add to a citation what is quoted of it, and make its source point at the quotations."""
     source, text = citation["source"], citation["text"]
-    placed = [(one.place, one.span) for one in quotations if one.place is not None]
+    placed = [
+        (quotation.place, quotation.span) for quotation in quotations if quotation.place is not None
+    ]
     if not placed:
         return
     citation["quotes"] = [

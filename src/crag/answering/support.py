@@ -69,12 +69,12 @@ def agreement(sentence: str, passage: Passage, question: str = "") -> float:
     question that the passage puts otherwise, so these count only if the sentence has no others. In
     [0, 1].
     """
-    asked = frozenset(_words(question))
+    question_words = frozenset(_words(question))
     names = [word.casefold() for word in _named(sentence)]
-    names = [name for name in names if name not in asked]
+    names = [name for name in names if name not in question_words]
     known = _known(passage)
     share = sum(name in known for name in names) / len(names) if names else 1.0
-    return share * coverage(sentence, passage, asked)
+    return share * coverage(sentence, passage, question_words)
 
 
 def degree_of(score: float, thresholds: Thresholds) -> float:
@@ -90,7 +90,7 @@ def degree_of(score: float, thresholds: Thresholds) -> float:
     return 1 / (1 + math.exp(-max(-_STEEPEST, min(_STEEPEST, exponent))))
 
 
-def coverage(text: str, passage: Passage, asked: frozenset[str] = frozenset()) -> float:
+def coverage(text: str, passage: Passage, question_words: frozenset[str] = frozenset()) -> float:
     """Return the share of the words of `text`, in [0, 1], that occur in the passage or its title.
 
     Words under four letters, and those `asked`, do not count unless there are no others. A figure
@@ -99,7 +99,7 @@ def coverage(text: str, passage: Passage, asked: frozenset[str] = frozenset()) -
     known = _known(passage)
     words = _words(without_tokens(text))
     long = [word for word in words if _counts(word)]
-    counted = [word for word in long if word not in asked] or long or words
+    counted = [word for word in long if word not in question_words] or long or words
     if not counted:
         return 0.0
     share = sum(word in known for word in counted) / len(counted)

@@ -56,13 +56,13 @@ def read_parts(reply: str, most: int, longest: int) -> list[str] | None:
     """
     # Between the outermost braces, as models add fences and courtesies.
     try:
-        found = _Parts.model_validate_json(reply[reply.find("{") : reply.rfind("}") + 1])
+        parsed = _Parts.model_validate_json(reply[reply.find("{") : reply.rfind("}") + 1])
     except ValidationError:
         return None
-    parts = [" ".join(part.split()) for part in found.questions]
+    parts = [" ".join(part.split()) for part in parsed.questions]
     unusable = not parts or not all(0 < len(part) <= longest for part in parts)
     for number, part in enumerate(parts, start=1):
-        unusable |= any(not 1 <= int(told) < number for told in _NUMBER.findall(part))
+        unusable |= any(not 1 <= int(reference) < number for reference in _NUMBER.findall(part))
     return None if unusable else bounded(parts, most)
 
 
@@ -71,7 +71,7 @@ def bounded(parts: Sequence[str], most: int) -> list[str]:
     return [*parts[: most - 1], " ".join(parts[most - 1 :])] if len(parts) > most else [*parts]
 
 
-def with_answers(part: str, asked: Sequence[str], answers: Sequence[str | None]) -> str:
+def with_answers(part: str, questions: Sequence[str], answers: Sequence[str | None]) -> str:
     """Put answers to earlier parts in the place of ``#1``, ``#2`` and so on.
 
     `asked` are the earlier parts, `answers` theirs; one without an answer (None) is described by
@@ -80,11 +80,11 @@ def with_answers(part: str, asked: Sequence[str], answers: Sequence[str | None])
 
     def answer(mark: re.Match[str]) -> str:
         place = int(mark[1]) - 1
-        if not 0 <= place < len(asked):
+        if not 0 <= place < len(questions):
             return mark[0]
         said = answers[place]
         if said is None:
-            return f"the answer to “{asked[place]}”"
+            return f"the answer to “{questions[place]}”"
         return _shortened(" ".join(without_marks(said).split()).strip("“”").rstrip("."))
 
     return _NUMBER.sub(answer, part)

@@ -47,9 +47,9 @@ def source_within(source: Source, text: str, start: int, end: int) -> Source:
     except (ValueError, IndexError):  # Documents of others may say something else by this name.
         return source
     position = f"{unit} {first}" if first == last else f"{unit}s {first}-{last}"
-    found: Source = {**source, "position": position}
-    found[key] = inner
-    return found
+    narrowed: Source = {**source, "position": position}
+    narrowed[key] = inner
+    return narrowed
 
 
 def passage_of(document: Document, titles: str) -> Passage:

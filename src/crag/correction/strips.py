@@ -111,9 +111,9 @@ def neutral_knowledge(text: str) -> str:
     Published knowledge files have it too. Only the first one counts, and only in a text that begins
     as joint knowledge does, so that a page cannot set one within its own text.
     """
-    first, found, second = text.partition(SEPARATOR + _SECOND)
-    if found and first.startswith(_FIRST):
-        return neutral(first) + found + neutral(second)
+    first, separator, second = text.partition(SEPARATOR + _SECOND)
+    if separator and first.startswith(_FIRST):
+        return neutral(first) + separator + neutral(second)
     return neutral(text)
 
 
@@ -141,7 +141,7 @@ def _starts_unit(text: str, unit: Sequence[Piece], piece: Piece) -> bool:
         return False
     if piece.kind == "heading":
         return True
-    size = sum(_SIZES[one.kind] for one in unit)
+    size = sum(_SIZES[earlier.kind] for earlier in unit)
     words = len(text[unit[0].start : piece.end].split())
     if unit[-1].leads_in:
         return words > LONGEST_INTRODUCED

@@ -161,11 +161,13 @@ def _scores(grades: Grades, count: int) -> list[float]:
     Raises:
         _GradesError: it names every passage without exactly one grade in range.
     """
-    given = Counter(grade.passage for grade in grades.grades)
+    times_graded = Counter(grade.passage for grade in grades.grades)
     faults = {
-        "no grade for passage": [n for n in range(1, count + 1) if n not in given],
-        "more than one grade for passage": [n for n, times in given.items() if times > 1],
-        f"passages end at {count}, but a grade for": [n for n in given if not 1 <= n <= count],
+        "no grade for passage": [n for n in range(1, count + 1) if n not in times_graded],
+        "more than one grade for passage": [n for n, times in times_graded.items() if times > 1],
+        f"passages end at {count}, but a grade for": [
+            n for n in times_graded if not 1 <= n <= count
+        ],
         f"grade outside {WORST} to {BEST} for passage": [
             grade.passage for grade in grades.grades if not WORST <= grade.relevance <= BEST
         ],

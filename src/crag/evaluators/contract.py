@@ -52,7 +52,7 @@ class Asked(_Message):
     @property
     def asked(self) -> list[Passage]:
         """The passages as evaluators take them."""
-        return [Passage(one.title, one.text, one.section) for one in self.passages]
+        return [Passage(passage.title, passage.text, passage.section) for passage in self.passages]
 
 
 class Limits(_Message):

@@ -75,8 +75,8 @@ class CosineEvaluator:
         """
         views = [list(_views(passage)) for passage in passages]
         flat = [view for group in views for view in group]
-        asked, *vectors = self._vectors.of([question, *flat])
-        cosines = iter(np.asarray(vectors) @ asked if vectors else ())
+        question_vector, *vectors = self._vectors.of([question, *flat])
+        cosines = iter(np.asarray(vectors) @ question_vector if vectors else ())
         return [max((float(next(cosines)) for _ in group), default=None) for group in views]
 
 

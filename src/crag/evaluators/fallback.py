@@ -55,9 +55,9 @@ class EvaluatorWithFallback:
     def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
         """Return one score for each passage, all by the same evaluator."""
         with Attempt("evaluator") as attempt:
-            found = scores_of_reply(scores_of(self._first, question, passages), len(passages))
+            scores = scores_of_reply(scores_of(self._first, question, passages), len(passages))
             self._judged.last = self._first
-            return found
+            return scores
         self._replace(attempt.error)
         return scores_of(self._second, question, passages)
 
@@ -101,8 +101,8 @@ class ReaderWithFallback(EvaluatorWithFallback):
         """Return one reading for each passage, all by the same evaluator."""
         first, second = self._readers
         with Attempt("evaluator") as attempt:
-            found = readings_of(first.read(question, passages), passages)
+            readings = readings_of(first.read(question, passages), passages)
             self._judged.last = first
-            return found
+            return readings
         self._replace(attempt.error)
         return second.read(question, passages)

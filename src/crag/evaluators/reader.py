@@ -119,8 +119,8 @@ class ReaderEvaluator:
         """Return one score in [-1, 1] for each question and passage, all read in one batch."""
         views = self.model.views_of(pairs)
         return [
-            self._reading(passage, one)["score"]
-            for (_, passage), one in zip(pairs, views, strict=True)
+            self._reading(passage, passage_views)["score"]
+            for (_, passage), passage_views in zip(pairs, views, strict=True)
         ]
 
     def _reading(self, passage: Passage, views: Sequence[View]) -> Reading:
@@ -137,8 +137,8 @@ class ReaderEvaluator:
         return Reading(score=score, starts=starts, evidence=evidence, span=span)
 
 
-def _overlap(one: View, other: View) -> bool:
-    return other.window.first < one.window.first + len(one.window.offsets)
+def _overlap(earlier: View, later: View) -> bool:
+    return later.window.first < earlier.window.first + len(earlier.window.offsets)
 
 
 def _evidence(text: str, views: Sequence[View]) -> tuple[list[int], list[int]]:

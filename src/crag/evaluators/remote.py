@@ -89,10 +89,10 @@ class RemoteEvaluator:
     @property
     def about(self) -> About:
         """What the service says of itself: with its last judgement in this thread, or now."""
-        told: About | None = getattr(self._judged, "about", None) or self._known
-        if told is None:
-            told = self._known = self._sent("GET", "about", None, About)
-        return told
+        about: About | None = getattr(self._judged, "about", None) or self._known
+        if about is None:
+            about = self._known = self._sent("GET", "about", None, About)
+        return about
 
     @property
     def thresholds(self) -> Thresholds:
@@ -110,12 +110,12 @@ class RemoteEvaluator:
 
     def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
         """Return one score for each passage; an empty one is not sent."""
-        asked = [index for index, passage in enumerate(passages) if passage.text.strip()]
+        places = [index for index, passage in enumerate(passages) if passage.text.strip()]
         scores = [LOWEST] * len(passages)
-        found: list[float | None] = []
-        for part in _requests([passages[index] for index in asked]):
-            found += self._asked("score", question, part, Scores).scores
-        for index, score in zip(asked, found, strict=True):
+        received: list[float | None] = []
+        for part in _requests([passages[index] for index in places]):
+            received += self._asked("score", question, part, Scores).scores
+        for index, score in zip(places, received, strict=True):
             scores[index] = float("nan") if score is None else score
         return scores
 
@@ -127,7 +127,7 @@ class RemoteEvaluator:
         self, what: str, question: str, passages: Sequence[Passage], form: type[_Answer]
     ) -> _Answer:
         body = Asked(
-            question=question, passages=[AskedPassage(**one._asdict()) for one in passages]
+            question=question, passages=[AskedPassage(**passage._asdict()) for passage in passages]
         )
         answer = self._sent("POST", what, body, form)
         self._judged.about = self._known = answer.about
@@ -138,13 +138,13 @@ class RemoteEvaluator:
         if (wait := self._circuit.wait()) > 0:
             message = f"it failed {self._circuit.failures} times in a row; next try in {wait:.0f} s"
             raise self._error(message)
-        told: list[str] = []
+        failures: list[str] = []
 
         def once() -> _Reply:
             try:
                 reply = self._once(method, what, body, form)
             except PassingError as error:
-                told.append(str(error))
+                failures.append(str(error))
                 if self._circuit.failed():
                     note("circuit_opened", error, f"not asked for {self._circuit.seconds:.0f} s")
                 raise
@@ -158,8 +158,8 @@ class RemoteEvaluator:
             reraise=True,
         )
         reply = patiently(once)
-        if told:
-            note("evaluator_retried", told[-1], f"asked {len(told) + 1} times")
+        if failures:
+            note("evaluator_retried", failures[-1], f"asked {len(failures) + 1} times")
         return reply
 
     def _once(self, method: str, what: str, body: Asked | None, form: type[_Reply]) -> _Reply:
@@ -214,8 +214,8 @@ class RemoteEvaluator:
             raise self._error(problem)
         said = received.decode("utf-8", "replace")[:_SHOWN]
         if status in _PASSING:
-            asked = response.headers.get("retry-after", "").strip()
-            wait = float(asked) if asked.isdecimal() else None
+            seconds = response.headers.get("retry-after", "").strip()
+            wait = float(seconds) if seconds.isdecimal() else None
             raise self._passing(f"status {status}: {said}", wait)
         raise self._error(f"status {status}: {said}")
 
@@ -232,23 +232,23 @@ class RemoteReader(RemoteEvaluator):
     @property
     def quote_threshold(self) -> float:
         """The quoting threshold of the served evaluator; its upper one where it names none."""
-        told = self.about
-        return told.thresholds.upper if told.quote_threshold is None else told.quote_threshold
+        about = self.about
+        return about.thresholds.upper if about.quote_threshold is None else about.quote_threshold
 
     @property
     def closest_threshold(self) -> float:
         """That of the served evaluator; -1.0 where it names none."""
-        told = self.about.closest_threshold
-        return LOWEST if told is None else told
+        threshold = self.about.closest_threshold
+        return LOWEST if threshold is None else threshold
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, in order."""
-        asked = [index for index, passage in enumerate(passages) if passage.text.strip()]
+        places = [index for index, passage in enumerate(passages) if passage.text.strip()]
         readings = [Reading(score=LOWEST, starts=[], evidence=[], span=None) for _ in passages]
-        found: list[Reading] = []
-        for part in _requests([passages[index] for index in asked]):
-            found += self._asked("read", question, part, Readings).readings
-        for index, reading in zip(asked, found, strict=True):
+        received: list[Reading] = []
+        for part in _requests([passages[index] for index in places]):
+            received += self._asked("read", question, part, Readings).readings
+        for index, reading in zip(places, received, strict=True):
             readings[index] = reading
         return readings
 
@@ -341,8 +341,8 @@ def _given_up(state: RetryCallState) -> bool:
 
 
 def _waiting(state: RetryCallState) -> float:
-    asked = _wanted(state)
-    return _JITTER(state) if asked is None else asked
+    seconds = _wanted(state)
+    return _JITTER(state) if seconds is None else seconds
 
 
 _JITTER = wait_random_exponential(multiplier=0.1, max=LONGEST_WAIT)

@@ -47,10 +47,11 @@ class TorchPairs:
         logits = np.empty(len(pairs))
         most = self._max_length * _LONGEST_TOKEN
         short = [
-            (question[:most], with_title(one.title, one.text)[:most]) for question, one in pairs
+            (question[:most], with_title(passage.title, passage.text)[:most])
+            for question, passage in pairs
         ]
         lengths = [len(question) + len(text) for question, text in short]
-        titles = [bare_title(one.title) for _, one in pairs]
+        titles = [bare_title(passage.title) for _, passage in pairs]
         with self._lock:  # Fast tokenizers are not thread-safe.
             model, tokenizer = self._loaded = self._loaded or self._load()
             for batch in length_sorted_batches(lengths, batch_size):

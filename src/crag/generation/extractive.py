@@ -95,8 +95,8 @@ def _read(evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]) -
     """Read what no node has read, such as whole documents, and cut that into strips."""
     unread = [index for index, strip in enumerate(strips) if "reading" not in strip]
     passages = [Passage(strips[i]["source"]["title"], strips[i]["text"]) for i in unread]
-    found = evaluator.read(question, passages) if passages else []
-    readings = dict(zip(unread, found, strict=True))
+    fresh = evaluator.read(question, passages) if passages else []
+    readings = dict(zip(unread, fresh, strict=True))
     parts: list[_Part] = []
     for index, strip in enumerate(strips):
         if index in readings:
@@ -112,12 +112,12 @@ def _ends_with_question(strip: Strip, question: str) -> bool:
     span = strip["reading"]["span"]
     if span is None:
         return False
-    found = _WORD.findall(strip["text"][span["start"] : span["end"]].casefold())
-    asked = _WORD.findall(question.casefold())
-    places = range(len(asked) - len(found) + 1)
-    echoed = any(asked[start : start + len(found)] == found for start in places)
+    answer = _WORD.findall(strip["text"][span["start"] : span["end"]].casefold())
+    words = _WORD.findall(question.casefold())
+    places = range(len(words) - len(answer) + 1)
+    echoed = any(words[start : start + len(answer)] == answer for start in places)
     more = _WORD.findall(strip["text"][span["end"] :])  # As in a list of questions and answers.
-    return echoed and len(found) >= _FEWEST_ECHOED and len(more) < FEWEST_WORDS
+    return echoed and len(answer) >= _FEWEST_ECHOED and len(more) < FEWEST_WORDS
 
 
 def _closest_threshold(evaluator: ReadingEvaluator) -> float:
@@ -128,13 +128,13 @@ def _closest_threshold(evaluator: ReadingEvaluator) -> float:
 def _quoted_in(parts: Sequence[_Part], most: int, limits: Mapping[str, float]) -> list[Quotation]:
     """Quote the best parts, each as a range of the strip that it belongs to."""
     quotations: list[Quotation] = []
-    for one in quotations_in([part.strip for part in parts], most=most, **limits):
-        part = parts[one.strip]
+    for quotation in quotations_in([part.strip for part in parts], most=most, **limits):
+        part = parts[quotation.strip]
         place, span = (
-            found and (found[0] + part.offset, found[1] + part.offset)
-            for found in (one.place, one.span)
+            bounds and (bounds[0] + part.offset, bounds[1] + part.offset)
+            for bounds in (quotation.place, quotation.span)
         )
-        quotations.append(one._replace(strip=part.whole, place=place, span=span))
+        quotations.append(quotation._replace(strip=part.whole, place=place, span=span))
     return quotations
 
 

@@ -59,14 +59,14 @@ def raw_prompt(messages: Sequence[BaseMessage]) -> str:
 
 
 def _read(result: LLMResult) -> ChatResult:
-    (found,) = result.generations[0]
+    (generated,) = result.generations[0]
     counted = (result.llm_output or {}).get("token_usage") or {}
     usage = None
     if counted:
         sent, made = int(counted["prompt_tokens"]), int(counted.get("completion_tokens", 0))
         usage = UsageMetadata(input_tokens=sent, output_tokens=made, total_tokens=sent + made)
-    finish = (found.generation_info or {}).get("finish_reason")
+    finish = (generated.generation_info or {}).get("finish_reason")
     message = AIMessage(
-        content=found.text, usage_metadata=usage, response_metadata={"finish_reason": finish}
+        content=generated.text, usage_metadata=usage, response_metadata={"finish_reason": finish}
     )
     return ChatResult(generations=[ChatGeneration(message=message)])

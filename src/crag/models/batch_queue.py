@@ -97,10 +97,10 @@ class BatchQueue(Generic[Row, Result]):
             while not caller.done and not (caller.pending and self._running < self._abreast):
                 self._changed.wait()
             if caller.done:
-                found = caller.done.popleft()
-                if isinstance(found, Exception):
-                    raise found
-                return found
+                batch = caller.done.popleft()
+                if isinstance(batch, Exception):
+                    raise batch
+                return batch
             self._running += 1
             shared = self._chosen()
         try:
@@ -144,7 +144,7 @@ class BatchQueue(Generic[Row, Result]):
                 shared.append(_Part(caller, taken))
         for part in shared:
             part.caller.take(part.indices)
-        for caller in [one for one in self._waiting if one.taken >= _TURN]:
+        for caller in [waiting for waiting in self._waiting if waiting.taken >= _TURN]:
             caller.taken = 0
             self._waiting.remove(caller)
             self._waiting.append(caller)

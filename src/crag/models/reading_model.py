@@ -121,11 +121,11 @@ class ReaderModel:
     def views_of(self, pairs: Sequence[tuple[str, Passage]]) -> list[list[View]]:
         """Do the same for pairs of a question and a passage, all of them in one batch."""
         windows = list(self._windows(pairs))
-        found: list[list[View]] = [[] for _ in pairs]
+        by_pair: list[list[View]] = [[] for _ in pairs]
         for batch in self._loaded.encoder.hidden(windows, self._batch_size):
             for index, states in zip(batch.indices, batch.results, strict=True):
-                found[windows[index].passage].append(self._view(windows[index], states))
-        return [sorted(views, key=lambda view: view.window.first) for views in found]
+                by_pair[windows[index].passage].append(self._view(windows[index], states))
+        return [sorted(views, key=lambda view: view.window.first) for views in by_pair]
 
     def grade(self, view: View) -> float:
         """Return the log-odds that a window serves the question."""
@@ -141,12 +141,12 @@ class ReaderModel:
         for index, (passage, header, text) in enumerate(zip(passages, headers, texts, strict=True)):
             if not passage.text.strip():
                 continue
-            asked = known[pairs[index][0]]
-            start = [_CLS, *asked.ids[:_QUESTION], _SEP]
+            question_ids = known[pairs[index][0]]
+            start = [_CLS, *question_ids.ids[:_QUESTION], _SEP]
             titled = header.ids[:_HEADER]
             room = self._max_length - len(start) - len(titled) - 1
             firsts = range(0, max(1, len(text.ids) - OVERLAP), room - OVERLAP)
-            for first in self._nearest(firsts, text.ids, room, asked.ids):
+            for first in self._nearest(firsts, text.ids, room, question_ids.ids):
                 part = slice(first, first + room)
                 yield Window(
                     passage=index,
@@ -159,12 +159,12 @@ class ReaderModel:
                 )
 
     def _nearest(
-        self, firsts: range, ids: Sequence[int], room: int, asked: Sequence[int]
+        self, firsts: range, ids: Sequence[int], room: int, question_ids: Sequence[int]
     ) -> Sequence[int]:
         """Return the starts of the windows to read, in order."""
         if len(firsts) <= MOST_WINDOWS:
             return firsts
-        rarity, words = self._loaded.rarity, set(asked)
+        rarity, words = self._loaded.rarity, set(question_ids)
 
         def shared(first: int) -> float:
             return float(rarity[list(words.intersection(ids[first : first + room]))].sum())
@@ -174,7 +174,7 @@ class ReaderModel:
     def _tokens(self, texts: Iterable[str]) -> list[_Tokens]:
         known = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         encodings = self._loaded.encoder.encode(known)
-        return [_Tokens(found.ids[1:-1], found.offsets[1:-1]) for found in encodings]
+        return [_Tokens(encoding.ids[1:-1], encoding.offsets[1:-1]) for encoding in encodings]
 
     def _view(self, window: Window, states: States) -> View:
         loaded = self._loaded
@@ -245,8 +245,8 @@ def _ended(question: str) -> str:
     The questions of Natural Questions have none, and their passages mostly hold the answer, so that
     the packaged reader takes a missing mark for a sign of an answer.
     """
-    asked = question.rstrip()
-    return asked if asked.endswith(_ENDS) else f"{asked}?"
+    typed = question.rstrip()
+    return typed if typed.endswith(_ENDS) else f"{typed}?"
 
 
 def _header(passage: Passage) -> str:

@@ -156,8 +156,13 @@ class BeamSearch:
         search._began -= record["seconds"]
         search._depth = record["depth"]
         search._pool = [
-            Hypothesis(one["before"], tuple(one["segments"]), one["done"], one["ending"])
-            for one in record["pool"]
+            Hypothesis(
+                kept_one["before"],
+                tuple(kept_one["segments"]),
+                kept_one["done"],
+                kept_one["ending"],
+            )
+            for kept_one in record["pool"]
         ]
         search._offered.add([Passage(entry["title"], entry["text"]) for entry in kept.passages])
         search._static = record["static"]
@@ -170,9 +175,12 @@ class BeamSearch:
         """Return the search as plain JSON, which later rounds do not change."""
         pool = [
             HypothesisRecord(
-                before=one.before, segments=list(one.segments), done=one.done, ending=one.ending
+                before=hypothesis.before,
+                segments=list(hypothesis.segments),
+                done=hypothesis.done,
+                ending=hypothesis.ending,
             )
-            for one in self._pool
+            for hypothesis in self._pool
         ]
         record = SearchRecord(
             depth=self._depth,
@@ -275,9 +283,9 @@ class BeamSearch:
     def _tasks(self, verdicts: dict[int, Verdict], depth: int) -> Steps[list[Task]]:
         """Return each hypothesis with the passages to extend it with."""
         retrieving = [place for place, verdict in verdicts.items() if verdict.action == "retrieve"]
-        found: dict[int, list[int]] = {}
+        by_place: dict[int, list[int]] = {}
         if retrieving:
-            found = yield from self._found(retrieving, is_first=depth == 0)
+            by_place = yield from self._found(retrieving, is_first=depth == 0)
         tasks: list[Task] = []
         for place, verdict in verdicts.items():
             hypothesis = self._pool[place]
@@ -285,22 +293,24 @@ class BeamSearch:
             if verdict.action == "continue":
                 passages = [hypothesis.last_passage]
             elif verdict.action == "retrieve":
-                passages = self._unused(hypothesis, found[place])
+                passages = self._unused(hypothesis, by_place[place])
             tasks.append(Task(place, hypothesis, tuple(passages), self._is_whole(verdict, depth)))
         return tasks
 
     def _found(self, places: Sequence[int], *, is_first: bool) -> Steps[dict[int, list[int]]]:
         """Return the passages for each place: the same for every segment, or a search for each."""
-        given, is_static = self._asked.passages, self._settings.segment_retrieval == "static"
-        if is_static or (given is not None and is_first):
+        prepared, is_static = self._asked.passages, self._settings.segment_retrieval == "static"
+        if is_static or (prepared is not None and is_first):
             if self._static is None:
-                passages: Sequence[Passage] | None = given
+                passages: Sequence[Passage] | None = prepared
                 if passages is None:
                     passages = (yield [AskPassages(self._asked.query)])[0]
                 self._static = self._add(passages or ())
             return dict.fromkeys(places, self._static)
-        found = yield [AskPassages(self._query(self._pool[place])) for place in places]
-        return {place: self._add(passages) for place, passages in zip(places, found, strict=True)}
+        retrieved = yield [AskPassages(self._query(self._pool[place])) for place in places]
+        return {
+            place: self._add(passages) for place, passages in zip(places, retrieved, strict=True)
+        }
 
     def _query(self, hypothesis: Hypothesis) -> str:
         last = hypothesis.segments[-1]["shown"] if hypothesis.segments else ""
@@ -365,12 +375,12 @@ class BeamSearch:
                 segment=len(parent.segments),
                 hypothesis=task.place,
             )
-            found: dict[Flag, bool] = {
+            raised: dict[Flag, bool] = {
                 "empty": not segment["shown"],
                 "cut": ending == "length",
                 "invented_passage": invented,
             }
-            critique["flags"].extend(flag for flag, is_found in found.items() if is_found)
+            critique["flags"].extend(flag for flag, is_found in raised.items() if is_found)
             self._critiques.append(critique)
             dropped = tuple(undesired_tokens(candidate, self._settings))
             children.append(Child(hypothesis, critique, dropped))
@@ -440,15 +450,15 @@ class BeamSearch:
         for critique in chosen:
             critique["chosen"] = True
         assembled = self._assembled(best.segments)
-        found: dict[Flag, bool] = {
+        raised_now: dict[Flag, bool] = {
             "constraint_fallback": any("constraint_fallback" in c["flags"] for c in chosen),
             "depth_limit": self._ended is None and not best.done,
             "cut": best.ending == "length",
             "empty": not assembled.answer,
         }
-        ended: list[Flag] = [self._ended] if self._ended else []
-        raised: list[Flag] = [flag for flag, is_raised in found.items() if is_raised]
-        flags = dict.fromkeys((*self._flags, *assembled.flags, *ended, *raised))
+        last: list[Flag] = [self._ended] if self._ended else []
+        raised: list[Flag] = [flag for flag, is_raised in raised_now.items() if is_raised]
+        flags = dict.fromkeys((*self._flags, *assembled.flags, *last, *raised))
         return ReflectionOutcome(
             answer=assembled.answer,
             raw=best.answered,

@@ -49,5 +49,5 @@ def cut(candidate: Candidate, *, at_retrieval: bool) -> tuple[str, Ending, bool]
 
 def cut_at_retrieval(text: str, ending: Ending) -> tuple[str, Ending]:
     """Return the text before the first ``[Retrieval]``, and how it ends."""
-    text, found, _ = text.partition(RETRIEVAL)
-    return text, "retrieve" if found else ending
+    text, token, _ = text.partition(RETRIEVAL)
+    return text, "retrieve" if token else ending

@@ -221,8 +221,8 @@ class _Progress(Generic[Result]):
         """Pass the answers to the generator, in the order of its requests."""
         placed = {
             place: answer
-            for places, found in zip(self._places, answers, strict=True)
-            for place, answer in zip(places, found, strict=True)
+            for places, replies_of_call in zip(self._places, answers, strict=True)
+            for place, answer in zip(places, replies_of_call, strict=True)
         }
         replies = [placed[place] for place in range(len(placed))]
         self._advance(lambda: self._steps.send(replies))
@@ -311,10 +311,10 @@ def _prefixes(requests: Sequence[Request]) -> list[Prefix]:
 
 def _continuations(requests: Sequence[Request]) -> list[Continuation]:
     return [
-        one
+        continuation
         for request in requests
         if isinstance(request, AskCandidates)
-        for one in continuations(request.prefix, request.passages)
+        for continuation in continuations(request.prefix, request.passages)
     ]
 
 

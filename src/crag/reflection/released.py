@@ -102,8 +102,8 @@ def remapped(candidate: Candidate, delta: float) -> str:
     """
     if NO_RETRIEVAL not in candidate.text:
         return candidate.text
-    found = zip(_RETRIEVE.finditer(candidate.text), candidate.retrieve, strict=False)
-    ratios = [remap_ratio(shares) for token, shares in found if token[0] == NO_RETRIEVAL]
+    positions = zip(_RETRIEVE.finditer(candidate.text), candidate.retrieve, strict=False)
+    ratios = [remap_ratio(shares) for token, shares in positions if token[0] == NO_RETRIEVAL]
     parts = candidate.text.split(NO_RETRIEVAL)
     return "".join(
         part + (RETRIEVAL if place < len(ratios) and ratios[place] > delta else NO_RETRIEVAL)

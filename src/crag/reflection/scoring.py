@@ -234,8 +234,8 @@ def _member_flags(
 
 
 def _shares(candidate: Candidate, *, has_passage: bool) -> dict[str, dict[str, float]]:
-    found = {"utility": normalised("utility", candidate.utility or {})}
+    shares_by_group = {"utility": normalised("utility", candidate.utility or {})}
     if has_passage:
-        found["relevance"] = normalised("relevance", candidate.relevance or {})
-        found["support"] = normalised("support", candidate.support or {})
-    return {group: shares for group, shares in found.items() if shares}
+        shares_by_group["relevance"] = normalised("relevance", candidate.relevance or {})
+        shares_by_group["support"] = normalised("support", candidate.support or {})
+    return {group: shares for group, shares in shares_by_group.items() if shares}

@@ -72,11 +72,11 @@ def _places(
     """Return the places of the passages to generate with, or one None if there are none."""
     if verdict.action == "no_retrieve":
         return [None]
-    found: Sequence[Passage] | None = asked.passages
-    if found is None:
-        found = (yield [AskPassages(asked.query)])[0]
-    places = offered.add(found or ())
-    if len(places) < len(found or ()):
+    retrieved: Sequence[Passage] | None = asked.passages
+    if retrieved is None:
+        retrieved = (yield [AskPassages(asked.query)])[0]
+    places = offered.add(retrieved or ())
+    if len(places) < len(retrieved or ()):
         flags.append("duplicate_passages")
     if not places:
         flags.append("no_passages")

@@ -88,8 +88,8 @@ def with_fences(text: str) -> str:
     A fence opens code if it names a language, or stands first or after a blank line.
     """
     lines = text.split("\n")
-    found = ((at, _BARE_FENCE.match(line)) for at, line in enumerate(lines))
-    fences = [(at, mark[1]) for at, mark in found if mark]
+    matches = ((at, _BARE_FENCE.match(line)) for at, line in enumerate(lines))
+    fences = [(at, mark[1]) for at, mark in matches if mark]
     if len(fences) % 2 == 0:
         return text
     (first, fence), (_, last) = fences[0], fences[-1]
@@ -107,12 +107,12 @@ def _read(lines: Sequence[str]) -> Iterator[_Line]:
             end = _closing(lines, at, fence["fence"])
             yield from _fenced(lines, at, end, fence)
             at = end + 1
-        elif found := _DIRECTIVE.match(line):
+        elif opening := _DIRECTIVE.match(line):
             body, at = _indented(lines, at)
-            yield from _directive(found["name"], found["rest"] or "", body)
-        elif found := _NOTE.match(line) or _TAB.match(line):
+            yield from _directive(opening["name"], opening["rest"] or "", body)
+        elif opening := _NOTE.match(line) or _TAB.match(line):
             body, at = _indented(lines, at)
-            groups = found.groupdict()
+            groups = opening.groupdict()
             title = groups["title"]
             yield from _titled(groups["name"].capitalize() if title is None else title, body)
         elif line.rstrip().endswith("::") and _indented(lines, at)[0]:
@@ -217,23 +217,23 @@ def _depth(line: str) -> int:
 
 def _shown(match: re.Match[str]) -> str:
     """Return what a reader sees of markup within a line."""
-    found = match.groupdict()
+    groups = match.groupdict()
     match match.lastgroup:
         case "rst_literal":
-            seen = f"`{found['rst_literal'][2:-2]}`"
+            seen = f"`{groups['rst_literal'][2:-2]}`"
         case "literal":
-            seen = found["literal"]
+            seen = groups["literal"]
         case "role" | "myst":
-            role = found["role"] or found["myst"]
+            role = groups["role"] or groups["myst"]
             seen = _ROLE_TARGET.sub("", role).lstrip("~!") or role
         case "address":
-            seen = _linked(found["label"].strip(), found["address"])
+            seen = _linked(groups["label"].strip(), groups["address"])
         case "target":
-            seen = _linked(found["text"], found["target"])
+            seen = _linked(groups["text"], groups["target"])
         case "tag":
-            seen = " " if found["tag"].startswith("<br") else ""
+            seen = " " if groups["tag"].startswith("<br") else ""
         case _:
-            seen = found["reference"] or found["named"] or ""
+            seen = groups["reference"] or groups["named"] or ""
     return seen
 
 

@@ -97,21 +97,21 @@ def _declared(body: bytes, content_type: str) -> list[str]:
         for encoding, start in (("utf-16-le", b"<\0"), ("utf-16-be", b"\0<"))
         if body[:2] == start
     ]
-    found = [header[1]] if header else []
-    found += unmarked
+    names = [header[1]] if header else []
+    names += unmarked
     # A meta element that can be read byte by byte cannot be in UTF-16, whatever it says.
     meta_name = meta[1].decode("ascii", "replace") if meta else ""
-    return [*found, "utf-8" if meta_name.lower().startswith("utf-16") else meta_name]
+    return [*names, "utf-8" if meta_name.lower().startswith("utf-16") else meta_name]
 
 
 def _known(name: str) -> str | None:
     """Return Python's name of an encoding of text, None for anything else (`rot13`, `idna`)."""
     try:
-        found = codecs.lookup(name).name if name else ""
+        codec = codecs.lookup(name).name if name else ""
     except (LookupError, ValueError):
         return None
-    found = _SUPERSETS.get(found, found)
-    return found if _FOR_TEXT.match(found) else None
+    codec = _SUPERSETS.get(codec, codec)
+    return codec if _FOR_TEXT.match(codec) else None
 
 
 def _fits(text: str) -> bool:

@@ -118,7 +118,7 @@ class _Blocks:
 def _mark(element: "HtmlElement") -> str:
     tag = str(element.tag)
     if tag == "li":
-        depth = sum(one.tag in {"ul", "ol"} for one in element.iterancestors())
+        depth = sum(ancestor.tag in {"ul", "ol"} for ancestor in element.iterancestors())
         return "  " * max(depth - 1, 0) + "- "
     return "#" * int(tag[1]) + " " if re.fullmatch("h[1-6]", tag) else ""
 
@@ -158,10 +158,10 @@ def _main_content(tree: "HtmlElement") -> list[str]:
     logger = logging.getLogger("trafilatura")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.CRITICAL)  # It reports each page without main content as an error.
-    found = trafilatura.bare_extraction(
+    extracted = trafilatura.bare_extraction(
         tree, favor_recall=True, include_comments=False, include_tables=True, with_metadata=False
     )
-    body = getattr(found, "body", None)
+    body = getattr(extracted, "body", None)
     return [] if body is None else [paragraph for child in body for paragraph in _block(child)]
 
 

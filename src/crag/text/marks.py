@@ -40,8 +40,8 @@ def as_mark(*numbers: int) -> str:
 
 def marks_of(text: str) -> Iterator[Mark]:
     """Find the marks of a text from left to right."""
-    for found in _MARK.finditer(text):
-        yield Mark(found.start(), found.start(1), found.end(), _numbers(found[1]))
+    for match in _MARK.finditer(text):
+        yield Mark(match.start(), match.start(1), match.end(), _numbers(match[1]))
 
 
 def with_numbers(text: str, change: Callable[[Sequence[int]], Sequence[int]]) -> str:
@@ -50,17 +50,17 @@ def with_numbers(text: str, change: Callable[[Sequence[int]], Sequence[int]]) ->
     A mark left without numbers is removed, together with the white space before it.
     """
 
-    def replace(found: re.Match[str]) -> str:
-        numbers = _numbers(found[1])
+    def replace(match: re.Match[str]) -> str:
+        numbers = _numbers(match[1])
         changed = change(numbers)
         if not changed:
             return ""
         if [*changed] == numbers:
-            return found[0]
+            return match[0]
         if len(changed) != len(numbers):
-            return found[0].replace(found[1], as_mark(*changed))
+            return match[0].replace(match[1], as_mark(*changed))
         following = iter(changed)  # What stands between the numbers stays.
-        return _NUMBER.sub(lambda _: str(next(following)), found[0])
+        return _NUMBER.sub(lambda _: str(next(following)), match[0])
 
     return _MARK.sub(replace, text)
 

@@ -95,8 +95,8 @@ class JsonSearcher(ABC):
         return (await self._asearch(self._request(query, limit)))[:limit]
 
     def _request(self, query: str, limit: int) -> Mapping[str, Any]:
-        asked = query_of(self.provider, query, self.longest_query)
-        return {"url": self.address, **self.request(asked, limit)}
+        shortened = query_of(self.provider, query, self.longest_query)
+        return {"url": self.address, **self.request(shortened, limit)}
 
     def _ask(self, request: Mapping[str, Any]) -> list[Hit]:
         import httpx

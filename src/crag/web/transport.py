@@ -51,7 +51,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             httpx.TransportError: As any transport of httpx.
         """
         target_of(str(request.url))
-        asked = httpcore.Request(
+        sent = httpcore.Request(
             request.method,
             httpcore.URL(
                 scheme=request.url.raw_scheme,
@@ -64,7 +64,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             extensions=request.extensions,
         )
         with _as_httpx_errors():
-            answer = await self._pool.handle_async_request(asked)
+            answer = await self._pool.handle_async_request(sent)
         return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer))
 
     async def aclose(self) -> None:

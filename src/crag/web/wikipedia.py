@@ -67,14 +67,14 @@ class WikipediaSearcher(JsonSearcher):
         """Read the pages, which come in any order, sorted by rank."""
         if reply.get("error"):
             raise self._reported(reply["error"])
-        found = reply.get("query") or {}
+        result = reply.get("query") or {}
         return [
             Hit(
                 plain(page.get("title")),
                 text(page.get("fullurl")),
                 plain(page.get("extract")) or plain(page.get("snippet")),
             )
-            for page in sorted(objects(found["pages"]) if found else [], key=_rank)
+            for page in sorted(objects(result["pages"]) if result else [], key=_rank)
         ]
 
     def _reported(self, error: object) -> SearchError:

@@ -165,8 +165,8 @@ class CompletionsReflection:
         if not prefixes:
             return []
         names = self._known_names()
-        found = self._client.ask(list(map(decision_prompt, prefixes)), 1, {})
-        return [self._decision(completion, names) for completion in found]
+        completions = self._client.ask(list(map(decision_prompt, prefixes)), 1, {})
+        return [self._decision(completion, names) for completion in completions]
 
     def candidates(
         self, continuations: Sequence[Continuation], limits: SegmentLimits
@@ -180,16 +180,16 @@ class CompletionsReflection:
             return []
         names = self._known_names()
         prompts = self._prompts(continuations)
-        found = self._client.ask(prompts, limits.max_tokens, _stopping(names, limits))
-        return self._candidates(found, continuations, limits, names)
+        completions = self._client.ask(prompts, limits.max_tokens, _stopping(names, limits))
+        return self._candidates(completions, continuations, limits, names)
 
     async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Do as `decide` without blocking the event loop."""
         if not prefixes:
             return []
         names = await self._aknown_names()
-        found = await self._client.aask(list(map(decision_prompt, prefixes)), 1, {})
-        return [self._decision(completion, names) for completion in found]
+        completions = await self._client.aask(list(map(decision_prompt, prefixes)), 1, {})
+        return [self._decision(completion, names) for completion in completions]
 
     async def acandidates(
         self, continuations: Sequence[Continuation], limits: SegmentLimits
@@ -199,8 +199,8 @@ class CompletionsReflection:
             return []
         names = await self._aknown_names()
         prompts = self._prompts(continuations)
-        found = await self._client.aask(prompts, limits.max_tokens, _stopping(names, limits))
-        return self._candidates(found, continuations, limits, names)
+        completions = await self._client.aask(prompts, limits.max_tokens, _stopping(names, limits))
+        return self._candidates(completions, continuations, limits, names)
 
     def _prompts(self, continuations: Sequence[Continuation]) -> list[str]:
         return [candidate_prompt(prefix, self._shown(passage)) for prefix, passage in continuations]
@@ -228,10 +228,10 @@ class CompletionsReflection:
         limits: SegmentLimits,
         names: Names,
     ) -> list[Candidate]:
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for (_, passage), completion in zip(continuations, completions, strict=True):
             positions = positions_of(self._model, completion, names)
-            found.append(
+            candidates.append(
                 read_candidate(
                     positions,
                     _segment(completion.text, positions, limits),
@@ -240,7 +240,7 @@ class CompletionsReflection:
                     otherwise="length" if completion.finish_reason == "length" else "end",
                 )
             )
-        return found
+        return candidates
 
     def _known_names(self) -> Names:
         if self._names is None:
@@ -284,8 +284,8 @@ class CompletionsReflection:
         return names_by_number(numbers)
 
     def _names_of(self, echoes: Sequence[Completion]) -> Names:
-        told = [echo.logprobs.tokens for echo in echoes]
-        return read_names(self._model, told, tokens_required=self._tokens_required)
+        echoed = [echo.logprobs.tokens for echo in echoes]
+        return read_names(self._model, echoed, tokens_required=self._tokens_required)
 
     def _looked_up(self) -> Names | None:
         if self._tokenizer is None:
@@ -365,11 +365,14 @@ class CompletionsClient:
     ) -> list[Completion]:
         if further is not ECHO:
             spend(_usage(result))
-        found = [one for several in result.generations for one in several]
-        if len(found) != len(prompts):
-            problem = f"the reply has {len(found)} completions for {len(prompts)} prompts"
+        generated = [generation for several in result.generations for generation in several]
+        if len(generated) != len(prompts):
+            problem = f"the reply has {len(generated)} completions for {len(prompts)} prompts"
             raise ModelError(self._model, "failed", problem)
-        return [read_completion(self._model, one.text, one.generation_info) for one in found]
+        return [
+            read_completion(self._model, generation.text, generation.generation_info)
+            for generation in generated
+        ]
 
     def _error(self, error: Exception) -> ModelError:
         return model_error(error, self._model, self.host, self._key)
@@ -412,15 +415,15 @@ def read_completion(model: str, text: object, information: Mapping[str, Any] | N
     Raises:
         ModelError: it has no log-probabilities, or is not of the known form.
     """
-    found = dict(information or {})
-    if found.get("logprobs") is None:
+    details = dict(information or {})
+    if details.get("logprobs") is None:
         problem = (
             "the reply has no log-probabilities, without which there is no reflection. Use a "
             "server whose completions have them (vLLM does), or prompted reflection"
         )
         raise ModelError(model, "failed", problem)
     try:
-        return Completion.model_validate(found | {"text": text})
+        return Completion.model_validate(details | {"text": text})
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         problem = f"the reply is no completion with log-probabilities: {where} is malformed"

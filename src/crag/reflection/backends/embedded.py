@@ -100,12 +100,19 @@ class EmbeddedReflection:
             ModelError: the quoter failed, or the evaluator judged nothing.
         """
         made: dict[Continuation, Candidate] = {}
-        for prefix in dict.fromkeys(one.prefix for one in continuations):
-            passages = [one.passage for one in continuations if one.prefix == prefix]
-            given = dict.fromkeys(passage for passage in passages if passage is not None)
-            for passage, candidate in self._after(prefix, tuple(given), limits).items():
+        for prefix in dict.fromkeys(continuation.prefix for continuation in continuations):
+            passages = [
+                continuation.passage
+                for continuation in continuations
+                if continuation.prefix == prefix
+            ]
+            different = dict.fromkeys(passage for passage in passages if passage is not None)
+            for passage, candidate in self._after(prefix, tuple(different), limits).items():
                 made[Continuation(prefix, passage)] = candidate
-        return [nothing(None) if one.passage is None else made[one] for one in continuations]
+        return [
+            nothing(None) if continuation.passage is None else made[continuation]
+            for continuation in continuations
+        ]
 
     async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Do as `decide`."""

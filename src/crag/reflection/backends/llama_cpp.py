@@ -43,16 +43,18 @@ class _Properties(BaseModel):
     eos_token: str
 
 
-def parallel_lists(told: Any) -> Any:
+def parallel_lists(information: Any) -> Any:
     """Return the log-probabilities of a completion in OpenAI's form; in any other as they are."""
     try:
-        listed = _Content.model_validate(told).content
+        listed = _Content.model_validate(information).content
     except ValidationError:
-        return told
+        return information
     return {
-        "tokens": [_named(one) for one in listed],
-        "token_logprobs": [one.logprob for one in listed],
-        "top_logprobs": [{_named(top): top.logprob for top in one.top_logprobs} for one in listed],
+        "tokens": [_named(token) for token in listed],
+        "token_logprobs": [token.logprob for token in listed],
+        "top_logprobs": [
+            {_named(top): top.logprob for top in token.top_logprobs} for token in listed
+        ],
     }
 
 
@@ -88,6 +90,6 @@ def _asked(base_url: str, model: str, key: str, timeout: float) -> dict[int, str
 
 
 def _names(pieces: Sequence[_Piece], end: str) -> dict[int, str]:
-    found = {one.id: one.piece for one in pieces if isinstance(one.piece, str)}
-    names = {number: piece for number, piece in found.items() if piece in TOKENS}
-    return names | {number: END for number, piece in found.items() if piece == end}
+    by_id = {token.id: token.piece for token in pieces if isinstance(token.piece, str)}
+    names = {number: piece for number, piece in by_id.items() if piece in TOKENS}
+    return names | {number: END for number, piece in by_id.items() if piece == end}
