@@ -71,11 +71,11 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
     cites itself stays. Without an attributor, or where it fails, which is an event of `node`,
     shared words decide. With `add` off the answer stays as it is, and is only judged.
     """
-    read = _read(answer)
+    read = _parsed(answer)
     support, events = _supported(question, read.sentences, available, attributor, node)
     if add:
         _move(read, support)
-    edits = [_Edit(loose.start, loose.end, "") for loose in read.loose if add]
+    edits = [_AnswerEdit(loose.start, loose.end, "") for loose in read.loose if add]
     statuses: list[SentenceStatus] = []
     for index, sentence in enumerate(read.sentences):
         is_supported = support.any(index)
@@ -85,8 +85,8 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
             sentence.moved.extend([support.best(index)] if add else [])
         if sentence.moved:
             marks = "".join(map(as_mark, sentence.moved))
-            edits.append(_Edit(sentence.place, sentence.place, f" {marks}"))
-    edited = _Edited(answer, sorted(edits))
+            edits.append(_AnswerEdit(sentence.place, sentence.place, f" {marks}"))
+    edited = _EditedAnswer(answer, sorted(edits))
     sentences = [
         AnswerSentence(
             start=edited.start(sentence.start),
@@ -137,7 +137,7 @@ class _Loose(NamedTuple):
     """How many sentences stand before it."""
 
 
-class _Answer(NamedTuple):
+class _ParsedAnswer(NamedTuple):
     """An answer, taken apart."""
 
     sentences: list[_Sentence]
@@ -146,10 +146,10 @@ class _Answer(NamedTuple):
     """Numbers where no sentence is judged, as in tables."""
 
 
-def _read(answer: str) -> _Answer:
+def _parsed(answer: str) -> _ParsedAnswer:
     """Take an answer apart: sentences with their numbers, and lines of numbers alone."""
     language = language_of(without_citations(answer)) or ENGLISH
-    read = _Answer([], [], set())
+    read = _ParsedAnswer([], [], set())
     marks = list(marks_in(answer))
     places = [mark.bracket for mark in marks]
     code, end = _code_blocks(answer), 0
@@ -185,7 +185,9 @@ def _code_blocks(answer: str) -> list[tuple[int, int]]:
     return blocks
 
 
-def _read_line(line: re.Match[str], marks: Sequence[Mark], language: str, read: _Answer) -> None:
+def _read_line(
+    line: re.Match[str], marks: Sequence[Mark], language: str, read: _ParsedAnswer
+) -> None:
     """Add the sentences of one line, each with the numbers in it and after it."""
     text, origin = _without(line, marks)
     item = _ITEM.match(text)
@@ -291,7 +293,7 @@ def _joint(available: Sequence[Citation], numbers: Sequence[int]) -> Passage:
     return Passage(" ".join(titles), "\n".join(citation["text"] for citation in strips))
 
 
-def _move(read: _Answer, support: _Support) -> None:
+def _move(read: _ParsedAnswer, support: _Support) -> None:
     """Give the numbers of each loose line to the sentences above it that their strips support.
 
     A number whose strip supports none of them goes to the sentence that it supports most, the last
@@ -310,7 +312,7 @@ def _move(read: _Answer, support: _Support) -> None:
                     sentence.moved.append(number)
 
 
-class _Edit(NamedTuple):
+class _AnswerEdit(NamedTuple):
     """A part of the answer to replace."""
 
     start: int
@@ -318,10 +320,10 @@ class _Edit(NamedTuple):
     text: str
 
 
-class _Edited:
+class _EditedAnswer:
     """A text after edits, which are sorted and do not overlap, without white space around it."""
 
-    def __init__(self, text: str, edits: Sequence[_Edit]) -> None:
+    def __init__(self, text: str, edits: Sequence[_AnswerEdit]) -> None:
         pieces, at = [], 0
         for edit in edits:
             pieces += [text[at : edit.start], edit.text]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from crag.answering.markdown import DEEPEST, LONGEST, Block, Span, Text, parsed
+from crag.answering.markdown import DEEPEST, LONGEST, MarkdownBlock, MarkdownSpan, Text, parsed
 from crag.state import Citation
 from crag.text.marks import SINGLE
 
@@ -86,7 +86,7 @@ def without_links(answer: str, available: Sequence[Citation]) -> tuple[str, list
     parser finds a picture, tag or unknown address in it.
     """
     text = answer.replace("\0", "\ufffd").replace("\r\n", "\n").replace("\r", "\n").strip()
-    known = _Known(available)
+    known = _KnownAddresses(available)
     removed: list[str] = []
     rounds = max(1, min(_ROUNDS, _MOST_WORK // (len(text) + 1)))
     for nth in range(rounds + 1):
@@ -110,7 +110,7 @@ class _Edit(NamedTuple):
     """What is removed, if it is an address."""
 
 
-class _Known:
+class _KnownAddresses:
     """The addresses that an answer may hold."""
 
     def __init__(self, available: Sequence[Citation]) -> None:
@@ -158,7 +158,7 @@ class _Known:
         return frozenset(names)
 
 
-def _edits(text: str, known: _Known) -> list[_Edit] | None:
+def _edits(text: str, known: _KnownAddresses) -> list[_Edit] | None:
     """Return what to change; None if it is too much to parse."""
     if len(_DOTTED.findall(text)) > _MOST_NAMES:
         return None
@@ -181,7 +181,7 @@ def _applied(text: str, edits: Sequence[_Edit]) -> str:
     return "".join([*pieces, text[end:]])
 
 
-def _of_block(source: str, block: Block, known: _Known) -> Iterator[_Edit]:
+def _of_block(source: str, block: MarkdownBlock, known: _KnownAddresses) -> Iterator[_Edit]:
     token = block.token
     whole = source[block.start : block.end]
     if token.type == "fence" and not token.level and block.end == len(source):
@@ -200,7 +200,7 @@ def _of_block(source: str, block: Block, known: _Known) -> Iterator[_Edit]:
             yield from _of_text(block.text, known)
 
 
-def _of_definition(block: Block, whole: str, known: _Known) -> Iterator[_Edit]:
+def _of_definition(block: MarkdownBlock, whole: str, known: _KnownAddresses) -> Iterator[_Edit]:
     """Remove a definition of an unknown address, and make text of one that is no address."""
     label, address = block.token.meta["label"], block.token.meta["url"]
     start = whole.index("[")
@@ -220,7 +220,7 @@ def _of_html(start: int, whole: str) -> Iterator[_Edit]:
         yield _Edit(place, start + tag.end(), "") if tag["comment"] else _inserted(place, "\\")
 
 
-def _closing(whole: str, block: Block, markup: str) -> Iterator[_Edit]:
+def _closing(whole: str, block: MarkdownBlock, markup: str) -> Iterator[_Edit]:
     """Close a fence at the end of an answer, unless it is closed."""
     first, _, rest = whole.partition("\n")
     last = _CLOSING.fullmatch(rest.rstrip("\n").rpartition("\n")[2])
@@ -232,14 +232,14 @@ def _closing(whole: str, block: Block, markup: str) -> Iterator[_Edit]:
     yield _inserted(min(start, block.end), f"\n{markup}")
 
 
-def _of_unplaced(block: Block, whole: str) -> Iterator[_Edit]:
+def _of_unplaced(block: MarkdownBlock, whole: str) -> Iterator[_Edit]:
     """Escape lines that cannot be told from what marks them, if there is anything in them."""
     if any(token.type not in {"text", "softbreak"} for token in block.token.children or []):
         for active in _ACTIVE.finditer(whole):
             yield _inserted(block.start + active.start(), "\\")
 
 
-def _of_text(text: Text, known: _Known) -> Iterator[_Edit]:
+def _of_text(text: Text, known: _KnownAddresses) -> Iterator[_Edit]:
     """Return what to change in the text of a paragraph, heading or cell."""
     spans: list[tuple[int, int]] = []
     code: list[tuple[int, int]] = []
@@ -249,7 +249,7 @@ def _of_text(text: Text, known: _Known) -> Iterator[_Edit]:
         links += token.nesting if token.type.startswith("link_") else 0
         if token.type == "text" and not links:
             names += _names(token.content)
-        span: Span | None = token.meta.get("span")
+        span: MarkdownSpan | None = token.meta.get("span")
         if span is None:
             continue
         if not spans or span.start >= spans[-1][1]:
@@ -266,7 +266,9 @@ def _of_text(text: Text, known: _Known) -> Iterator[_Edit]:
     yield from _of_names(text, names, spans, known)
 
 
-def _of_token(text: Text, token: "Token", span: Span, known: _Known) -> Iterator[_Edit]:
+def _of_token(
+    text: Text, token: "Token", span: MarkdownSpan, known: _KnownAddresses
+) -> Iterator[_Edit]:
     """Return what to change in a tag, link or picture; a link's label is looked at by itself."""
     start, end = text.places_of(span.start, span.end)
     if token.type == "html_inline" and token.content.startswith("<!--"):
@@ -293,7 +295,7 @@ def _of_token(text: Text, token: "Token", span: Span, known: _Known) -> Iterator
             yield _Edit(label_end + is_number, end, "", address or "#")
 
 
-def _of_prose(text: Text, start: int, end: int, known: _Known) -> Iterator[_Edit]:
+def _of_prose(text: Text, start: int, end: int, known: _KnownAddresses) -> Iterator[_Edit]:
     """Return what to change in words without code, links and tags: the addresses among them."""
     said, offsets = _decoded(text.content[start:end])
     cursor = 0
@@ -325,7 +327,7 @@ def _of_prose(text: Text, start: int, end: int, known: _Known) -> Iterator[_Edit
 
 
 def _of_names(
-    text: Text, names: Sequence[str], spans: Sequence[tuple[int, int]], known: _Known
+    text: Text, names: Sequence[str], spans: Sequence[tuple[int, int]], known: _KnownAddresses
 ) -> Iterator[_Edit]:
     """Make code of the names that a client would turn into links; they come in their order."""
     content = text.content

@@ -45,7 +45,7 @@ class Text(NamedTuple):
         return self.place(start), self.place(end - 1) + 1
 
 
-class Span(NamedTuple):
+class MarkdownSpan(NamedTuple):
     """Where in the content of a `Text` something begins and ends."""
 
     start: int
@@ -54,7 +54,7 @@ class Span(NamedTuple):
     """Where the label of a link or picture ends; otherwise the same as `end`."""
 
 
-class Block(NamedTuple):
+class MarkdownBlock(NamedTuple):
     """A block that has no other blocks within it, with its place in the source."""
 
     token: "Token"
@@ -67,7 +67,7 @@ class Block(NamedTuple):
 class Parsed(NamedTuple):
     """A source and its blocks."""
 
-    blocks: list[Block]
+    blocks: list[MarkdownBlock]
     is_whole: bool
     """Whether the parser entered all blocks: it leaves out what is nested too deep."""
 
@@ -76,7 +76,7 @@ def parsed(source: str, *, tables: bool) -> Parsed:
     """Parse an answer, by CommonMark alone or with tables and strikethrough as well."""
     tokens = _parser(tables=tables).parse(source)
     lines = [line.span() for line in _LINE.finditer(source)]
-    blocks: list[Block] = []
+    blocks: list[MarkdownBlock] = []
     cursor = 0
     for before, token in zip([None, *tokens], tokens, strict=False):
         if token.nesting or token.map is None:
@@ -90,7 +90,7 @@ def parsed(source: str, *, tables: bool) -> Parsed:
             text = _placed(token, source, lines, cursor if is_cell else None)
             if text is not None and text.content:
                 cursor = text.place(len(text.content) - 1) + 1
-        blocks.append(Block(token, start, end, text))
+        blocks.append(MarkdownBlock(token, start, end, text))
     is_whole = all(token.level < DEEPEST - 2 for token in tokens)
     return Parsed(blocks, is_whole)
 
@@ -116,7 +116,7 @@ def _code(source: str) -> Iterator[tuple[int, int]]:
             yield block.start, block.end
         for token in block.text.tokens if block.text else ():
             if token.type == "code_inline" and block.text:
-                span: Span = token.meta["span"]
+                span: MarkdownSpan = token.meta["span"]
                 yield block.text.places_of(span.start, span.end)
 
 
@@ -187,7 +187,7 @@ def _with_span(rule: Any, label: int | None) -> Any:
             if label is not None:
                 find = state.md.helpers.parseLinkLabel
                 label_end = find(state, start + label, disableNested=not label)
-            made.meta["span"] = Span(start, end, label_end)
+            made.meta["span"] = MarkdownSpan(start, end, label_end)
         return True
 
     return spanned

@@ -31,7 +31,7 @@ def ask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
     """Call the model once; no failure of it raises."""
     reply: Reply | None = None
     with Attempt("model") as attempt:
-        reply = _read(model.invoke(list(messages)))
+        reply = _as_reply(model.invoke(list(messages)))
     return reply or _failed(attempt)
 
 
@@ -39,7 +39,7 @@ async def aask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
     """Call the model once without blocking the event loop; no failure of it raises."""
     reply: Reply | None = None
     with Attempt("model") as attempt:
-        reply = _read(await model.ainvoke(list(messages)))
+        reply = _as_reply(await model.ainvoke(list(messages)))
     return reply or _failed(attempt)
 
 
@@ -47,7 +47,7 @@ def _failed(attempt: Attempt) -> Reply:
     return Reply("", "failed", attempt.error, None, Usage(llm_calls=1))
 
 
-def _read(returned: object) -> Reply:
+def _as_reply(returned: object) -> Reply:
     """Read what a model returned; whatever in it raises counts as a failure of the call."""
     raw, usage = message_of(returned), usage_of(returned)
     if isinstance(raw, str):

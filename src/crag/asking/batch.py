@@ -46,7 +46,7 @@ class Cited(TypedDict):
     text: str
 
 
-class Answer(TypedDict):
+class BatchAnswer(TypedDict):
     """What came of one question."""
 
     key: str
@@ -105,7 +105,7 @@ class Ended:
     """The limit that ended it early."""
 
 
-class AnswerFile(Lines[Answer]):
+class AnswerFile(Lines[BatchAnswer]):
     """The answers of one run.
 
     Raises:
@@ -113,7 +113,7 @@ class AnswerFile(Lines[Answer]):
     """
 
     def __init__(self, path: Path, run: str) -> None:
-        super().__init__(path, Answer.__required_keys__, "an answer of `crag batch`")
+        super().__init__(path, BatchAnswer.__required_keys__, "an answer of `crag batch`")
         if any(row["run"] != run for row in self.rows.values()):
             self._file.close()
             problem = (
@@ -150,7 +150,7 @@ def answer_all(  # noqa: PLR0913 - what a run is told
     }
     ended, meter = Ended(len(distinct), resumed=len(done)), Meter(budget)
 
-    def on_answer(row: Answer) -> None:
+    def on_answer(row: BatchAnswer) -> None:
         answers.append(row)
         usage = row["usage"]
         meter.calls += usage.get("llm_calls", 0)
@@ -180,7 +180,7 @@ async def _here(
     questions: Iterator[Question],
     asking: Asking,
     concurrency: int,
-    on_answer: Callable[[Answer], None],
+    on_answer: Callable[[BatchAnswer], None],
 ) -> None:
     graph = graph_of(asking)
 
@@ -198,7 +198,7 @@ def _on_ray(
     asking: Asking,
     address: str,
     concurrency: int,
-    on_answer: Callable[[Answer], None],
+    on_answer: Callable[[BatchAnswer], None],
 ) -> None:
     ray = load_ray()
     with cluster(ray, concurrency, address):
@@ -210,7 +210,7 @@ def _on_ray(
             on_answer(row)
 
 
-def _in_worker(asking: Asking, question: Question) -> Answer:
+def _in_worker(asking: Asking, question: Question) -> BatchAnswer:
     graph, loop = _kept(asking)
     return loop.run(answered(graph, asking, question))
 
@@ -231,7 +231,7 @@ def graph_of(asking: Asking) -> Graph:
     return graph_named(asking.method).build(parts)
 
 
-async def answered(graph: Graph, asking: Asking, question: Question) -> Answer:
+async def answered(graph: Graph, asking: Asking, question: Question) -> BatchAnswer:
     """Answer one question; a run that fails is an answer that says so."""
     settings = settings_from_text(dict(asking.settings))
     state: Mapping[str, Any] = {}
@@ -240,7 +240,7 @@ async def answered(graph: Graph, asking: Asking, question: Question) -> Answer:
         state = await graph.ainvoke({"question": question.question}, context=settings)
     error = redact(f"{type(attempt.error).__name__}: {attempt.error}") if attempt.error else ""
     status: Status = "failed" if error else "abstained" if state["abstained"] else "answered"
-    return Answer(
+    return BatchAnswer(
         key=asking.key(question),
         run=asking.run,
         id=question.id,

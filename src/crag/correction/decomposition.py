@@ -23,7 +23,7 @@ _LONGEST_ANSWER = 200
 """Characters of an answer that a later part is asked with."""
 
 
-class _Parts(BaseModel):
+class _QuestionParts(BaseModel):
     """What a model is asked for."""
 
     model_config = ConfigDict(strict=True)
@@ -56,7 +56,7 @@ def read_parts(reply: str, most: int, longest: int) -> list[str] | None:
     """
     # Between the outermost braces, as models add fences and courtesies.
     try:
-        parsed = _Parts.model_validate_json(reply[reply.find("{") : reply.rfind("}") + 1])
+        parsed = _QuestionParts.model_validate_json(reply[reply.find("{") : reply.rfind("}") + 1])
     except ValidationError:
         return None
     parts = [" ".join(part.split()) for part in parsed.questions]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
 from crag.text.untrusted import neutral
-from crag.text.wholes import Piece, pieces_of
+from crag.text.wholes import TextPiece, pieces_of
 
 SENTENCES_PER_STRIP = 3
 """The paper says a few sentences; the official excerption joins three."""
@@ -124,7 +124,7 @@ def _units_of_sentences(text: str) -> list[str]:
     leads it in; a sentence that refers to the one before it stays with that, if both are short.
     """
     units: list[tuple[int, int]] = []
-    unit: list[Piece] = []
+    unit: list[TextPiece] = []
     for piece in (part for whole in pieces_of(text) for part in _cut_long(text, whole)):
         if unit and _starts_unit(text, unit, piece):
             units.append((unit[0].start, unit[-1].end))
@@ -135,7 +135,7 @@ def _units_of_sentences(text: str) -> list[str]:
     return [text[start:end] for start, end in units]
 
 
-def _starts_unit(text: str, unit: Sequence[Piece], piece: Piece) -> bool:
+def _starts_unit(text: str, unit: Sequence[TextPiece], piece: TextPiece) -> bool:
     """Return whether a piece begins the next unit, rather than going on with this one."""
     if unit[-1].kind == "heading":
         return False
@@ -150,7 +150,7 @@ def _starts_unit(text: str, unit: Sequence[Piece], piece: Piece) -> bool:
     return size >= SENTENCES_PER_STRIP or words > LONGEST_SENTENCE
 
 
-def _cut_long(text: str, piece: Piece) -> Iterator[Piece]:
+def _cut_long(text: str, piece: TextPiece) -> Iterator[TextPiece]:
     """Cut a very long piece between lines, and a very long line between words."""
     start, count = piece.start, 0
     for line in _LINE.finditer(text, piece.start, piece.end):

@@ -23,8 +23,8 @@ from crag.evaluators.contract import (
     MOST_CHARACTERS,
     MOST_PASSAGES,
     About,
-    Asked,
     AskedPassage,
+    EvaluationRequest,
     Readings,
     Scores,
 )
@@ -114,7 +114,7 @@ class RemoteEvaluator:
         scores = [LOWEST] * len(passages)
         received: list[float | None] = []
         for part in _requests([passages[index] for index in places]):
-            received += self._asked("score", question, part, Scores).scores
+            received += self._judgements("score", question, part, Scores).scores
         for index, score in zip(places, received, strict=True):
             scores[index] = float("nan") if score is None else score
         return scores
@@ -123,17 +123,19 @@ class RemoteEvaluator:
         """Ask the service about itself now rather than on first use."""
         self._known = self._sent("GET", "about", None, About)
 
-    def _asked(
+    def _judgements(
         self, what: str, question: str, passages: Sequence[Passage], form: type[_Answer]
     ) -> _Answer:
-        body = Asked(
+        body = EvaluationRequest(
             question=question, passages=[AskedPassage(**passage._asdict()) for passage in passages]
         )
         answer = self._sent("POST", what, body, form)
         self._judged.about = self._known = answer.about
         return answer
 
-    def _sent(self, method: str, what: str, body: Asked | None, form: type[_Reply]) -> _Reply:
+    def _sent(
+        self, method: str, what: str, body: EvaluationRequest | None, form: type[_Reply]
+    ) -> _Reply:
         """Send a request, several times if need be, and note that."""
         if (wait := self._circuit.wait()) > 0:
             message = f"it failed {self._circuit.failures} times in a row; next try in {wait:.0f} s"
@@ -162,7 +164,9 @@ class RemoteEvaluator:
             note("evaluator_retried", failures[-1], f"asked {len(failures) + 1} times")
         return reply
 
-    def _once(self, method: str, what: str, body: Asked | None, form: type[_Reply]) -> _Reply:
+    def _once(
+        self, method: str, what: str, body: EvaluationRequest | None, form: type[_Reply]
+    ) -> _Reply:
         content = None if body is None else body.model_dump_json().encode()
         headers = self._headers | ({"Content-Type": "application/json"} if content else {})
         most = _LEAST_BYTES + _BYTES_FOR_CHARACTER * len(content or b"")
@@ -247,7 +251,7 @@ class RemoteReader(RemoteEvaluator):
         readings = [Reading(score=LOWEST, starts=[], evidence=[], span=None) for _ in passages]
         received: list[Reading] = []
         for part in _requests([passages[index] for index in places]):
-            received += self._asked("read", question, part, Readings).readings
+            received += self._judgements("read", question, part, Readings).readings
         for index, reading in zip(places, received, strict=True):
             readings[index] = reading
         return readings
@@ -318,14 +322,14 @@ def _requests(passages: Sequence[Passage]) -> Iterator[list[Passage]]:
         yield part
 
 
-def _check(reply: BaseModel, body: Asked | None) -> None:
+def _check(reply: BaseModel, body: EvaluationRequest | None) -> None:
     """Check a reply against what was asked.
 
     Raises:
         ReplyError: it is for other passages.
     """
     if isinstance(reply, Readings) and body is not None:
-        readings_of(reply.readings, body.asked)
+        readings_of(reply.readings, body.as_passages)
     if isinstance(reply, Scores) and body is not None and len(reply.scores) != len(body.passages):
         problem = f"returned {len(reply.scores)} scores for {len(body.passages)} texts"
         raise ReplyError("evaluator", problem)

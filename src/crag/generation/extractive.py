@@ -54,7 +54,7 @@ class ExtractiveAnswerer:
             limits = {"threshold": threshold, "closest": _closest_threshold(evaluator)}
             parts = [
                 part
-                for part in _read(evaluator, question, strips)
+                for part in _read_parts(evaluator, question, strips)
                 if not _ends_with_question(part.strip, question)
             ]
             return _quoted_in(parts, self._most or _MOST_STRIPS, limits)
@@ -82,7 +82,7 @@ class ExtractiveAnswerer:
         return whole is not None and whole >= threshold and quoted.score == max(rivals)
 
 
-class _Part(NamedTuple):
+class _ReadPart(NamedTuple):
     """A strip that was read, or one that was cut from a longer text when that was read."""
 
     whole: int
@@ -91,19 +91,21 @@ class _Part(NamedTuple):
     strip: Strip
 
 
-def _read(evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]) -> list[_Part]:
+def _read_parts(
+    evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]
+) -> list[_ReadPart]:
     """Read what no node has read, such as whole documents, and cut that into strips."""
     unread = [index for index, strip in enumerate(strips) if "reading" not in strip]
     passages = [Passage(strips[i]["source"]["title"], strips[i]["text"]) for i in unread]
     fresh = evaluator.read(question, passages) if passages else []
     readings = dict(zip(unread, fresh, strict=True))
-    parts: list[_Part] = []
+    parts: list[_ReadPart] = []
     for index, strip in enumerate(strips):
         if index in readings:
             cut = parts_in_context(strip, readings[index])
-            parts += [_Part(index, offset, part) for offset, part in cut]
+            parts += [_ReadPart(index, offset, part) for offset, part in cut]
         else:
-            parts.append(_Part(index, 0, strip))
+            parts.append(_ReadPart(index, 0, strip))
     return parts
 
 
@@ -125,7 +127,9 @@ def _closest_threshold(evaluator: ReadingEvaluator) -> float:
     return float(getattr(evaluator, "closest_threshold", LOWEST))
 
 
-def _quoted_in(parts: Sequence[_Part], most: int, limits: Mapping[str, float]) -> list[Quotation]:
+def _quoted_in(
+    parts: Sequence[_ReadPart], most: int, limits: Mapping[str, float]
+) -> list[Quotation]:
     """Quote the best parts, each as a range of the strip that it belongs to."""
     quotations: list[Quotation] = []
     for quotation in quotations_in([part.strip for part in parts], most=most, **limits):

@@ -34,7 +34,7 @@ _HEADINGS = re.compile(r"(?:\s*(?:#{1,6} .*|<!--.*-->|\S.*\n([=\-~^\"'*+#.`])\1{
 _WORD = re.compile(r"\w")
 
 
-class _Candidate(NamedTuple):
+class _QuotedStrip(NamedTuple):
     """A strip as it would be quoted."""
 
     strip: int
@@ -79,7 +79,7 @@ def quotations_in(
     return quotations
 
 
-def _candidate(index: int, strip: Strip) -> _Candidate:
+def _candidate(index: int, strip: Strip) -> _QuotedStrip:
     text, reading = strip["text"], strip["reading"]
     start = _after_headings(text)
     ranges = [
@@ -87,7 +87,7 @@ def _candidate(index: int, strip: Strip) -> _Candidate:
         for begin, end in excerpt_at(text[start:], max(0, _anchor(reading) - start), MOST_WORDS)
     ] or [(start, len(text))]
     quoted = "\n".join(as_read(text[begin:end]) for begin, end in ranges)
-    return _Candidate(index, _odds(strip), quoted, ranges[-1])
+    return _QuotedStrip(index, _odds(strip), quoted, ranges[-1])
 
 
 def _odds(strip: Strip) -> float:
@@ -110,7 +110,7 @@ def _anchor(reading: Reading) -> int:
     return best[0][0]
 
 
-def _repeats(candidate: _Candidate, better: Sequence[_Candidate]) -> bool:
+def _repeats(candidate: _QuotedStrip, better: Sequence[_QuotedStrip]) -> bool:
     """Whether a better quotation says the same."""
     return any(candidate.text in other.text or other.text in candidate.text for other in better)
 

@@ -72,7 +72,7 @@ class ChatRequest(BaseModel):
         ]
 
 
-class RefusedError(Exception):
+class RefusedChatError(Exception):
     """An error as OpenAI's clients read it."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -103,7 +103,7 @@ async def chat_completions(request: Request) -> Response:
             stream = _streamed(asked, asyncio.ensure_future(answering))
             return StreamingResponse(stream, media_type="text/event-stream", headers=_NO_CACHE)
         return JSONResponse(_completion(asked, await answering), headers=_NO_CACHE)
-    except RefusedError as refused:
+    except RefusedChatError as refused:
         return JSONResponse(refused.body(), refused.status)
 
 
@@ -138,10 +138,10 @@ async def _read(request: Request) -> ChatRequest:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "the body"
-        raise RefusedError(400, "invalid_value", f"{field}: {first['msg']}") from None
+        raise RefusedChatError(400, "invalid_value", f"{field}: {first['msg']}") from None
     if not asked.chat() or asked.chat()[-1]["role"] != "user":
         message = "messages: the last one must be what the user asks"
-        raise RefusedError(400, "invalid_value", message)
+        raise RefusedChatError(400, "invalid_value", message)
     return asked
 
 
@@ -165,7 +165,7 @@ async def _assistant(model: str) -> str:
     assistants = await _assistants()
     if model not in assistants:
         message = f"there is no model {model!r}; there are {', '.join(assistants)}"
-        raise RefusedError(404, "model_not_found", message)
+        raise RefusedChatError(404, "model_not_found", message)
     return assistants[model]
 
 
@@ -173,7 +173,7 @@ async def _run(assistant: str, asked: ChatRequest) -> Mapping[str, Any]:
     """Return the final state.
 
     Raises:
-        RefusedError: the question cannot be asked, the run failed, or it waits for a human.
+        RefusedChatError: the question cannot be asked, the run failed, or it waits for a human.
     """
     state = await _client().runs.wait(
         None, assistant, input={"messages": asked.chat()}, raise_error=False, on_disconnect="cancel"
@@ -181,10 +181,10 @@ async def _run(assistant: str, asked: ChatRequest) -> Mapping[str, Any]:
     if failed := state.get("__error__"):
         is_theirs = failed.get("error") in {"QuestionError", "SettingsError"}
         status, code = (400, "invalid_value") if is_theirs else (500, "run_failed")
-        raise RefusedError(status, code, str(failed.get("message") or failed.get("error")))
+        raise RefusedChatError(status, code, str(failed.get("message") or failed.get("error")))
     if state.get("answer") is None:
         message = "the run waits for a human: use an assistant whose confirm_web is off"
-        raise RefusedError(409, "interrupted", message)
+        raise RefusedChatError(409, "interrupted", message)
     return dict(state)
 
 
@@ -218,7 +218,7 @@ async def _streamed(
         yield chunk({"annotations": annotations(state)}, "stop", crag=_told(state))
         if asked.stream_options and asked.stream_options.include_usage:
             yield _event(head | {"choices": [], "usage": _usage(state)})
-    except RefusedError as refused:
+    except RefusedChatError as refused:
         yield _event(refused.body())
     finally:
         answering.cancel()  # Does nothing to one that has ended.

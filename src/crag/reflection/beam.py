@@ -103,7 +103,7 @@ class KeptSearch(NamedTuple):
     """In the order in which the records count them."""
 
 
-class Task(NamedTuple):
+class Extension(NamedTuple):
     """A hypothesis to extend."""
 
     place: int
@@ -280,13 +280,13 @@ class BeamSearch:
         can_continue = hypothesis.last_passage is not None
         return next_verdict(decision, hypothesis.ending, self._settings, can_continue=can_continue)
 
-    def _tasks(self, verdicts: dict[int, Verdict], depth: int) -> Steps[list[Task]]:
+    def _tasks(self, verdicts: dict[int, Verdict], depth: int) -> Steps[list[Extension]]:
         """Return each hypothesis with the passages to extend it with."""
         retrieving = [place for place, verdict in verdicts.items() if verdict.action == "retrieve"]
         by_place: dict[int, list[int]] = {}
         if retrieving:
-            by_place = yield from self._found(retrieving, is_first=depth == 0)
-        tasks: list[Task] = []
+            by_place = yield from self._retrieved(retrieving, is_first=depth == 0)
+        tasks: list[Extension] = []
         for place, verdict in verdicts.items():
             hypothesis = self._pool[place]
             passages: list[int | None] = [None]
@@ -294,10 +294,12 @@ class BeamSearch:
                 passages = [hypothesis.last_passage]
             elif verdict.action == "retrieve":
                 passages = self._unused(hypothesis, by_place[place])
-            tasks.append(Task(place, hypothesis, tuple(passages), self._is_whole(verdict, depth)))
+            tasks.append(
+                Extension(place, hypothesis, tuple(passages), self._is_whole(verdict, depth))
+            )
         return tasks
 
-    def _found(self, places: Sequence[int], *, is_first: bool) -> Steps[dict[int, list[int]]]:
+    def _retrieved(self, places: Sequence[int], *, is_first: bool) -> Steps[dict[int, list[int]]]:
         """Return the passages for each place: the same for every segment, or a search for each."""
         prepared, is_static = self._asked.passages, self._settings.segment_retrieval == "static"
         if is_static or (prepared is not None and is_first):
@@ -336,13 +338,13 @@ class BeamSearch:
         del verdict, depth  # The released search uses them.
         return self._settings.retrieval_mode == "never"
 
-    def _room(self, tasks: Sequence[Task]) -> int:
+    def _room(self, tasks: Sequence[Extension]) -> int:
         """Return the limit of tokens for each segment of this round."""
         count = sum(len(task.passages) for task in tasks)
         left = (self._settings.max_reflection_tokens - self._tokens) // max(1, count)
         return min(self._settings.max_segment_tokens, left)
 
-    def _request(self, task: Task, room: int) -> AskCandidates:
+    def _request(self, task: Extension, room: int) -> AskCandidates:
         passages = tuple(self._offered[index] for index in task.passages)
         limits = SegmentLimits(room, task.is_whole)
         return AskCandidates(self._prefix(task.hypothesis), passages, limits)
@@ -351,7 +353,7 @@ class BeamSearch:
         passage = self._offered[hypothesis.last_passage]
         return self._asked.prefix(hypothesis.answered, passage)
 
-    def _children(self, task: Task, candidates: Sequence[Candidate]) -> list[Child]:
+    def _children(self, task: Extension, candidates: Sequence[Candidate]) -> list[Child]:
         """Extend a hypothesis by each candidate, and record the critiques."""
         parent, children = task.hypothesis, list[Child]()
         for passage, candidate in zip(task.passages, candidates, strict=True):

@@ -172,7 +172,7 @@ def run(
     Raises:
         ModelError: the back end failed, and the algorithm could not continue without it.
     """
-    progress = _Progress(steps)
+    progress = _RunningSteps(steps)
     while progress.calls is not None:
         try:
             answers = [_answers(call, backend, search, watch) for call in progress.calls]
@@ -190,7 +190,7 @@ async def arun(
     watch: Watcher | None = None,
 ) -> Result:
     """Do as `run`, with the calls of a batch concurrently."""
-    progress = _Progress(steps)
+    progress = _RunningSteps(steps)
     while progress.calls is not None:
         waiting = [_aanswers(call, backend, search, watch) for call in progress.calls]
         # All are awaited even if one fails, so that none keeps running.
@@ -206,7 +206,7 @@ async def arun(
     return progress.result
 
 
-class _Progress(Generic[Result]):
+class _RunningSteps(Generic[Result]):
     """A generator, the calls it waits for, and its result once it has ended."""
 
     def __init__(self, steps: Steps[Result]) -> None:

@@ -5,7 +5,15 @@ from itertools import pairwise
 from typing import cast
 
 from crag.parts import Candidate, Decision
-from crag.reflection.beam import ENDINGS, Assembled, BeamSearch, Child, Hypothesis, Task, assemble
+from crag.reflection.beam import (
+    ENDINGS,
+    Assembled,
+    BeamSearch,
+    Child,
+    Extension,
+    Hypothesis,
+    assemble,
+)
 from crag.reflection.cleaning import cleaned, cut_at_retrieval
 from crag.reflection.driver import AskCandidates
 from crag.reflection.released import (
@@ -57,11 +65,11 @@ class ReleasedSearch(BeamSearch):
         released = self._has("released_search") and depth == 0 and verdict.action == "no_retrieve"
         return released or super()._is_whole(verdict, depth)
 
-    def _request(self, task: Task, room: int) -> AskCandidates:
+    def _request(self, task: Extension, room: int) -> AskCandidates:
         is_whole = task.is_whole or self._has("whole_continuation")
         return super()._request(task._replace(is_whole=is_whole), room)
 
-    def _children(self, task: Task, candidates: Sequence[Candidate]) -> list[Child]:
+    def _children(self, task: Extension, candidates: Sequence[Candidate]) -> list[Child]:
         """Extend a hypothesis; a child but the first may remember the text of its sibling."""
         children = super()._children(task, candidates)
         if not self._has("sibling_leak"):

@@ -29,7 +29,7 @@ from crag.state import Critique, Flag
 _OF_THE_ANSWER: frozenset[Flag] = frozenset({"empty", "cut", "constraint_fallback"})
 
 
-class _Entry(NamedTuple):
+class _Contender(NamedTuple):
     """A candidate in the competition."""
 
     critique: Critique
@@ -88,7 +88,7 @@ def _entry(
     passage: tuple[int, Passage] | None,
     asked: Asked,
     settings: ReflectionSettings,
-) -> _Entry:
+) -> _Contender:
     scored = short_form_score(candidate, settings, has_passage=passage is not None)
     critique = critique_of(candidate, scored, passage)
     if not cleaned(candidate.text):
@@ -98,7 +98,7 @@ def _entry(
     if OPEN in candidate.text:
         critique["flags"].append("invented_passage")
     answer = _identity(asked, settings, has_passage=passage is not None)(candidate.text)
-    return _Entry(critique, candidate.tokens, answer, undesired_tokens(candidate, settings))
+    return _Contender(critique, candidate.tokens, answer, undesired_tokens(candidate, settings))
 
 
 def _identity(
@@ -112,7 +112,7 @@ def _identity(
 
 
 def _outcome(
-    entries: Sequence[_Entry], asked: Asked, settings: ReflectionSettings
+    entries: Sequence[_Contender], asked: Asked, settings: ReflectionSettings
 ) -> ReflectionOutcome:
     """Choose the best entry; keys that do not depend on the entries stay empty."""
     running = _running(entries, settings)
@@ -134,7 +134,7 @@ def _outcome(
     )
 
 
-def _running(entries: Sequence[_Entry], settings: ReflectionSettings) -> list[_Entry]:
+def _running(entries: Sequence[_Contender], settings: ReflectionSettings) -> list[_Contender]:
     """Leave out entries that hard constraints drop, and empty ones unless all are."""
     pool = list(entries)
     if settings.constraints == "hard":
@@ -148,14 +148,14 @@ def _running(entries: Sequence[_Entry], settings: ReflectionSettings) -> list[_E
     return [entry for entry in pool if "empty" not in entry.critique["flags"]] or pool
 
 
-def _sums(entries: Sequence[_Entry]) -> dict[str, float]:
+def _sums(entries: Sequence[_Contender]) -> dict[str, float]:
     sums: dict[str, float] = {}
     for entry in entries:
         sums[entry.answer] = sums.get(entry.answer, 0.0) + entry.critique["total"]
     return sums
 
 
-def _best(entries: Sequence[_Entry], sums: dict[str, float]) -> _Entry:
+def _best(entries: Sequence[_Contender], sums: dict[str, float]) -> _Contender:
     """Return the first of the best; with sums, the best of the answer with the largest one."""
     if sums:
         winner = max(sums, key=sums.__getitem__)
@@ -164,7 +164,10 @@ def _best(entries: Sequence[_Entry], sums: dict[str, float]) -> _Entry:
 
 
 def _explain(
-    entries: Sequence[_Entry], running: Sequence[_Entry], best: _Entry, sums: dict[str, float]
+    entries: Sequence[_Contender],
+    running: Sequence[_Contender],
+    best: _Contender,
+    sums: dict[str, float],
 ) -> None:
     for entry in entries:
         critique = entry.critique
@@ -176,7 +179,7 @@ def _explain(
         critique["why"] = _why(entry, best, sums, competes=competes)
 
 
-def _why(entry: _Entry, best: _Entry, sums: dict[str, float], *, competes: bool) -> str:
+def _why(entry: _Contender, best: _Contender, sums: dict[str, float], *, competes: bool) -> str:
     total, highest = entry.critique["total"], best.critique["total"]
     if not competes:
         said = f"it says {', '.join(entry.dropped)}"

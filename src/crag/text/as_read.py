@@ -56,7 +56,7 @@ _EMPTY_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
 _BARE_FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
 
 
-class _Line(NamedTuple):
+class _ShownLine(NamedTuple):
     text: str
     code: bool = False
 
@@ -67,7 +67,7 @@ def as_read(text: str) -> str:
     Lists, tables and code keep their lines, and code is between fences. Absolute addresses of
     links stay, in brackets after their labels. Plain text comes back with its words as they are.
     """
-    lines = list(_read(with_fences(text).split("\n")))
+    lines = list(_shown_lines(with_fences(text).split("\n")))
     parts = []
     for code, group in groupby(lines, key=lambda line: line.code):
         part = "\n".join(line.text for line in group)
@@ -98,7 +98,7 @@ def with_fences(text: str) -> str:
     return f"{text}\n{last}" if names_language or after_blank else f"{fence}\n{text}"
 
 
-def _read(lines: Sequence[str]) -> Iterator[_Line]:
+def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
     at = 0
     before = ""
     while at < len(lines):
@@ -118,12 +118,12 @@ def _read(lines: Sequence[str]) -> Iterator[_Line]:
         elif line.rstrip().endswith("::") and _indented(lines, at)[0]:
             body, at = _indented(lines, at)
             if led := line.rstrip().removesuffix(":").removesuffix(":").rstrip():
-                yield _Line(f"{led}:")
+                yield _ShownLine(f"{led}:")
             yield from _code("", body)
         elif _TARGET.match(line) or (_UNDERLINE.match(line) and before.strip()):
             at += 1
         else:
-            yield _Line(line)
+            yield _ShownLine(line)
             at += 1
         before = line
 
@@ -140,22 +140,26 @@ def _closes(line: str, fence: str) -> bool:
     return line.strip(" >\t").startswith(fence) and not line.strip(" >\t`~:")
 
 
-def _fenced(lines: Sequence[str], start: int, end: int, fence: re.Match[str]) -> Iterator[_Line]:
+def _fenced(
+    lines: Sequence[str], start: int, end: int, fence: re.Match[str]
+) -> Iterator[_ShownLine]:
     body = lines[start + 1 : end if _closes(lines[end], fence["fence"]) else end + 1]
     if fence["name"] is not None:
         if fence["name"] == "eval-rst":
-            yield from _read(body)
+            yield from _shown_lines(body)
         else:
             yield from _directive(fence["name"], fence["rest"].strip(), body)
     elif fence["fence"].startswith(":"):
         yield from _titled(fence["rest"].strip(" :").capitalize(), body)
     elif _closes(lines[end], fence["fence"]) and end > start:
-        yield from (_Line(line, code=True) for line in lines[start : end + 1])
+        yield from (_ShownLine(line, code=True) for line in lines[start : end + 1])
     elif end > start:
-        yield from (_Line(line, code=True) for line in [*lines[start : end + 1], fence["fence"]])
+        yield from (
+            _ShownLine(line, code=True) for line in [*lines[start : end + 1], fence["fence"]]
+        )
 
 
-def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_Line]:
+def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_ShownLine]:
     while body and (_OPTION.match(body[0]) or not body[0].strip()):
         body = body[1:]
     short = name.rpartition(":")[2].lower()
@@ -170,32 +174,32 @@ def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_Line]:
     elif short in _TITLED:
         yield from _titled(rest, body)
     elif name.startswith("py:") or short in {"function", "class", "method", "option", "envvar"}:
-        yield _Line(f"`{rest}`")
-        yield from _read(dedent("\n".join(body)).split("\n"))
+        yield _ShownLine(f"`{rest}`")
+        yield from _shown_lines(dedent("\n".join(body)).split("\n"))
     else:
         yield from _code("", body)
 
 
-def _titled(title: str, body: Sequence[str]) -> Iterator[_Line]:
+def _titled(title: str, body: Sequence[str]) -> Iterator[_ShownLine]:
     """Put the title of a note before its text."""
     if body and not body[0][:1].isspace():  # It begins on the line of its directive.
         whole = "\n".join([body[0], dedent("\n".join(body[1:]))])
     else:
         whole = dedent("\n".join(body))
-    lines = list(_read(whole.strip("\n").split("\n")))
+    lines = list(_shown_lines(whole.strip("\n").split("\n")))
     if title and lines and lines[0].text.strip() and not lines[0].code:
-        lines[0] = _Line(f"{title}: {lines[0].text.lstrip()}")
+        lines[0] = _ShownLine(f"{title}: {lines[0].text.lstrip()}")
     elif title:
-        lines.insert(0, _Line(f"{title}:"))
+        lines.insert(0, _ShownLine(f"{title}:"))
     yield from lines
 
 
-def _code(language: str, body: Sequence[str]) -> Iterator[_Line]:
+def _code(language: str, body: Sequence[str]) -> Iterator[_ShownLine]:
     code = dedent("\n".join(body)).strip("\n")
     if code.strip():
         mark = "~~~" if "```" in code else "```"
         for line in (f"{mark}{language}", *code.split("\n"), mark):
-            yield _Line(line, code=True)
+            yield _ShownLine(line, code=True)
 
 
 def _indented(lines: Sequence[str], at: int) -> tuple[list[str], int]:

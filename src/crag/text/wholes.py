@@ -47,7 +47,7 @@ class Line(NamedTuple):
 Range = tuple[int, int]
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A heading, a sentence, or a block that is read whole."""
 
     start: int
@@ -59,7 +59,7 @@ class Piece(NamedTuple):
     """It says little without the piece before it."""
 
 
-def pieces_of(text: str) -> Iterator[Piece]:
+def pieces_of(text: str) -> Iterator[TextPiece]:
     """Cut a text into pieces, in order; only white space stands between them.
 
     A list, a table, a block of code and an admonition are one piece each.
@@ -77,20 +77,20 @@ def pieces_of(text: str) -> Iterator[Piece]:
             case "blank":
                 pass
             case "heading":
-                yield from (Piece(line.start, line.end, "heading") for line in lines[first:at])
+                yield from (TextPiece(line.start, line.end, "heading") for line in lines[first:at])
             case "prose":
                 yield from _sentences_within(text, start, end)
             case _:
-                yield Piece(start, end, "block")
+                yield TextPiece(start, end, "block")
 
 
-def _sentences_within(text: str, start: int, end: int) -> Iterator[Piece]:
+def _sentences_within(text: str, start: int, end: int) -> Iterator[TextPiece]:
     for piece in split_sentences(text[start:end]):
         low, high = _trimmed(text, start, start + len(piece))
         start += len(piece)
         if low < high:
             sentence = text[low:high]
-            yield Piece(low, high, "sentence", _leads_in(sentence), _leans(sentence))
+            yield TextPiece(low, high, "sentence", _leads_in(sentence), _leans(sentence))
 
 
 def _leads_in(sentence: str) -> bool:

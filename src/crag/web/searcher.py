@@ -111,7 +111,7 @@ class JsonSearcher(ABC):
                 self._collect(body, piece)
                 if time.monotonic() > end:
                     raise self._too_slow()
-        return self._read(response, body)
+        return self._hits(response, body)
 
     async def _aask(self, request: Mapping[str, Any]) -> list[Hit]:
         import httpx
@@ -125,14 +125,14 @@ class JsonSearcher(ABC):
             ):
                 async for piece in response.aiter_bytes():
                     self._collect(body, piece)
-        return self._read(response, body)
+        return self._hits(response, body)
 
     def _collect(self, body: bytearray, piece: bytes) -> None:
         body.extend(piece)
         if len(body) > LARGEST_REPLY:
             raise self._error("the reply is too large")
 
-    def _read(self, response: "httpx.Response", body: bytearray) -> list[Hit]:
+    def _hits(self, response: "httpx.Response", body: bytearray) -> list[Hit]:
         if response.is_redirect:
             target = shown(response.headers["Location"])[:200]
             message = f"the server redirects to {target}: use the final address"

@@ -65,7 +65,7 @@ def transcribe(body: bytes, content_type: str, url: str) -> Transcript:
     if kind is None:
         raise PageError(url, "content_type", f"{_media_type(content_type)!r} is not text")
     try:
-        title, texts = _read(kind, body, content_type, url)
+        title, texts = _title_and_texts(kind, body, content_type, url)
     except ContentError as error:
         raise PageError(url, "unreadable", error.problem) from error
     title = " ".join(title.split())[:LONGEST_TITLE]
@@ -88,7 +88,9 @@ def _kind(body: bytes, content_type: str) -> MediaKind | None:
     return _KINDS.get(name)
 
 
-def _read(kind: MediaKind, body: bytes, content_type: str, url: str) -> tuple[str, Iterable[str]]:
+def _title_and_texts(
+    kind: MediaKind, body: bytes, content_type: str, url: str
+) -> tuple[str, Iterable[str]]:
     if kind == "pdf":
         title, pages = read_web_pdf(
             body, most_pages=MOST_PDF_PAGES, most_characters=_MOST_CHARACTERS

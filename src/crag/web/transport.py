@@ -65,14 +65,14 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         )
         with _as_httpx_errors():
             answer = await self._pool.handle_async_request(sent)
-        return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer))
+        return httpx.Response(answer.status, headers=answer.headers, stream=_ResponseBody(answer))
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._pool.aclose()
 
 
-class _Body(httpx.AsyncByteStream):
+class _ResponseBody(httpx.AsyncByteStream):
     def __init__(self, answer: httpcore.Response) -> None:
         self._answer = answer
 

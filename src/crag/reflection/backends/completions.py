@@ -344,7 +344,7 @@ class CompletionsClient:
             result = self._openai.generate(list(prompts), **_request(most, further))
         except faults() as error:
             raise self._error(error) from None  # The cause may spell out the key.
-        return self._read(result, prompts, further)
+        return self._completions(result, prompts, further)
 
     async def aask(
         self, prompts: Sequence[str], most: int, further: Mapping[str, Any]
@@ -354,13 +354,13 @@ class CompletionsClient:
             result = await self._openai.agenerate(list(prompts), **_request(most, further))
         except faults() as error:
             raise self._error(error) from None
-        return self._read(result, prompts, further)
+        return self._completions(result, prompts, further)
 
     def numbers(self) -> dict[int, str] | None:
         """Return the reflection token of each number, if the server is llama.cpp's."""
         return ask_names(self._base_url, self._model, self._key, self._timeout)
 
-    def _read(
+    def _completions(
         self, result: "LLMResult", prompts: Sequence[str], further: Mapping[str, Any]
     ) -> list[Completion]:
         if further is not ECHO:

@@ -82,7 +82,7 @@ class EmbeddedReflection:
     def __init__(self, evaluator: Evaluator, quoter: Quoter) -> None:
         self._evaluator = evaluator
         self._quoter = quoter
-        self._read = lru_cache(maxsize=_REMEMBERED)(self._readings)
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._readings)
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Retrieve, with probability 1."""
@@ -127,7 +127,9 @@ class EmbeddedReflection:
     def _after(
         self, prefix: Prefix, passages: tuple[Passage, ...], limits: SegmentLimits
     ) -> dict[Passage, Candidate]:
-        readings = [reading.after(prefix) for reading in self._read(prefix.question, passages)]
+        readings = [
+            reading.after(prefix) for reading in self._remembered(prefix.question, passages)
+        ]
         drafts = [_draft(reading, readings, limits) for reading in readings]
         supported = self._supported(drafts)
         return {
@@ -135,10 +137,10 @@ class EmbeddedReflection:
             for draft, degree in zip(drafts, supported, strict=True)
         }
 
-    def _readings(self, question: str, passages: Sequence[Passage]) -> "list[_Reading]":
+    def _readings(self, question: str, passages: Sequence[Passage]) -> "list[_ScoredPassage]":
         scores = self._scores(question, passages)
         return [
-            _Reading(passage, score, tuple(self._quotations(question, passage, score)))
+            _ScoredPassage(passage, score, tuple(self._quotations(question, passage, score)))
             for passage, score in zip(passages, scores, strict=True)
         ]
 
@@ -193,14 +195,14 @@ class EmbeddedReflection:
         )
 
 
-class _Reading(NamedTuple):
+class _ScoredPassage(NamedTuple):
     """A passage, its score, and what is quoted from it, in the order of its sentences."""
 
     passage: Passage
     score: float
     quotations: tuple[Quotation, ...]
 
-    def after(self, prefix: Prefix) -> "_Reading":
+    def after(self, prefix: Prefix) -> "_ScoredPassage":
         """Leave out quotations that the answer contains already."""
         said = Passage("", without_tokens(prefix.answered))
         fresh = (quoted for quoted in self.quotations if not is_quoted(quoted.text, said))
@@ -217,7 +219,9 @@ class _Draft(NamedTuple):
     ending: Ending
 
 
-def _draft(reading: _Reading, readings: Sequence[_Reading], limits: SegmentLimits) -> _Draft:
+def _draft(
+    reading: _ScoredPassage, readings: Sequence[_ScoredPassage], limits: SegmentLimits
+) -> _Draft:
     quoted = _fitting(reading.quotations, limits)
     best = max((quotation.score for quotation in quoted), default=LOWEST)
     text, is_cut = shortened(" ".join(prose(quotation.text) for quotation in quoted), limits)
@@ -240,7 +244,7 @@ def _fitting(quotations: Sequence[Quotation], limits: SegmentLimits) -> list[Quo
     return [quoted for quoted in quotations if quoted in taken]
 
 
-def _leaves_some(text: str, readings: Sequence[_Reading]) -> bool:
+def _leaves_some(text: str, readings: Sequence[_ScoredPassage]) -> bool:
     """Return whether any passage holds a quotation that `text` does not give."""
     said = Passage("", text)
     every = (quotation for reading in readings for quotation in reading.quotations)
