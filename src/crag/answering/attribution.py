@@ -25,9 +25,9 @@ from crag.text.marks import Mark, as_mark
 from crag.text.sentences import split_sentences
 
 _MOST_SENTENCES = 200
-"""Sentences of one answer that are looked at; those after them stay as they are."""
+"""The most sentences of an answer that are attributed; those after them stay as they are."""
 _MOST_JOINT = 10
-"""Different sets of strips, cited by one sentence, that are read together."""
+"""The most sets of strips that are judged together because one sentence cites all of the set."""
 _LINE = re.compile(r"[^\n]*\S[^\n]*")
 _NOT_PROSE = ("#", "|")
 _ITEM = re.compile(r"\s*(?:[-*+•>]\s+|\d{1,3}[.)]\s+)?")
@@ -38,7 +38,7 @@ _WORDLESS = re.compile(
 )
 """What an answer without words may consist of, besides citations."""
 _VERDICT = re.compile(r"\W*(?:yes|no|true|false)\W*", re.IGNORECASE)
-"""What no strip says word by word, whatever it supports."""
+"""Answers such as "Yes.", which no strip contains word by word even where it supports them."""
 
 
 class Attributed(NamedTuple):
@@ -169,7 +169,7 @@ def _parsed(answer: str) -> _ParsedAnswer:
         else:
             read.others.update(numbers)
         end = line.end()
-    if not read.sentences:  # Numbers below a table or code alone have nowhere to go.
+    if not read.sentences:  # Below a table or code alone there is no sentence to move a number to.
         read.others.update(number for loose in read.loose for number in loose.numbers)
         read.loose.clear()
     return read
@@ -210,7 +210,7 @@ def _read_line(
         start, end = min(owner.start, mark.bracket), max(owner.end, mark.end)
         sentences[max(before - 1, 0)] = owner._replace(start=start, end=end)
     for sentence in sentences:
-        # What leads to a list, and a mere yes, claim nothing that a strip could hold.
+        # The line before a list, and a mere yes, make no claim that a strip could support.
         if sentence.text.endswith(":") or _VERDICT.fullmatch(sentence.text):
             read.others.update(sentence.cited)
         else:
@@ -301,7 +301,9 @@ def _move(read: _ParsedAnswer, support: _Support) -> None:
     """
     first = last = 0
     for loose in read.loose:
-        if loose.before > last:  # Otherwise the line follows another one of numbers.
+        if (
+            loose.before > last
+        ):  # Otherwise this line follows another line of numbers, and belongs to the same block.
             first, last = last, loose.before
         block = range(first, last) or range(last, len(read.sentences))
         for number in dict.fromkeys(loose.numbers):

@@ -57,7 +57,7 @@ def validate(answer: str, available: Sequence[Citation]) -> Validated:
 
 
 def with_number(text: str, number: int | None) -> str:
-    """Insert the mark of a number before the punctuation that ends a sentence; None: no mark."""
+    """Insert a mark before the punctuation that ends a sentence; None changes nothing."""
     if number is None:
         return text
     place = before_end(text)

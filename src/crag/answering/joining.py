@@ -26,7 +26,7 @@ def merged(strips: Sequence[Strip], others: Sequence[Strip]) -> list[Strip]:
 def joined(parts: Sequence[SubQuestion], strips: Sequence[Strip]) -> tuple[str, list[Citation]]:
     """Write the answers one after the other, with their citations numbered as `strips` are.
 
-    Of a part without an answer it says so, by its question.
+    A part without an answer becomes its question, followed by the sentence that nothing was found.
     """
     available = numbered(strips)
     numbers = {
@@ -48,7 +48,7 @@ def joined(parts: Sequence[SubQuestion], strips: Sequence[Strip]) -> tuple[str, 
 
 
 def _with_numbers(part: SubQuestion, numbers: Mapping[int, int]) -> str:
-    """Change the numbers of citations, and no number in brackets that a quotation has itself."""
+    """Change the numbers of citations, but not those in brackets within a quotation."""
     if not any("quotes" in citation for citation in part["citations"]):
         return renumbered(part["answer"], numbers)
     return _AFTER_QUOTATION.sub(lambda mark: renumbered(mark[0], numbers), part["answer"])

@@ -24,9 +24,9 @@ _ROUNDS = 10
 _MOST_WORK = 60_000
 """Characters parsed over all rounds."""
 _MOST_NAMES = 500
-"""Words with a full stop within them that are looked at."""
+"""The most words with a full stop inside, each of which may be the name of a host."""
 _DEEPEST = DEEPEST - 8
-"""Brackets within brackets among which the parser finds every link."""
+"""The deepest nesting of brackets in which the parser still finds every link."""
 
 _CLOSING = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*")
 _BLANK_LINE = re.compile(r"^[ \t]*$", re.MULTILINE)
@@ -61,11 +61,11 @@ _TAIL = re.compile(r"[)*_~'\"”»]*[.,;!?…]?")
 clients take the first."""
 _PATH = re.compile(r"[/?#:][^\s<]*")
 _NAMED = re.compile(r"(?<!/)/(?!/)|[(\[{\"\s]")
-"""What stands in no name of a host."""
+"""Characters that the name of a host cannot contain."""
 _DOTTED = re.compile(r"\.[^\s.]")
 _NAME = re.compile(r"[^\s<>()\[\]{}\"'“”‘’,;`*|]+")
 _EXTENDED = re.compile(r"\||~~")
-"""What GitHub's tables and strikethrough need; text ends at a stroke, and an address may begin."""
+"""Marks of GitHub's tables and strikethrough: an address may begin right after one."""
 _OPEN = re.compile(rf"\\.|{SINGLE}|[\[\]]|\n[ \t]*\n", re.DOTALL)
 _OPENING = re.compile(rf"(?<!\\)(?:\\\\)*(?!{SINGLE})\[")
 _ACTIVE = re.compile(rf"[\\`<&!]|(?!(?:{SINGLE})(?![\[(:]))\[|(?<=\])\(|[.@](?=\S)|//")
@@ -137,7 +137,7 @@ class _KnownAddresses:
         return address == address.strip() and _normal(address) in self._all
 
     def holds_for(self, label: str, address: str) -> bool:
-        """Return whether it may be defined for a label: for a number, by its citation alone."""
+        """Return whether a label may be defined so: a number, only as its citation's address."""
         if not label.strip().isdecimal():
             return self.holds(address)
         return _normal(address) in self._addresses.get(int(label[:9]), ())
@@ -201,7 +201,7 @@ def _of_block(source: str, block: MarkdownBlock, known: _KnownAddresses) -> Iter
 
 
 def _of_definition(block: MarkdownBlock, whole: str, known: _KnownAddresses) -> Iterator[_Edit]:
-    """Remove a definition of an unknown address, and make text of one that is no address."""
+    """Remove the definition of an unknown address; escape one that defines something else."""
     label, address = block.token.meta["label"], block.token.meta["url"]
     start = whole.index("[")
     if known.holds_for(label, address) and not label.startswith("^"):
@@ -233,7 +233,7 @@ def _closing(whole: str, block: MarkdownBlock, markup: str) -> Iterator[_Edit]:
 
 
 def _of_unplaced(block: MarkdownBlock, whole: str) -> Iterator[_Edit]:
-    """Escape lines that cannot be told from what marks them, if there is anything in them."""
+    """Escape the lines of a block whose text has no known place in the source, if it has markup."""
     if any(token.type not in {"text", "softbreak"} for token in block.token.children or []):
         for active in _ACTIVE.finditer(whole):
             yield _inserted(block.start + active.start(), "\\")

@@ -61,7 +61,7 @@ class MarkdownBlock(NamedTuple):
     start: int
     end: int
     text: Text | None
-    """None for code, HTML and definitions, and where its place cannot be told."""
+    """None for code, HTML and definitions, and where its place in the source is unknown."""
 
 
 class Parsed(NamedTuple):
@@ -154,7 +154,7 @@ def _parser(*, tables: bool) -> "MarkdownIt":
     from markdown_it import MarkdownIt, rules_inline
 
     class Parser(MarkdownIt):
-        """A parser that takes every address for one: clients differ in those that they refuse."""
+        """A parser that accepts every address, since clients differ in which ones they refuse."""
 
         def validateLink(self, url: str) -> bool:  # noqa: ARG002, N802 - the parser's name
             return True
@@ -175,7 +175,7 @@ def _parser(*, tables: bool) -> "MarkdownIt":
 
 
 def _with_span(rule: Any, label: int | None) -> Any:
-    """Let a rule tell where what it reads begins and ends; `label` is where its ``[`` stands."""
+    """Make a rule record where its tokens begin and end; `label` is the offset of its ``[``."""
 
     def spanned(state: "StateInline", silent: bool) -> bool:
         start, count = state.pos, len(state.tokens)

@@ -19,9 +19,9 @@ from crag.text.marks import as_mark
 NOT_FOUND = "I could not find this in the documents."
 """The answer of a run that abstains; the prompt asks the model for the same words."""
 UNSURE = "No sure answer in the documents. The closest passages:"
-"""What leads in the passages that are shown where none is sure to answer."""
+"""The sentence before the passages, where none of them is sure to answer."""
 MOST_CLOSEST = 2
-"""Passages that are shown so, and those that follow the words of a model that found no answer."""
+"""The most passages after that sentence, and after the reply of a model that found no answer."""
 _CLOSEST = "The closest passages:"
 DECLINED = "What I found does not answer this."
 """What a generator trained by `crag train generator` writes where no passage answers."""
@@ -47,7 +47,7 @@ class GenerateUpdate(TypedDict):
 
 
 def declines(text: str) -> bool:
-    """Return whether a model wrote that there is no answer, in the words it was given for it."""
+    """Return whether a model wrote that there is no answer, in the words that its prompt gives."""
     said = text.strip().lower()
     return said.startswith(tuple(words.lower().rstrip(".") for words in (NOT_FOUND, DECLINED)))
 
@@ -89,7 +89,7 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
 
 
 def links_removed(node: str, links: Sequence[str]) -> list[Event]:
-    """Record the addresses that an answer lost, if there are any."""
+    """Return an event with the addresses that were removed from an answer, if there are any."""
     detail = f"the answer linked what no strip holds: {', '.join(links)}"
     return [event("link_removed", node, detail, "the link was removed")] if links else []
 

@@ -16,17 +16,17 @@ from crag.text.sentences import sentences_of
 from crag.text.untrusted import neutral
 
 AT_THRESHOLD = 0.95
-"""Degree of a score at the upper threshold; at the lower one it is what this leaves of 1."""
+"""The degree of a score at the upper threshold; at the lower one the degree is 1 minus this."""
 UNKNOWN_FIGURE = 0.5
 """The most coverage of a text with a figure that is not in the passage."""
 _NARROWEST = 0.2
-"""On the evaluator's scale: thresholds closer together, or equal, would make a degree a switch."""
+"""The least distance of the thresholds that is used: closer together, the curve becomes a step."""
 _STEEPEST = 50.0
 """Exponents beyond this change no digit of a degree, and large ones overflow."""
 _WORD = re.compile(r"\w+")
 _LONG_WORD = 4
 _REMEMBERED = 64
-"""Texts: each sentence of an answer is compared with the same passages."""
+"""Texts whose words are cached, since each sentence of an answer is compared with all passages."""
 _OPENINGS = re.compile(
     r"an?|according|additionally|after|all|also|although|and|as|at|based|because|before|both|but|by|"
     r"each|finally|for|from|he|here|how|however|if|in|it|its|no|not|of|on|one|or|otherwise|our|she|"
@@ -93,8 +93,8 @@ def degree_of(score: float, thresholds: Thresholds) -> float:
 def coverage(text: str, passage: Passage, question_words: frozenset[str] = frozenset()) -> float:
     """Return the share of the words of `text`, in [0, 1], that occur in the passage or its title.
 
-    Words under four letters, and those `asked`, do not count unless there are no others. A figure
-    that is not in the passage limits the share to 0.5. A text without words has 0.
+    Words under four letters, and `question_words`, do not count unless there are no others. A
+    figure that is not in the passage limits the share to 0.5. A text without words has 0.
     """
     known = _known(passage)
     words = _words(without_tokens(text))

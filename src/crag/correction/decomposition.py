@@ -24,7 +24,7 @@ _LONGEST_ANSWER = 200
 
 
 class _QuestionParts(BaseModel):
-    """What a model is asked for."""
+    """The JSON that the prompt asks for."""
 
     model_config = ConfigDict(strict=True)
 
@@ -54,7 +54,7 @@ def read_parts(reply: str, most: int, longest: int) -> list[str] | None:
     A part is at most `longest` characters long. ``#n`` may stand for the answer to the n-th part
     before it; a part that refers to itself or to a later one makes the reply unusable.
     """
-    # Between the outermost braces, as models add fences and courtesies.
+    # Models put fences and polite sentences around the JSON.
     try:
         parsed = _QuestionParts.model_validate_json(reply[reply.find("{") : reply.rfind("}") + 1])
     except ValidationError:
@@ -74,8 +74,8 @@ def bounded(parts: Sequence[str], most: int) -> list[str]:
 def with_answers(part: str, questions: Sequence[str], answers: Sequence[str | None]) -> str:
     """Put answers to earlier parts in the place of ``#1``, ``#2`` and so on.
 
-    `asked` are the earlier parts, `answers` theirs; one without an answer (None) is described by
-    its question.
+    `questions` are the earlier parts, `answers` theirs; a part without an answer (None) is
+    described by its question.
     """
 
     def answer(mark: re.Match[str]) -> str:

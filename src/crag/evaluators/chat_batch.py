@@ -134,7 +134,7 @@ def _said(model: ChatModel, messages: list[AnyMessage]) -> Grades:
     if reply.problem is not None:
         raise failure(reply.detail)
     text = without_thoughts(reply.text)
-    try:  # Between the outermost braces, as models add fences and courtesies.
+    try:  # Models put fences and polite sentences around the JSON.
         return Grades.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
     except ValidationError:
         raise _GradesError(_NO_FORM) from None

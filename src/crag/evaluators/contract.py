@@ -22,11 +22,11 @@ from crag.reading import Reading
 from crag.state import Thresholds
 
 MOST_PASSAGES = 256
-"""Of one request; a client with more sends several."""
+"""The most passages of one request; a client with more sends several requests."""
 MOST_CHARACTERS = 2_000_000
-"""Of question and passages of one request, unless a single passage is longer."""
+"""The most characters of question and passages together, unless one passage alone is longer."""
 MOST_BYTES = 32 * 2**20
-"""Of the body of a request."""
+"""The largest body of a request."""
 _LONGEST_NAME = 200
 
 

@@ -36,7 +36,7 @@ class CosineEvaluator:
         self, embeddings: Embeddings, *, slope: float, intercept: float, thresholds: Thresholds
     ) -> None:
         self.languages = languages_of(embeddings)
-        """Those of the encoder."""
+        """The languages that the encoder reads."""
         self._vectors = RememberedVectors(embeddings)
         self._slope, self._intercept = slope, intercept
         self._thresholds = thresholds

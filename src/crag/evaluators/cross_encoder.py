@@ -21,7 +21,7 @@ from crag.parts import Passage
 from crag.state import Thresholds
 
 _UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
-"""Of an evaluator whose card has none: a probability of three quarters, and of one."""
+"""Thresholds for a card without any: probabilities of three quarters and of one quarter."""
 
 
 class PairModel(Protocol):

@@ -37,7 +37,7 @@ class EvaluatorWithFallback:
 
     @property
     def thresholds(self) -> Thresholds:
-        """Those of the evaluator that judged last in this thread."""
+        """The thresholds of the evaluator that judged last in this thread."""
         with Attempt("evaluator") as attempt:
             return thresholds_of(self._last())
         self._replace(attempt.error)
@@ -45,7 +45,7 @@ class EvaluatorWithFallback:
 
     @property
     def languages(self) -> frozenset[str]:
-        """Those that the same evaluator reads; empty if unknown."""
+        """The languages that the same evaluator reads; empty if unknown."""
         return frozenset(languages_of(self._last()))
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
@@ -71,7 +71,7 @@ class EvaluatorWithFallback:
 
 
 class ReaderWithFallback(EvaluatorWithFallback):
-    """The same for evaluators that read."""
+    """An `EvaluatorWithFallback` of two evaluators that read."""
 
     def __init__(self, first: ReadingEvaluator, second: ReadingEvaluator, named: str) -> None:
         super().__init__(first, second, named)

@@ -29,7 +29,7 @@ class ReaderEvaluator:
     """
 
     languages = frozenset({"en"})
-    """Those of the packaged encoder, which every reader changes."""
+    """The languages of the packaged encoder, which every reader is a change of."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class ReaderEvaluator:
         score = math.tanh(max(map(self.model.grade, views)) / 2)
         best = max(views, key=lambda view: view.span[2])
         span = None
-        if best.window.offsets:  # A text may hold nothing that the tokenizer knows.
+        if best.window.offsets:  # All characters of a text may be unknown to the tokenizer.
             first, last, odds = best.span
             start, end = best.window.offsets[first][0], best.window.offsets[last][1]
             span = Span(start=start, end=end, score=math.tanh(odds / 2))

@@ -35,11 +35,11 @@ from crag.runtime.replies import readings_of
 from crag.state import Thresholds
 
 ATTEMPTS = 3
-"""Most requests for one thing."""
+"""The most attempts at one request."""
 SECONDS = 10.0
 """Default for the longest time that one request may take."""
 LONGEST_WAIT = 2.0
-"""Most seconds between two requests; there is no other one if the service asks for more."""
+"""Most seconds between two requests; there is no second one if the service asks for more."""
 _LEAST_BYTES, _BYTES_FOR_CHARACTER = 2**20, 16
 """A reading has two numbers for each word at most; scores are shorter."""
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
@@ -88,7 +88,7 @@ class RemoteEvaluator:
 
     @property
     def about(self) -> About:
-        """What the service says of itself: with its last judgement in this thread, or now."""
+        """How the service describes itself: in its last reply in this thread, or else asked now."""
         about: About | None = getattr(self._judged, "about", None) or self._known
         if about is None:
             about = self._known = self._sent("GET", "about", None, About)
@@ -96,12 +96,12 @@ class RemoteEvaluator:
 
     @property
     def thresholds(self) -> Thresholds:
-        """Those that the served evaluator was calibrated with."""
+        """The thresholds that the served evaluator was calibrated with."""
         return self.about.limits
 
     @property
     def languages(self) -> frozenset[str]:
-        """Those that the served evaluator reads; empty if unknown."""
+        """The languages that the served evaluator reads; empty if unknown."""
         return frozenset(self.about.languages)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
@@ -241,7 +241,7 @@ class RemoteReader(RemoteEvaluator):
 
     @property
     def closest_threshold(self) -> float:
-        """That of the served evaluator; -1.0 where it names none."""
+        """The `closest_threshold` of the served evaluator; -1.0 if it has none."""
         threshold = self.about.closest_threshold
         return LOWEST if threshold is None else threshold
 

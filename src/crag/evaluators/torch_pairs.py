@@ -94,7 +94,7 @@ class TorchPairs:
             problem = f"it cannot be loaded. Copy it again, whole, with its tokenizer ({first})"
             raise refusal(self._folder, problem) from error
         if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
-            # Where there is none, transformers builds one that knows no words.
+            # Without a vocabulary, transformers builds a tokenizer that maps every word to unknown.
             raise refusal(self._folder, "there is no tokenizer. Copy it there, whole")
         if report["missing_keys"] or model.config.num_labels != 1:
             problem = (

@@ -123,7 +123,7 @@ def _ends_with_question(strip: Strip, question: str) -> bool:
 
 
 def _closest_threshold(evaluator: ReadingEvaluator) -> float:
-    """Return the least score of a passage worth showing; evaluators of others may tell none."""
+    """Return the least score of a passage worth showing; other evaluators may have none."""
     return float(getattr(evaluator, "closest_threshold", LOWEST))
 
 

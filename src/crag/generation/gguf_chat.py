@@ -185,7 +185,7 @@ class GgufChat(BaseChatModel):
     def _begin(
         self, request: dict[str, Any], put: Callable[[Any], None], left: threading.Event
     ) -> None:
-        """Answer in a thread, which passes on all that llama.cpp tells, or why it cannot."""
+        """Answer in a thread, which passes on llama.cpp's items, or the error that ended it."""
 
         def work() -> None:
             try:
@@ -199,7 +199,7 @@ class GgufChat(BaseChatModel):
         threading.Thread(target=work, name="gguf", daemon=True).start()
 
     def _chunk(self, item: Any) -> ChatGenerationChunk | None:
-        """Read what llama.cpp told; None if it holds nothing for the caller.
+        """Read an item of llama.cpp; None if it has nothing for the caller.
 
         Raises:
             ModelError: it is an error.
@@ -267,7 +267,7 @@ class _Engine:
         params.n_ctx, params.n_parallel, params.n_batch = context, 1, _BATCH
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
         params.warmup, params.verbosity, params.offline = False, -1, True
-        # It opens a port of this machine that nobody here uses, and anybody could.
+        # It opens a port that this program does not use, but other programs on the machine could.
         params.api_keys = [secrets.token_urlsafe()]
         params.ui = params.endpoint_slots = False
         try:

@@ -111,7 +111,7 @@ def _anchor(reading: Reading) -> int:
 
 
 def _repeats(candidate: _QuotedStrip, better: Sequence[_QuotedStrip]) -> bool:
-    """Whether a better quotation says the same."""
+    """Return whether a better quotation contains this one, or the other way round."""
     return any(candidate.text in other.text or other.text in candidate.text for other in better)
 
 

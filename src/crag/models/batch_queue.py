@@ -121,7 +121,7 @@ class BatchQueue(Generic[Row, Result]):
         return None
 
     def _chosen(self) -> "list[_Share[Row, Result]]":
-        """Take the longest rows of the first caller, and those of others that go with them."""
+        """Take the longest rows of the first caller, and rows of others of similar length."""
         shared: list[_Share[Row, Result]] = []
         longest = count = tokens = 0
         most = self._waiting[0].size

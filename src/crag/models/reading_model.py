@@ -92,7 +92,7 @@ class Window(NamedTuple):
 
 
 class View(NamedTuple):
-    """What the model says about one window."""
+    """The outputs of the model for one window."""
 
     window: Window
     signals: Floats
@@ -222,7 +222,7 @@ class _Loaded:
         return features(ids[1 : window.question - 1], title, ids[window.text], self.rarity)
 
     def _layer(self, name: str, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Apply a layer; einsum, unlike `@`, wakes no threads that the next batch needs."""
+        """Apply a layer; einsum, unlike `@`, starts no BLAS threads that slow the next batch."""
         weights = self._weights
         product: NDArray[np.float32] = np.einsum("...i,oi->...o", states, weights[f"{name}.weight"])
         return product + weights[f"{name}.bias"]

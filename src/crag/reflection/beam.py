@@ -481,7 +481,7 @@ class BeamSearch:
 
 
 def _copied(critique: Critique) -> Critique:
-    """Return a copy that does not change when the search goes on."""
+    """Return a copy, since the search changes its critiques in later rounds."""
     return cast("Critique", {**critique, "flags": list(critique["flags"])})
 
 

@@ -159,7 +159,11 @@ def assemble_released(segments: Sequence[SegmentRecord], settings: ReflectionSet
 def _cited(
     segments: Sequence[SegmentRecord], kept: Sequence[SegmentRecord]
 ) -> tuple[str, list[int]]:
-    """Number by place among all segments; skipped ones leave the list of passages shorter."""
+    """Number citations by the place of their segment among all.
+
+    The released program appends to the list of passages only for segments that it keeps, so after a
+    skipped one the numbers no longer match the list.
+    """
     answer, seen, cited = "", set[str](), list[int]()
     for number, segment in enumerate(segments, start=1):
         text = released_answer(segment["text"])

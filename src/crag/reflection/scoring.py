@@ -185,7 +185,7 @@ def critique_of(
     segment: int = 0,
     hypothesis: int = 0,
 ) -> Critique:
-    """Write down how a candidate was scored; what becomes of it is added later."""
+    """Record how a candidate was scored; whether it is kept is added later."""
     return Critique(
         segment=segment,
         hypothesis=hypothesis,

@@ -30,12 +30,12 @@ _OF_THE_ANSWER: frozenset[Flag] = frozenset({"empty", "cut", "constraint_fallbac
 
 
 class _Contender(NamedTuple):
-    """A candidate in the competition."""
+    """A candidate, ready to be compared with the others."""
 
     critique: Critique
     tokens: int
     answer: str
-    """Post-processed, as answers are compared."""
+    """The text after post-processing, by which answers to closed questions are compared."""
     dropped: list[str]
     """The undesired tokens among its critiques."""
 
@@ -107,7 +107,7 @@ def _identity(
     """Return the post-processing by which answers to closed questions are compared."""
     if "released_text" not in settings.compat:
         return short_answer
-    # Answers to open questions keep their tokens there, if they were written with a passage.
+    # The released program keeps the tokens of answers to open questions that have a passage.
     return released_answer if asked.closed or not has_passage else str
 
 
@@ -144,7 +144,7 @@ def _running(entries: Sequence[_Contender], settings: ReflectionSettings) -> lis
             for entry in entries:
                 entry.critique["flags"].append("constraint_fallback")
     if "released_text" in settings.compat:
-        return pool  # An empty answer competes there as any other.
+        return pool  # The released program compares empty answers like any other.
     return [entry for entry in pool if "empty" not in entry.critique["flags"]] or pool
 
 

@@ -116,7 +116,7 @@ def _providers() -> "tuple[Tracer, Meter]":
 
 
 def _resource() -> "Resource":
-    """Return what is told of this process; each has an id, as counters of two must not be mixed."""
+    """Return the resource of this process; its own id keeps its counters apart from others'."""
     from opentelemetry.sdk.resources import Resource
 
     resource = Resource.create({"service.instance.id": str(uuid4())})
@@ -125,7 +125,7 @@ def _resource() -> "Resource":
 
 
 def _exporter(signal: Signal, name: str) -> Any:
-    """Return what sends a signal, None if it is not wanted.
+    """Return the exporter of a signal, None if it is switched off.
 
     Raises:
         SettingsError: the variables name an exporter or a protocol that there is not.

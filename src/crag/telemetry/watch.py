@@ -113,7 +113,7 @@ class RunWatch(BaseCallbackHandler):
             self._become_graph(run)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
-        """End a node, or a graph with what its final state says."""
+        """End the span of a node, or of a graph with the outcome in its final state."""
         if run := self._runs.pop(run_id, None):
             if run.is_graph and isinstance(outputs, Mapping):
                 self._count(run, outputs)
@@ -358,7 +358,7 @@ def _ids_of(span: "Span | None") -> dict[str, str]:
 
 
 def _tokens_of(response: LLMResult) -> dict[str, int]:
-    """Return the tokens that a model read and wrote, as far as it says so."""
+    """Return the tokens that a model read and wrote, if the reply reports them."""
     tokens: dict[str, int] = {}
     for generations in response.generations:
         for generation in generations[:1]:

@@ -182,7 +182,7 @@ def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_ShownLine
 
 def _titled(title: str, body: Sequence[str]) -> Iterator[_ShownLine]:
     """Put the title of a note before its text."""
-    if body and not body[0][:1].isspace():  # It begins on the line of its directive.
+    if body and not body[0][:1].isspace():  # The note begins on the line of its directive.
         whole = "\n".join([body[0], dedent("\n".join(body[1:]))])
     else:
         whole = dedent("\n".join(body))

@@ -79,7 +79,9 @@ def _decoded(body: bytes, content_type: str) -> str:
         text = body.decode(encoding, "replace")
         if encoding != "utf-8-sig" or _fits(text):
             return text
-        body = body[len(codecs.BOM_UTF8) :]  # The mark lies.
+        body = body[
+            len(codecs.BOM_UTF8) :
+        ]  # The mark is wrong: what follows is in another encoding.
     for encoding in filter(None, [*map(_known, _declared(body, content_type)), "utf-8"]):
         text = body.decode(encoding, "replace")
         if _fits(text):

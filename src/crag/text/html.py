@@ -24,7 +24,7 @@ _BLOCK = re.compile(
     "h[1-6r]|header|li|main|ol|p|pre|section|summary|t(able|body|foot|head|r)|ul"
 )
 _APART = ["nav", "form", "title"]
-"""Elements that are no part of what a page tells."""
+"""Elements that are not part of the text of a page."""
 _FEWEST_LETTERS = 3
 """A title's first part is only kept alone if it has them."""
 
@@ -34,7 +34,7 @@ class HtmlText(NamedTuple):
 
     title: str
     url: str
-    """Where the page itself says that it stands; empty where it does not."""
+    """The canonical address that the page names; empty if it names none."""
     text: str
     """As Markdown: its blocks, an empty line between two of them."""
 
@@ -124,7 +124,7 @@ def _mark(element: "HtmlElement") -> str:
 
 
 def _holds_data(table: "HtmlElement") -> bool:
-    """Tell a table of short cells from one that lays out a page."""
+    """Return whether a table has short cells, rather than being used for the layout of a page."""
     inner = [element.tag for element in table.iter() if element is not table]
     return not {"table", "ul", "ol", "pre", "h1", "h2", "h3", "h4"}.intersection(inner)
 

@@ -15,7 +15,7 @@ _NUMBERS = r"\d{1,4}(?:\s*[,;]\s*\d{1,4})*"
 PATTERN = "|".join(f"{re.escape(before)}{_NUMBERS}{re.escape(after)}" for before, after in FORMATS)
 """A mark, as a part of a regular expression without groups."""
 SINGLE = "|".join(rf"{re.escape(before)}\d{{1,4}}{re.escape(after)}" for before, after in FORMATS)
-"""A mark of one number, likewise."""
+"""A mark of one number, also as a part of a regular expression."""
 # White space is matched from its beginning only: from each of its places it would take quadratic
 # time.
 _MARK = re.compile(rf"(?:(?<!\s)\s+)?({PATTERN})")

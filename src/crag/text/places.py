@@ -27,7 +27,8 @@ def lines_written(numbers: Iterable[int]) -> str:
 def line_numbers(lines: str, most: int | None = None) -> list[int]:
     """Return the line, or page, of the file for each line of a chunk, from its metadata.
 
-    No more than `most`, which a chunk has lines: metadata of others may name any number.
+    At most `most` numbers, one for each line of the chunk: metadata written by another program may
+    name any number of lines.
     """
     return list(islice(chain.from_iterable(map(_numbers, lines.split())), most))
 

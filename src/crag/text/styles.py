@@ -24,7 +24,7 @@ _NAMED: dict[str, Colour] = {
 }
 _WHITE = _NAMED["white"]
 _NEAR = 16
-"""Steps of one channel that nobody tells apart."""
+"""Steps of one colour channel (0 to 255) that readers cannot distinguish."""
 _AWAY = -900.0
 """Pixels beyond an edge where no window reaches."""
 

@@ -67,7 +67,7 @@ def neutral(text: str) -> str:
 
 
 def without_controls(text: str) -> str:
-    """Remove what a terminal obeys and what nobody sees; of line breaks only the line feed stays.
+    """Remove control sequences and invisible characters; of line breaks only the line feed stays.
 
     Escape sequences, control and direction characters become a space, so that the words around them
     stay apart. Half a pair of surrogates, which nothing can write, becomes U+FFFD.

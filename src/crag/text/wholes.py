@@ -30,7 +30,7 @@ _LEANS = re.compile(
     r"instead|however|but|and|or|so|also|both|here|in (?:this|that|these|those|such|which))\b",
     re.IGNORECASE,
 )
-"""A sentence that begins so says little without the one before it."""
+"""How a sentence begins that is not understood without the one before it."""
 
 
 class Line(NamedTuple):
@@ -56,7 +56,7 @@ class TextPiece(NamedTuple):
     leads_in: bool = False
     """It ends with a colon: what comes next belongs to it."""
     leans: bool = False
-    """It says little without the piece before it."""
+    """It is not understood without the piece before it."""
 
 
 def pieces_of(text: str) -> Iterator[TextPiece]:

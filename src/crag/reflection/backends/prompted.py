@@ -386,7 +386,7 @@ class FormAsker:
         return self._usable(await self._each.abatch(list(calls), self._config))
 
     def failure(self, said: Said) -> ModelError:
-        """Return the error that says why a reply cannot be used, without any secret."""
+        """Return the error with the reason why a reply cannot be used, without any secret."""
         detail = said.reply.detail or f"the reply does not fill in the form: {said.reply.text!r}"
         described = event("model_failed", "reflect", detail)["detail"]
         return ModelError(self._name, said.reply.problem or "failed", described)
