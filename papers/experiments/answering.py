@@ -1,26 +1,22 @@
 """Answer one unit with the graph of its method, and record the result as a row."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
-from crag.answering.attribution import unsupported_share
 from crag.answering.context import kept_strips
 from crag.asking.budget import BudgetSpentError, Meter, Tally, tallying
-from crag.asking.lines import Status
+from crag.asking.running import Graph, Run, run_question
 from crag.correction.scoring import LOWEST
 from crag.errors import EvaluatorError
-from crag.events import redact
 from crag.generation import ExtractiveAnswerer
 from crag.papers.experiments.current_example import ExampleRetriever, answering
 from crag.papers.experiments.examples import Example
-from crag.papers.experiments.methods import METHODS, Graph
-from crag.papers.experiments.rows import CitedText, Row
+from crag.papers.experiments.methods import METHODS
+from crag.papers.experiments.rows import Row
 from crag.papers.experiments.units import Unit
 from crag.parts import Evaluator, Parts
-from crag.runtime.attempt import Attempt
 from crag.settings import Settings, settings_from_text
 from crag.tasks import written
 
@@ -75,20 +71,13 @@ class Answerer:
             BudgetSpentError: the budget refused a call, so the row would be invalid.
         """
         method = METHODS[unit.variant.method]
-        state: dict[str, Any] = {}
         settings = settings_from_text({**method.settings, **unit.variant.settings})
         graph = self._graph(unit)
-        start = time.perf_counter()
         with answering(unit.example), tallying() as tally:
-            with Attempt("run") as attempt:
-                asked = {"question": asked_as(unit.example)}
-                state = await graph.ainvoke(asked, context=settings)
-            seconds = time.perf_counter() - start
+            run = await run_question(graph, asked_as(unit.example), settings)
         if tally.refused:
             raise BudgetSpentError(tally.refused)
-        told = f"{type(attempt.error).__name__}: {attempt.error}" if attempt.error else ""
-        error = redact(told) or _failure(state)
-        return self._row(unit, state, settings, tally, error=error, seconds=seconds)
+        return self._row(unit, run, settings, tally)
 
     def _graph(self, unit: Unit) -> Graph:
         name = unit.variant.method, unit.variant.evaluator
@@ -106,48 +95,32 @@ class Answerer:
         quoter = ExtractiveAnswerer(judge) if parts.quoter is not None else None
         return replace(parts, evaluator=judge, quoter=quoter)
 
-    def _row(  # noqa: PLR0913 - what came of one unit
-        self,
-        unit: Unit,
-        state: dict[str, Any],
-        settings: Settings,
-        tally: Tally,
-        *,
-        error: str,
-        seconds: float,
-    ) -> Row:
-        variant, example, resources = unit.variant, unit.example, self.resources
-        knowledge, usage = _knowledge(state, settings), {**state.get("usage", {}), **tally.asked}
+    def _row(self, unit: Unit, run: Run, settings: Settings, tally: Tally) -> Row:
+        variant, example, resources, state = unit.variant, unit.example, self.resources, run.state
+        knowledge = _knowledge(state, settings)
         documents = [one.page_content for one in state.get("documents") or []]
+        row = run.row(example.id, _failure(state))
+        row["usage"] |= tally.asked
         return Row(
+            **row,
             key=unit.key(resources.named(unit)),
             variant=variant.name,
             condition=unit.condition,
-            id=example.id,
             task=example.task,
             method=variant.method,
             settings=variant.settings,
             seed=unit.seed,
             model=resources.model,
             evaluator=variant.evaluator or resources.evaluator,
-            status=_status(state, error),
-            error=error,
-            answer="" if error else str(state.get("answer", "")),
-            action=state.get("action") or "",
             scores=[score if isfinite(score) else LOWEST for score in state.get("scores") or []],
             knowledge=knowledge,
-            citations=_citations(state),
             knowledge_words=len(knowledge.split()),
             documents_words=sum(len(text.split()) for text in documents),
             retrieved_holds_answer=holds_answer("\n".join(documents), example, documents),
             knowledge_holds_answer=holds_answer(knowledge, example, [knowledge] if state else []),
-            events=[entry["kind"] for entry in state.get("events", [])],
-            usage=usage,
             cached=tally.cached,
-            seconds=round(seconds, 3),
-            cost=resources.meter.budget.priced(usage),
+            cost=resources.meter.budget.priced(row["usage"]),
             reflection=_reflection(state),
-            unsupported=unsupported_share(state),
         )
 
 
@@ -168,19 +141,6 @@ def _knowledge(state: dict[str, Any], settings: Settings) -> str:
     if state.get("passages") is not None:
         return str(state.get("knowledge", ""))
     return "\n".join(strip["text"] for strip in kept_strips(state, settings))  # type: ignore[arg-type]
-
-
-def _citations(state: dict[str, Any]) -> list[CitedText]:
-    return [
-        CitedText(number=one["number"], title=one["source"]["title"], text=one["text"])
-        for one in state.get("citations") or []
-    ]
-
-
-def _status(state: dict[str, Any], error: str) -> Status:
-    if error:
-        return "failed"
-    return "abstained" if state.get("abstained") else "answered"
 
 
 def _failure(state: dict[str, Any]) -> str:

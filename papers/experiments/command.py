@@ -1,6 +1,5 @@
 """`crag bench`: one run of an experiment, from its file to its report."""
 
-import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,6 @@ from crag.papers.experiments.loading.contamination import kept_apart
 from crag.papers.experiments.loading.detect import load_examples, sample
 from crag.papers.experiments.metrics.fact_judge import Pages
 from crag.papers.experiments.pictures import draw
-from crag.papers.experiments.ray_workers import RayWorkers
 from crag.papers.experiments.report import Setup, render
 from crag.papers.experiments.resources import RunConfig, load_resources
 from crag.papers.experiments.rows import RowFile
@@ -28,6 +26,7 @@ from crag.papers.experiments.runner import (
     ProgressCallback,
     RunResult,
     in_process,
+    in_workers,
     remaining_units,
     run,
 )
@@ -106,9 +105,9 @@ def benchmark(options: BenchOptions, progress: ProgressCallback | None = None) -
     with RowFile(options.output / ROWS) as file:
         todo = remaining_units(units, file, answerer, again=options.again)
         answers = (
-            RayWorkers(config, concurrency) if options.ray else in_process(answerer, concurrency)
+            in_workers(config, concurrency) if options.ray else in_process(answerer, concurrency)
         )
-        ended = asyncio.run(run(todo, file, answers, progress))
+        ended = run(todo, file, answers, progress)
         keys = {unit.key(answerer.resources.named(unit)) for unit in units}
         rows = {key: row for key, row in file.rows.items() if key in keys}
     lines = summarise(experiment, loaded.examples, rows, options.seed, judged)

@@ -1,18 +1,26 @@
 """Run all units of an experiment concurrently, resumably and within a budget."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import NamedTuple
 
-from crag.asking.budget import BudgetSpentError
+from crag.asking.budget import Budget, Meter
+from crag.asking.running import concurrently, event_loop, on_ray
 from crag.papers.experiments.answering import Answerer
+from crag.papers.experiments.resources import RunConfig, load_resources
 from crag.papers.experiments.rows import Row, RowFile
 from crag.papers.experiments.units import Unit
+from crag.runtime.environment import Environment
 
 DEFAULT_CONCURRENCY = 4
 ProgressCallback = Callable[[int, int, str], None]
 """Called with the number of finished units, their total, and the name of the last variant."""
+
+
+Answers = Callable[[Sequence[Unit], Callable[[Row], None]], str]
+"""Answers units, passes on each row when it is ready, and returns the limit that stopped it."""
 
 
 @dataclass
@@ -39,14 +47,6 @@ class Remaining(NamedTuple):
     ended: RunResult
 
 
-class Answers(Protocol):
-    """Answers units, in this process or in others."""
-
-    def __call__(self, units: Sequence[Unit], on_row: Callable[[Row], None]) -> Awaitable[str]:
-        """Pass on each row when it is ready; return the limit that stopped the run, if any."""
-        ...
-
-
 def remaining_units(
     units: Iterable[Unit], rows: RowFile, answerer: Answerer, *, again: bool = False
 ) -> Remaining:
@@ -65,7 +65,7 @@ def remaining_units(
     return Remaining(todo, ended)
 
 
-async def run(
+def run(
     todo: Remaining, rows: RowFile, answers: Answers, progress: ProgressCallback | None = None
 ) -> RunResult:
     """Answer the remaining units; each row is written to disk before it counts as done."""
@@ -79,31 +79,51 @@ async def run(
         if progress is not None:
             progress(ended.resumed + ended.answered, ended.units - not_run, row["variant"])
 
-    ended.stopped = await answers(todo.units, on_row)
+    ended.stopped = answers(todo.units, on_row)
     return ended
 
 
 def in_process(answerer: Answerer, concurrency: int = DEFAULT_CONCURRENCY) -> Answers:
     """Answer in this process, at most `concurrency` units at the same time."""
 
-    async def answers(units: Sequence[Unit], on_row: Callable[[Row], None]) -> str:
-        left_over = iter(units)
-        stopped: list[str] = []
-
-        async def work() -> None:
-            for unit in left_over:
-                reached = answerer.resources.meter.reached()
-                if stopped or reached:
-                    stopped.append(reached)
-                    return
-                try:
-                    on_row(await answerer.answer(unit))
-                except BudgetSpentError as error:
-                    stopped.append(str(error))
-
-        async with asyncio.TaskGroup() as group:
-            for _ in range(max(1, concurrency)):
-                group.create_task(work())
-        return next((reason for reason in stopped if reason), "")
+    def answers(units: Sequence[Unit], on_row: Callable[[Row], None]) -> str:
+        meter = answerer.resources.meter
+        return asyncio.run(
+            concurrently(units, answerer.answer, on_row, concurrency=concurrency, meter=meter)
+        )
 
     return answers
+
+
+def in_workers(config: RunConfig, workers: int) -> Answers:
+    """Answer in Ray workers: those of the cluster that RAY_ADDRESS names, or of this machine.
+
+    The budget is checked for each row, so calls may exceed it.
+    """
+    meter = Meter(config.budget)
+    answer = partial(_answer_in_worker, replace(config, budget=Budget(prices=config.budget.prices)))
+
+    def answers(units: Sequence[Unit], on_row: Callable[[Row], None]) -> str:
+        def take(row: Row) -> None:
+            spent = {name: n - row["cached"].get(name, 0) for name, n in row["usage"].items()}
+            meter.calls += spent.get("llm_calls", 0)
+            meter.spend(spent)
+            on_row(row)
+
+        return on_ray(units, answer, take, workers=workers, meter=meter, named=_named)
+
+    return answers
+
+
+def _named(unit: Unit) -> str:
+    return f"question {unit.example.id} of {unit.variant.name!r}"
+
+
+def _answer_in_worker(config: RunConfig, unit: Unit) -> Row:
+    return event_loop().run(_kept_answerer(config).answer(unit))
+
+
+@cache
+def _kept_answerer(config: RunConfig) -> Answerer:
+    """Keep models between the units of a worker."""
+    return Answerer(load_resources(Environment(), config))

@@ -16,7 +16,6 @@ Wikipedia's introductions in place of the web.
 """
 
 import argparse
-import asyncio
 import random
 import sys
 import time
@@ -125,7 +124,7 @@ def ask(name: SetName, given: argparse.Namespace) -> None:
         told = ", ".join(f"{row} {hours(total)}" for row, total in seconds.items())
         print(f"{name}, {given.model}: {len(todo.units)} rows to answer. {told}", file=sys.stderr)
         if not given.plan:
-            ended = asyncio.run(run(todo, file, in_process(answerer, 1), progress))
+            ended = run(todo, file, in_process(answerer, 1), progress)
             print(f"\n{ended.answered} written, {ended.failed} failed {ended.stopped}")
 
 

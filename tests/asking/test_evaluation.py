@@ -66,7 +66,7 @@ async def test_a_row_tells_what_led_to_the_answer() -> None:
     row = await asked(HOW_LONG, reply="It takes three minutes [1].")
     assert row["action"] == "correct"
     assert [(one["holds"], one["score"]) for one in row["documents"]] == [(True, 0.9), (False, -1)]
-    assert row["cited"] == ["/data/docs/kettle.md"]
+    assert [citation["url"] for citation in row["citations"]] == ["/data/docs/kettle.md"]
     assert (row["retrieved"], row["kept"]) == (True, True)
     assert row["usage"]["llm_calls"] == 1
 
@@ -88,7 +88,7 @@ async def test_a_run_that_fails_is_a_row() -> None:
         Settings(),
     )
     assert row["verdict"] == "failed"
-    assert "8,000" in row["events"][-1]["detail"]
+    assert "8,000" in row["error"]
 
 
 async def test_the_summary_counts() -> None:

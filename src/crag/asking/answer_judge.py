@@ -4,7 +4,6 @@ One call for each answer. ragas, which has such judges, cannot be installed besi
 needs: the guide says why.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Self
 
@@ -15,6 +14,7 @@ from crag.answering.citations import without_citations
 from crag.answering.context import fenced
 from crag.answering.model_calls import Reply, aask
 from crag.asking.evaluation import Judgement, Row
+from crag.asking.running import in_order
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.text.untrusted import neutral
@@ -60,17 +60,7 @@ class AnswerJudge:
         progress: Callable[[int], object] = lambda _: None,
     ) -> list[Judgement]:
         """Return a judgement for each row, in order; `progress` receives the number done."""
-        turn, done = asyncio.Semaphore(concurrency), 0
-
-        async def judged(row: Row) -> Judgement:
-            nonlocal done
-            async with turn:
-                found = await self._judged(row)
-            done += 1
-            progress(done)
-            return found
-
-        return list(await asyncio.gather(*map(judged, rows)))
+        return await in_order(rows, self._judged, concurrency=concurrency, progress=progress)
 
     async def _judged(self, row: Row) -> Judgement:
         if row["verdict"] in {"abstained", "failed"} or not row["strips"] or not row["answerable"]:

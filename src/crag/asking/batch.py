@@ -6,67 +6,37 @@ Each answer is on disk before it counts as given, so a run that was killed goes 
 import asyncio
 import hashlib
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, NotRequired
-
-from langgraph.graph.state import CompiledStateGraph
-from typing_extensions import TypedDict
+from typing import NamedTuple
 
 from crag.asking.budget import Budget, Meter
 from crag.asking.evaluation import Question
-from crag.asking.lines import Lines, Status
+from crag.asking.lines import Lines
+from crag.asking.running import AnswerRow, Graph, concurrently, event_loop, on_ray, run_question
 from crag.errors import DataError
-from crag.events import Event, redact
 from crag.factory import choose_parts
 from crag.graph_registry import graph_named
-from crag.runtime.attempt import Attempt
 from crag.runtime.environment import Environment, Shared
-from crag.runtime.ray_cluster import cluster, cores, load_ray, on_workers
 from crag.settings import settings_from_text
-from crag.state import Certainty
 
 _DECIDING = (
     "index", "embedding_model", "reranker", "evaluator", "evaluator_fallback", "model",
     "openai_base_url", "prompts", "framing", "reflection", "reflection_model", "search",
 )  # fmt: skip
 """Fields of the environment that change answers."""
-Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
-class Cited(TypedDict):
-    """A source of an answer."""
-
-    number: int
-    title: str
-    url: str
-    text: str
-
-
-class BatchAnswer(TypedDict):
-    """What came of one question."""
+class BatchAnswer(AnswerRow):
+    """A line of the file."""
 
     key: str
     """Names the question with its id: one that is there is not asked again."""
     run: str
     """Names method, settings and parts: a file holds the answers of one run."""
-    id: str
     question: str
-    status: Status
-    error: str
-    """Why it failed; empty otherwise."""
-    answer: str
-    certainty: NotRequired[Certainty | None]
-    """None if it failed; rows of older versions lack it."""
-    action: str
-    citations: list[Cited]
-    events: list[Event]
-    usage: dict[str, Any]
-    """Calls and tokens, and their `cost` where the settings have prices."""
-    seconds: float
 
 
 class Asking(NamedTuple):
@@ -160,65 +130,27 @@ def answer_all(  # noqa: PLR0913 - what a run is told
         ended.statuses[row["status"]] = ended.statuses.get(row["status"], 0) + 1
         progress(ended.resumed + sum(ended.statuses.values()), ended.questions, meter.cost or 0)
 
-    def affordable() -> Iterator[Question]:
-        for key, question in distinct.items():
-            if key not in done:
-                ended.stopped = ended.stopped or meter.reached()
-                if ended.stopped:
-                    return
-                yield question
-
+    left = [question for key, question in distinct.items() if key not in done]
     progress(ended.resumed, ended.questions, 0)
     if ray is None:
-        asyncio.run(_here(affordable(), asking, concurrency, on_answer))
+        answer = partial(answered, graph_of(asking), asking)
+        running = concurrently(left, answer, on_answer, concurrency=concurrency, meter=meter)
+        ended.stopped = asyncio.run(running)
     else:
-        _on_ray(affordable(), asking, ray, concurrency, on_answer)
+        ended.stopped = on_ray(
+            left, partial(_in_worker, asking), on_answer, address=ray, workers=concurrency,
+            meter=meter, named=lambda question: f"question {question.id}",
+        )  # fmt: skip
     return ended
 
 
-async def _here(
-    questions: Iterator[Question],
-    asking: Asking,
-    concurrency: int,
-    on_answer: Callable[[BatchAnswer], None],
-) -> None:
-    graph = graph_of(asking)
-
-    async def work() -> None:
-        for question in questions:
-            on_answer(await answered(graph, asking, question))
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(concurrency):
-            group.create_task(work())
-
-
-def _on_ray(
-    questions: Iterator[Question],
-    asking: Asking,
-    address: str,
-    concurrency: int,
-    on_answer: Callable[[BatchAnswer], None],
-) -> None:
-    ray = load_ray()
-    with cluster(ray, concurrency, address):
-        found = on_workers(
-            ray, partial(_in_worker, asking), questions, cores(ray),
-            named=lambda question: f"question {question.id}",
-        )  # fmt: skip
-        for _, row in found:
-            on_answer(row)
-
-
 def _in_worker(asking: Asking, question: Question) -> BatchAnswer:
-    graph, loop = _kept(asking)
-    return loop.run(answered(graph, asking, question))
+    return event_loop().run(answered(_kept_graph(asking), asking, question))
 
 
 @cache
-def _kept(asking: Asking) -> tuple[Graph, "asyncio.Runner"]:
-    """Keep the graph, and the event loop that its clients belong to, between questions."""
-    return graph_of(asking), asyncio.Runner()
+def _kept_graph(asking: Asking) -> Graph:
+    return graph_of(asking)
 
 
 def graph_of(asking: Asking) -> Graph:
@@ -234,32 +166,10 @@ def graph_of(asking: Asking) -> Graph:
 async def answered(graph: Graph, asking: Asking, question: Question) -> BatchAnswer:
     """Answer one question; a run that fails is an answer that says so."""
     settings = settings_from_text(dict(asking.settings))
-    state: Mapping[str, Any] = {}
-    start = time.perf_counter()
-    with Attempt("run") as attempt:
-        state = await graph.ainvoke({"question": question.question}, context=settings)
-    error = redact(f"{type(attempt.error).__name__}: {attempt.error}") if attempt.error else ""
-    status: Status = "failed" if error else "abstained" if state["abstained"] else "answered"
+    run = await run_question(graph, question.question, settings)
     return BatchAnswer(
+        **run.row(question.id),
         key=asking.key(question),
         run=asking.run,
-        id=question.id,
         question=question.question,
-        status=status,
-        error=error,
-        answer=str(state.get("answer") or ""),
-        certainty=state.get("certainty"),
-        action=str(state.get("action") or ""),
-        citations=[
-            Cited(
-                number=one["number"],
-                title=one["source"]["title"],
-                url=one["source"]["url"],
-                text=one["text"],
-            )
-            for one in state.get("citations") or []
-        ],
-        events=list(state.get("events") or []),
-        usage=dict(state.get("usage") or {}),
-        seconds=round(time.perf_counter() - start, 3),
     )

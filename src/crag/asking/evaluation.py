@@ -4,28 +4,23 @@ A question says what is right by its answers, or by the files that hold the answ
 marked as unanswerable. Answers are compared as in SQuAD: without case, punctuation and articles.
 """
 
-import asyncio
 import json
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NotRequired
+from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
-from langchain_core.runnables import Runnable
 from typing_extensions import TypedDict
 
-from crag.answering.attribution import unsupported_share
 from crag.answering.context import kept_strips
 from crag.asking.intervals import bootstrap
 from crag.asking.matching import normalised_match
+from crag.asking.running import AnswerRow, Graph, Run, in_order, run_question
 from crag.correction.provenance import source_of
 from crag.errors import DataError
-from crag.events import Event, describe
-from crag.runtime.attempt import Attempt
 from crag.settings import Settings
-from crag.state import Certainty, Source, Strip
+from crag.state import Source, Strip
 
 Verdict = Literal["right", "wrong", "abstained", "unjudged", "failed"]
 """Unjudged: it was answered, and the file does not say what is right."""
@@ -71,24 +66,15 @@ class Judgement(TypedDict):
     """Why there is no judgement; empty if there is one, or nothing to judge."""
 
 
-class Row(TypedDict):
+class Row(AnswerRow):
     """What came of one question, as it is written to a file."""
 
-    id: str
     question: str
     answers: list[str]
     files: list[str]
     answerable: bool
     verdict: Verdict
     lost: Lost
-    answer: str
-    certainty: Certainty | None
-    """None if it failed."""
-    cited: list[str]
-    """Sources of the citations."""
-    unsupported: float | None
-    """Share of the answer's sentences that no kept strip supports; None without a cited answer."""
-    action: str
     thresholds: dict[str, float]
     documents: list[FoundDocument]
     strips: list[Strip]
@@ -97,10 +83,7 @@ class Row(TypedDict):
     """Whether a document holds the answer; None if the file does not say what is right."""
     kept: bool | None
     """Whether a kept strip holds it."""
-    events: list[Event]
-    usage: dict[str, int]
-    seconds: float
-    judgement: NotRequired[Judgement]
+    judgement: Judgement | None
     """What the judge says, if there is one."""
 
 
@@ -152,7 +135,7 @@ def read_questions(path: Path, limit: int | None = None) -> list[Question]:
 
 
 async def evaluate(
-    graph: Runnable[Any, Any],
+    graph: Graph,
     questions: Sequence[Question],
     settings: Settings,
     *,
@@ -163,31 +146,16 @@ async def evaluate(
 
     A run that fails gives a row that says so. `progress` receives the number done.
     """
-    turn, done = asyncio.Semaphore(concurrency), 0
 
-    async def answered(question: Question) -> Row:
-        nonlocal done
-        async with turn:
-            state: dict[str, Any] = {}
-            start = time.perf_counter()
-            with Attempt("run") as attempt:
-                state = await graph.ainvoke({"question": question.question}, context=settings)
-            seconds = time.perf_counter() - start
-        done += 1
-        progress(done)
-        return row_of(question, state, settings, seconds, attempt.error)
+    async def answer(question: Question) -> Row:
+        return row_of(question, await run_question(graph, question.question, settings), settings)
 
-    return list(await asyncio.gather(*map(answered, questions)))
+    return await in_order(questions, answer, concurrency=concurrency, progress=progress)
 
 
-def row_of(
-    question: Question,
-    state: Mapping[str, Any],
-    settings: Settings,
-    seconds: float,
-    error: Exception | None = None,
-) -> Row:
+def row_of(question: Question, run: Run, settings: Settings) -> Row:
     """Judge the final state of a run."""
+    state = run.state
     texts = state.get("documents") or []
     scores = state.get("scores") or [None] * len(texts)  # Plain retrieval gives none.
     documents = [
@@ -199,31 +167,21 @@ def row_of(
     known = bool(question.evidence or question.answers or question.files)
     retrieved = any(one["holds"] for one in documents) if known else None
     held = any(_holds(question, one["source"], one["text"]) for one in kept) if known else None
-    verdict = _verdict(question, state, failed=error is not None)
-    events = list(state.get("events") or [])
-    if error is not None:
-        events.append(Event(kind="model_failed", node="run", detail=describe(error), fallback=""))
+    verdict = _verdict(question, run)
     return Row(
-        id=question.id,
+        **run.row(question.id),
         question=question.question,
         answers=list(question.answers),
         files=list(question.files),
         answerable=question.answerable,
         verdict=verdict,
         lost=_lost(question, state, verdict, retrieved=retrieved, kept=held),
-        answer=str(state.get("answer") or ""),
-        certainty=state.get("certainty"),
-        cited=[one["source"]["url"] for one in state.get("citations") or []],
-        unsupported=unsupported_share(state),
-        action=str(state.get("action") or ""),
         thresholds=dict(state.get("thresholds") or {}),
         documents=documents,
         strips=[*kept, *(one for one in strips if not one["kept"])],
         retrieved=retrieved,
         kept=held,
-        events=events,
-        usage=dict(state.get("usage") or {}),
-        seconds=round(seconds, 3),
+        judgement=None,
     )
 
 
@@ -311,9 +269,10 @@ def _is_of(url: str, files: Sequence[str]) -> bool:
     return any(place.endswith("/" + file.removeprefix("./").strip("/")) for file in files)
 
 
-def _verdict(question: Question, state: Mapping[str, Any], *, failed: bool) -> Verdict:
-    if failed:
+def _verdict(question: Question, run: Run) -> Verdict:
+    if run.error:
         return "failed"
+    state = run.state
     if state.get("abstained"):
         return "abstained" if question.answerable else "right"
     if not question.answerable:
@@ -355,4 +314,4 @@ def _share(values: Sequence[float]) -> float | None:
 
 
 def _mean(rows: Sequence[Row], name: str) -> float:
-    return sum(row["usage"].get(name, 0) for row in rows) / max(1, len(rows))
+    return float(sum(row["usage"].get(name, 0) for row in rows)) / max(1, len(rows))

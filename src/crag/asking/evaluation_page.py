@@ -87,7 +87,7 @@ def judge_numbers(summary: JudgeSummary) -> dict[str, str]:
 
 
 def _judged(row: Row) -> str:
-    judgement = row.get("judgement")
+    judgement = row["judgement"]
     if judgement is None or judgement["relevant"] is None:
         return judgement["problem"] if judgement else ""
     supported = judgement["supported"]
@@ -104,11 +104,12 @@ def _failure(row: Row) -> str:
     facts = {
         "expected": expected,
         "answer": row["answer"],
-        "cited": ", ".join(row["cited"]),
+        "cited": ", ".join(citation["url"] for citation in row["citations"]),
         "action": row["action"],
         "thresholds": ", ".join(f"{name} {value:g}" for name, value in row["thresholds"].items()),
         "lost": f"{row['lost']}: {_EXPLAINED[row['lost']]}" if row["lost"] else "",
         "judge": _judged(row),
+        "failure": row["error"],
         "events": "; ".join(f"{one['kind']}: {one['detail']}" for one in row["events"]),
     }
     documents = _list("Documents", map(_document, row["documents"]))

@@ -1,23 +1,30 @@
 """Answering in Ray workers gives the rows of a local run, also when a worker is killed."""
 
-import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from crag.asking.budget import Budget
+from crag.asking.running import event_loop
 from crag.papers.experiments.answering import Answerer
-from crag.papers.experiments.ray_workers import RayWorkers
 from crag.papers.experiments.report import outcomes, results
 from crag.papers.experiments.resources import RunConfig, load_resources
 from crag.papers.experiments.rows import Row, RowFile
-from crag.papers.experiments.runner import Answers, RunResult, in_process, remaining_units, run
+from crag.papers.experiments.runner import (
+    Answers,
+    RunResult,
+    in_process,
+    in_workers,
+    remaining_units,
+    run,
+)
 from crag.papers.experiments.summary import summarise
-from crag.papers.experiments.units import plan
+from crag.papers.experiments.units import Unit, plan
 from crag.runtime.environment import Environment
 from crag.runtime.ray_cluster import cluster, load_ray
 from tests.papers.experiments.chat_server import ChatServer, chatting
@@ -70,7 +77,7 @@ def ran(folder: Path, name: str, config: RunConfig, answers: Answers | None = No
     by = Answerer(load_resources(Environment(), config))
     with RowFile(folder / name) as rows:
         todo = remaining_units(plan(COMPARED, examples(folder, NAMES)), rows, by)
-        return asyncio.run(run(todo, rows, answers or in_process(by)))
+        return run(todo, rows, answers or in_process(by))
 
 
 def table(folder: Path, name: str) -> tuple[str, set[str]]:
@@ -87,12 +94,11 @@ def same_but_for_time(row: Row) -> dict[str, Any]:
 def test_the_table_is_that_of_a_local_run(tmp_path: Path) -> None:
     config = RunConfig()
     local = ran(tmp_path, "local.jsonl", config)
-    told: list[int] = []
-    ray = ran(tmp_path, "ray.jsonl", config, RayWorkers(config, 2, on_process=told.append))
+    ray = ran(tmp_path, "ray.jsonl", config, in_workers(config, 2))
     assert ray == local
     assert ray.answered == 3 * len(NAMES)
     assert table(tmp_path, "ray.jsonl") == table(tmp_path, "local.jsonl")
-    assert os.getpid() not in told
+    assert event_loop.cache_info().currsize == 0, "this process has answered, not a worker"
     with RowFile(tmp_path / "ray.jsonl") as mine, RowFile(tmp_path / "local.jsonl") as other:
         for key, row in mine.rows.items():
             assert same_but_for_time(row) == same_but_for_time(other.rows[key])
@@ -106,8 +112,7 @@ def test_a_killed_worker_loses_no_row(tmp_path: Path, server: ChatServer) -> Non
     server.seconds = 0.05
     fresh = RunConfig(cache=tmp_path / "other.sqlite")
     killed: list[int] = []
-    workers = RayWorkers(fresh, 2, on_process=_kill_once(killed))
-    ended = ran(tmp_path, "ray.jsonl", fresh, workers)
+    ended = ran(tmp_path, "ray.jsonl", fresh, _killing_once(in_workers(fresh, 2), killed))
     assert len(killed) == 1
     assert (ended.answered, ended.failed, ended.stopped) == (3 * len(NAMES), 0, "")
     assert table(tmp_path, "ray.jsonl") == table(tmp_path, "local.jsonl")
@@ -117,7 +122,7 @@ def test_a_killed_worker_loses_no_row(tmp_path: Path, server: ChatServer) -> Non
 @pytest.mark.usefixtures("server", "started")
 def test_a_budget_ends_it_after_the_rows_under_way(tmp_path: Path) -> None:
     config = RunConfig(budget=Budget(calls=3))
-    ended = ran(tmp_path, "ray.jsonl", config, RayWorkers(config, 1))
+    ended = ran(tmp_path, "ray.jsonl", config, in_workers(config, 1))
     assert ended.stopped == "max-calls is 3"
     assert 1 <= ended.answered <= 6
     rest = RunConfig()
@@ -125,13 +130,25 @@ def test_a_budget_ends_it_after_the_rows_under_way(tmp_path: Path) -> None:
     assert len(table(tmp_path, "ray.jsonl")[1]) == 3 * len(NAMES)
 
 
-def _kill_once(killed: list[int]) -> Callable[[int], None]:
-    on_row: list[int] = []
+def _killing_once(answers: Answers, killed: list[int]) -> Answers:
+    """Kill a worker that answers after the fourth row."""
 
-    def told(process: int) -> None:
-        on_row.append(process)
-        if len(on_row) == 4 and not killed:
-            killed.append(process)
-            os.kill(process, signal.SIGKILL)
+    def answer(units: Sequence[Unit], on_row: Callable[[Row], None]) -> str:
+        rows: list[Row] = []
 
-    return told
+        def take(row: Row) -> None:
+            on_row(row)
+            rows.append(row)
+            if len(rows) == 4:
+                killed.append(working := next(_workers()))
+                os.kill(working, signal.SIGKILL)
+
+        return answers(units, take)
+
+    return answer
+
+
+def _workers() -> Iterator[int]:
+    for process in psutil.process_iter(["cmdline"]):
+        if "".join(process.info["cmdline"] or []).startswith("ray::_as_sent"):
+            yield process.pid

@@ -42,7 +42,7 @@ def server() -> Iterator[ChatServer]:
 def ran(folder: Path, by: Answerer, *, again: bool = False, concurrency: int = 3) -> RunResult:
     with RowFile(folder / "rows.jsonl") as rows:
         todo = remaining_units(plan(COMPARED, examples(folder)), rows, by, again=again)
-        return asyncio.run(run(todo, rows, in_process(by, concurrency)))
+        return run(todo, rows, in_process(by, concurrency))
 
 
 def table(folder: Path) -> str:
