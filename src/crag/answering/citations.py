@@ -15,6 +15,7 @@ from crag.text.marks import Mark, as_mark, marks_of, with_numbers
 
 _WORD = re.compile(r"\w+")
 _ROUNDS = 3
+"""The most times that an answer is validated again, after a removal may have formed a new link."""
 _SENTENCE_ENDS = ".!?…。！？"
 
 

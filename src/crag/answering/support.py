@@ -25,6 +25,7 @@ _STEEPEST = 50.0
 """Exponents beyond this change no digit of a degree, and large ones overflow."""
 _WORD = re.compile(r"\w+")
 _LONG_WORD = 4
+"""Letters from which on a word counts: shorter ones are mostly function words."""
 _REMEMBERED = 64
 """Texts whose words are cached, since each sentence of an answer is compared with all passages."""
 _OPENINGS = re.compile(

@@ -18,6 +18,7 @@ _REFERS = re.compile(
     re.IGNORECASE,
 )
 _FIRST_WORDS = 5
+"""The words of a later part among which a pronoun refers to an earlier part."""
 _NUMBER = re.compile(r"#(\d{1,2})\b")
 _LONGEST_ANSWER = 200
 """Characters of an answer that a later part is asked with."""

@@ -113,7 +113,7 @@ class ReaderEvaluator:
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, in order; all are read in batches of like length."""
         views = self.model.views(question, passages)
-        return [self._reading(*one) for one in zip(passages, views, strict=True)]
+        return [self._reading(*pair) for pair in zip(passages, views, strict=True)]
 
     def score_pairs(self, pairs: Sequence[tuple[str, Passage]]) -> list[float]:
         """Return one score in [-1, 1] for each question and passage, all read in one batch."""

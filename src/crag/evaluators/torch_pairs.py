@@ -20,6 +20,7 @@ from crag.parts import Passage
 _LONGEST_TOKEN = 100
 """Characters: no word that a tokenizer keeps whole is longer."""
 _FEWEST_TOKENS = 32
+"""A tokenizer with fewer tokens has lost its vocabulary."""
 
 
 class TorchPairs:

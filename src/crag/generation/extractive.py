@@ -16,6 +16,7 @@ from crag.text.sentences import sentences_of
 _MARKUP = ("#", "|", "```", "![")
 """What a line begins with that is no prose: headings, table rows, code fences, pictures."""
 _MOST_SENTENCES, _MOST_STRIPS = 3, 4
+"""The most quotations of an answer: sentences scored one by one, or strips that were read."""
 _FEWEST_ECHOED = 4
 """Words of a question that stand in a document; fewer may be an answer."""
 _WORD = re.compile(r"\w+")

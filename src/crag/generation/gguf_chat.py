@@ -44,6 +44,7 @@ SECONDS = 300.0
 _BATCH = 256
 """Tokens of a prompt that are read between two looks at whether the caller is still there."""
 _POLL = 0.1
+"""Seconds after which a caller that waits for its turn looks whether it was cancelled."""
 _TOO_LONG = "exceed_context_size_error"
 
 

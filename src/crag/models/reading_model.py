@@ -46,6 +46,7 @@ _CLS, _SEP = 101, 102
 _ENDS = (".", "?", "!", "…")
 """What ends a question as it is typed."""
 _NEVER = -1e4
+"""Log-odds of what cannot be, such as a span that ends before it begins."""
 _HEADS = ("outputs.", "marks.")
 """What the graph of the encoder has no place for."""
 Floats = NDArray[np.float64]

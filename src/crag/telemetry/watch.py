@@ -177,8 +177,8 @@ class RunWatch(BaseCallbackHandler):
         meters.question_duration.record(run.seconds, attributes, context)
         events = list(state.get("events", ()))
         usage = {name: much for name, much in state.get("usage", {}).items() if much}
-        for one in events:
-            kind = {"crag.event.kind": one["kind"], "crag.node": one["node"]}
+        for entry in events:
+            kind = {"crag.event.kind": entry["kind"], "crag.node": entry["node"]}
             meters.events.add(1, {**graph, **kind}, context)
             if run.span:
                 run.span.add_event("crag.event", kind)
@@ -191,7 +191,7 @@ class RunWatch(BaseCallbackHandler):
             run.span.set_attributes({f"crag.usage.{name}": much for name, much in usage.items()})
         logged = {
             "graph": run.label, "action": action, "outcome": outcome, **failure,
-            "seconds": round(run.seconds, 3), "events": [one["kind"] for one in events],
+            "seconds": round(run.seconds, 3), "events": [entry["kind"] for entry in events],
             "usage": {**usage, "cost": cost} if cost else usage,
             **({"thread_id": run.thread} if run.thread else {}), **_ids_of(run.span),
         }  # fmt: skip

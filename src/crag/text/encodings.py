@@ -15,6 +15,7 @@ _MARKS = (
 _HEADER = re.compile(r"charset\s*=\s*(?:[\"']\s*)?([\w.:-]+)", re.IGNORECASE)
 _META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*(?:[\"']\s*)?([\w.:-]+)", re.IGNORECASE)
 _META_WITHIN = 4_096
+"""Bytes in which a meta element is looked for; browsers stop after 1,024."""
 _PLAIN = ("text/plain", "text/markdown", "text/x-markdown")
 _SUPERSETS = {
     "ascii": "cp1252",
@@ -33,7 +34,9 @@ _FOR_TEXT = re.compile(
 )
 _TAG = re.compile(rb"<[^<>]{0,2000}>")
 _SAMPLE = 20_000
+"""Bytes from which an encoding is guessed: guessing takes time for each of them."""
 _MOST_BINARY = 0.05
+"""The share of characters that texts do not have above which a body is binary."""
 _BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f\x7f\N{REPLACEMENT CHARACTER}]")
 _TOLERATED = 0.1
 """Share of damaged characters among those beyond ASCII, up to which a declared encoding holds."""

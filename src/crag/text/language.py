@@ -71,9 +71,11 @@ LANGUAGES = {
 """The languages that are told apart, by ISO 639-1 code; others are taken for a similar one."""
 
 _FEWEST_LETTERS = 12
+"""Fewer letters, such as those of a name, do not show a language."""
 _FEWEST_SYLLABLES = 4
 """In scripts whose characters are syllables or words."""
 _SURE = 0.5
+"""The probability from which on the model's guess is used."""
 _SAMPLE = 1000
 """Characters of each part of a long text that are read."""
 _WORD = re.compile(

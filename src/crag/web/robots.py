@@ -22,6 +22,7 @@ SECONDS = 2.0
 MOST_BYTES = 512 * 1024
 """Most bytes of one robots.txt; the standard requires at least 500 KiB."""
 _HOURS = 24.0
+"""Hours for which a robots.txt is used (RFC 9309, Sec. 2.4)."""
 MOST_SITES = 1000
 """Sites whose rules are kept in memory."""
 

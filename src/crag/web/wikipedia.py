@@ -16,7 +16,9 @@ _REFUSED = (
     "set CRAG_CONTACT to your e-mail address or URL"
 )
 _MOST_EXTRACTS = 20
+"""The most that the API takes."""
 _INTRODUCTION = 1200
+"""Characters; the API takes at most 1,200."""
 _BUSY = re.compile(r"internal_api_error|maxlag|readonly|.*(backend-error|too-busy)")
 
 

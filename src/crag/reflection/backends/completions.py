@@ -68,6 +68,7 @@ _NOT_ECHOED = "the server does not echo prompts"
 _ALL = 1_000_000
 """Prompts in one request."""
 _UNSEEN_SHARE = 0.01
+"""The share of a group that a token the server did not list may have before that is logged."""
 _LONGEST = 300
 """Characters of the server's own words."""
 _logger = logging.getLogger(__name__)
