@@ -167,11 +167,11 @@ READER_LICENCES := SQuAD: CC BY-SA 4.0; NQ, QED: CC BY-SA 3.0; PopQA, Psi-RAG, N
 
 train-reader: $(DEV)  ## Train and calibrate the shipped reader again, into READER (three hours; needs the index of packages)
 	mkdir -p $(READER) $(READER)-first
-	$(BIN)/python papers/measurements/reader_data.py $(DATA) $(READER)-first.jsonl
-	$(BIN)/python papers/measurements/train_reader.py $(READER)-first.jsonl $(READER)-first --licence '$(READER_LICENCES)'
-	$(BIN)/python papers/measurements/documentation_rows.py papers/measurements/documentation_packages.json $(READER)-documentation $(READER)-documentation.jsonl
-	$(BIN)/python papers/measurements/reader_data.py $(DATA) $(READER).jsonl --seed 1 --with $(READER)-documentation.jsonl --most 24000
-	$(BIN)/python papers/measurements/train_reader.py $(READER).jsonl $(READER) --set start=$(READER)-first --set start_share=0.5 --set steps=2250 --set seed=1 --licence '$(READER_LICENCES); documentation of 417 packages: MIT, BSD, Apache-2.0, ISC, PSF, ZPL, HPND, Unlicense, CC0' $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
+	$(BIN)/crag train reader-data $(DATA) --output $(READER)-first.jsonl
+	$(BIN)/crag train reader $(READER)-first.jsonl --output $(READER)-first --set steps=2000 --licence '$(READER_LICENCES)'
+	$(BIN)/crag train reader-data papers/recipes/documentation_packages.json --fetched $(READER)-documentation --output $(READER)-documentation.jsonl
+	$(BIN)/crag train reader-data $(DATA) --output $(READER).jsonl --seed 1 --with $(READER)-documentation.jsonl --most 24000
+	$(BIN)/crag train reader $(READER).jsonl --output $(READER) --set start=$(READER)-first --set start_share=0.5 --set steps=2250 --set seed=1 --licence '$(READER_LICENCES); documentation of 417 packages: MIT, BSD, Apache-2.0, ISC, PSF, ZPL, HPND, Unlicense, CC0' $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
 	$(BIN)/crag calibrate $(CALIBRATION:%=$(DATA)/%.jsonl) --evaluator $(READER) --write
 
 SELF_RAG := build/self-rag
@@ -190,7 +190,7 @@ train-self-rag: $(DEV)  ## Train Self-RAG's critic and generator on a small mode
 	$(BIN)/crag index $(SELF_RAG)/more_passages --index $(SELF_RAG)/more_index
 	$(BIN)/crag reflect-data pairs $(SELF_RAG)/more_pairs.jsonl $(SELF_RAG)/look_alikes.jsonl --dev $(SELF_RAG)/answerable.jsonl --dev $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/more_made_pairs.jsonl --count 18000 --declined 0.5 --unsupported 0.12
 	$(BIN)/crag reflect-data generator $(SELF_RAG)/more_made_pairs.jsonl --truth $(SELF_RAG)/more_pairs.jsonl --truth $(SELF_RAG)/look_alikes.jsonl --index $(SELF_RAG)/more_index --output $(SELF_RAG)/more_records.jsonl --set passages=4 --set irrelevant=0 --set unsupported=1
-	$(BIN)/python papers/measurements/self_rag_draw.py $(SELF_RAG)/more_records.jsonl --output $(SELF_RAG)/drawn.jsonl
+	$(BIN)/python papers/measurements/self_rag_data.py $(SELF_RAG)/more_records.jsonl --output $(SELF_RAG)/drawn.jsonl
 	$(BIN)/crag train generator $(SELF_RAG)/drawn.jsonl --output $(SELF_RAG)/generator $(SELF_RAG_RECIPE) --set base=$(SELF_RAG)/first_round
 	$(BIN)/python papers/measurements/self_rag_small.py $(SELF_RAG)/generator --answerable $(SELF_RAG)/answerable.jsonl --unanswerable $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/answers.jsonl
 

@@ -1,12 +1,12 @@
 """Corrective RAG (CRAG, Fig. 2 and Algorithm 1)."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
-from crag.graph.routes import BRANCHES, by_action, by_history, opens
+from crag.graph.opening import open_run_before
+from crag.graph.routes import BRANCHES, by_action
 from crag.graph.web import build_web
-from crag.nodes.contextualize import Contextualize
 from crag.nodes.generate import Generate
 from crag.nodes.grade import Grade
 from crag.nodes.refine import Refine
@@ -14,22 +14,20 @@ from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
-from crag.state import InputState, OpenState, State
+from crag.state import InputState, State
 
 
 def build_crag(
     parts: Parts, *, checkpointer: Checkpointer = None
 ) -> CompiledStateGraph[State, Settings, InputState, State]:
-    """Compile retrieve → grade → refine and/or web → generate.
+    """Compile open_run → retrieve → grade → refine and/or web → generate.
 
     Ambiguous runs both branches in parallel. `generate` is deferred, so it joins the branches and
     runs once. There is one pass and no cycle, as in the paper.
     """
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("contextualize", waiting(Contextualize(parts.model, parts.prompts)))
-    graph.add_node(
-        "retrieve", waiting(Retrieve(parts.retriever, parts.reranker)), input_schema=OpenState
-    )
+    open_run_before("retrieve", graph, parts)
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
@@ -39,8 +37,6 @@ def build_crag(
         defer=True,
     )
 
-    graph.add_conditional_edges(START, by_history, opens("retrieve"))
-    graph.add_edge("contextualize", "retrieve")
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_action, BRANCHES)
     graph.add_edge("refine", "generate")

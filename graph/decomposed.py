@@ -1,45 +1,41 @@
 """Corrective RAG for questions of several parts: each part is corrected and answered by itself."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
 from crag.graph.corrective import build_crag
-from crag.graph.routes import PLANS, REST, by_history, by_plan, by_rest, opens
+from crag.graph.opening import open_run_before
+from crag.graph.routes import PLANS, REST, by_plan, by_rest
 from crag.graph_registry import PART_TAG
 from crag.nodes.answer_part import AnswerPart
 from crag.nodes.answer_whole import AnswerWhole
 from crag.nodes.combine import Combine
-from crag.nodes.contextualize import Contextualize
 from crag.nodes.decompose import Decompose
 from crag.parts import Parts
 from crag.runtime.node_adapter import waiting
 from crag.settings import Settings
-from crag.state import InputState, OpenState, State
+from crag.state import InputState, State
 
 
 def build_decomposed(
     parts: Parts, *, checkpointer: Checkpointer = None
 ) -> CompiledStateGraph[State, Settings, InputState, State]:
-    """Compile decompose → answer_whole, or decompose → answer_part, repeated → combine.
+    """Compile open_run → decompose → answer_whole, or decompose → answer_part, repeated → combine.
 
     Both answers run the graph of `build_crag`. The cycle is bounded by `Settings.sub_questions`; a
     part may use the answers to earlier ones, so they are asked one after the other.
     """
     crag = build_crag(parts).with_config(tags=[PART_TAG])
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("contextualize", waiting(Contextualize(parts.model, parts.prompts)))
-    graph.add_node(
-        "decompose", waiting(Decompose(parts.model, parts.prompts)), input_schema=OpenState
-    )
+    open_run_before("decompose", graph, parts)
+    graph.add_node("decompose", waiting(Decompose(parts.model, parts.prompts)))
     graph.add_node("answer_whole", waiting(AnswerWhole(crag)))
     graph.add_node("answer_part", waiting(AnswerPart(crag)))
     graph.add_node(
         "combine", waiting(Combine(parts.model, parts.prompts, attributor=parts.attributor))
     )
 
-    graph.add_conditional_edges(START, by_history, opens("decompose"))
-    graph.add_edge("contextualize", "decompose")
     graph.add_conditional_edges("decompose", by_plan, PLANS)
     graph.add_conditional_edges("answer_part", by_rest, REST)
     graph.add_edge("answer_whole", END)

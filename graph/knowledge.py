@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
+from crag.graph.opening import open_run_before
 from crag.graph.routes import BRANCHES, by_action
 from crag.graph.web import build_web
 from crag.nodes.grade import Grade
@@ -28,20 +29,18 @@ class KnowledgeParts(Parts):
 def build_knowledge(
     parts: Parts, *, checkpointer: Checkpointer = None
 ) -> CompiledStateGraph[State, Settings, InputState, State]:
-    """Compile retrieve → grade → refine and/or web: `build_crag` up to the knowledge.
+    """Compile open_run → retrieve → grade → refine and/or web: `build_crag` up to the knowledge.
 
     The kept strips are in `internal` and `external` of the state; `knowledge` and `answer` stay
     empty. Ambiguous runs both branches in parallel. A follow-up question in a chat is used as it
     was asked.
     """
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node(
-        "retrieve", waiting(Retrieve(parts.retriever, parts.reranker)), input_schema=InputState
-    )
+    open_run_before("retrieve", graph)
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
-    graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_action, BRANCHES)
     graph.add_edge("refine", END)

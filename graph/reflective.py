@@ -1,14 +1,14 @@
 """Self-RAG and Self-CRAG, which reflect with tokens (Self-RAG, Alg. 1; CRAG, App. B.2)."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
 from crag.errors import CragError
+from crag.graph.opening import open_run_before
 from crag.graph.reflect import build_reflect
-from crag.graph.routes import CHOICES, KNOWLEDGE, by_choice, by_history, by_knowledge, opens
+from crag.graph.routes import CHOICES, KNOWLEDGE, by_choice, by_knowledge
 from crag.graph.web import build_web
-from crag.nodes.contextualize import Contextualize
 from crag.nodes.decide import Decide
 from crag.nodes.grade import Grade
 from crag.nodes.prepare_passages import PreparePassages
@@ -17,27 +17,27 @@ from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts, ReflectionBackend
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
-from crag.state import InputState, OpenState, State
+from crag.state import InputState, State
 
 
 def build_self_rag(
     parts: Parts, *, checkpointer: Checkpointer = None
 ) -> CompiledStateGraph[State, Settings, InputState, State]:
-    """Compile decide → retrieve → prepare_passages → reflect, or decide → reflect: Self-RAG.
+    """Compile open_run → decide → retrieve → prepare_passages → reflect: Self-RAG.
+
+    `decide` may go to `reflect` at once.
 
     Raises:
         CragError: the parts hold no reflection back end.
     """
     backend = _backend(parts)
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("contextualize", waiting(Contextualize(parts.model, parts.prompts)))
-    graph.add_node("decide", waiting(Decide(backend, grades=False)), input_schema=OpenState)
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker, opens=False)))
+    open_run_before("decide", graph, parts)
+    graph.add_node("decide", waiting(Decide(backend, grades=False)))
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("prepare_passages", computing(PreparePassages(prepared=False)))
     graph.add_node("reflect", build_reflect(backend, parts.retriever, parts.attributor))
 
-    graph.add_conditional_edges(START, by_history, opens("decide"))
-    graph.add_edge("contextualize", "decide")
     graph.add_conditional_edges("decide", by_choice, CHOICES)
     graph.add_edge("retrieve", "prepare_passages")
     graph.add_edge("prepare_passages", "reflect")
@@ -48,27 +48,25 @@ def build_self_rag(
 def build_self_crag(
     parts: Parts, *, checkpointer: Checkpointer = None
 ) -> CompiledStateGraph[State, Settings, InputState, State]:
-    """Compile decide → retrieve → grade → refine and/or web → prepare_passages → reflect.
+    """Compile open_run → decide → retrieve → grade → … → prepare_passages → reflect.
 
-    The knowledge that CRAG prepares replaces the documents. If the model decides that a question
-    needs no retrieval, it answers directly.
+    Between are refine and/or web: the knowledge that CRAG prepares replaces the documents. If the
+    model decides that a question needs no retrieval, it answers directly.
 
     Raises:
         CragError: the parts hold no reflection back end.
     """
     backend = _backend(parts)
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("contextualize", waiting(Contextualize(parts.model, parts.prompts)))
-    graph.add_node("decide", waiting(Decide(backend, grades=True)), input_schema=OpenState)
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker, opens=False)))
+    open_run_before("decide", graph, parts)
+    graph.add_node("decide", waiting(Decide(backend, grades=True)))
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))
     graph.add_node("web", build_web(parts))
     graph.add_node("prepare_passages", computing(PreparePassages(prepared=True)), defer=True)
     graph.add_node("reflect", build_reflect(backend, attributor=parts.attributor))
 
-    graph.add_conditional_edges(START, by_history, opens("decide"))
-    graph.add_edge("contextualize", "decide")
     graph.add_conditional_edges("decide", by_choice, CHOICES)
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_knowledge, KNOWLEDGE)

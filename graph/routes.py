@@ -3,10 +3,11 @@
 from collections.abc import Hashable
 from typing import Literal
 
+from langchain_core.messages import AIMessage, HumanMessage
+
 from crag.correction.action import Branch, branches
-from crag.correction.question import is_follow_up
 from crag.runtime.node_adapter import current_settings
-from crag.state import OpenState, State, known_action
+from crag.state import InputState, State, known_action
 
 Condition = Literal["correct, ambiguous", "incorrect, ambiguous"]
 BRANCHES: dict[Hashable, str] = {
@@ -32,15 +33,14 @@ REST: dict[Hashable, str] = {"next part": "answer_part", "no part is left": "com
 ROUNDS: dict[Hashable, str] = {"beam_step": "beam_step", "finish_reflection": "finish_reflection"}
 
 
-def by_history(state: OpenState) -> Literal["follow-up", "first question"]:
-    """Make a follow-up question self-contained, unless that is switched off."""
-    follows = current_settings().contextualize and is_follow_up(state)
-    return "follow-up" if follows else "first question"
-
-
-def opens(first: str) -> dict[Hashable, str]:
-    """Return the path map of `by_history` for a graph whose first node is `first`."""
-    return {"follow-up": "contextualize", "first question": first}
+def by_history(state: InputState) -> Literal["follow-up", "first question"]:
+    """Make a question that follows other messages self-contained, unless that is switched off."""
+    messages = state.get("messages") or []
+    spoken = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
+    follows = (
+        len(spoken) > 1 and messages[-1] is spoken[-1] and isinstance(spoken[-1], HumanMessage)
+    )
+    return "follow-up" if follows and current_settings().contextualize else "first question"
 
 
 def by_plan(state: State) -> Literal["one part", "several parts"]:

@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from crag.answering.joining import merged
 from crag.correction.decomposition import with_answers
 from crag.events import Event
+from crag.runtime.waiting import call
 from crag.settings import Settings
 from crag.state import State, Strip, SubQuestion, Usage
 
@@ -39,15 +40,11 @@ class AnswerPart:
     def __init__(self, graph: Runnable[Any, Any]) -> None:
         self._graph: Any = graph
 
-    def run(self, state: State, settings: Settings) -> PartUpdate:
-        """Answer in the calling thread."""
+    async def run(self, state: State, settings: Settings) -> PartUpdate:
+        """Write the part with its answer, and what it rests on."""
         asked, limited = _next(state, settings)
-        return _update(state, asked, self._graph.invoke({"question": asked}, context=limited))
-
-    async def arun(self, state: State, settings: Settings) -> PartUpdate:
-        """Answer without blocking the event loop."""
-        asked, limited = _next(state, settings)
-        found = await self._graph.ainvoke({"question": asked}, context=limited)
+        inputs = {"question": asked}
+        found = await call(self._graph.invoke, self._graph.ainvoke, inputs, context=limited)
         return _update(state, asked, found)
 
 

@@ -5,6 +5,7 @@ from typing import Any, cast
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import Runnable
 
+from crag.runtime.waiting import call
 from crag.settings import Settings
 from crag.state import State
 
@@ -18,15 +19,14 @@ class AnswerWhole:
     def __init__(self, graph: Runnable[Any, Any]) -> None:
         self._graph: Any = graph
 
-    def run(self, state: State, settings: Settings) -> State:
-        """Answer in the calling thread."""
-        limited = _limited(state, settings)
-        return _update(self._graph.invoke(_input(state), context=limited))
-
-    async def arun(self, state: State, settings: Settings) -> State:
-        """Answer without blocking the event loop."""
-        limited = _limited(state, settings)
-        return _update(await self._graph.ainvoke(_input(state), context=limited))
+    async def run(self, state: State, settings: Settings) -> State:
+        """Write what the graph wrote."""
+        inputs, limited = _input(state), _limited(state, settings)
+        found = await call(self._graph.invoke, self._graph.ainvoke, inputs, context=limited)
+        kept: Any = {name: value for name, value in found.items() if name not in _OWN}
+        if replies := found.get("messages", [])[1:]:
+            kept["messages"] = replies
+        return cast("State", kept)
 
 
 def _input(state: State) -> dict[str, Any]:
@@ -39,10 +39,3 @@ def _input(state: State) -> dict[str, Any]:
 def _limited(state: State, settings: Settings) -> Settings:
     left = max(0, settings.max_llm_calls - state.get("usage", {}).get("llm_calls", 0))
     return settings.model_copy(update={"max_llm_calls": left})
-
-
-def _update(found: State) -> State:
-    kept: Any = {name: value for name, value in found.items() if name not in _OWN}
-    if replies := found.get("messages", [])[1:]:
-        kept["messages"] = replies
-    return cast("State", kept)

@@ -9,7 +9,7 @@ from crag.answering.citations import without_citations
 from crag.answering.context import fenced, kept_strips, numbered
 from crag.answering.joining import joined
 from crag.answering.links import without_links
-from crag.answering.model_calls import Reply, aask, ask
+from crag.answering.model_calls import Reply, aask
 from crag.answering.outcome import (
     NOT_FOUND,
     GenerateUpdate,
@@ -53,16 +53,8 @@ class Combine:
         self._prompts = prompts
         self._attributor = attributor
 
-    def run(self, state: State, settings: Settings) -> CombineUpdate:
-        """Combine in the calling thread."""
-        strips = kept_strips(state, settings)
-        reply = None
-        if self._model is not None and _may_ask(state, settings):
-            reply = ask(self._model, self._prompt(state, strips))
-        return self._update(state, strips, reply, settings)
-
-    async def arun(self, state: State, settings: Settings) -> CombineUpdate:
-        """Combine without blocking the event loop."""
+    async def run(self, state: State, settings: Settings) -> CombineUpdate:
+        """Write one answer."""
         strips = kept_strips(state, settings)
         reply = None
         if self._model is not None and _may_ask(state, settings):

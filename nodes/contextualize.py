@@ -4,15 +4,16 @@ import re
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from typing_extensions import TypedDict
 
-from crag.answering.model_calls import Reply, aask, ask
-from crag.correction.question import read_question
+from crag.answering.model_calls import Reply, aask
 from crag.events import Event, event
-from crag.nodes.open_run import OpeningUpdate, opening
+from crag.nodes.open_run import posed_apart
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
-from crag.state import FollowUp, FreshEvents, FreshUsage, InputState, Usage
+from crag.state import FollowUp, State, Usage
+from crag.tasks import Posed
 from crag.text.untrusted import neutral
 from crag.wording import with_subject
 
@@ -24,74 +25,70 @@ _LONGEST_MESSAGE = 1000
 """Characters of each earlier message that the model reads."""
 
 
+class ContextualizeUpdate(TypedDict):
+    """Written by `contextualize`."""
+
+    question: str
+    posed: Posed | None
+    follow_up: FollowUp
+    events: list[Event]
+    usage: Usage
+
+
 class Contextualize:
-    """Open the run of a follow-up question in a chat, with one model call.
+    """Make a follow-up question in a chat self-contained, with one model call.
 
     `question` becomes the self-contained question, which retrieval, grading and the answer use;
     `follow_up` keeps the original. Where no model can write it, the question before is put in front
     of one that leans on it. The node runs only if there is a history.
-
-    Raises:
-        QuestionError: the input holds no usable question.
     """
 
     def __init__(self, model: ChatModel | None, prompts: Prompts = PACKAGED) -> None:
         self._model = model
         self._prompts = prompts
 
-    def run(self, state: InputState, settings: Settings) -> OpeningUpdate:
-        """Contextualize in the calling thread."""
-        asked = read_question(state, settings.max_question_characters)
+    async def run(self, state: State, settings: Settings) -> ContextualizeUpdate:
+        """Write the self-contained question, and what was asked."""
         if self._model is None or settings.max_llm_calls <= 1:
-            return self._skipped(state, asked, settings)
-        reply = ask(self._model, self._prompt(state["messages"], asked, settings))
-        return _read(state, asked, reply, settings)
+            return self._skipped(state, settings)
+        return _read(state, await aask(self._model, self._prompt(state, settings)), settings)
 
-    async def arun(self, state: InputState, settings: Settings) -> OpeningUpdate:
-        """Contextualize without blocking the event loop."""
-        asked = read_question(state, settings.max_question_characters)
-        if self._model is None or settings.max_llm_calls <= 1:
-            return self._skipped(state, asked, settings)
-        reply = await aask(self._model, self._prompt(state["messages"], asked, settings))
-        return _read(state, asked, reply, settings)
-
-    def _prompt(
-        self, messages: Sequence[AnyMessage], asked: str, settings: Settings
-    ) -> list[AnyMessage]:
-        lines = _spoken(messages[:-1], settings.history_messages)
+    def _prompt(self, state: State, settings: Settings) -> list[AnyMessage]:
+        lines = _spoken(state["messages"][:-1], settings.history_messages)
         return self._prompts.render(
-            "contextualize", question=neutral(asked), history="\n".join(lines)
+            "contextualize", question=neutral(state["question"]), history="\n".join(lines)
         )
 
-    def _skipped(self, state: InputState, asked: str, settings: Settings) -> OpeningUpdate:
+    def _skipped(self, state: State, settings: Settings) -> ContextualizeUpdate:
         detail = "no chat model is configured to make the question self-contained"
         if self._model is not None:
             detail = f"max_llm_calls is {settings.max_llm_calls}; the last call is for the answer"
-        told = event("contextualize_skipped", "contextualize", detail)
-        return _by_rule(state, asked, settings, told)
+        skipped = event("contextualize_skipped", "contextualize", detail)
+        return _by_rule(state, settings, skipped)
 
 
-def _read(state: InputState, asked: str, reply: Reply, settings: Settings) -> OpeningUpdate:
+def _read(state: State, reply: Reply, settings: Settings) -> ContextualizeUpdate:
     question = " ".join(reply.text.split()).strip('"“”')
     detail = reply.detail
     if reply.problem is None:
-        if _asks(question, asked) and len(question) <= settings.max_question_characters:
-            return _update(state, asked, opening(question, settings), [], reply.usage)
+        if _asks(question, state["question"]) and len(question) <= settings.max_question_characters:
+            return _update(state, question, settings, [], reply.usage)
         detail = f"the model's reply is not a question: {reply.text[:80]!r}"
-    told = event("contextualize_failed", "contextualize", detail)
-    return _by_rule(state, asked, settings, told, reply.usage)
+    failed = event("contextualize_failed", "contextualize", detail)
+    return _by_rule(state, settings, failed, reply.usage)
 
 
 def _by_rule(
-    state: InputState, asked: str, settings: Settings, told: Event, usage: Usage | None = None
-) -> OpeningUpdate:
-    """Do without a model's question, for the reason that is `told`."""
+    state: State, settings: Settings, reason: Event, usage: Usage | None = None
+) -> ContextualizeUpdate:
+    """Do without a model's question, for the `reason` that is recorded."""
+    asked = state["question"]
     before = [one.text for one in state["messages"][:-1] if isinstance(one, HumanMessage)]
     question = with_subject(asked, before)
     if len(question) > settings.max_question_characters:
         question = asked
-    told = {**told, "fallback": _AS_ASKED if question == asked else _WITH_SUBJECT}
-    return _update(state, asked, opening(question, settings), [told], usage)
+    reason = {**reason, "fallback": _AS_ASKED if question == asked else _WITH_SUBJECT}
+    return _update(state, question, settings, [reason], usage or Usage())
 
 
 def _asks(reply: str, asked: str) -> bool:
@@ -100,16 +97,16 @@ def _asks(reply: str, asked: str) -> bool:
 
 
 def _update(
-    state: InputState,
-    asked: str,
-    update: OpeningUpdate,
-    events: list[Event],
-    usage: Usage | None = None,
-) -> OpeningUpdate:
-    update["events"] = FreshEvents(events)
-    update["usage"] = FreshUsage.of(usage or Usage())
-    update["follow_up"] = FollowUp(message_id=state["messages"][-1].id or "", asked=asked)
-    return update
+    state: State, question: str, settings: Settings, events: list[Event], usage: Usage
+) -> ContextualizeUpdate:
+    message_id = state["messages"][-1].id or ""
+    return ContextualizeUpdate(
+        question=question,
+        posed=posed_apart(question, settings),
+        follow_up=FollowUp(message_id=message_id, asked=state["question"]),
+        events=events,
+        usage=usage,
+    )
 
 
 def _spoken(messages: Sequence[AnyMessage], most: int) -> list[str]:

@@ -1,20 +1,15 @@
-"""Open a run that reflects, and let the model decide whether to retrieve."""
+"""Let the model decide whether to retrieve."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from crag.correction.question import is_open, read_question
 from crag.errors import SettingsError
-from crag.nodes.open_run import OpeningUpdate, opening
 from crag.parts import ReflectionBackend
-from crag.reflection.driver import Driver, Reflected, ReflectUpdate
+from crag.reflection.driver import Driver, ReflectUpdate
 from crag.reflection.retrieval_decision import first_choice
 from crag.settings import Settings
-from crag.state import Choice, FreshEvents, FreshUsage, OpenState
+from crag.state import Choice, State
 
 
 class DecideUpdate(ReflectUpdate):
-    """Written by `decide`, with an `OpeningUpdate` where it opens the run."""
+    """Written by `decide`."""
 
     thresholds: None
     action: None
@@ -22,12 +17,11 @@ class DecideUpdate(ReflectUpdate):
 
 
 class Decide:
-    """Read the question, and let the model decide (Self-RAG, Sec. 3.3 and Appendix A.3).
+    """Let the model decide (Self-RAG, Sec. 3.3 and Appendix A.3).
 
     If the model fails, the graph retrieves. `grades`: the graph grades its documents.
 
     Raises:
-        QuestionError: the input holds no usable question.
         SettingsError: the poster's rule in a graph that does not grade documents.
     """
 
@@ -35,32 +29,12 @@ class Decide:
         self._driver = Driver(backend, "decide", without="retrieve")
         self._grades = grades
 
-    def run(self, state: OpenState, settings: Settings) -> Mapping[str, Any]:
-        """Decide in the calling thread."""
-        opened = self._opened(state, settings)
-        instruction = _instruction(opened or state, settings)
-        decided = self._driver.run(lambda: first_choice(instruction, settings), settings)
-        return self._update(opened, decided)
-
-    async def arun(self, state: OpenState, settings: Settings) -> Mapping[str, Any]:
-        """Decide without blocking the event loop."""
-        opened = self._opened(state, settings)
-        instruction = _instruction(opened or state, settings)
-        decided = await self._driver.arun(lambda: first_choice(instruction, settings), settings)
-        return self._update(opened, decided)
-
-    def _opened(self, state: OpenState, settings: Settings) -> OpeningUpdate | None:
-        """Open the run, unless it is open already."""
-        if settings.form == "poster" and not self._grades:
-            allowed = "the poster's rule grades documents, so it needs Self-CRAG"
-            raise SettingsError("form", settings.form, allowed)
-        if is_open(state):
-            return None
-        return opening(read_question(state, settings.max_question_characters), settings)
-
-    def _update(self, opened: OpeningUpdate | None, decided: Reflected) -> Mapping[str, Any]:
+    async def run(self, state: State, settings: Settings) -> DecideUpdate:
+        """Write the decision, and clear what an earlier question left."""
+        instruction = self._instruction(state, settings)
+        decided = await self._driver.run(lambda: first_choice(instruction, settings), settings)
         choice: Choice = decided.result or _without_decision()
-        decision = DecideUpdate(
+        return DecideUpdate(
             thresholds=None,
             action=None,
             approximation=self._driver.approximation,
@@ -72,16 +46,13 @@ class Decide:
             events=decided.events,
             usage=decided.spending.usage,
         )
-        if opened is None:
-            return decision
-        decision["events"] = FreshEvents(decided.events)
-        decision["usage"] = FreshUsage.of(decided.spending.usage)
-        return {**opened, **decision}
 
-
-def _instruction(state: Mapping[str, Any], settings: Settings) -> str:
-    posed = settings.profile.posed(state)
-    return settings.profile.instruction_for(posed["question"], posed["options"])
+    def _instruction(self, state: State, settings: Settings) -> str:
+        if settings.form == "poster" and not self._grades:
+            allowed = "the poster's rule grades documents, so it needs Self-CRAG"
+            raise SettingsError("form", settings.form, allowed)
+        posed = settings.profile.posed(state)
+        return settings.profile.instruction_for(posed["question"], posed["options"])
 
 
 def _without_decision() -> Choice:

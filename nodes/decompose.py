@@ -3,15 +3,13 @@
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
-from crag.answering.model_calls import Reply, aask, ask
+from crag.answering.model_calls import Reply, aask
 from crag.correction.decomposition import parts_by_rule, read_parts
-from crag.correction.question import is_open, read_question
 from crag.events import Event, event
-from crag.nodes.open_run import OpeningUpdate, opening
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
-from crag.state import FreshEvents, FreshUsage, OpenState, State, SubQuestion, Usage
+from crag.state import State, SubQuestion, Usage
 from crag.text.untrusted import neutral
 
 _NODE = "decompose"
@@ -20,17 +18,11 @@ _CALLS_WITHOUT_PLAN = 2
 
 
 class PlanUpdate(TypedDict):
-    """Written by `decompose` if another node opened the run."""
+    """Written by `decompose`."""
 
     sub_questions: list[SubQuestion]
     events: list[Event]
     usage: Usage
-
-
-class PlanOpeningUpdate(OpeningUpdate):
-    """Written by `decompose` if it opens the run."""
-
-    sub_questions: list[SubQuestion]
 
 
 class Decompose:
@@ -38,45 +30,26 @@ class Decompose:
 
     The parts are at most `Settings.sub_questions`. A model that fails, or whose reply is no plan,
     leaves the question whole, and records it. The tasks of the papers are not split.
-
-    Raises:
-        QuestionError: the input holds no usable question.
     """
 
     def __init__(self, model: ChatModel | None, prompts: Prompts = PACKAGED) -> None:
         self._model = model
         self._prompts = prompts
 
-    def run(self, state: State, settings: Settings) -> PlanUpdate | PlanOpeningUpdate:
-        """Plan in the calling thread."""
-        opened, question = _opened(state, settings)
+    async def run(self, state: State, settings: Settings) -> PlanUpdate:
+        """Write the parts, none of them asked yet."""
         reply = None
-        if self._model is not None and _may_ask(state, opened, settings):
-            reply = ask(self._model, self._prompt(question, settings))
-        return self._update(opened, question, reply, settings)
-
-    async def arun(self, state: State, settings: Settings) -> PlanUpdate | PlanOpeningUpdate:
-        """Plan without blocking the event loop."""
-        opened, question = _opened(state, settings)
-        reply = None
-        if self._model is not None and _may_ask(state, opened, settings):
-            reply = await aask(self._model, self._prompt(question, settings))
-        return self._update(opened, question, reply, settings)
-
-    def _prompt(self, question: str, settings: Settings) -> list[AnyMessage]:
-        most = str(settings.sub_questions)
-        return self._prompts.render("decompose", question=neutral(question), most=most)
-
-    def _update(
-        self, opened: OpeningUpdate | None, question: str, reply: Reply | None, settings: Settings
-    ) -> PlanUpdate | PlanOpeningUpdate:
-        parts, events = self._parts(question, reply, settings)
-        plan = [planned(part) for part in parts]
+        if self._model is not None and _may_ask(state, settings):
+            reply = await aask(self._model, self._prompt(state, settings))
+        parts, events = self._parts(state["question"], reply, settings)
         usage = reply.usage if reply else Usage()
-        if opened is None:
-            return PlanUpdate(sub_questions=plan, events=events, usage=usage)
-        opened["events"], opened["usage"] = FreshEvents(events), FreshUsage.of(usage)
-        return PlanOpeningUpdate(**opened, sub_questions=plan)
+        return PlanUpdate(
+            sub_questions=[planned(part) for part in parts], events=events, usage=usage
+        )
+
+    def _prompt(self, state: State, settings: Settings) -> list[AnyMessage]:
+        question, most = neutral(state["question"]), str(settings.sub_questions)
+        return self._prompts.render("decompose", question=question, most=most)
 
     def _parts(
         self, question: str, reply: Reply | None, settings: Settings
@@ -114,17 +87,9 @@ def planned(part: str) -> SubQuestion:
     )
 
 
-def _opened(state: OpenState, settings: Settings) -> tuple[OpeningUpdate | None, str]:
-    """Open the run, unless it is open already, and return the question."""
-    if is_open(state):
-        return None, state["question"]
-    opened = opening(read_question(state, settings.max_question_characters), settings)
-    return opened, opened["question"]
-
-
-def _may_ask(state: State, opened: OpeningUpdate | None, settings: Settings) -> bool:
-    spent = 0 if opened else state.get("usage", {}).get("llm_calls", 0)
-    return _splits(settings) and settings.max_llm_calls - spent > _CALLS_WITHOUT_PLAN
+def _may_ask(state: State, settings: Settings) -> bool:
+    left = settings.max_llm_calls - state.get("usage", {}).get("llm_calls", 0)
+    return _splits(settings) and left > _CALLS_WITHOUT_PLAN
 
 
 def _splits(settings: Settings) -> bool:

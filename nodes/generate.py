@@ -1,6 +1,5 @@
 """Generate the answer from the knowledge that was kept."""
 
-import asyncio
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from langchain_core.messages import AnyMessage
 
 from crag.answering.attribution import is_wordless
 from crag.answering.context import fenced, kept_strips, paper_format
-from crag.answering.model_calls import Reply, aask, ask
+from crag.answering.model_calls import Reply, aask
 from crag.answering.outcome import (
     MOST_CLOSEST,
     NOT_FOUND,
@@ -29,6 +28,7 @@ from crag.parts import Attributor, ChatModel, Quotation, Quoter
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt
 from crag.runtime.replies import quotations_of
+from crag.runtime.waiting import compute
 from crag.settings import Settings
 from crag.state import State, Strip, add_usage
 from crag.tasks import written
@@ -69,21 +69,13 @@ class Generate:
         self._attributor = attributor
         self._own_knowledge = own_knowledge
 
-    def run(self, state: State, settings: Settings) -> GenerateUpdate:
-        """Generate in the calling thread."""
-        plan = self._plan(state, settings)
-        reply = None if plan.call is None else ask(*plan.call)
-        call = self._second_call(state, settings, plan, reply)
-        second = None if call is None else ask(*call)
-        return self._conclude(state, settings, plan, reply, second)
-
-    async def arun(self, state: State, settings: Settings) -> GenerateUpdate:
-        """Generate without blocking the event loop."""
+    async def run(self, state: State, settings: Settings) -> GenerateUpdate:
+        """Write the answer with its citations, or an abstention."""
         plan = self._plan(state, settings)
         reply = None if plan.call is None else await aask(*plan.call)
-        call = self._second_call(state, settings, plan, reply)
-        second = None if call is None else await aask(*call)
-        return await asyncio.to_thread(self._conclude, state, settings, plan, reply, second)
+        again = self._second_call(state, settings, plan, reply)
+        second = None if again is None else await aask(*again)
+        return await compute(self._conclude, state, settings, plan, reply, second)
 
     def _plan(self, state: State, settings: Settings) -> "_Plan":
         strips = kept_strips(state, settings)

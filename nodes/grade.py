@@ -1,21 +1,19 @@
 """Judge the retrieved documents and choose the action."""
 
-from collections.abc import Sequence
-
 from typing_extensions import TypedDict
 
 from crag.correction.action import decide, limits, replaced
 from crag.correction.provenance import passage_of
 from crag.correction.scoring import LOWEST
 from crag.events import Event, event
-from crag.parts import Evaluator, Passage
+from crag.parts import Evaluator
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
 from crag.runtime.evaluator_calls import read_passages, reads, score_passages
+from crag.runtime.languages import unread
 from crag.runtime.replies import thresholds_of
 from crag.settings import Settings
 from crag.state import Action, State, Thresholds, Usage
-from crag.text.language import languages_of, named, unread_language
 
 _ALL_AMBIGUOUS = Thresholds(upper=1.0, lower=-1.0)
 """For an evaluator without thresholds of its own: its scores alone say neither of the others."""
@@ -65,28 +63,16 @@ class Grade:
         upper, lower = limits(own["upper"], own["lower"], settings)
         judged = decide(scores, upper, lower)
         action = replaced(judged, settings)
+        texts = "\n".join(passage.text for passage in passages)
+        unread_texts = unread("grade", self._evaluator, question, texts)
         return GradeUpdate(
             scores=scores,
             readings=readings,
             thresholds=Thresholds(upper=upper, lower=lower),
             action=action,
-            events=self._unread(question, passages) + events + _replacement(judged, action),
+            events=unread_texts + events + _replacement(judged, action),
             usage=usage,
         )
-
-    def _unread(self, question: str, passages: Sequence[Passage]) -> list[Event]:
-        texts = "\n".join(passage.text for passage in passages)
-        with Attempt("languages of the evaluator"):
-            for what, text in (("the question seems", question), ("the documents seem", texts)):
-                if language := unread_language(self._evaluator, text):
-                    reads = named(languages_of(self._evaluator))
-                    detail = (
-                        f"{what} to be in {named([language])}, and the evaluator reads {reads}: "
-                        "name one that reads both (CRAG_EVALUATOR), such as chat-batch"
-                    )
-                    fallback = "use its scores all the same"
-                    return [event("unread_language", "grade", detail, fallback)]
-        return []
 
 
 def _replacement(judged: Action, action: Action) -> list[Event]:

@@ -1,10 +1,12 @@
-"""Open a run that retrieves nothing."""
+"""Open the run: read the question, and clear what an earlier one left."""
 
 from langchain_core.documents import Document
+from langchain_core.messages import HumanMessage
 from typing_extensions import TypedDict
 
-from crag.correction.question import read_question
+from crag.errors import QuestionError
 from crag.events import Event
+from crag.plain import well_formed
 from crag.reading import Reading
 from crag.settings import Settings
 from crag.state import (
@@ -24,7 +26,7 @@ from crag.tasks import Posed
 
 
 class OpeningUpdate(TypedDict):
-    """Written by the first node: the question, with everything from earlier questions cleared."""
+    """Written by `open_run`: the question, with everything from earlier questions cleared."""
 
     question: str
     posed: Posed | None
@@ -50,39 +52,8 @@ class OpeningUpdate(TypedDict):
     usage: Usage
 
 
-def opening(question: str, settings: Settings) -> OpeningUpdate:
-    """Return the initial state of a run on `question`, with its options split off."""
-    split = settings.profile.split
-    posed = split(question) if split else None
-    is_bare = posed is not None and posed["question"] == question
-    return OpeningUpdate(
-        question=question,
-        posed=None if is_bare else posed,
-        follow_up=None,
-        documents=[],
-        scores=[],
-        readings=[],
-        query="",
-        confirms=False,
-        refused=False,
-        hits=[],
-        pages=[],
-        internal=[],
-        external=[],
-        knowledge="",
-        answer="",
-        abstained=False,
-        certainty=None,
-        citations=[],
-        further=[],
-        sentences=[],
-        events=FreshEvents(),
-        usage=FreshUsage.of(Usage()),
-    )
-
-
 class OpenRun:
-    """Read the question and clear what an earlier one left on the thread."""
+    """Read the question and clear what an earlier one left on the thread: the first node."""
 
     def run(self, state: InputState, settings: Settings) -> OpeningUpdate:
         """Open the run.
@@ -90,4 +61,56 @@ class OpenRun:
         Raises:
             QuestionError: the input holds no usable question.
         """
-        return opening(read_question(state, settings.max_question_characters), settings)
+        question = _question(state, settings.max_question_characters)
+        return OpeningUpdate(
+            question=question,
+            posed=posed_apart(question, settings),
+            follow_up=None,
+            documents=[],
+            scores=[],
+            readings=[],
+            query="",
+            confirms=False,
+            refused=False,
+            hits=[],
+            pages=[],
+            internal=[],
+            external=[],
+            knowledge="",
+            answer="",
+            abstained=False,
+            certainty=None,
+            citations=[],
+            further=[],
+            sentences=[],
+            events=FreshEvents(),
+            usage=FreshUsage.of(Usage()),
+        )
+
+
+def posed_apart(question: str, settings: Settings) -> Posed | None:
+    """Return the question with its options split off, or None if there is nothing to split off."""
+    split = settings.profile.split
+    posed = split(question) if split else None
+    return None if posed is None or posed["question"] == question else posed
+
+
+def _question(state: InputState, longest: int) -> str:
+    """Return the last message if a human wrote it, else `question`."""
+    messages = state.get("messages") or []
+    asked_in_chat = bool(messages) and isinstance(messages[-1], HumanMessage)
+    question = messages[-1].text if asked_in_chat else state.get("question", "")
+    if not isinstance(question, str):
+        message = f"question must be text, not {type(question).__name__}"
+        raise QuestionError(message)
+    question = well_formed(question).strip()
+    if not question:
+        message = "question is empty: give `question`, or `messages` whose last one asks it"
+        raise QuestionError(message)
+    if len(question) > longest:
+        message = (
+            f"question has {len(question):,} characters, the limit is {longest:,}: shorten it, "
+            "or raise the setting max_question_characters"
+        )
+        raise QuestionError(message)
+    return question

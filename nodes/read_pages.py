@@ -12,7 +12,7 @@ from crag.parts import Page, PageReader, ReadingLimits
 from crag.plain import said
 from crag.runtime.attempt import Attempt
 from crag.runtime.replies import pages_of
-from crag.runtime.threads import await_within, call_within
+from crag.runtime.waiting import call_within
 from crag.settings import Settings
 from crag.state import FoundHit, PageRecord, State, Strip, Usage
 from crag.text.paragraphs import paragraphs_of
@@ -48,8 +48,8 @@ class ReadPages:
     def __init__(self, reader: PageReader | None) -> None:
         self._reader = reader
 
-    def run(self, state: State, settings: Settings) -> ReadPagesUpdate:
-        """Read in the calling thread."""
+    async def run(self, state: State, settings: Settings) -> ReadPagesUpdate:
+        """Write the paragraphs of the pages, and what came of each page."""
         reader, limits, given = self._reader, _limits(state, settings), _given(state, settings)
         urls = _urls(state, settings, given)
         pages: list[Page] = []
@@ -57,21 +57,7 @@ class ReadPages:
         with Attempt("page reader") as attempt:
             if reader is not None and urls and limits.seconds > 0:
                 seconds = limits.seconds + _GRACE
-                reply = call_within(seconds, lambda: reader.read(list(urls), limits))
-                pages = pages_of(reply, urls)
-        read = _by_url(urls, pages, attempt, limits)
-        return self._update(state, settings, given, read, start)
-
-    async def arun(self, state: State, settings: Settings) -> ReadPagesUpdate:
-        """Read without blocking the event loop."""
-        reader, limits, given = self._reader, _limits(state, settings), _given(state, settings)
-        urls = _urls(state, settings, given)
-        pages: list[Page] = []
-        start = time.monotonic()
-        with Attempt("page reader") as attempt:
-            if reader is not None and urls and limits.seconds > 0:
-                seconds = limits.seconds + _GRACE
-                reply = await await_within(seconds, reader.aread(list(urls), limits))
+                reply = await call_within(seconds, reader.read, reader.aread, list(urls), limits)
                 pages = pages_of(reply, urls)
         read = _by_url(urls, pages, attempt, limits)
         return self._update(state, settings, given, read, start)

@@ -6,28 +6,24 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
 from typing_extensions import TypedDict
 
-from crag.correction.question import is_open, read_question
 from crag.events import Event, event
-from crag.nodes.open_run import OpeningUpdate, opening
 from crag.runtime.attempt import Attempt, ignored_filters, options_of
+from crag.runtime.languages import unread
 from crag.runtime.replies import documents_of
+from crag.runtime.waiting import call, compute
 from crag.settings import Settings
-from crag.state import FreshEvents, OpenState
+from crag.state import State
 from crag.tasks import Posed
-from crag.text.language import languages_of, named, unread_language
 from crag.text.spelling import respelled
 
 
-class DocumentsUpdate(TypedDict):
-    """Written by `retrieve` if another node opened the run."""
+class RetrieveUpdate(TypedDict):
+    """Written by `retrieve`."""
 
     documents: list[Document]
     events: list[Event]
     posed: NotRequired[Posed]
     """Written if the question was respelled."""
-
-
-RetrieveUpdate = OpeningUpdate | DocumentsUpdate
 
 
 class _Found(NamedTuple):
@@ -39,9 +35,7 @@ class _Found(NamedTuple):
 
 
 class Retrieve:
-    """Open the run: read the question, and ask the retriever for the k best documents.
-
-    With `opens=False` the run is already open, and only documents and events are written.
+    """Ask the retriever for the k best documents.
 
     If the retriever fails or finds nothing, the node writes no documents and records an event. The
     action is then Incorrect, so the web is searched (official rule for empty retrieval).
@@ -51,63 +45,40 @@ class Retrieve:
 
     A reranker orders `Settings.rerank_from` documents, of which the k best go on. If it fails,
     the retriever's order stays.
-
-    Raises:
-        QuestionError: the input holds no usable question.
     """
 
     def __init__(
         self,
         retriever: BaseRetriever,
         reranker: BaseDocumentCompressor | None = None,
-        *,
-        opens: bool = True,
     ) -> None:
         self._retriever = retriever
         self._reranker = reranker
-        self._opens = opens
 
-    def run(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
-        """Retrieve in the calling thread."""
-        opened = self._opened(state, settings)
-        found = self._found(settings.profile.bare_question(opened or state), settings)
-        if (meant := _respelled(found, settings)) != found.question:
-            again = self._found(meant, settings)
+    async def run(self, state: State, settings: Settings) -> RetrieveUpdate:
+        """Write the documents, best first."""
+        found = await self._found(settings.profile.bare_question(state), settings)
+        # The model that tells languages is read from disk when it is first needed.
+        if (meant := await compute(_respelled, found, settings)) != found.question:
+            again = await self._found(meant, settings)
             found = again if again.documents else found
-        return self._update(opened, state, found, settings)
+        return self._update(state, found, settings)
 
-    async def arun(self, state: OpenState, settings: Settings) -> RetrieveUpdate:
-        """Retrieve without blocking the event loop."""
-        opened = self._opened(state, settings)
-        found = await self._afound(settings.profile.bare_question(opened or state), settings)
-        if (meant := _respelled(found, settings)) != found.question:
-            again = await self._afound(meant, settings)
-            found = again if again.documents else found
-        return self._update(opened, state, found, settings)
-
-    def _found(self, question: str, settings: Settings) -> _Found:
-        found: list[Document] = []
+    async def _found(self, question: str, settings: Settings) -> _Found:
+        documents: list[Document] = []
+        retriever, reranker = self._retriever, self._reranker
         with Attempt("retriever") as attempt:
-            reply = self._retriever.invoke(question, **self._options(settings))
-            found = documents_of(reply, self._most(settings))
+            options = self._options(settings)
+            reply = await call(retriever.invoke, retriever.ainvoke, question, **options)
+            documents = documents_of(reply, self._most(settings))
         reranking = Attempt("reranker")
-        if self._reranker and found:
+        if reranker and documents:
             with reranking:
-                reranked = self._reranker.compress_documents(found, question)
-                found = documents_of(reranked, settings.k, "reranker")
-        return _Found(question, found[: settings.k], _events(found, attempt, reranking))
-
-    async def _afound(self, question: str, settings: Settings) -> _Found:
-        found: list[Document] = []
-        with Attempt("retriever") as attempt:
-            reply = await self._retriever.ainvoke(question, **self._options(settings))
-            found = documents_of(reply, self._most(settings))
-        reranking = Attempt("reranker")
-        if self._reranker and found:
-            with reranking:
-                reranked = await self._reranker.acompress_documents(found, question)
-                found = documents_of(reranked, settings.k, "reranker")
-        return _Found(question, found[: settings.k], _events(found, attempt, reranking))
+                reranked = await call(
+                    reranker.compress_documents, reranker.acompress_documents, documents, question
+                )
+                documents = documents_of(reranked, settings.k, "reranker")
+        return _Found(question, documents[: settings.k], _events(documents, attempt, reranking))
 
     def _options(self, settings: Settings) -> dict[str, Any]:
         options = options_of(self._retriever, settings)
@@ -117,26 +88,17 @@ class Retrieve:
         """Return how many documents the retriever is asked for."""
         return max(settings.k, settings.rerank_from) if self._reranker else settings.k
 
-    def _opened(self, state: OpenState, settings: Settings) -> OpeningUpdate | None:
-        """Open the run, unless it is open already."""
-        if not self._opens or is_open(state):
-            return None
-        return opening(read_question(state, settings.max_question_characters), settings)
-
-    def _update(
-        self, opened: OpeningUpdate | None, state: OpenState, found: _Found, settings: Settings
-    ) -> RetrieveUpdate:
-        events = self._ignored(settings) + self._unread(found.question) + found.events
-        update: RetrieveUpdate = opened or DocumentsUpdate(documents=[], events=[])
-        posed = settings.profile.posed(opened or state)
+    def _update(self, state: State, found: _Found, settings: Settings) -> RetrieveUpdate:
+        unread_question = unread("retrieve", self._retriever, found.question)
+        events = self._ignored(settings) + unread_question + found.events
+        update = RetrieveUpdate(documents=found.documents, events=events)
+        posed = settings.profile.posed(state)
         if found.question != posed["question"]:
             detail = f"the question is read as {found.question!r}"
             events.append(event("question_respelled", "retrieve", detail))
             update["posed"] = Posed(
                 asked=posed["asked"], question=found.question, options=posed["options"]
             )
-        update["documents"] = found.documents
-        update["events"] = events if opened is None else FreshEvents(events)
         return update
 
     def _ignored(self, settings: Settings) -> list[Event]:
@@ -148,26 +110,12 @@ class Retrieve:
         detail = f"the retriever {type(self._retriever).__name__} takes no {', '.join(names)}"
         return [event("filter_ignored", "retrieve", detail, "search all documents")]
 
-    def _unread(self, question: str) -> list[Event]:
-        detail = ""
-        with Attempt("languages of the retriever"):
-            if language := unread_language(self._retriever, question):
-                detail = (
-                    f"the question seems to be in {named([language])}, and the embedding model "
-                    f"reads {named(languages_of(self._retriever))}: name one that reads both "
-                    "(CRAG_EMBEDDING_MODEL), and index again"
-                )
-        if not detail:
-            return []
-        fallback = "find documents by shared words more than by meaning"
-        return [event("unread_language", "retrieve", detail, fallback)]
-
 
 def _respelled(found: _Found, settings: Settings) -> str:
     """Return the question without typing errors; tasks of the papers take it as it is."""
     if not (settings.respell and settings.profile.split):
         return found.question
-    return respelled(found.question, (document.page_content for document in found.documents))
+    return respelled(found.question, [document.page_content for document in found.documents])
 
 
 def _events(found: list[Document], attempt: Attempt, reranking: Attempt) -> list[Event]:

@@ -3,7 +3,7 @@
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
-from crag.answering.model_calls import Reply, aask, ask
+from crag.answering.model_calls import Reply, aask
 from crag.correction.queries import LONGEST, cut, keywords, read_query
 from crag.events import Event, event
 from crag.parts import ChatModel
@@ -49,15 +49,8 @@ class Rewrite:
         self._longest = longest
         self._opens_branch = opens_branch
 
-    def run(self, state: State, settings: Settings) -> RewriteUpdate:
-        """Rewrite in the calling thread."""
-        planned = self._without_call(state, settings)
-        if planned is not None or self._model is None:
-            return planned or self._as_it_is(state, settings)
-        return self._read(state, settings, ask(self._model, self._prompt(state, settings)))
-
-    async def arun(self, state: State, settings: Settings) -> RewriteUpdate:
-        """Rewrite without blocking the event loop."""
+    async def run(self, state: State, settings: Settings) -> RewriteUpdate:
+        """Write the query, and whether a human confirms the search."""
         planned = self._without_call(state, settings)
         if planned is not None or self._model is None:
             return planned or self._as_it_is(state, settings)

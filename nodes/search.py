@@ -10,7 +10,7 @@ from crag.events import Event, event
 from crag.parts import Hit, Parts, WebSearcher
 from crag.runtime.attempt import Attempt
 from crag.runtime.replies import hits_of
-from crag.runtime.threads import await_within, call_within
+from crag.runtime.waiting import call_within
 from crag.settings import Settings
 from crag.state import FoundHit, State, Usage
 from crag.text.urls import distinct, is_wikipedia
@@ -41,8 +41,8 @@ class Search:
         self._searcher = searcher
         self._hint = hint
 
-    def run(self, state: State, settings: Settings) -> SearchUpdate:
-        """Search in the calling thread."""
+    async def run(self, state: State, settings: Settings) -> SearchUpdate:
+        """Write the hits, in the order in which they are read."""
         searcher, planned = self._searcher, self._without_search(state, settings)
         if searcher is None or planned is not None:
             return planned or _nothing()
@@ -50,19 +50,8 @@ class Search:
         hits: list[Hit] = []
         start = time.monotonic()
         with Attempt("web search") as attempt:
-            hits = hits_of(call_within(seconds, lambda: searcher.search(query, limit)), _MOST_READ)
-        return _update(state, settings, hits, attempt, start)
-
-    async def arun(self, state: State, settings: Settings) -> SearchUpdate:
-        """Search without blocking the event loop."""
-        searcher, planned = self._searcher, self._without_search(state, settings)
-        if searcher is None or planned is not None:
-            return planned or _nothing()
-        seconds, limit, query = settings.max_web_seconds, _asked_for(settings), state["query"]
-        hits: list[Hit] = []
-        start = time.monotonic()
-        with Attempt("web search") as attempt:
-            hits = hits_of(await await_within(seconds, searcher.asearch(query, limit)), _MOST_READ)
+            reply = await call_within(seconds, searcher.search, searcher.asearch, query, limit)
+            hits = hits_of(reply, _MOST_READ)
         return _update(state, settings, hits, attempt, start)
 
     def _without_search(self, state: State, settings: Settings) -> SearchUpdate | None:

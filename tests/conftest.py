@@ -42,7 +42,6 @@ _TORCH = (
     "tests/evaluators/",
     "tests/models/",
     "tests/reflection/backends/",
-    "tests/papers/experiments/loading/test_every_task.py",
     "tests/papers/experiments/metrics/",
     "tests/cli/test_train.py",
     "tests/cli/test_bench.py",

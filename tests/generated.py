@@ -1,9 +1,10 @@
 """Write the generated parts of the documents: `make docs`.
 
 The diagram in README.md comes from the compiled graph, its two examples from the program, the table
-in docs/guide/settings.md from the schema of the settings, that in docs/guide/scale.md from
-papers/measurements/scale_plan.py, that in papers/tables from the files beside it, and the graphs of
-langgraph.json from their registry. A test fails when any is stale.
+in docs/guide/settings.md from the schema of the settings, the stores of docs/guide/configuration.md
+from their list, the table in docs/guide/scale.md from papers/measurements/scale_plan.py, that in
+papers/tables from the files beside it, and the graphs of langgraph.json from their registry. A test
+fails when any is stale.
 """
 
 import atexit
@@ -21,6 +22,7 @@ from crag.cli.ask import EXIT_CODES
 from crag.graph import build_crag
 from crag.graph_registry import OFFERED
 from crag.parts import Parts
+from crag.retrieval.backends import STORES
 from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
 from tests import commands
@@ -75,6 +77,15 @@ def _allowed(field: dict[str, Any]) -> str:
     if "exclusiveMinimum" in kind:
         return f"above {kind['exclusiveMinimum']:,}, up to {kind['maximum']:,}"
     return f"{kind['minimum']:,} to {kind['maximum']:,}"
+
+
+def stores_table() -> str:
+    """Return every kind of store with its address."""
+    rows = ["| `index` | store | extra |", "|---|---|---|"]
+    for store in STORES:
+        extra = f"`{store.extra}`" if store.extra else ""
+        rows.append(f"| `{store.address}` | {store.engine}, {store.note} | {extra} |")
+    return "\n".join(rows) + "\n"
 
 
 def experiment_rows() -> str:
@@ -139,6 +150,7 @@ PARTS: dict[Path, dict[str, Callable[[], str]]] = {
         "first example": lambda: example(0),
         "second example": lambda: example(1),
     },
+    ROOT / "docs" / "guide" / "configuration.md": {"stores": stores_table},
     ROOT / "docs" / "guide" / "settings.md": {"settings": settings_table},
     ROOT / "docs" / "guide" / "scale.md": {"plan": scale_plan},
     EXPERIMENTS / "README.md": {"rows": experiment_rows},

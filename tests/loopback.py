@@ -25,6 +25,8 @@ class Loopback(ThreadingHTTPServer):
         self.seconds = 0.0
         """How long each answer takes."""
         self.stopping = threading.Event()
+        self.asked = threading.Event()
+        """Set by the first request."""
         self.requests: list[dict[str, Any]] = []
         """The JSON (POST) or query (GET) of each request, with its `path` and `authorization`, and
         all its `headers` by their names in lower case."""
@@ -51,6 +53,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         about = {"path": urlsplit(self.path).path, "authorization": headers.get("authorization")}
         self.server.requests.append(sent | about | {"headers": headers})
+        self.server.asked.set()
         self.server.stopping.wait(self.server.seconds)
         status = self.server.statuses.pop(0) if self.server.statuses else 200
         reply = self.server.body if status == 200 else self.server.failure

@@ -41,7 +41,7 @@ SAID = {
             "It lays three to five eggs in April.” [1] heron.txt"
         ),
         "penguin: somebody has to go and look",
-        "steps: retrieve grade ",
+        "steps: open_run retrieve grade ",
         "generate research write\n",
     ],
 }

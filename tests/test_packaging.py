@@ -21,7 +21,19 @@ FOLDERS = {
 }  # fmt: skip
 MEASURED = {"measurements", "recipes", "results", "tables", "README.md"}
 """Of `papers`, what is in the repository alone."""
-SHIPPED = {".py", ".md", ".json", ".typed", ".safetensors", ".onnx", ".html", ".css", ".js", ".svg"}
+SHIPPED = {
+    ".py",
+    ".md",
+    ".json",
+    ".typed",
+    ".safetensors",
+    ".onnx",
+    ".html",
+    ".css",
+    ".js",
+    ".svg",
+    ".txt",
+}
 
 
 def files_of_folders() -> set[str]:

@@ -1,13 +1,14 @@
 import json
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from crag.plain import plain_json, said, well_formed, without_credentials
+from crag.plain import allowed_by, plain_json, said, well_formed, without_credentials
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
@@ -85,3 +86,45 @@ def test_a_value_within_itself_ends() -> None:
 )
 def test_addresses_are_shown_without_secrets(text: str, shown: str) -> None:
     assert without_credentials(text) == shown
+
+
+class Values(BaseModel):
+    number: int = Field(default=1, ge=1, lt=10)
+    share: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
+    switch: bool = True
+    day: date = date(2026, 1, 31)
+    choice: Literal["words", "meaning"] = "words"
+    text: str = ""
+    names: list[str] = []
+
+    @field_validator("text")
+    @classmethod
+    def _known(cls, text: str) -> str:
+        if text == "unknown":
+            raise ValueError("choose another one")
+        return text
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("number", "x", "write a whole number"),
+        ("number", 1.5, "write a whole number"),
+        ("number", 0, "it must be at least 1"),
+        ("number", 10, "it must be below 10"),
+        ("share", "x", "write a number"),
+        ("share", "nan", "write a number"),
+        ("share", 0, "it must be above 0.0"),
+        ("switch", "perhaps", "write true or false"),
+        ("day", "soon", "write a day as 2026-01-31"),
+        ("day", "2026-02-30", "write a day as 2026-01-31"),
+        ("choice", "sound", "choose 'words' or 'meaning'"),
+        ("text", 3, "write a text"),
+        ("text", "unknown", "choose another one"),
+        ("names", "a", "write a list"),
+    ],
+)
+def test_what_a_value_may_be_is_said_in_our_words(field: str, value: object, words: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Values.model_validate({field: value})
+    assert allowed_by(caught.value.errors()[0]) == words

@@ -21,6 +21,7 @@ from crag.nodes.select import Select
 from crag.parts import Candidate, Parts, Passage, Prefix
 from crag.prompts import PACKAGED
 from crag.reflection.driver import asked_of
+from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import State
 from crag.tasks import TASKS, Posed, TaskProfile, lettered, profile_of, split_options, written
@@ -94,23 +95,23 @@ def test_what_is_split_can_be_put_together_again(question: str, options: list[st
 def test_retriever_evaluator_query_and_quoter_see_the_question_alone() -> None:
     retriever, evaluator = FakeRetriever(documents=[DOCUMENT]), FakeEvaluator(0.9)
     state = State(question=QUESTION, documents=[DOCUMENT], events=[], usage={})
-    assert Retrieve(retriever).run(State(question=QUESTION), ARC)["question"] == QUESTION
+    blocking(Retrieve(retriever).run(state, ARC))
     assert retriever.questions == [STEM]
     Grade(evaluator).run(state, ARC)
     state["internal"] = Refine(evaluator).run(state, ARC)["internal"]
     state["external"] = kept_whole([DOCUMENT], "read")
     Select(evaluator).run(state, ARC)
     assert {question for question, _ in evaluator.calls} == {STEM}
-    assert Rewrite(None).run(state, ARC)["query"] == "tool measures mass"
+    assert blocking(Rewrite(None).run(state, ARC))["query"] == "tool measures mass"
     rewriter = FakeChatModel(replies=["mass"])
-    Rewrite(rewriter).run(state, ARC)
+    blocking(Rewrite(rewriter).run(state, ARC))
     assert "ruler" not in str(rewriter.prompts[0])
 
 
 def test_the_generator_sees_options_in_their_place() -> None:
     state = State(question=QUESTION, internal=kept_whole([DOCUMENT], "kept"), events=[], usage={})
     model = FakeChatModel(replies=["B"])
-    assert Generate(model, FakeQuoter()).run(state, ARC)["answer"] == "B"
+    assert blocking(Generate(model, FakeQuoter()).run(state, ARC))["answer"] == "B"
     prompt = str(model.prompts[0][0].content)
     assert f"Question: {STEM}\n" in prompt
     assert prompt.endswith("Choices:\nA: ruler\nB: balance\nC: cup\nD: clock")

@@ -1,15 +1,17 @@
-"""The same program over any store: Chroma, PostgreSQL with pgvector, Qdrant or FAISS.
+"""The same program over any store: Chroma, PostgreSQL, any `VectorStore` of LangChain.
 
     python docs/examples/stores.py [LOCATION]
 
-LOCATION is a folder (Chroma), http://HOST:8000 (a Chroma server), postgresql://HOST/DATABASE,
-qdrant://HOST:6333, qdrant://./FOLDER or faiss://./FOLDER; without it, a temporary folder. The last
-four need an extra of the same name. Needs no key, and no network but that of the store.
+LOCATION is a folder (Chroma), or an address that `--help` lists; without it, a temporary folder.
+`stores:shelf://./FOLDER` is the function below. Needs no key, and no network but that of the store.
 """
 
 import argparse
 import tempfile
 from pathlib import Path
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore
 
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
@@ -17,12 +19,18 @@ from crag.graph import build_crag
 from crag.models.encoder import packaged_encoder
 from crag.parts import Parts
 from crag.retrieval import DocumentIndex, IndexRetriever, index_paths
+from crag.retrieval.backends import STORES
 
 FILES = {
     "merrow.md": "# Cape Merrow\n\nThe lighthouse of Cape Merrow was designed by Edith Halloran.\n",
     "salt.md": "# Salt roads\n\nSalt was carried inland on old roads. Each cart paid a toll.\n",
 }
 QUESTIONS = ["Who designed the lighthouse of Cape Merrow?", "How deep is Lake Baikal?"]
+
+
+def shelf(embeddings: Embeddings) -> InMemoryVectorStore:
+    """Return a store; the class of any other one goes here."""
+    return InMemoryVectorStore(embeddings)
 
 
 def ask(location: str, folder: Path) -> None:
@@ -46,7 +54,7 @@ def ask(location: str, folder: Path) -> None:
 def main() -> None:
     """Write the files, and ask."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("location", nargs="?", help="where the index is")
+    parser.add_argument("location", nargs="?", help=", ".join(store.address for store in STORES))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary, "documents")

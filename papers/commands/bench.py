@@ -8,10 +8,29 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from crag.cli import app
+from crag.cli.commands import command
+from crag.cli.options import (
+    ConcurrencyOption,
+    JsonOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MaxTokensOption,
+    PricesOption,
+)
+from crag.cli.terminal import assigned, print_json, progress_bar, safe, say, say_stopped
+from crag.papers.commands.options import ray_workers_option
+
 if TYPE_CHECKING:
-    from crag.papers.experiments.command import BenchOptions, Outcome
+    from crag.papers.experiments.command import Outcome
 
 
+@command(
+    app,
+    "crag bench experiment.toml --data questions.jsonl --output results",
+    "crag bench experiment.toml --data questions.jsonl --output results --limit 50 --seed 1",
+    extra="bench",
+)
 def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     experiment: Annotated[Path, typer.Argument(help="A TOML file: see papers/tables.")],
     data: Annotated[Path, typer.Option(help="File of questions, or a published folder.")],
@@ -42,10 +61,8 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
         Path | None,
         typer.Option(help="Default: cache.sqlite in --output.", show_default=False),
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Questions at the same time.")] = 4,
-    ray: Annotated[
-        bool, typer.Option("--ray", help="Answer in Ray workers; RAY_ADDRESS names a cluster.")
-    ] = False,
+    concurrency: ConcurrencyOption = 4,
+    ray: Annotated[bool, ray_workers_option("Answer")] = False,
     again: Annotated[bool, typer.Option("--again", help="Retry failed rows once.")] = False,
     trained_on: Annotated[
         list[Path] | None,
@@ -67,31 +84,20 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
         list[Path] | None,
         typer.Option(help="JSONL of titles and texts to check facts against."),
     ] = None,
-    max_calls: Annotated[
-        int | None, typer.Option(min=0, help="Most calls of the chat model.", show_default=False)
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(min=0, help="Most tokens, in and out.", show_default=False)
-    ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(min=0, help="Needs --prices.", show_default=False)
-    ] = None,
+    max_calls: MaxCallsOption = None,
+    max_tokens: MaxTokensOption = None,
+    max_cost: MaxCostOption = None,
     max_seconds: Annotated[
         float | None, typer.Option(min=0, help="Start no row later.", show_default=False)
     ] = None,
-    prices: Annotated[
-        str | None,
-        typer.Option(metavar="IN,OUT", help="For a million tokens.", show_default=False),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    prices: PricesOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Run an experiment on data; run the same command again to resume it."""
     from crag.asking.budget import Budget, prices_from_text
-    from crag.cli.terminal import assigned
-    from crag.papers.experiments.command import BenchOptions
+    from crag.papers.experiments.command import BenchOptions, benchmark
     from crag.papers.experiments.judges import Judges
+    from crag.papers.experiments.report import results
 
     budget = Budget(
         calls=max_calls, tokens=max_tokens, cost=max_cost, seconds=max_seconds,
@@ -99,7 +105,7 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     )  # fmt: skip
     options = BenchOptions(
         experiment=experiment, data=data, output=output, format=form, limit=limit, seed=seed,
-        settings=assigned(settings or []), thresholds=thresholds, web=tuple(web or ()),
+        settings=assigned(settings), thresholds=thresholds, web=tuple(web or ()),
         cache=cache, report=report,
         concurrency=concurrency, ray=ray, again=again, budget=budget,
         trained_on=tuple(trained_on or ()),
@@ -109,37 +115,24 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
         ),
         date=datetime.now(tz=UTC).date().isoformat(), command=_command(),
     )  # fmt: skip
-    run(options, as_json=as_json)
-
-
-def run(options: "BenchOptions", *, as_json: bool) -> None:
-    """Run with a progress bar on standard error, and print where the report is."""
-    from rich.console import Console
-    from rich.markup import escape
-
-    from crag.cli.terminal import print_json, progress_bar
-    from crag.papers.experiments.command import benchmark
-    from crag.papers.experiments.report import results
-
     with progress_bar("reading", quiet=as_json) as advance:
         outcome = benchmark(options, advance)
     if as_json:
-        print_json(plain(outcome))
+        print_json(_plain(outcome))
         return
-
-    console = Console(highlight=False)
-    console.print(escape(results(outcome.experiment, outcome.lines)), soft_wrap=True)
+    say(safe(results(outcome.experiment, outcome.lines)))
     ended = outcome.ended
-    told = f"{ended.answered} rows written, {ended.resumed} were there, {ended.failed} failed"
-    console.print(f"\n{told}")
+    counts = f"{ended.answered} rows written, {ended.resumed} were there, {ended.failed} failed"
+    say(f"\n{counts}")
     if ended.stopped:
-        console.print(f"[yellow]stopped early:[/] {escape(ended.stopped)}")
+        left = ended.units - ended.answered - ended.resumed - ended.failed
+        say_stopped(ended.stopped, f"{left:,} rows")
     for name, why in ended.not_run.items():
-        console.print(f"[yellow]not run:[/] {escape(name)}: {escape(why)}", soft_wrap=True)
-    console.print(f"report: {escape(str(outcome.report))}", soft_wrap=True)
+        say(f"[yellow]not run:[/] {safe(name)}: {safe(why)}")
+    say(f"report: {safe(outcome.report)}")
 
 
-def plain(outcome: "Outcome") -> dict[str, Any]:
+def _plain(outcome: "Outcome") -> dict[str, Any]:
     """Return the JSON for scripts: every number of the report, and the paths of its files."""
     ended = outcome.ended
     return {

@@ -1,24 +1,34 @@
 """`crag export`: a trained generator as a GGUF file for llama.cpp's server."""
 
 from pathlib import Path
+from typing import Annotated
 
-from rich.console import Console
+import typer
 
-from crag.cli.terminal import print_json, safe
-from crag.papers.training.self_rag.gguf_export import export_gguf
+from crag.cli import app
+from crag.cli.options import JsonOption
+from crag.cli.terminal import print_json, safe, say
 
 
-def run(folder: Path, output: Path, *, as_json: bool) -> None:
-    """Write the file, and tell how to serve it."""
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="Folder of a model with reflection tokens.")],
+    output: Annotated[
+        Path, typer.Option(help="GGUF file to write.", show_default=False, dir_okay=False)
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Write a trained generator as GGUF, which llama.cpp's server loads."""
+    from crag.papers.training.self_rag.gguf_export import export_gguf
+
     export_gguf(folder, output)
     size = output.stat().st_size
     if as_json:
         print_json({"output": str(output), "bytes": size})
         return
-    console = Console(highlight=False)
-    console.print(f"Written to {safe(output)} ({size / 1e6:,.0f} MB). Serve it:", soft_wrap=True)
-    console.print(f"  llama-server --model {safe(output)} --ctx-size 16384", soft_wrap=True)
-    console.print(
+    say(f"Written to {safe(output)} ({size / 1e6:,.0f} MB). Serve it:")
+    say(f"  llama-server --model {safe(output)} --ctx-size 16384")
+    say(
         "  CRAG_REFLECTION=server CRAG_REFLECTION_URL=http://127.0.0.1:8080/v1 "
-        "crag ask QUESTION --method self-rag", soft_wrap=True,
-    )  # fmt: skip
+        "crag ask QUESTION --method self-rag"
+    )

@@ -10,16 +10,17 @@ from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from crag.answering.model_calls import Reply, aask, ask
+from crag.answering.model_calls import Reply, aask
 from crag.correction.provenance import kept_whole, strips_of_snippet, title_of
 from crag.correction.queries import longest_query
 from crag.correction.scoring import with_title
 from crag.errors import CragError, EvaluatorError
 from crag.evaluators.chat import verdict
 from crag.events import Event, event
+from crag.graph.opening import open_run_before
 from crag.graph.web import build_web
 from crag.nodes.generate import Generate
 from crag.nodes.pass_through import PassThrough
@@ -40,12 +41,13 @@ YES, NO = 1.0, -1.0
 
 
 def build_rag_web(parts: Parts) -> Graph:
-    """Compile retrieve → pass_through and web → generate: web knowledge always (CRAG v3, Tab. 5).
+    """Compile open_run → retrieve → pass_through and web → generate (CRAG v3, Tab. 5).
 
-    The paper adds web knowledge without an evaluator: set `select` to false.
+    Web knowledge is always added. The paper adds it without an evaluator: set `select` to false.
     """
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
+    open_run_before("retrieve", graph)
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)))
     graph.add_node("pass_through", computing(PassThrough()))
     graph.add_node("web", build_web(parts))
     graph.add_node(
@@ -53,7 +55,6 @@ def build_rag_web(parts: Parts) -> Graph:
         waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
         defer=True,
     )
-    graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "pass_through")
     graph.add_edge("retrieve", "web")
     graph.add_edge("pass_through", "generate")
@@ -63,7 +64,9 @@ def build_rag_web(parts: Parts) -> Graph:
 
 
 def build_binary_llm(parts: Parts) -> Graph:
-    """Compile retrieve → grade → (rewrite → search → snippets →) generate, as tutorials do.
+    """Compile open_run → retrieve → grade → (rewrite → search → snippets →) generate.
+
+    Tutorials do so.
 
     Raises:
         CragError: the parts hold no chat model.
@@ -72,7 +75,8 @@ def build_binary_llm(parts: Parts) -> Graph:
         raise CragError("binary_llm asks a chat model about each document: give Parts(model=…)")
     longest = longest_query(parts.searcher)
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
+    open_run_before("retrieve", graph)
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)))
     graph.add_node("grade", waiting(GradeOneByOne(parts.model, parts.prompts)))
     graph.add_node("rewrite", waiting(Rewrite(parts.model, parts.prompts, longest=longest)))
     graph.add_node("search", waiting(Search(parts.searcher, parts.searcher_hint)))
@@ -81,7 +85,6 @@ def build_binary_llm(parts: Parts) -> Graph:
         "generate",
         waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
     )
-    graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", by_any_no, _AFTER_GRADES)
     graph.add_edge("rewrite", "search")
@@ -106,13 +109,8 @@ class GradeOneByOne:
     def __init__(self, model: ChatModel, prompts: Prompts = PACKAGED) -> None:
         self._model, self._prompts = model, prompts
 
-    def run(self, state: State, settings: Settings) -> Update:
-        """Grade in the calling thread."""
-        prompts = self._asked(state, settings)
-        return _graded(state, [ask(self._model, prompt) for prompt in prompts])
-
-    async def arun(self, state: State, settings: Settings) -> Update:
-        """Grade without blocking the event loop."""
+    async def run(self, state: State, settings: Settings) -> Update:
+        """Write a score for each document, and those that pass."""
         prompts = self._asked(state, settings)
         return _graded(state, [await aask(self._model, prompt) for prompt in prompts])
 

@@ -36,6 +36,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from crag.errors import DataError, SettingsError
 from crag.papers.experiments.examples import TaskName
+from crag.plain import allowed_by
 from crag.settings import settings_from_text
 
 
@@ -183,7 +184,7 @@ def _named(settings: Mapping[str, object]) -> list[str]:
 def _first(error: ValidationError) -> str:
     first: Any = error.errors()[0]
     field = ".".join(_place(first["loc"]))
-    message = str(first["msg"]).removeprefix("Value error, ")
+    message = allowed_by(first)
     value = first["input"]
     shown = f", not {value!r}" if isinstance(value, str | int | float) else ""
     return f"{field}: {message}{shown}" if field else message

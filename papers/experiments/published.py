@@ -8,9 +8,10 @@ search service nor the web of 2023.
 
 from typing import Any
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from crag.graph.opening import open_run_before
 from crag.nodes.generate import Generate
 from crag.nodes.grade import Grade
 from crag.nodes.retrieve import Retrieve
@@ -24,16 +25,16 @@ Graph = CompiledStateGraph[State, Settings, InputState, State]
 
 
 def build_crag_published(parts: Parts) -> Graph:
-    """Compile retrieve → grade → look up → generate, for examples with published knowledge."""
+    """Compile open_run → retrieve → grade → look up → generate, by published knowledge."""
     graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)), input_schema=InputState)
+    open_run_before("retrieve", graph)
+    graph.add_node("retrieve", waiting(Retrieve(parts.retriever)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("look_up", computing(LookUp()))
     graph.add_node(
         "generate",
         waiting(Generate(parts.model, parts.quoter, parts.prompts, attributor=parts.attributor)),
     )
-    graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "grade")
     graph.add_edge("grade", "look_up")
     graph.add_edge("look_up", "generate")

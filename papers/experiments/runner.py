@@ -13,6 +13,7 @@ from crag.papers.experiments.resources import RunConfig, load_resources
 from crag.papers.experiments.rows import Row, RowFile
 from crag.papers.experiments.units import Unit
 from crag.runtime.environment import Environment
+from crag.runtime.waiting import in_own_loop
 
 DEFAULT_CONCURRENCY = 4
 ProgressCallback = Callable[[int, int, str], None]
@@ -88,9 +89,14 @@ def in_process(answerer: Answerer, concurrency: int = DEFAULT_CONCURRENCY) -> An
 
     def answers(units: Sequence[Unit], on_row: Callable[[Row], None]) -> str:
         meter = answerer.resources.meter
-        return asyncio.run(
-            concurrently(units, answerer.answer, on_row, concurrency=concurrency, meter=meter)
+        answering = concurrently(
+            units, answerer.answer, on_row, concurrency=concurrency, meter=meter
         )
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(answering)  # In this thread, where Ctrl-C cancels it.
+        return in_own_loop(answering)  # As in a notebook.
 
     return answers
 

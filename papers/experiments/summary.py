@@ -1,7 +1,7 @@
 """Summarise rows: each variant under each condition, and differences from the baseline."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -179,13 +179,9 @@ def _cell(metric: Metric, values: ValuesByQuestion, pairs: Pairs, seed: int) -> 
 def _paired(
     own: Mapping[str, ValuesByQuestion], base: Mapping[str, ValuesByQuestion]
 ) -> dict[str, tuple[list[float], list[float]]]:
-    return dict(_sides(own, base))
-
-
-def _sides(
-    own: Mapping[str, ValuesByQuestion], base: Mapping[str, ValuesByQuestion]
-) -> Iterator[tuple[str, tuple[list[float], list[float]]]]:
+    sides = {}
     for name, values in own.items():
         common = [one for one in values if one in base.get(name, {})]
         if common:
-            yield name, ([values[one] for one in common], [base[name][one] for one in common])
+            sides[name] = [values[one] for one in common], [base[name][one] for one in common]
+    return sides

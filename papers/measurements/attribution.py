@@ -17,7 +17,6 @@ The threshold is the best one for half of the articles; the figures are those of
 """
 
 import argparse
-import json
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -27,6 +26,7 @@ from typing import Any, NamedTuple
 from crag.answering.support import WordAttributor
 from crag.correction.strips import decompose
 from crag.evaluators import ReaderAttributor, ReaderEvaluator
+from crag.papers.training.records import read_objects
 from crag.parts import Attributor, Passage
 
 SEED = 1
@@ -111,8 +111,7 @@ def _best_threshold(judged: Sequence[tuple[Case, float]]) -> float:
 def _cases(path: Path, per_article: int) -> Iterator[Case]:
     draw = random.Random(SEED)  # noqa: S311 - a sample, no secret
     articles: dict[str, list[dict[str, Any]]] = {}
-    for line in path.read_text("utf-8").splitlines():
-        paragraph = json.loads(line)
+    for paragraph in read_objects(path):
         articles.setdefault(paragraph["title"], []).append(paragraph)
     for title, paragraphs in articles.items():
         asked = [

@@ -11,8 +11,6 @@ Intervals of differences are of the paired bootstrap over questions.
 """
 
 import argparse
-import json
-import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,11 +20,14 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableParallel, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
-from popqa import holds, share
+from popqa import documents_of, holds, share
 
+from crag.asking.intervals import paired_difference
 from crag.evaluators import load_evaluator
 from crag.langchain import CorrectiveRetriever
 from crag.models.encoder import packaged_encoder
+from crag.papers.experiments.report import table as markdown
+from crag.papers.training.records import read_objects
 from crag.parts import Evaluator
 from crag.settings import Settings
 from crag.state import ACTIONS, Thresholds
@@ -37,7 +38,6 @@ BUDGETS = (50, 100, 200, 400)
 ONE_LINE = Settings()
 BEST_FIRST = Settings(strips_kept=100, strip_threshold=None, strip_order="score")
 """More strips than a budget takes, so that the context is filled and cutting it loses the worst."""
-_RESAMPLES = 2000
 
 
 class Contexts(NamedTuple):
@@ -80,8 +80,7 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=10, help="documents to retrieve (default 10)")
     parser.add_argument("--limit", type=int, help="use only the first questions")
     arguments = parser.parse_args()
-    lines = arguments.questions.read_text(encoding="utf-8").splitlines()[: arguments.limit]
-    rows = [json.loads(line) for line in lines if line.strip()]
+    rows = read_objects(arguments.questions)[: arguments.limit]
     pool = pooled(rows, arguments.k) if arguments.pooled else None
     evaluator = load_evaluator()
     results = [one(row, pool or given(row, arguments.k), evaluator) for row in rows]
@@ -98,13 +97,6 @@ def pooled(rows: Sequence[Mapping[str, Any]], k: int) -> BaseRetriever:
     distinct = {found.page_content: found for row in rows for found in documents_of(row)}
     store = InMemoryVectorStore.from_documents(list(distinct.values()), packaged_encoder())
     return store.as_retriever(search_kwargs={"k": k})
-
-
-def documents_of(row: Mapping[str, Any]) -> list[Document]:
-    """Return the documents of a question."""
-    return [
-        Document(found["text"], metadata={"title": found["title"]}) for found in row["documents"]
-    ]
 
 
 def one(row: Mapping[str, Any], retriever: BaseRetriever, evaluator: Evaluator) -> Contexts:
@@ -141,19 +133,13 @@ def table(results: Sequence[Contexts]) -> str:
     """Return a Markdown table: words (means), shares in per cent and their paired difference."""
     mix = Counter(result.action for result in results)
     actions = ", ".join(f"{mix[name]} {name}" for name in ACTIONS)
-    lines = [
-        f"{len(results)} questions: {actions}.",
-        "",
-        "| compared | words, plain | words, corrected | plain | corrected | difference |",
-        "|---|---|---|---|---|---|",
-    ]
+    names = ("compared", "words, plain", "words, corrected", "plain", "corrected", "difference")
+    rows = []
     for name, (plain, corrected) in comparisons(results).items():
         theirs, ours = fits(results, plain), fits(results, corrected)
-        lines.append(
-            f"| {name} | {words(plain):.0f} | {words(corrected):.0f} "
-            f"| {share(theirs)} | {share(ours)} | {difference(ours, theirs)} |"
-        )
-    return "\n".join(lines)
+        lengths = [f"{words(plain):.0f}", f"{words(corrected):.0f}"]
+        rows.append([name, *lengths, share(theirs), share(ours), difference(ours, theirs)])
+    return f"{len(results)} questions: {actions}.\n\n{markdown(names, rows)}"
 
 
 def comparisons(results: Sequence[Contexts]) -> dict[str, tuple[list[str], list[str]]]:
@@ -190,11 +176,8 @@ def fits(results: Sequence[Contexts], texts: Sequence[str]) -> list[bool]:
 
 def difference(ours: Sequence[bool], theirs: Sequence[bool]) -> str:
     """Return the difference of two shares in points, with the interval of the paired bootstrap."""
-    gains = [int(own) - int(other) for own, other in zip(ours, theirs, strict=True)]
-    draw = random.Random(0)  # noqa: S311 - resampling, no secret
-    means = sorted(sum(draw.choices(gains, k=len(gains))) for _ in range(_RESAMPLES))
-    low, high = (100 * means[place] / len(gains) for place in (50, _RESAMPLES - 51))
-    return f"{100 * sum(gains) / len(gains):+.1f} ({low:+.1f} to {high:+.1f})"
+    gain = paired_difference(ours, theirs, 0)
+    return f"{100 * gain.mean:+.1f} ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
 
 
 if __name__ == "__main__":

@@ -2,30 +2,30 @@
 
     python papers/measurements/decomposed_questions.py DOCS [--only NAME…]
 
-DOCS is the folder that `docs_questions.py` takes. In each corpus, answerable questions are paired
-in a fixed order and asked in a row ("A? B?"), and so are answerable questions with unanswerable
-ones. Each pair is asked of the graphs `crag` and `decomposed` with the embedded default and no web;
-the rule splits it. A half is right as `docs_questions.py` judges the whole answer for it alone.
+In each corpus of `documentation.py`, answerable questions are paired in a fixed order and asked in
+a row ("A? B?"), and so are answerable questions with unanswerable ones. Each pair is asked of the
+graphs `crag` and `decomposed` with the embedded default and no web; the rule splits it. A half is
+right if the whole answer is right for it alone.
 """
 
-import argparse
-import json
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, cast
 
-from docs_questions import Asked, asked_of, holds_evidence, is_right
+from documentation import (
+    Asked,
+    embedded_parts,
+    holds_evidence,
+    indexed_corpora,
+    is_right,
+    parser_of,
+    questions,
+)
 
 from crag.answering.context import kept_strips
-from crag.evaluators import load_evaluator
-from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag, build_decomposed
-from crag.models.encoder import packaged_encoder
-from crag.parts import Parts
-from crag.retrieval import DocumentIndex, index_paths
+from crag.papers.experiments.report import table
 from crag.retrieval.retriever import IndexRetriever
 from crag.settings import Settings
 from crag.state import State
@@ -68,32 +68,21 @@ class Outcome(NamedTuple):
 
 def main() -> None:
     """Ask every pair of both graphs, and print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("docs", type=Path)
-    parser.add_argument("--only", nargs="*", default=[], help="corpora to take")
-    given = parser.parse_args()
-    lines = (given.docs / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [asked_of(json.loads(line)) for line in lines]
-    evaluator = load_evaluator()
+    given = parser_of(__doc__).parse_args()
     found: list[tuple[Pair, str, Outcome]] = []
-    for corpus in given.only or dict.fromkeys(row.corpus for row in rows):
-        with tempfile.TemporaryDirectory() as folder:
-            index = DocumentIndex(Path(folder, "index"), packaged_encoder())
-            with index:
-                index_paths([given.docs / "corpus" / corpus], index)
-                parts = Parts(
-                    retriever=IndexRetriever(index),
-                    evaluator=evaluator,
-                    quoter=ExtractiveAnswerer(evaluator),
-                )
-                asked = [row for row in rows if row.corpus == corpus]
-                found += [
-                    (pair, name, _outcome(build(parts), pair))
-                    for pair in pairs(asked)
-                    for name, build in BUILDERS.items()
-                ]
-        print(f"{corpus}: {len(found) // len(BUILDERS)} pairs so far", flush=True)
-    print("\n".join(_table(found)))
+    for index, asked in indexed_corpora(given.docs, questions(given.docs, given.only)):
+        parts = embedded_parts(IndexRetriever(index))
+        made = [
+            (pair, name, _outcome(build(parts), pair))
+            for pair in pairs(asked)
+            for name, build in BUILDERS.items()
+        ]
+        found += made
+        print(f"{asked[0].corpus}: {len(found) // len(BUILDERS)} pairs so far", flush=True)
+        if given.details:
+            for pair, name, outcome in made:
+                print(name, pair.question, *outcome, sep=" | ")
+    print(_table(found))
 
 
 def pairs(asked: Sequence[Asked]) -> Iterator[Pair]:
@@ -123,13 +112,12 @@ def _outcome(graph: Any, pair: Pair) -> Outcome:
     )
 
 
-def _table(found: Sequence[tuple[Pair, str, Outcome]]) -> Iterator[str]:
-    head = (
+def _table(found: Sequence[tuple[Pair, str, Outcome]]) -> str:
+    names = (
         "halves answerable", "asked", "pairs", "split", "halves retrieved", "kept", "right",
         "both right", "abstained", "words", "processor seconds",
     )  # fmt: skip
-    yield f"| {' | '.join(head)} |"
-    yield "|---" * len(head) + "|"
+    rows = []
     for halves in (2, 1):
         for name in BUILDERS:
             some = [
@@ -137,7 +125,8 @@ def _table(found: Sequence[tuple[Pair, str, Outcome]]) -> Iterator[str]:
                 for pair, asked, outcome in found
                 if asked == name and len(pair.answerable) == halves
             ]
-            yield f"| {' | '.join(map(str, (halves, name, *_cells(some, halves))))} |"
+            rows.append([str(halves), name, *map(str, _cells(some, halves))])
+    return table(names, rows)
 
 
 def _cells(outcomes: Sequence[Outcome], halves: int) -> Iterator[object]:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from crag.papers.training.pairs import RIGHT_PAGE, WRONG_PAGE, Pair
+from crag.papers.training.records import read_objects
 from crag.text.sentences import sentences_of
 
 SEED = 0
@@ -48,22 +49,18 @@ def main() -> None:
 
 def mixture(data: Path, draw: random.Random) -> Iterator[Pair]:
     """Yield the pairs of all sources."""
-    answers = {row["question"]: row["answers"] for row in rows(data / "qa/popqa_train.jsonl")}
-    for row in rows(data / "evaluator/train.jsonl"):
+    trained = read_objects(data / "qa/popqa_train.jsonl")
+    answers = {row["question"]: row["answers"] for row in trained}
+    for row in read_objects(data / "evaluator/train.jsonl"):
         if row["source"] == "popqa":
             yield from popqa(row, answers[row["question"]], draw)
         else:
             yield Pair(row["question"], row["title"], row["text"], float(row["label"]))
-    for row in rows(data / "qa/selqa_sentences.jsonl"):
+    for row in read_objects(data / "qa/selqa_sentences.jsonl"):
         yield from windows(row, draw)
-    for row in rows(data / "qa/qed_sentences.jsonl"):
+    for row in read_objects(data / "qa/qed_sentences.jsonl"):
         for found in row["documents"]:
             yield Pair(row["question"], found["title"], found["text"], float(found["answer"]))
-
-
-def rows(path: Path) -> list[Row]:
-    """Read a JSONL file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
 
 
 def popqa(row: Row, answers: Sequence[str], draw: random.Random) -> Iterator[Pair]:

@@ -12,7 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from docs_questions import Asked, Outcome, is_right, outcome
+from docs_questions import Outcome, outcome
+from documentation import Asked, is_right
 
 from crag.correction.evidence import strips_in_context
 from crag.correction.provenance import passage_of

@@ -2,29 +2,31 @@
 
     python papers/measurements/docs_wordings.py DOCS [--only NAME…] [--keep FOLDER] [--details]
 
-DOCS is the folder that `docs_questions.py` takes; FOLDER keeps the indexes. Every question is asked
-as it stands and in six other wordings that a rule makes of it (`WORDINGS`), each through retrieval,
-with the embedded default and no web. Answers are judged as `docs_questions.py` judges them.
+FOLDER keeps the indexes. Every question of `documentation.py` is asked as it stands and in six
+other wordings that a rule makes of it (`WORDINGS`), each through retrieval, with the embedded
+default and no web.
 """
 
-import argparse
-import json
 import random
 import re
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from docs_questions import Asked, asked_of, is_right, shown_passages
+from documentation import (
+    Asked,
+    embedded_parts,
+    indexed_corpora,
+    is_right,
+    parser_of,
+    questions,
+    shown_passages,
+)
 
 from crag.answering.context import kept_strips
-from crag.evaluators import load_evaluator
-from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag
-from crag.models.encoder import packaged_encoder
+from crag.papers.experiments.report import table
 from crag.parts import Parts
-from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.retriever import IndexRetriever
 from crag.settings import Settings
 from crag.state import State
@@ -105,35 +107,19 @@ class Said(NamedTuple):
 
 def main() -> None:
     """Ask everything in every wording, and print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("docs", type=Path)
-    parser.add_argument("--only", nargs="*", default=[], help="corpora to take")
+    parser = parser_of(__doc__)
     parser.add_argument("--keep", type=Path, help="keep the indexes in this folder")
-    parser.add_argument("--details", action="store_true", help="print what changed")
     given = parser.parse_args()
-    lines = (given.docs / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [asked_of(json.loads(line)) for line in lines]
-    rows = [row for row in rows if not given.only or row.corpus in given.only]
+    rows = questions(given.docs, given.only)
     found: dict[str, dict[str, Said]] = {name: {} for name in WORDINGS}
-    with tempfile.TemporaryDirectory() as folder:
-        for corpus in dict.fromkeys(row.corpus for row in rows):
-            with DocumentIndex((given.keep or Path(folder)) / corpus, packaged_encoder()) as index:
-                index_paths([given.docs / "corpus" / corpus], index)
-                parts = _parts(index)
-                for name, wording in WORDINGS.items():
-                    for row in rows:
-                        if row.corpus == corpus:
-                            found[name][row.id] = _said(row, wording(row.question), parts)
-    print(table(rows, found))
+    for index, asked in indexed_corpora(given.docs, rows, given.keep):
+        parts = embedded_parts(IndexRetriever(index))
+        for name, wording in WORDINGS.items():
+            for row in asked:
+                found[name][row.id] = _said(row, wording(row.question), parts)
+    print(changes(rows, found))
     if given.details:
         print("\n".join(_details(rows, found)))
-
-
-def _parts(index: DocumentIndex) -> Parts:
-    evaluator = load_evaluator()
-    return Parts(
-        retriever=IndexRetriever(index), evaluator=evaluator, quoter=ExtractiveAnswerer(evaluator)
-    )
 
 
 def _said(one: Asked, question: str, parts: Parts) -> Said:
@@ -147,14 +133,14 @@ def _said(one: Asked, question: str, parts: Parts) -> Said:
     return Said(question, state["action"], sure, right, near, "".join(passages[:1]))
 
 
-def table(rows: Sequence[Asked], found: Mapping[str, Mapping[str, Said]]) -> str:
+def changes(rows: Sequence[Asked], found: Mapping[str, Mapping[str, Said]]) -> str:
     """Return a Markdown table with a row for each wording."""
-    head = (
-        "| wording | right | answered or among the closest | sure and wrong | sure, unanswerable | "
-        "same action | same first passage |"
-    )
-    lines = [head, "|---" * 7 + "|"]
+    names = (
+        "wording", "right", "answered or among the closest", "sure and wrong", "sure, unanswerable",
+        "same action", "same first passage",
+    )  # fmt: skip
     plain = found["as it stands"]
+    lines = []
     for name, said in found.items():
         able = [said[row.id] for row in rows if row.answerable]
         cells = (
@@ -165,8 +151,8 @@ def table(rows: Sequence[Asked], found: Mapping[str, Mapping[str, Said]]) -> str
             sum(said[row.id].action == plain[row.id].action for row in rows),
             sum(said[row.id].first == plain[row.id].first for row in rows),
         )
-        lines.append(f"| {name} | {' | '.join(map(str, cells))} |")
-    return "\n".join(lines)
+        lines.append([name, *map(str, cells)])
+    return table(names, lines)
 
 
 def _details(rows: Sequence[Asked], found: Mapping[str, Mapping[str, Said]]) -> list[str]:

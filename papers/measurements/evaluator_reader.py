@@ -9,7 +9,6 @@ is one number; beside it stand the two outputs of the reader that it blends.
 """
 
 import argparse
-import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +18,13 @@ import numpy as np
 from docs_reading import load
 from evaluator_sets import read, untitled
 from numpy.typing import NDArray
-from reader_data import HELD_OUT
 
 from crag.correction.scoring import with_title
 from crag.evaluators import load_evaluator
 from crag.papers.training.metrics import auc
 from crag.papers.training.pairs import Pair, by_question
+from crag.papers.training.reading_sources import HELD_OUT
+from crag.papers.training.records import read_objects
 from crag.parts import Passage
 
 PAIRS = ("dev_popqa_retr", "dev_popqa_web", "dev_bio", "dev_nq")
@@ -74,7 +74,7 @@ def sets(data: Path) -> dict[str, list[Pair]]:
 
 def squad(path: Path) -> list[Pair]:
     """Return questions with all the paragraphs of their article."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = read_objects(path)
     asked = [(row, question["question"]) for row in rows for question in row["questions"]]
     drawn = random.Random(0).sample(asked, SQUAD_QUESTIONS)  # noqa: S311 - a sample
     return [
@@ -87,7 +87,7 @@ def squad(path: Path) -> list[Pair]:
 
 def look_alikes(path: Path) -> list[Pair]:
     """Return questions with the one paragraph that answers them, or only looks as if it did."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = read_objects(path)
     return [
         Pair(question["question"], row["title"], row["text"], float(bool(question["answers"])))
         for row in rows

@@ -1,6 +1,5 @@
 """What the evaluator benchmark scores, and what it compares the evaluators with."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from crag.evaluators import CosineEvaluator
 from crag.evaluators.remembered import RememberedVectors
 from crag.models.encoder import packaged_encoder
 from crag.papers.training.pairs import LabelRule, Pair, by_question, label_of
+from crag.papers.training.records import read_objects
 from crag.parts import Evaluator, Passage
 from crag.runtime.evaluator_calls import scores_of
 from crag.state import Action
@@ -35,7 +35,7 @@ class Labelled(NamedTuple):
 
 def read(path: Path, limit: int | None = None, labels: LabelRule = "auto") -> Labelled:
     """Read pairs or a QA set; `limit` keeps the first questions only."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    rows = read_objects(path)
     groups = by_question([pair for row in rows for pair in _pairs(row, labels)])
     chosen = list(groups)[:limit]
     return Labelled(

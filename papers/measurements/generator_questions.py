@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from docs_questions import Asked, is_right, normal, retrieved
+from documentation import Asked, is_right, normal, retrieved
 from langchain_core.documents import Document
 
 from crag.answering.citations import without_citations

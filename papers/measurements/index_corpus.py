@@ -8,16 +8,13 @@ The encoder is loaded before the clock starts; everything else that indexing doe
 
 import argparse
 import json
-import multiprocessing
-import resource
-import sys
 import tempfile
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
+
+from timing import MEBIBYTE, alone, peak_memory
 
 from crag.models.encoder import SentenceEncoder
 from crag.models.minilm import packaged_model
@@ -26,11 +23,7 @@ from crag.retrieval.documents import SourceText
 from crag.retrieval.loaders import load
 from crag.retrieval.splitting import split, text_to_embed
 
-_T = TypeVar("_T")
-
 BATCH = 32
-MEBIBYTE = 1 << 20
-_KIBIBYTES = 1024 if sys.platform != "darwin" else MEBIBYTE  # What ru_maxrss counts.
 
 
 class Measured(NamedTuple):
@@ -81,13 +74,6 @@ def measure(corpus: Path, index: Path) -> None:
     tell("one record changed, one removed", alone(refill, corpus, index))
 
 
-def alone(function: Callable[[Path, Path], _T], corpus: Path, index: Path) -> _T:
-    """Call a function in a fresh process."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=1, mp_context=context) as executor:
-        return executor.submit(function, corpus, index).result()
-
-
 def embed(corpus: Path, _: Path) -> Measured:
     """Embed the texts of all chunks with sentence-transformers alone, in one call."""
     from sentence_transformers import SentenceTransformer
@@ -98,7 +84,9 @@ def embed(corpus: Path, _: Path) -> Measured:
     model.encode("warm up")
     started, cpu = time.monotonic(), time.process_time()
     model.encode(texts, batch_size=BATCH, normalize_embeddings=True)
-    return Measured(len(texts), time.monotonic() - started, time.process_time() - cpu, peak())
+    return Measured(
+        len(texts), time.monotonic() - started, time.process_time() - cpu, peak_memory()
+    )
 
 
 def fill(corpus: Path, index: Path) -> Measured:
@@ -108,7 +96,7 @@ def fill(corpus: Path, index: Path) -> Measured:
     cpu = time.process_time()
     with DocumentIndex(index, encoder) as target:
         report = index_paths([corpus], target)
-    return Measured(report.chunks, report.seconds, time.process_time() - cpu, peak())
+    return Measured(report.chunks, report.seconds, time.process_time() - cpu, peak_memory())
 
 
 def refill(corpus: Path, index: Path) -> IndexReport:
@@ -131,11 +119,6 @@ def tell(run: str, report: IndexReport) -> None:
         f"| {run} | {report.added} | {report.changed} | {report.unchanged} | {report.removed} "
         f"| {report.chunks} | {report.seconds:.1f} |"
     )
-
-
-def peak() -> float:
-    """Return this process's peak of resident memory in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIBIBYTES / MEBIBYTE
 
 
 if __name__ == "__main__":

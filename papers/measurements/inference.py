@@ -8,7 +8,6 @@ processor time is that of the whole process on one thread, in one run after anot
 """
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from crag.correction.scoring import with_title
 from crag.evaluators.reader import ReaderEvaluator
 from crag.models.encoder import SentenceEncoder
 from crag.models.inference import Runtime, use_runtime
+from crag.papers.training.records import read_objects
 from crag.parts import Passage
 
 QUESTION = "Where does {} come from, and what is it known for?"
@@ -37,8 +37,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=100)
     given = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    with given.corpus.open(encoding="utf-8") as lines:
-        rows = [json.loads(line) for line, _ in zip(lines, range(given.texts), strict=False)]
+    rows = read_objects(given.corpus)[: given.texts]
     passages = [Passage(row["title"], row["text"][:LENGTH]) for row in rows]
     encoders: dict[Runtime, SentenceEncoder] = {}
     readers: dict[Runtime, ReaderEvaluator] = {}

@@ -12,22 +12,21 @@ its own.
 import argparse
 import hashlib
 import json
-import multiprocessing
 import random
-import resource
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, get_args
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
+from timing import MEBIBYTE, alone, peak_memory
 
 from crag.models.encoder import packaged_encoder
+from crag.papers.training.records import read_objects
 from crag.retrieval import DocumentIndex, index_paths
 from crag.settings import FindBy
 from crag.text.sentences import sentences_of
@@ -38,8 +37,6 @@ SAMPLE = 1000
 QUESTIONS = 100
 FIRST = 10
 WAYS: Sequence[FindBy] = get_args(FindBy)
-_MEBIBYTE = 1 << 20
-_KIBIBYTES_IN_A_MEBIBYTE = 1 << 10
 
 
 class StandIns(Embeddings):
@@ -83,8 +80,7 @@ class Measured(NamedTuple):
 
 def texts_of(corpus: Path, number: int) -> Iterator[dict[str, str]]:
     """Yield `number` records whose texts are all different."""
-    with corpus.open(encoding="utf-8") as lines:
-        records = [json.loads(line) for line in lines]
+    records = read_objects(corpus)
     sentences = [one for record in records for one in sentences_of(record["text"])]
     draw, seen = random.Random(17), set[tuple[int, ...]]()  # noqa: S311
     while len(seen) < number:
@@ -97,8 +93,7 @@ def texts_of(corpus: Path, number: int) -> Iterator[dict[str, str]]:
 
 def questions_of(corpus: Path) -> list[str]:
     """Return questions as people ask them: a rare name between common words."""
-    with corpus.open(encoding="utf-8") as lines:
-        titles = [json.loads(line)["title"] for line in lines]
+    titles = [record["title"] for record in read_objects(corpus)]
     chosen = random.Random(18).sample(titles, QUESTIONS)  # noqa: S311
     return [f"When and where was {title} born, and what is it known for?" for title in chosen]
 
@@ -116,7 +111,7 @@ def measure(corpus: Path, number: int, *, encoder: bool) -> Measured:
         indexing = _indexed(file, folder, embeddings)
         cpu = time.process_time() - started
         again = _indexed(file, folder, embeddings)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIBIBYTES_IN_A_MEBIBYTE
+        peak = peak_memory()
         sizes = {one: one.stat().st_size for one in folder.rglob("*") if one.is_file()}
         words = sum(size for one, size in sizes.items() if one.name.startswith("words"))
         with DocumentIndex(folder, embeddings) as index:
@@ -132,8 +127,8 @@ def measure(corpus: Path, number: int, *, encoder: bool) -> Measured:
         cpu,
         again,
         peak,
-        (total - words) / _MEBIBYTE,
-        words / _MEBIBYTE,
+        (total - words) / MEBIBYTE,
+        words / MEBIBYTE,
         opening,
         asked,
     )
@@ -182,10 +177,8 @@ def main() -> None:
         f"| opening | {ways} |"
     )
     print("|---" * (9 + len(WAYS)) + "|", flush=True)
-    context = multiprocessing.get_context("spawn")
     for size in asked.sizes:
-        with ProcessPoolExecutor(1, mp_context=context) as pool:
-            row = pool.submit(measure, asked.corpus, size, encoder=asked.encoder).result()
+        row = alone(measure, asked.corpus, size, encoder=asked.encoder)
         times = " | ".join(
             f"{1000 * median:.0f} ms, {1000 * high:.0f} ms"
             for median, high in row.questions.values()

@@ -9,7 +9,6 @@ of a folder, that are taken for another language than English.
 """
 
 import argparse
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ import snowballstemmer
 from langchain_core.documents import Document
 from lxml import html
 
+from crag.papers.training.records import read_objects
 from crag.retrieval import words
 from crag.retrieval.backends.word_file import Change, WordFile
 from crag.retrieval.index import EVERYTHING
@@ -110,9 +110,7 @@ def mistaken(source: Path) -> tuple[int, int]:
         files = [one for one in source.rglob("*") if one.suffix in {".md", ".rst", ".txt"}]
         texts = [one.read_text("utf-8", "replace") for one in files]
     else:
-        with source.open(encoding="utf-8") as lines:
-            records = [json.loads(line) for line in lines]
-        texts = [one.get("question") or one["text"] for one in records]
+        texts = [one.get("question") or one["text"] for one in read_objects(source)]
     return sum(language_of(text) not in {"", "en"} for text in texts), len(texts)
 
 

@@ -8,20 +8,21 @@ holds an answer if any gold answer is a substring of it, case-sensitive (the pap
 """
 
 import argparse
-import json
-import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple, cast
 
 from langchain_core.documents import Document
 
 from crag.answering.context import kept_strips
+from crag.asking.intervals import bootstrap
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag, build_rag
+from crag.papers.experiments.report import table as markdown
+from crag.papers.training.records import read_objects
 from crag.parts import Evaluator, Parts
 from crag.settings import Settings
 from crag.state import ACTIONS, State
@@ -38,12 +39,6 @@ VARIANTS = {
     "crag, refine=false": Settings(refine=False),
     "crag, only=correct": Settings(only="correct"),
 }
-
-
-_HEADING = (
-    "| method | correct / ambiguous / incorrect | knowledge holds an answer "
-    "| words of knowledge | answer contains one | abstained | of those answered |"
-)
 
 
 class Outcome(NamedTuple):
@@ -65,29 +60,20 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="use only the first questions")
     parser.add_argument("--variants", action="store_true", help="also run variants of refinement")
     arguments = parser.parse_args()
-    lines = arguments.questions.read_text(encoding="utf-8").splitlines()[: arguments.limit]
-    rows = [json.loads(line) for line in lines if line.strip()]
+    rows = read_objects(arguments.questions)[: arguments.limit]
     evaluator = load_evaluator()  # One for all, because it remembers what it has embedded.
     names = VARIANTS if arguments.variants else ["crag"]
-    outcomes = {"rag": run(rows, "rag", Settings(), evaluator)}
-    outcomes |= {name: run(rows, "crag", VARIANTS[name], evaluator) for name in names}
+    outcomes = {"rag": [one(row, "rag", Settings(), evaluator) for row in rows]}
+    outcomes |= {
+        name: [one(row, "crag", VARIANTS[name], evaluator) for row in rows] for name in names
+    }
     print(table(outcomes, rows))
-
-
-def run(
-    rows: Sequence[Mapping[str, Any]], method: str, settings: Settings, evaluator: Evaluator
-) -> list[Outcome]:
-    """Answer every question with one graph."""
-    return [one(row, method, settings, evaluator) for row in rows]
 
 
 def one(row: Mapping[str, Any], method: str, settings: Settings, evaluator: Evaluator) -> Outcome:
     """Answer one question over its own documents."""
-    documents = [
-        Document(found["text"], metadata={"title": found["title"]}) for found in row["documents"]
-    ]
     parts = Parts(
-        retriever=FakeRetriever(documents=documents),
+        retriever=FakeRetriever(documents=documents_of(row)),
         evaluator=evaluator,
         quoter=ExtractiveAnswerer(evaluator),
     )
@@ -103,6 +89,13 @@ def one(row: Mapping[str, Any], method: str, settings: Settings, evaluator: Eval
     )
 
 
+def documents_of(row: Mapping[str, Any]) -> list[Document]:
+    """Return the documents of a question."""
+    return [
+        Document(found["text"], metadata={"title": found["title"]}) for found in row["documents"]
+    ]
+
+
 def holds(text: str, answers: Sequence[str]) -> bool:
     """Say whether any gold answer is a substring of `text` (the paper's match)."""
     return any(answer in text for answer in answers)
@@ -111,37 +104,33 @@ def holds(text: str, answers: Sequence[str]) -> bool:
 def table(outcomes: Mapping[str, Sequence[Outcome]], rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a Markdown table: shares in per cent, with 95 % bootstrap intervals."""
     documents = sum(len(row["documents"]) for row in rows)
-    lines = [f"{len(rows)} questions, {documents} documents", "", _HEADING, "|---" * 7 + "|"]
+    names = (
+        "method", "correct / ambiguous / incorrect", "knowledge holds an answer",
+        "words of knowledge", "answer contains one", "abstained", "of those answered",
+    )  # fmt: skip
+    cells = []
     for name, results in outcomes.items():
         mix = Counter(result.action for result in results)
-        actions = [str(mix[action]) for action in ACTIONS]
-        answered = [result.answers for result in results if not result.abstained]
-        lines.append(
-            f"| {name} | {' / '.join(actions) if name != 'rag' else '-'} "
-            f"| {share([result.knows for result in results])} "
-            f"| {sum(result.words for result in results) / len(results):.0f} "
-            f"| {share([result.answers for result in results])} "
-            f"| {sum(result.abstained for result in results)} | {share(answered)} |"
+        cells.append(
+            [
+                name,
+                " / ".join(str(mix[action]) for action in ACTIONS) if name != "rag" else "-",
+                share([result.knows for result in results]),
+                f"{fmean(result.words for result in results):.0f}",
+                share([result.answers for result in results]),
+                str(sum(result.abstained for result in results)),
+                share([result.answers for result in results if not result.abstained]),
+            ]
         )
-    return "\n".join(lines)
+    return f"{len(rows)} questions, {documents} documents\n\n{markdown(names, cells)}"
 
 
 def share(values: Sequence[bool]) -> str:
     """Return the share of true values with its bootstrap interval, in per cent."""
     if not values:
         return "-"
-    low, high = interval(tuple(values))
-    return f"{100 * sum(values) / len(values):.0f} % ({low:.0f} to {high:.0f})"
-
-
-@lru_cache
-def interval(values: tuple[bool, ...]) -> tuple[float, float]:
-    """Return the 2.5 and 97.5 percentile of 2,000 resampled shares, in per cent; seed 0."""
-    draw = random.Random(0)  # noqa: S311 - resampling, no secret
-    shares = sorted(
-        100 * sum(draw.choices(values, k=len(values))) / len(values) for _ in range(2000)
-    )
-    return shares[50], shares[1949]
+    low, high = bootstrap(values, 0)
+    return f"{100 * fmean(values):.0f} % ({100 * low:.0f} to {100 * high:.0f})"
 
 
 if __name__ == "__main__":

@@ -20,8 +20,9 @@ from crag.nodes.contextualize import Contextualize
 from crag.nodes.rewrite import Rewrite
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
+from crag.runtime.waiting import blocking
 from crag.settings import Settings
-from crag.state import InputState, State
+from crag.state import State
 
 MOST_WORDS, LONGEST = 12, 40
 
@@ -105,7 +106,8 @@ def query(
     model: ChatModel, prompts: Prompts, question: str, needed: Sequence[str]
 ) -> tuple[bool, str]:
     """Ask for the query of a question; return whether it is usable, and the query."""
-    update = Rewrite(model, prompts).run(State(question=question), Settings())
+    state = State(question=question)
+    update = blocking(Rewrite(model, prompts).run(state, Settings()))
     text = update["query"]
     return not update["events"] and holds(text, needed, MOST_WORDS), text
 
@@ -114,7 +116,8 @@ def complete(model: ChatModel, prompts: Prompts, case: FollowUp) -> tuple[bool, 
     """Ask for the complete question of a follow-up; return whether it is usable, and it."""
     said, answer = case.said
     messages: list[AnyMessage] = [HumanMessage(said), AIMessage(answer), HumanMessage(case.asked)]
-    update = Contextualize(model, prompts).run(InputState(messages=messages), Settings())
+    state = State(question=case.asked, messages=messages)
+    update = blocking(Contextualize(model, prompts).run(state, Settings()))
     text = update["question"]
     return not update["events"] and holds(text, case.needed, LONGEST), text
 

@@ -1,6 +1,7 @@
 """Choose what the small Self-RAG is trained on, and what it is compared on, from reading data.
 
     python papers/measurements/self_rag_data.py ../shared/data/reading --output runs/self-rag
+    python papers/measurements/self_rag_data.py records.jsonl --output drawn.jsonl
 
 Short paragraphs alone are trained on: on two cores time is what limits the training. The files:
 
@@ -12,6 +13,11 @@ more_pairs.jsonl    two fifths of the questions about all paragraphs, for the se
 more_passages/      the paragraphs of that file and of look_alikes.jsonl, to be indexed
 answerable.jsonl    paragraphs of other articles, to compare on
 unanswerable.jsonl  questions that look answerable, of other articles, to compare on
+
+From a file of records the second command draws those of the second round, relevant and irrelevant
+ones equally often: of the passages that an index finds for a question few answer it, so that most
+records say `[Irrelevant]`, which is then learned for all. Records without a passage are 3 in a
+hundred: their form was learned in the first round.
 """
 
 import argparse
@@ -21,22 +27,49 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from crag.papers.training.records import read_objects
+from crag.reflection_tokens import RELEVANT
+
 CRITIC_ARTICLES, PAIR_ARTICLES, LOOK_ALIKE_ARTICLES = 200, 110, 8
 SHORT = 110
 """Most words of a paragraph that is trained on."""
 ASKED, MORE_ASKED = 0.35, 0.4
 """Shares of the questions that pairs are made from, in the first and in the second round."""
+DRAWN, WITHOUT = 5750, 0.03
+"""Records of the second round, and the share of them without a passage."""
 
 
 def main() -> None:
     """Write the files and say how much they hold."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("reading", type=Path)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("source", type=Path, help="folder of reading data, or file of records")
     parser.add_argument("--output", type=Path, required=True)
     given = parser.parse_args()
-    output: Path = given.output
-    train = [row for row in rows_of(given.reading / "squad_train.jsonl") if is_short(row)]
-    look_alikes = rows_of(given.reading / "squad2_unanswerable.jsonl")
+    if given.source.is_dir():
+        first_round(given.source, given.output)
+    else:
+        write(given.output, second_round(read_objects(given.source)))
+
+
+def second_round(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the records that are drawn, in random order."""
+    draw = random.Random(3)  # noqa: S311 - a choice of examples, no secret
+    draw.shuffle(rows)
+    shown = [row for row in rows if "<paragraph>" in row["output"]]
+    alone = [row for row in rows if "<paragraph>" not in row["output"]]
+    relevant = [row for row in shown if RELEVANT in row["output"]]
+    irrelevant = [row for row in shown if RELEVANT not in row["output"]]
+    without = round(DRAWN * WITHOUT)
+    half = (DRAWN - without) // 2
+    chosen = [*relevant[:half], *irrelevant[: DRAWN - without - half], *alone[:without]]
+    draw.shuffle(chosen)
+    return chosen
+
+
+def first_round(reading: Path, output: Path) -> None:
+    """Write the files of a folder of reading data."""
+    train = [row for row in read_objects(reading / "squad_train.jsonl") if is_short(row)]
+    look_alikes = read_objects(reading / "squad2_unanswerable.jsonl")
     chosen = drawn(titles_of(train), CRITIC_ARTICLES, seed=0)
     for_critic = [row for row in train if row["title"] in set(chosen)]
     for_pairs = drawn(chosen, PAIR_ARTICLES, seed=1)
@@ -52,7 +85,7 @@ def main() -> None:
             output / f"{name}passages" / "paragraphs.jsonl",
             [{"title": title, "text": text} for text, title in texts.items()],
         )
-    write(output / "answerable.jsonl", rows_of(given.reading / "squad_dev.jsonl"))
+    write(output / "answerable.jsonl", read_objects(reading / "squad_dev.jsonl"))
     write(output / "unanswerable.jsonl", [row for row in look_alikes if row["title"] not in seen])
 
 
@@ -64,11 +97,6 @@ def asked(rows: Sequence[dict[str, Any]], share: float) -> list[dict[str, Any]]:
         for row in rows
     ]
     return [row for row in fewer if row["questions"]]
-
-
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    """Read JSONL."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def is_short(row: dict[str, Any]) -> bool:

@@ -23,13 +23,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import bm25s
-from evaluator_timing import table
 from langchain_core.documents import Document
 
 from crag.asking.matching import normalised_match
 from crag.correction.provenance import offered_document
 from crag.graph import build_reflect
 from crag.models.batches import length_sorted_batches
+from crag.papers.experiments.report import table
+from crag.papers.training.records import read_objects
 from crag.papers.training.self_rag.critique_cases import LABELS, TASKS, LabelledCase, case_text
 from crag.papers.training.self_rag.critique_rules import critique_cases
 from crag.papers.training.self_rag.language_base import (
@@ -162,15 +163,13 @@ def draw_questions(answerable: Path, unanswerable: Path | None, count: int) -> l
 
 
 def _asked(path: Path, wanted: Any) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [(row, one) for row in rows for one in row["questions"] if wanted(one)]
+    return [(row, one) for row in read_objects(path) for one in row["questions"] if wanted(one)]
 
 
 def _nearest(path: Path) -> Any:
     """Return a function that orders the paragraphs of an article by a question, by BM25."""
     articles: dict[str, list[Passage]] = defaultdict(list)
-    for line in path.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+    for row in read_objects(path):
         articles[row["title"]].append(Passage(row["title"], row["text"]))
     indexes: dict[str, Any] = {}
 

@@ -23,16 +23,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import bm25s
-from evaluator_timing import table
 from self_rag_small import LONGEST, Question, Reply, draw_questions, measures, reflected
 
 from crag.factory import choose_encoder
 from crag.models.model_card import CARD
+from crag.papers.experiments.report import table
+from crag.papers.training.records import read_records
 from crag.papers.training.self_rag.generator_data import (
     Pair,
     ReflectiveRecord,
     Retrieve,
-    read_instruction_pairs,
 )
 from crag.papers.training.self_rag.language_base import (
     LanguageModel,
@@ -42,7 +42,6 @@ from crag.papers.training.self_rag.language_base import (
 from crag.papers.training.self_rag.language_card import describe_data, language_card
 from crag.papers.training.self_rag.language_recipe import LanguageRecipe, language_recipe
 from crag.papers.training.self_rag.language_trainer import load_base, train_language_model
-from crag.papers.training.self_rag.records import read_records
 from crag.papers.training.self_rag.reflective_text import reflective_text
 from crag.papers.training.trainer import finish
 from crag.parts import Continuation, Passage, Prefix, SegmentLimits
@@ -84,7 +83,7 @@ def main() -> None:
         return [Passage(str(one.metadata.get("title", "")), one.page_content) for one in found]
 
     records = read_records(given.records, ReflectiveRecord)
-    pairs = read_instruction_pairs(given.pairs)
+    pairs = read_records(given.pairs, Pair)
     questions = draw_questions(given.answerable, given.unanswerable, given.questions)
     columns: dict[str, dict[str, str]] = {}
     for variant in variants(records, pairs, retrieve, given.sizes):

@@ -24,13 +24,13 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluator_timing import table
 from langchain_core.documents import Document
 from slow_services import EVERY_ONE, MODEL, PAGES, SEARCH, Addresses, services
 
 from crag.evaluators import load_evaluator
 from crag.generation import load_chat_model
 from crag.papers.experiments.methods import METHODS, Graph
+from crag.papers.experiments.report import table
 from crag.parts import Evaluator, Parts
 from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeRetriever

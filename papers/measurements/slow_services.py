@@ -1,4 +1,4 @@
-"""A chat model, a search service and five sites on loopback, each with a latency that is given.
+"""A chat model, a search service and six sites on loopback, each with a latency that is given.
 
 They run in a process of their own, so that what is measured does not share an interpreter with
 them. Tokens are counted as words.
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 MODEL, SEARCH, PAGES = 0.3, 0.4, (0.1, 0.3, 0.5, 0.7, 0.9)
 """Seconds."""
+_MILLISECONDS = {f"{1000 * seconds:.0f}": seconds for seconds in PAGES}
 EVERY_ONE = "[all pass]"
 """A question with these words gets a yes for every document; any other one for the first alone."""
 _PARAGRAPH = (
@@ -32,6 +33,10 @@ class Addresses(NamedTuple):
 
     model: str
     search: str
+    sites: list[str]
+    """A page on each of five sites."""
+    one_site: list[str]
+    """Five pages that take the same times, on one site."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -58,8 +63,10 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
     protocol_version = "HTTP/1.1"
 
-    def send(self, body: str, content_type: str = "application/json") -> None:
-        time.sleep(self.server.seconds)
+    def send(
+        self, body: str, content_type: str = "application/json", seconds: float | None = None
+    ) -> None:
+        time.sleep(self.server.seconds if seconds is None else seconds)
         content = body.encode()
         self.send_response(200)
         self.send_header("Content-Type", content_type)
@@ -93,8 +100,14 @@ class _Search(_Handler):
 
 
 class _Site(_Handler):
+    """Sends its page after its seconds, under /MILLISECONDS after those, anything else at once."""
+
     def do_GET(self) -> None:
-        self.send(PAGE, "text/html")
+        place = self.path.strip("/")
+        if place not in {"page", *_MILLISECONDS}:
+            self.send_error(404)
+            return
+        self.send(PAGE, "text/html", _MILLISECONDS.get(place))
 
 
 @contextmanager
@@ -118,8 +131,10 @@ def _serve(pipe: Connection, scale: float) -> None:
         {"title": "Strips", "url": f"{site.address}/page", "content": _PARAGRAPH.format(place)}
         for place, site in enumerate(sites)
     ]
-    model = _Server(_Model, scale * MODEL)
-    pipe.send((f"{model.address}/v1", search.address))
+    model, one_site = _Server(_Model, scale * MODEL), _Server(_Site, 0)
+    pages = [f"{site.address}/page" for site in sites]
+    pages_of_one = [f"{one_site.address}/{place}" for place in _MILLISECONDS]
+    pipe.send((f"{model.address}/v1", search.address, pages, pages_of_one))
     threading.Event().wait()
 
 

@@ -9,24 +9,20 @@ takes turns, after one round to warm up; the table shows medians.
 """
 
 import argparse
-import json
-import statistics
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from evaluator_timing import table, timed
+from slow_services import PAGES, SEARCH, Addresses, services
+from timing import alternated
 
 from crag.evaluators import load_evaluator
 from crag.graph import build_crag
 from crag.models.encoder import packaged_encoder
 from crag.nodes.refine import Refine
 from crag.nodes.select import Select
+from crag.papers.experiments.report import table
 from crag.parts import Parts, ReadingLimits
 from crag.retrieval import DocumentIndex, IndexRetriever, index_paths
 from crag.settings import Settings
@@ -35,43 +31,9 @@ from crag.testing import FakeChatModel
 from crag.web import SearxngSearcher
 from crag.web.reader import HttpPageReader
 
-SEARCH, PAGES = 0.4, (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Seconds."""
 QUESTION = "Which strips of a document does corrective retrieval keep?"
 LIMITS = ReadingLimits(20, 8, 10_000_000, 3_000_000, cache_hours=0)
-_WORDS = "Strips that the evaluator finds relevant are kept, and number {0} is one of them. " * 3
-PAGE = "<title>Strips</title><article><h1>Strips</h1>{}</article>".format(
-    "".join(f"<p>{_WORDS.format(number)}</p>" for number in range(8))
-)
 Ways = dict[str, Callable[[], object]]
-
-
-class Service(ThreadingHTTPServer):
-    """Answers each path after its seconds, and every other path with 404 at once."""
-
-    daemon_threads = True
-
-    def __init__(self, seconds: Mapping[str, float], body: str, content_type: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.seconds, self.body, self.content_type = seconds, body.encode(), content_type
-
-    def at(self, path: str) -> str:
-        """Return the URL of a path."""
-        return f"http://127.0.0.1:{self.server_port}{path}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Service
-
-    def do_GET(self) -> None:
-        seconds = self.server.seconds.get(self.path.partition("?")[0])
-        time.sleep(seconds or 0)
-        self.send_response(404 if seconds is None else 200)
-        self.send_header("Content-Type", self.server.content_type)
-        self.end_headers()
-        self.wfile.write(self.server.body)
-
-    def log_message(self, *_: Any) -> None: ...
 
 
 class Bench(NamedTuple):
@@ -94,45 +56,27 @@ def main() -> None:
     parser.add_argument("--documents", type=Path, default=Path("docs"))
     parser.add_argument("--k", type=int, default=20, help="documents to grade and refine")
     given = parser.parse_args()
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        bench = prepared(stack, folder, given.documents, given.k)
-        print(f"Refinement of {len(asked(bench, 'ambiguous', 0)['internal'])} strips.")
-        print(report(in_turns(ways(bench), given.rounds), given.rounds))
+    with tempfile.TemporaryDirectory() as name, services() as addresses:
+        folder, encoder = Path(name), packaged_encoder()
+        with DocumentIndex(folder / "index", encoder) as index:
+            index_paths([given.documents], index)
+            bench = prepared(addresses, folder, index, given.k)
+            print(f"Refinement of {len(asked(bench, 'ambiguous', 0)['internal'])} strips.")
+            print(report(alternated(ways(bench), rounds=given.rounds), given.rounds))
 
 
-def prepared(stack: ExitStack, folder: Path, documents: Path, k: int) -> Bench:
-    """Start the services, index the documents, and load what answers questions."""
-    paths = {f"/{seconds * 1000:.0f}": seconds for seconds in PAGES}
-    sites = [
-        stack.enter_context(serving(Service({path: seconds}, PAGE, "text/html"))).at(path)
-        for path, seconds in paths.items()
-    ]
-    one_site = stack.enter_context(serving(Service(paths, PAGE, "text/html")))
-    found = {"results": [{"title": "Strips", "url": url} for url in sites]}
-    service = Service({"/search": SEARCH}, json.dumps(found), "application/json")
-    searcher = SearxngSearcher(stack.enter_context(serving(service)).at(""))
+def prepared(addresses: Addresses, folder: Path, index: DocumentIndex, k: int) -> Bench:
+    """Return what answers questions, and what reads pages."""
+    searcher = SearxngSearcher(addresses.search)
     reader = HttpPageReader(allow_loopback=True, cache=folder / "pages.sqlite")
-    encoder = packaged_encoder()
-    index = stack.enter_context(DocumentIndex(folder / "index", encoder))
-    index_paths([documents], index)
     parts = Parts(
         retriever=IndexRetriever(index),
-        evaluator=load_evaluator("default", encoder),
+        evaluator=load_evaluator(),
         model=FakeChatModel(replies=["strips, corrective retrieval", "The relevant ones [1]."]),
         searcher=searcher,
         reader=reader,
     )
-    return Bench(parts, k, reader, searcher, sites, list(map(one_site.at, paths)))
-
-
-@contextmanager
-def serving(service: Service) -> Iterator[Service]:
-    """Run a service in a thread."""
-    with service:
-        threading.Thread(target=service.serve_forever, args=(0.01,), daemon=True).start()
-        yield service
-        service.shutdown()
+    return Bench(parts, k, reader, searcher, addresses.sites, addresses.one_site)
 
 
 def ways(bench: Bench) -> Ways:
@@ -168,17 +112,10 @@ def asked(bench: Bench, action: Action, cache_hours: float) -> dict[str, Any]:
     return state
 
 
-def in_turns(compared: Ways, rounds: int) -> dict[str, float]:
-    """Return the median milliseconds, after a round that warms up and fills the cache."""
-    for call in compared.values():
-        call()
-    taken = [{name: timed(call) for name, call in compared.items()} for _ in range(rounds)]
-    return {name: statistics.median(one[name] for one in taken) * 1000 for name in compared}
-
-
-def report(taken: Mapping[str, float], rounds: int) -> str:
+def report(seconds: Mapping[str, float], rounds: int) -> str:
     """Return the table, and what it says about overlap."""
-    pages = ", ".join(f"{seconds * 1000:.0f}" for seconds in PAGES)
+    taken = {name: 1000 * each for name, each in seconds.items()}
+    pages = ", ".join(f"{page * 1000:.0f}" for page in PAGES)
     serial, ours = taken["five pages, one after another"], taken["five pages, as we read them"]
     overlap = taken["Ambiguous"] - taken["Incorrect"]
     lines = [

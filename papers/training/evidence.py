@@ -9,7 +9,7 @@ from pathlib import Path
 from crag.correction.action import branches
 from crag.errors import DataError, EvaluatorError, TrainingError
 from crag.models.model_card import DataFile
-from crag.papers.training.metrics import Discrimination, discrimination
+from crag.papers.training.metrics import Discrimination, discrimination, quality
 from crag.papers.training.pairs import LabelRule, Pair, by_question, describe, read_pairs
 from crag.papers.training.thresholds import FEWEST, JudgedSet
 from crag.parts import Evaluator, Passage
@@ -111,6 +111,16 @@ def score_questions(
             raise EvaluatorError(message)
         scores.append(found)
     return Evidence(questions=list(questions), scores=scores)
+
+
+def measured_quality(evaluator: Evaluator, pairs: Sequence[Pair]) -> dict[str, float]:
+    """Return the quality of an evaluator on labelled pairs, to four decimals."""
+    questions = [
+        Question(question=question, pairs=texts) for question, texts in by_question(pairs).items()
+    ]
+    evidence = score_questions(evaluator, questions)
+    measured = quality(evidence.pairs, evidence.all_scores)
+    return {name: round(value, 4) for name, value in measured.items()}
 
 
 def require_information(evidence: Evidence) -> Discrimination:

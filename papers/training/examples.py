@@ -1,20 +1,17 @@
 """Training examples from pairs, in an order that the seed fixes for the whole run."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crag.correction.scoring import joined, with_title
+from crag.papers.training.batches import like_length_order
 from crag.papers.training.pairs import Pair
 from crag.papers.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-_WINDOW = 50
-"""Batches within which pairs are sorted by length: enough to save padding, and few enough to keep
-the order random."""
 
 
 class ScheduledPair(NamedTuple):
@@ -33,25 +30,14 @@ def visits(pairs: Sequence[Pair], recipe: Recipe) -> list[ScheduledPair]:
     """
     order: list[ScheduledPair] = []
     left_over: list[ScheduledPair] = []
-    size = recipe.batch_size
+    lengths = [len(pair.text) for pair in pairs]
     for epoch in range(recipe.epochs):
         draw = random.Random(f"{recipe.seed}-{epoch}")  # noqa: S311 - an order, no secret
         seen = [ScheduledPair(i, _keeps_title(pair, recipe, draw)) for i, pair in enumerate(pairs)]
-        draw.shuffle(seen)
-        whole = len(seen) - len(seen) % size
-        batches = list(_batches(seen[:whole], pairs, size))
-        draw.shuffle(batches)
-        order += [visit for batch in batches for visit in batch]
-        left_over += seen[whole:]
+        batched, rest = like_length_order(lengths, recipe.batch_size, draw)
+        order += [seen[index] for index in batched]
+        left_over += [seen[index] for index in rest]
     return order + left_over
-
-
-def _batches(
-    seen: Sequence[ScheduledPair], pairs: Sequence[Pair], size: int
-) -> Iterator[Sequence[ScheduledPair]]:
-    for start in range(0, len(seen), size * _WINDOW):
-        window = sorted(seen[start : start + size * _WINDOW], key=lambda v: len(pairs[v.pair].text))
-        yield from (window[i : i + size] for i in range(0, len(window), size))
 
 
 def _keeps_title(pair: Pair, recipe: Recipe, draw: random.Random) -> bool:

@@ -1,7 +1,6 @@
 """Labelled pairs of question and text: the data of training and calibration."""
 
 import csv
-import hashlib
 import io
 import json
 import logging
@@ -12,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from crag.errors import DataError
 from crag.models.model_card import DataFile
+from crag.papers.training.records import file_digest
 
 LabelRule = Literal["auto", "title", "answer", "graded"]
 """How the documents of a question are labelled: see `label_of`."""
@@ -59,12 +59,11 @@ def read_pairs(path: Path, labels: LabelRule = "auto") -> list[Pair]:
 
 def describe(path: Path, pairs: Sequence[Pair], licence: str | None = None) -> DataFile:
     """Return the card's entry for a file: its name, hash and counts."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     positives = sum(pair.positive for pair in pairs)
     return DataFile(
-        name=path.name, sha256=digest, pairs=len(pairs), positives=positives, licence=licence
-    )
+        name=path.name, sha256=file_digest(path), pairs=len(pairs), positives=positives,
+        licence=licence,
+    )  # fmt: skip
 
 
 def by_question(pairs: Sequence[Pair]) -> dict[str, list[Pair]]:

@@ -124,11 +124,12 @@ def training_curves(history: Sequence[Mapping[str, float]], path: Path) -> None:
     """Draw the course of a training run: losses on the left axis, other metrics on the right.
 
     Each entry of `history` has a `step` and any of `loss`, `eval_loss` and other metrics. `epoch`
-    is not drawn.
+    is not drawn. The folder of `path` is made.
 
     Raises:
         MissingPackageError: matplotlib is not installed.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     names = list(dict.fromkeys(name for entry in history for name in entry))
     measured = [name for name in names if name not in _NOT_MEASURED]
     losses = [name for name in measured if name.endswith("loss")]

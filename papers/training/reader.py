@@ -1,6 +1,5 @@
 """Train a reader: one pass over question and passage that grades, marks evidence and quotes."""
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from crag.correction.scoring import with_title
-from crag.errors import MissingPackageError, TrainingError
+from crag.errors import TrainingError
+from crag.extras import require
 from crag.models.inference import Weights
 from crag.models.lexical import FEATURES, rarity_of
 from crag.models.minilm import official_weights, packaged_model
@@ -26,7 +26,8 @@ from crag.papers.training.reading_rows import (
     in_batches_of_like_length,
     padded,
 )
-from crag.papers.training.saving import outside_faults
+from crag.papers.training.records import digest_of
+from crag.papers.training.saving import encoder_weights, outside_faults
 from crag.papers.training.trainer import WORK, last_point, stop_at_nan, training_arguments
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def train_reader(
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last)
-    weights = _averaged(start, _weights(model), recipe.start_share)
+    weights = _averaged(start, encoder_weights(model), recipe.start_share)
     return TrainedReader(weights, trainer.state.log_history)
 
 
@@ -278,18 +279,12 @@ def _start(recipe: ReaderRecipe) -> Weights:
 
 def _identity(recipe: ReaderRecipe, rows: Sequence[ReadingRow]) -> dict[str, object]:
     """Return what must be the same for an interrupted run to go on."""
-    digest = hashlib.sha256()
-    for row in rows:
-        digest.update(row.model_dump_json().encode())
     same = recipe.model_dump(mode="json", exclude={"steps", "save_steps", "decay", "start_share"})
-    return {"recipe": same, "rows": digest.hexdigest()}
+    return {"recipe": same, "rows": digest_of(rows)}
 
 
 def _arguments(recipe: ReaderRecipe, steps: int, work: Path, *, quiet: bool) -> "TrainingArguments":
-    try:
-        import accelerate  # type: ignore[import-untyped]  # noqa: F401
-    except ImportError as error:
-        raise MissingPackageError("corrective-rag[train]", "training") from error
+    require("train", "training", "accelerate")
     return training_arguments(
         recipe, steps, work,
         per_device_train_batch_size=recipe.batch_size,
@@ -309,12 +304,4 @@ def _averaged(start: Weights, learned: Weights, share: float) -> Weights:
     return {
         name: (share * start.get(name, values) + (1 - share) * values).astype(np.float32)
         for name, values in learned.items()
-    }
-
-
-def _weights(model: "nn.Module") -> Weights:
-    """Return the weights as the packaged encoder names them, and the two heads."""
-    return {
-        name.removeprefix("bert."): tensor.detach().float().cpu().numpy()
-        for name, tensor in model.state_dict().items()
     }

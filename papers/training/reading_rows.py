@@ -1,23 +1,20 @@
 """Rows that a reader learns from, and their tokens and labels in an order that one seed fixes."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from crag.correction.scoring import with_title
-from crag.errors import DataError
+from crag.papers.training.batches import like_length_order
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 UNKNOWN = -100
 """A label that takes no part in the loss."""
-_WINDOW = 50
-"""Batches among which rows are sorted by length."""
 Span = tuple[int, int]
 
 
@@ -51,49 +48,14 @@ class ReadingRow(BaseModel):
         return self
 
 
-def read_rows(path: Path) -> list[ReadingRow]:
-    """Read rows, one JSON object a line.
-
-    Raises:
-        DataError: the file is missing, empty or not UTF-8, or a line is not such a row.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise DataError(path, f"it is not UTF-8 (byte {error.start}); save it as UTF-8") from error
-    except OSError as error:
-        raise DataError(path, str(error.strerror)) from error
-    rows = []
-    for number, line in enumerate(lines, 1):
-        try:
-            rows.append(ReadingRow.model_validate_json(line))
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the row"
-            raise DataError(path, f"{place}: {first['msg']}", number) from error
-    if not rows:
-        raise DataError(path, "it holds no row")
-    return rows
-
-
 def in_batches_of_like_length(rows: Sequence[ReadingRow], size: int, seed: int) -> list[int]:
     """Return the indices of one pass over `rows`, batch after batch; the same for the same seed.
 
     What is left over when the rows are cut into batches comes at the end.
     """
     draw = random.Random(seed)  # noqa: S311 - an order, no secret
-    order = list(range(len(rows)))
-    draw.shuffle(order)
-    whole = len(order) - len(order) % size
-    batches = list(_batches(order[:whole], rows, size))
-    draw.shuffle(batches)
-    return [index for batch in batches for index in batch] + order[whole:]
-
-
-def _batches(order: Sequence[int], rows: Sequence[ReadingRow], size: int) -> Iterator[list[int]]:
-    for start in range(0, len(order), size * _WINDOW):
-        window = sorted(order[start : start + size * _WINDOW], key=lambda i: len(rows[i].text))
-        yield from (window[i : i + size] for i in range(0, len(window), size))
+    order, left_over = like_length_order([len(row.text) for row in rows], size, draw)
+    return order + left_over
 
 
 @dataclass(frozen=True)

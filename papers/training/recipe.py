@@ -1,14 +1,16 @@
 """The recipe of a training run: every number, and the presets."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crag.errors import SettingsError
 from crag.models.minilm import MODEL
+from crag.plain import allowed_by
 
 Preset = Literal["default", "paper"]
+AnyRecipe = TypeVar("AnyRecipe", bound=BaseModel)
 
 
 class Recipe(BaseModel):
@@ -85,21 +87,29 @@ PRESETS: Mapping[Preset, Mapping[str, object]] = {
 AdamW with weight decay 0.01, linear decay without warm-up, gradients clipped to 1.0."""
 
 
+def valid_recipe(kind: type[AnyRecipe], values: Mapping[str, object]) -> AnyRecipe:
+    """Return a recipe of one kind with these values.
+
+    Raises:
+        SettingsError: a name is unknown or a value out of range.
+    """
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = str(problem["loc"][0])
+        known = field in kind.model_fields
+        allowed = allowed_by(problem) if known else f"there are: {', '.join(kind.model_fields)}"
+        raise SettingsError(field, values.get(field), allowed) from error
+
+
 def recipe_from(preset: Preset, changes: Mapping[str, object]) -> Recipe:
     """Return the preset with `changes`.
 
     Raises:
         SettingsError: a name is unknown or a value out of range.
     """
-    values = {**PRESETS[preset], **changes}
-    try:
-        recipe = Recipe.model_validate(values)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        field = str(problem["loc"][0])
-        known = field in Recipe.model_fields
-        allowed = problem["msg"] if known else f"there are: {', '.join(Recipe.model_fields)}"
-        raise SettingsError(field, values.get(field), allowed) from error
+    recipe = valid_recipe(Recipe, {**PRESETS[preset], **changes})
     if recipe.early_stopping and not recipe.evaluations:
         raise SettingsError("evaluations", 0, "early stopping needs at least one in each epoch")
     return recipe

@@ -69,7 +69,9 @@ def save(
     with outside_faults(output):
         with new_folder(output / ".new") as folder:
             if is_packaged(recipe):
-                write_tensors(folder / DELTA, difference(official_weights(), _weights(model)))
+                write_tensors(
+                    folder / DELTA, difference(official_weights(), encoder_weights(model))
+                )
             else:
                 model.save_pretrained(folder)
                 trainee.tokenizer.save_pretrained(folder)
@@ -87,7 +89,7 @@ def _replace(output: Path, files: Sequence[Path]) -> None:
         file.replace(output / file.name)
 
 
-def _weights(model: Any) -> dict[str, NDArray[np.float32]]:
+def encoder_weights(model: Any) -> dict[str, NDArray[np.float32]]:
     """Return the weights under the names of the packaged encoder."""
     return {
         name.removeprefix("bert."): tensor.detach().float().cpu().numpy()

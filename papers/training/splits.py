@@ -54,8 +54,10 @@ def without_leaks(train: Sequence[Pair], development: Sequence[Pair]) -> list[Pa
     """Remove every question from `train` that leaks: see `check_apart`."""
     titles = _titles(development)
     leaky = _questions(development)
-    leaky |= {_question(pair) for pair in train if pair.positive and _title(pair) in titles}
-    return [pair for pair in train if _question(pair) not in leaky]
+    leaky |= {
+        folded(pair.question) for pair in train if pair.positive and folded(pair.title) in titles
+    }
+    return [pair for pair in train if folded(pair.question) not in leaky]
 
 
 def check_large_enough(development: Sequence[Pair], early_stopping: int) -> None:
@@ -83,26 +85,23 @@ def held_out(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair]
     random.Random(seed).shuffle(questions)  # noqa: S311 - a split, no secret
     chosen = set(questions[: round(len(questions) * share)])
     while True:  # A question that moves back takes its other titles along.
-        rest = [pair for pair in pairs if _question(pair) not in chosen]
-        development = [pair for pair in pairs if _question(pair) in chosen]
+        rest = [pair for pair in pairs if folded(pair.question) not in chosen]
+        development = [pair for pair in pairs if folded(pair.question) in chosen]
         known = _titles(rest)
-        leaky = {_question(p) for p in development if p.positive and _title(p) in known}
+        leaky = {folded(p.question) for p in development if p.positive and folded(p.title) in known}
         if not leaky:
             return rest, development
         chosen -= leaky
 
 
-def _question(pair: Pair) -> str:
-    return " ".join(pair.question.lower().split())
-
-
-def _title(pair: Pair) -> str:
-    return " ".join(pair.title.lower().split())
+def folded(text: str) -> str:
+    """Return a text in lower case, its white space folded."""
+    return " ".join(text.lower().split())
 
 
 def _questions(pairs: Sequence[Pair]) -> set[str]:
-    return {_question(pair) for pair in pairs}
+    return {folded(pair.question) for pair in pairs}
 
 
 def _titles(pairs: Sequence[Pair]) -> set[str]:
-    return {_title(pair) for pair in pairs if pair.positive and _title(pair)}
+    return {folded(pair.title) for pair in pairs if pair.positive and folded(pair.title)}

@@ -30,6 +30,8 @@ class GraphEntry(NamedTuple):
     builder: str
     """Module and function, which takes `Parts` and a `checkpointer`, and names the graph as it is
     named here."""
+    title: str
+    """What people call it."""
     description: str
     """One line for whoever chooses a graph."""
     kind: Kind = "offered"
@@ -51,37 +53,45 @@ GRAPHS: Mapping[str, GraphEntry] = MappingProxyType(
     {
         "crag": GraphEntry(
             "crag.graph.corrective:build_crag",
+            "Corrected",
             "Corrective RAG: grades what was retrieved, refines or searches the web, answers with "
             "citations.",
         ),
         "decomposed": GraphEntry(
             "crag.graph.decomposed:build_decomposed",
+            "In parts",
             "Corrective RAG for questions of several parts: answers each part, then joins the "
             "answers.",
         ),
         "self_crag": GraphEntry(
             "crag.graph.reflective:build_self_crag",
+            "Corrected and critiqued",
             "Self-CRAG: corrected knowledge goes to a model that critiques what it reads and "
             "writes.",
             needs=("retriever", "reflection"),
         ),
         "self_rag": GraphEntry(
             "crag.graph.reflective:build_self_rag",
+            "Critiqued",
             "Self-RAG: the model decides whether to retrieve, and critiques passages, claims and "
             "answer.",
             needs=("retriever", "reflection"),
         ),
         "rag": GraphEntry(
-            "crag.graph.baseline:build_rag", "Plain retrieval without correction, to compare with."
+            "crag.graph.baseline:build_rag",
+            "Plain retrieval",
+            "Plain retrieval without correction, to compare with.",
         ),
         "no_retrieval": GraphEntry(
             "crag.graph.baseline:build_no_retrieval",
+            "The model alone",
             "The model alone, from its own knowledge.",
             kind="baseline",
             needs=("model",),
         ),
         "knowledge": GraphEntry(
             "crag.graph.knowledge:build_knowledge",
+            "Knowledge alone",
             "Corrective RAG up to the knowledge: strips for a program that writes its own answer.",
             kind="unanswered",
         ),

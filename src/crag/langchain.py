@@ -32,6 +32,7 @@ from crag.graph.knowledge import KnowledgeParts, build_knowledge
 from crag.parts import ChatModel, Evaluator, PageReader, WebSearcher
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt, options_of
+from crag.runtime.waiting import blocking, call
 from crag.settings import Settings, settings_from
 from crag.state import Citation, InputState, State, Strip
 from crag.text.marks import as_mark
@@ -101,12 +102,13 @@ class CorrectiveRetriever(BaseRetriever):
 
     def correct(self, question: str, config: RunnableConfig | None = None) -> State:
         """Return the whole state of a run: scores, action, strips kept and dropped, events."""
-        state = self.graph.invoke(InputState(question=question), **self._options(config))
-        return _logged(cast("State", state))
+        return blocking(self.acorrect(question, config))
 
     async def acorrect(self, question: str, config: RunnableConfig | None = None) -> State:
         """Do the same without blocking the event loop."""
-        state = await self.graph.ainvoke(InputState(question=question), **self._options(config))
+        graph: Any = self.graph  # Its overloads say more than is asked here.
+        inputs, options = InputState(question=question), self._options(config)
+        state = await call(graph.invoke, graph.ainvoke, inputs, **options)
         return _logged(cast("State", state))
 
     def _get_relevant_documents(
@@ -203,17 +205,15 @@ def as_tool(
         chosen = settings if isinstance(settings, Settings) else settings_from(settings)
         options["context"] = chosen.model_dump(mode="json", exclude_unset=True)
 
-    def ask(question: str, config: RunnableConfig) -> tuple[str, State]:
+    async def aask(question: str, config: RunnableConfig) -> tuple[str, State]:
         with Attempt(name) as attempt:
-            state = graph.invoke({"question": question}, config, **options)
+            inputs = {"question": question}
+            state = await call(graph.invoke, graph.ainvoke, inputs, config, **options)
             return _told(state), state
         raise _unanswered(attempt)
 
-    async def aask(question: str, config: RunnableConfig) -> tuple[str, State]:
-        with Attempt(name) as attempt:
-            state = await graph.ainvoke({"question": question}, config, **options)
-            return _told(state), state
-        raise _unanswered(attempt)
+    def ask(question: str, config: RunnableConfig) -> tuple[str, State]:
+        return blocking(aask(question, config))
 
     return StructuredTool.from_function(
         ask,

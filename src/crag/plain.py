@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from datetime import date, time
 from numbers import Integral, Real
+from typing import Any
 from uuid import UUID
 
 WIDEST = 2**53
@@ -19,6 +20,25 @@ _ADDRESS = re.compile(
 _VALUE = re.compile(r"=[^&;]*|(?<=[?&;])[^=&;]+(?=[&;]|$)")
 _STORED = (date, time, UUID)
 """What LangGraph stores as it is; a `datetime` is a `date`."""
+_ALLOWED = {
+    "int": "write a whole number",
+    "float": "write a number",
+    "finite": "write a number",
+    "bool": "write true or false",
+    "date": "write a day as 2026-01-31",
+    "string": "write a text",
+    "model": "write names and their values",
+    "list": "write a list",
+    "missing": "it is missing",
+    "extra_forbidden": "there is nothing of this name",
+    "literal_error": "choose {expected}",
+    "greater_than": "it must be above {gt:,}",
+    "greater_than_equal": "it must be at least {ge:,}",
+    "less_than": "it must be below {lt:,}",
+    "less_than_equal": "it must be at most {le:,}",
+    "value_error": "{error}",
+}
+"""What a value may be, by pydantic's type of an error or the first word of it."""
 
 
 def well_formed(text: str) -> str:
@@ -33,6 +53,20 @@ def well_formed(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def all_well_formed(value: Any) -> Any:
+    """Return a value with all its texts well-formed: in lists, tuples and mappings, keys too."""
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, tuple):
+        members = map(all_well_formed, value)
+        return type(value)(*members) if hasattr(value, "_fields") else tuple(members)
+    if isinstance(value, list):
+        return [all_well_formed(member) for member in value]
+    if isinstance(value, Mapping):
+        return {all_well_formed(key): all_well_formed(member) for key, member in value.items()}
+    return value
 
 
 def said(value: object) -> str:
@@ -83,3 +117,10 @@ def _number(value: Real) -> int | float | str | None:
     if isinstance(value, Integral):
         return int(value) if abs(int(value)) <= WIDEST else said(value)
     return float(value) if math.isfinite(value) else None
+
+
+def allowed_by(problem: Mapping[str, Any]) -> str:
+    """Say what a value may be, for one of the errors that pydantic lists."""
+    kind = str(problem["type"])
+    words = _ALLOWED.get(kind) or _ALLOWED.get(kind.partition("_")[0], "it is of the wrong kind")
+    return words.format_map(problem.get("ctx") or {})

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from crag.errors import SettingsError, did_you_mean
+from crag.plain import allowed_by
 from crag.reflection_settings import ReflectionSettings
 from crag.settings_form import arrange
 from crag.state import Action
@@ -232,7 +233,7 @@ class Settings(ReflectionSettings, Correction):
 def _problem(error: ValidationError, given: object) -> SettingsError:
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"])
-    allowed = first["msg"].removeprefix("Value error, ")
+    allowed = allowed_by(first)
     if first["type"] == "extra_forbidden":
         allowed = f"unknown name; {did_you_mean(field, Settings.model_fields)}"
     value = first["input"]

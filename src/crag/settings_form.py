@@ -105,9 +105,7 @@ GROUPS: Mapping[str, Mapping[str, Shown]] = {
         "output_price": Shown(
             "Price of a million tokens written", f"contextualize web generate reflect {_PARTS}"
         ),
-        "max_question_characters": Shown(
-            "Characters of a question", "contextualize decide retrieve"
-        ),
+        "max_question_characters": Shown("Characters of a question", "open_run contextualize"),
         "max_searches": Shown("Web searches", "web"),
         "max_pages": Shown("Pages to read", "web"),
         "max_web_seconds": Shown("Seconds for the web", "web"),

@@ -450,8 +450,8 @@ class InputState(TypedDict, total=False):
     """A chat instead of a question; its last message is the question."""
 
 
-class OpenState(InputState, total=False):
-    """The input of the first nodes."""
+class State(InputState, total=False):
+    """The whole state of a run; a rewrite never overwrites `question`."""
 
     follow_up: FollowUp | None
     """The original question, if `question` was made self-contained from a chat."""
@@ -459,10 +459,6 @@ class OpenState(InputState, total=False):
     """The question without its options or courtesies and without typing errors, and the options;
     None where it is as it was asked. Read it with `TaskProfile.posed`, which falls back to
     splitting `question`."""
-
-
-class State(OpenState, total=False):
-    """The whole state of a run; a rewrite never overwrites `question`."""
 
     sub_questions: list[SubQuestion]
     """The parts of the question, in the order in which they are asked (graph `decomposed`)."""

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from crag.cli.app import app
-from crag.cli.index import follow
+from crag.cli.index import index as index_documents
 from crag.errors import CragError
 from crag.papers.commands import main
 from tests.loopback import serving
@@ -116,6 +116,9 @@ def test_verbose_shows_dropped_strips_with_reasons(index: str) -> None:
         (["ask", "Why?", "--set", "k=0"], "'k'"),
         (["ask", "Why?", "--set", "colour=red"], "unknown name"),
         (["ask", "Why?", "--set", "upper"], "name=value"),
+        (["ask", "Why?", "--set", "k=x"], "'x': write a whole number"),
+        (["ask", "Why?", "--since", "soon"], "'soon': write a day as 2026-01-31"),
+        (["ask", "Why?", "--set", "task=foo"], "'foo': choose 'default', 'popqa'"),
         (["ask", "Why?", "--set", "upper=0.1", "--set", "lower=0.5"], "must not be above"),
     ],
 )
@@ -206,10 +209,8 @@ def test_doctor_reports_a_model_without_key(index: str, monkeypatch: pytest.Monk
     assert "OPENAI_API_KEY" in result.stdout
 
 
-def test_options_that_filter_documents(index: str, tmp_path: Path) -> None:
-    outside = ["--in", str(tmp_path / "elsewhere")]
+def test_options_that_filter_documents(index: str) -> None:
     for options, events in (
-        (outside, {"nothing_retrieved"}),
         (["--in", "docs"], set()),  # A folder that is there is named from wherever it is asked.
         (["--since", "2999-01-01"], {"nothing_retrieved"}),
         (["--until", "2999-01-01", "--set", "find_by=words"], set()),
@@ -221,6 +222,38 @@ def test_options_that_filter_documents(index: str, tmp_path: Path) -> None:
     result = runner.invoke(app, ["ask", "capital?", "--index", index, "--since", "soon"])
     assert isinstance(result.exception, CragError)
     assert "since" in str(result.exception)
+
+
+@pytest.mark.parametrize("command", [("ask", "kettle?"), ("chat",)])
+def test_a_folder_that_the_index_lacks_gets_the_names_of_those_it_has(
+    command: tuple[str, ...], index: str
+) -> None:
+    result = runner.invoke(app, [*command, "--index", index, "--in", "nosuchfolder"])
+    assert isinstance(result.exception, CragError)
+    expected = "'nosuchfolder': the index has no such folder or file; it has docs"
+    assert str(result.exception).endswith(expected)
+
+
+def test_quiet_prints_the_answer_and_nothing_else(index: str) -> None:
+    asked = ("How do I remove limescale from the kettle?", "--index", index)
+    result = runner.invoke(app, ["ask", *asked, "--quiet"])
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == json.loads(call("ask", *asked, "--json"))["answer"] + "\n"
+    unknown = ("Who won the chess championship of 1972?", "--index", index)
+    assert call("ask", *unknown, "-q", code=4) == "I could not find this in the documents.\n"
+
+
+def test_the_documents_of_the_index_are_listed(index: str, tmp_path: Path) -> None:
+    (tmp_path / "tea.csv").write_text("tea,minutes\nblack,4\ngreen,2\n")
+    call("index", "tea.csv", "--index", index)
+    files = json.loads(call("list", "--index", index, "--json"))
+    assert [(file["path"], file["title"], file["chunks"]) for file in files] == [
+        (str(tmp_path / "docs" / "kettle.md"), "Kettles", 1),
+        (str(tmp_path / "tea.csv"), "", 2),
+    ]
+    shown = call("list", "--index", index)
+    assert shown.splitlines()[0].split() == ["1", files[0]["modified"], "docs/kettle.md", "Kettles"]
+    assert shown.splitlines()[-1] == "2 documents, 3 chunks"
 
 
 def test_none_is_a_value_where_a_setting_has_it() -> None:
@@ -238,6 +271,7 @@ def test_none_is_a_value_where_a_setting_has_it() -> None:
         (["index", "docs", "--ray", "auto", "--watch"], "leave out --watch and --remove"),
         (["index", "docs", "--ray", "auto", "--remove"], "leave out --watch and --remove"),
         (["serve", "--workers", "2"], "--workers needs --postgres"),
+        (["ask", "Why?", "--quiet", "--json"], "--quiet excludes --json, --verbose and --all"),
     ],
 )
 def test_options_that_exclude_or_need_each_other(arguments: list[str], message: str) -> None:
@@ -247,9 +281,8 @@ def test_options_that_exclude_or_need_each_other(arguments: list[str], message: 
 
 
 def test_a_long_list_of_files_left_out_is_cut_unless_verbose(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "1000")  # So that no path is broken.
     docs = tmp_path / "docs"
     docs.mkdir()
     for number in range(22):
@@ -283,9 +316,8 @@ def test_only_the_answer_is_streamed_and_one_part_is_no_list(
 
 
 def test_following_a_folder_tells_each_change_and_each_fault_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "1000")  # So that no path is broken.
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "kettle.md").write_text(GUIDE)
@@ -304,6 +336,6 @@ def test_following_a_folder_tells_each_change_and_each_fault_once(
             return written
 
     with contextlib.redirect_stdout(Reader()) as said, contextlib.redirect_stderr(io.StringIO()):
-        follow([docs], str(tmp_path / "made"), [], as_json=False, verbose=False)
+        index_documents([docs], str(tmp_path / "made"), watch=True)
     assert said.getvalue().count("broken.pdf") == 1
     assert "1 added, 0 changed, 2 unchanged" in said.getvalue()

@@ -1,23 +1,45 @@
 """`crag.toml` on the command line: every command reads the same file."""
 
 import json
+import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from tests.commands import crag
+from crag.retrieval.backends import STORES
+from tests.commands import CRAG, crag, variables
 
 
-@pytest.mark.parametrize("store", ["faiss", "qdrant"])
-def test_a_store_of_the_file_is_filled_and_asked(store: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("address", [one.address for one in STORES if "./FOLDER" in one.address])
+def test_a_store_of_the_file_is_filled_and_asked(address: str, tmp_path: Path) -> None:
     (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
-    (tmp_path / "crag.toml").write_text(f'index = "{store}://./kept"\n')
+    place = address.replace("FOLDER", "kept")
+    place = place.replace("MODULE:FUNCTION", "langchain_core.vectorstores:InMemoryVectorStore")
+    (tmp_path / "crag.toml").write_text(f'index = "{place}"\n')
     assert crag("index", "kettle.md", folder=tmp_path).returncode == 0
     done = crag("ask", "How long does a kettle take?", "--json", folder=tmp_path)
     assert "three minutes" in json.loads(done.stdout)["answer"]
     assert (tmp_path / "kept").is_dir()
     assert not (tmp_path / ".crag").exists()
+
+
+def test_a_store_in_the_folder_is_for_the_command_line_alone(tmp_path: Path) -> None:
+    """A folder with a crag.toml may be somebody else's, and is not to run code by it."""
+    (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
+    (tmp_path / "own_shelf.py").write_text(
+        "from langchain_core.vectorstores import InMemoryVectorStore as shelf\n"
+    )
+    (tmp_path / "crag.toml").write_text('index = "own_shelf:shelf://./kept"\n')
+    refused = subprocess.run(
+        [CRAG, "index", "kettle.md"], cwd=tmp_path, env=variables({}),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert refused.returncode == 2
+    assert "own_shelf:shelf cannot be imported" in " ".join(refused.stderr.split())
+    named = ("--index", "own_shelf:shelf://./kept")
+    assert crag("index", "kettle.md", *named, folder=tmp_path).returncode == 0
+    assert (tmp_path / "kept" / "chunks.sqlite3").is_file()
 
 
 def test_doctor_tells_what_the_file_sets_and_what_overrules_it(tmp_path: Path) -> None:
@@ -45,6 +67,16 @@ def test_a_wrong_key_ends_the_command_with_the_near_one(tmp_path: Path) -> None:
     done = crag("ask", "Why?", folder=tmp_path)
     assert done.returncode == 2
     assert "did you mean evaluator" in " ".join(done.stderr.split())
+
+
+def test_a_file_that_is_not_there_blames_the_option_that_names_it(tmp_path: Path) -> None:
+    done = crag("--config", "nofile.toml", "ask", "Why?", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "Error: nofile.toml: --config names it, and it cannot be read (No such file or directory)\n"
+    )
+    done = crag("ask", "Why?", folder=tmp_path, environment={"CRAG_CONFIG": "nofile.toml"})
+    assert "CRAG_CONFIG names it" in " ".join(done.stderr.split())
 
 
 def test_the_version() -> None:

@@ -56,6 +56,14 @@ def ask(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
     return told["answer"], told["usage"]
 
 
+def chat(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
+    words = ("chat", "--verbose", "--method", graph.replace("_", "-"))
+    done = commands.crag(
+        *words, folder=place.folder, environment=place.environment, answer=QUESTION
+    )
+    return done.stdout, {"llm_calls": done.stdout.count("\ntokens ")}
+
+
 def evaluate(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
     output = place.folder / f"evaluated-{graph}"
     method = graph.replace("_", "-")
@@ -89,7 +97,7 @@ def bench(place: Place, graph: str) -> tuple[str, dict[str, Any]]:
 
 
 COMMANDS: Mapping[str, Callable[[Place, str], tuple[str, dict[str, Any]]]] = {
-    "ask": ask, "evaluate": evaluate, "batch": batch, "bench": bench,
+    "ask": ask, "chat": chat, "evaluate": evaluate, "batch": batch, "bench": bench,
 }  # fmt: skip
 PAIRS = [
     *((command, graph) for command in COMMANDS for graph in OFFERED),
@@ -97,6 +105,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # a streamed form, by openai
 @pytest.mark.parametrize(("command", "graph"), PAIRS)
 def test_every_command_asks_every_graph(place: Place, command: str, graph: str) -> None:
     answer, usage = COMMANDS[command](place, graph)

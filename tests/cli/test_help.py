@@ -10,8 +10,9 @@ import pytest
 from tests.commands import crag
 
 COMMANDS = [
-    "index", "ask", "evaluate", "doctor", "prompts", "serve", "calibrate", "bench",
-    "train evaluator", "train critic", "train generator",
+    "index", "list", "ask", "chat", "evaluate", "batch", "doctor", "prompts", "serve",
+    "calibrate", "bench",
+    "train evaluator", "train critic", "train generator", "train reader", "train reader-data",
     "reflect-data generator", "reflect-data critic", "reflect-data pairs",
 ]  # fmt: skip
 

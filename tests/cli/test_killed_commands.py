@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file
 
+from crag.papers.training.records import ledger_of, read_records, write_records
 from crag.papers.training.self_rag.critique_cases import LabelledCase
 from crag.papers.training.self_rag.generator_data import Pair, ReflectiveRecord
-from crag.papers.training.self_rag.records import ledger_of, read_records, write_records
 from crag.papers.training.trainer import WORK
 from tests.commands import CRAG, crag_process, variables
 from tests.loopback import serving

@@ -42,12 +42,12 @@ def test_every_node_is_measured_and_the_human_is_not(make_parts: Any) -> None:
     settings = Settings(confirm_web=True)
     graph.invoke({"question": "Who?"}, config, context=settings)
     before = watch.seconds
-    assert list(before) == ["retrieve", "grade", "web:rewrite", "web:confirm_search"]
+    assert list(before) == ["open_run", "retrieve", "grade", "web:rewrite", "web:confirm_search"]
     graph.invoke(Command(resume="approve"), config, context=settings)
     web = [
         f"web:{name}" for name in ("rewrite", "confirm_search", "search", "read_pages", "select")
     ]
-    assert set(watch.seconds) == {"retrieve", "grade", "generate", *web}
+    assert set(watch.seconds) == {"open_run", "retrieve", "grade", "generate", *web}
     assert all(0 <= seconds < 60 for seconds in watch.seconds.values())
 
 

@@ -17,6 +17,7 @@ from crag.evaluators import (
     T5Evaluator,
     load_evaluator,
 )
+from crag.models.inference import use_runtime
 from crag.parts import Evaluator
 from crag.testing import FakeChatModel
 
@@ -53,6 +54,17 @@ def test_a_folder_with_a_t5() -> None:
     assert load_evaluator(str(TINY_T5)).score("a question", ["a text of five"]) == pytest.approx(
         scores, abs=1e-5
     )
+
+
+def test_graphs_of_a_process_share_the_packaged_reader() -> None:
+    first = load_evaluator()
+    assert load_evaluator("reader") is first
+    try:
+        use_runtime("openvino")
+        assert load_evaluator() is not first
+    finally:
+        use_runtime("onnxruntime")
+    assert load_evaluator() is first
 
 
 def test_unknown_names_and_folders_without_an_evaluator(tmp_path: Path) -> None:

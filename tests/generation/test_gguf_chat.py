@@ -16,6 +16,7 @@ from crag.generation.gguf_chat import GgufChat
 from crag.generation.gguf_file import read_head
 from crag.nodes.generate import Generate
 from crag.runtime.environment import Environment
+from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.testing import FakeQuoter
 from tests.generation.tiny_gguf import write_tiny
@@ -70,7 +71,9 @@ async def test_a_prompt_beyond_the_context_is_an_event_and_the_strips_are_quoted
     small = load_chat_model(f"file:{file}", context=512, threads=1)
     node, given = Generate(small, FakeQuoter()), state("Ada wrote it. " * 40)
     settings = Settings()
-    update = node.run(given, settings) if way == "run" else await node.arun(given, settings)
+    update = (
+        blocking(node.run(given, settings)) if way == "run" else await node.run(given, settings)
+    )
     assert kinds(update) == ["model_failed"]
     assert "and the context 512: set CRAG_MODEL_CONTEXT" in update["events"][0]["detail"]
     assert update["answer"].startswith("“Ada wrote it.")

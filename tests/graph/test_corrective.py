@@ -30,8 +30,8 @@ def nodes_run(graph: Any, **options: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("score", "action", "order", "llm_calls"),
     [
-        (CORRECT, "correct", ["retrieve", "grade", "refine", "generate"], 1),
-        (INCORRECT, "incorrect", ["retrieve", "grade", *WEB, "generate"], 2),
+        (CORRECT, "correct", ["open_run", "retrieve", "grade", "refine", "generate"], 1),
+        (INCORRECT, "incorrect", ["open_run", "retrieve", "grade", *WEB, "generate"], 2),
     ],
 )
 def test_each_action_runs_its_nodes_in_order(
@@ -48,9 +48,9 @@ def test_each_action_runs_its_nodes_in_order(
 def test_ambiguous_runs_both_branches_and_joins_once(make_parts: Any) -> None:
     parts = make_parts(AMBIGUOUS)
     order = nodes_run(build_crag(parts))
-    assert order[:2] == ["retrieve", "grade"]
+    assert order[:3] == ["open_run", "retrieve", "grade"]
     assert order[-1] == "generate"
-    assert Counter(order) == Counter(["retrieve", "grade", "refine", *WEB, "generate"])
+    assert Counter(order) == Counter(["open_run", "retrieve", "grade", "refine", *WEB, "generate"])
     assert len(parts.model.prompts) == 2
     assert build_crag(parts).invoke(QUESTION)["action"] == "ambiguous"
 
@@ -189,7 +189,7 @@ def test_thresholds_of_the_run_win_over_the_evaluators(make_parts: Any) -> None:
 
 def test_a_wrong_setting_is_refused_before_the_run(make_parts: Any) -> None:
     parts = make_parts()
-    with pytest.raises(SettingsError, match="greater than or equal to 1"):
+    with pytest.raises(SettingsError, match="at least 1"):
         build_crag(parts).invoke(QUESTION, context={"k": 0})
     with pytest.raises(SettingsError, match="colour"):
         build_crag(parts).invoke(QUESTION, context={"colour": "red"})

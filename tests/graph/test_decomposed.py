@@ -81,9 +81,21 @@ def test_the_trace_has_the_nodes_of_each_part() -> None:
         (space[0].partition(":")[0] if space else "", *update)
         for space, update in graph.stream({"question": TWO}, stream_mode="updates", subgraphs=True)
     ]
-    inner = [("answer_part", node) for node in ("retrieve", "grade", "refine", "generate")]
+    inner = [
+        ("answer_part", node) for node in ("open_run", "retrieve", "grade", "refine", "generate")
+    ]
     one = [*inner, ("", "answer_part")]
-    assert steps == [("", "decompose"), *one, *one, ("", "combine")]
+    assert steps == [("", "open_run"), ("", "decompose"), *one, *one, ("", "combine")]
+
+
+def test_a_follow_up_leaves_the_last_calls_to_the_answer() -> None:
+    model = FakeChatModel(replies=["When does the ferry leave?", "At seven [1]."])
+    chat = [HumanMessage("Is there a ferry?"), AIMessage("Yes."), HumanMessage("When does it?")]
+    state = build_decomposed(parts(model=model)).invoke(
+        {"messages": chat}, context=Settings(max_llm_calls=3)
+    )
+    assert "decompose_skipped" in kinds(state)
+    assert len(model.prompts) == state["usage"]["llm_calls"] == 2
 
 
 def test_a_part_that_is_not_found_is_told_and_searched_for_alone() -> None:

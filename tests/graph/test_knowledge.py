@@ -24,10 +24,10 @@ def test_it_is_the_middle_of_the_whole_graph(make_parts: Any) -> None:
     whole, ours = edges(build_crag(make_parts())), edges(build_knowledge(make_parts()))
     inner = {edge for edge in ours if not {"__start__", "__end__"} & {*edge}}
     nodes = {node for edge in inner for node in edge}
-    assert {"retrieve", "grade", "refine", "web:select"} < nodes
+    assert {"open_run", "retrieve", "grade", "refine", "web:select"} < nodes
     assert inner == {edge for edge in whole if {*edge} <= nodes}
     assert ours - inner == {
-        ("__start__", "retrieve"),
+        ("__start__", "open_run"),
         *((source, "__end__") for source, target in whole if target == "generate"),
     }
 

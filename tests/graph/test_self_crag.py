@@ -38,7 +38,7 @@ ADA, BABBAGE = (document.page_content for document in DOCUMENTS)
 WEB_ADA, WEB_FIRST = HITS[1].snippet, HITS[0].snippet
 INTERNAL, EXTERNAL = f"{ADA}\n{BABBAGE}", f"{WEB_ADA}\n{WEB_FIRST}"
 BOTH = f"{INTERNAL}\n{EXTERNAL}"
-BEGIN, END = ["decide", "retrieve", "grade"], ["reflect:finish_reflection", "reflect"]
+BEGIN, END = ["open_run", "decide", "retrieve", "grade"], ["reflect:finish_reflection", "reflect"]
 WEB = [
     f"web:{node}" for node in ("rewrite", "confirm_search", "search", "read_pages", "select")
 ] + ["web"]
@@ -60,9 +60,9 @@ def test_the_branches_that_run(
     branches = BRANCHES[action if knowledge == "routed" else "ambiguous"]
     reflect = [step for step in run if step == f"reflect:{node}"]
     assert 1 <= len(reflect) <= (1 if form == "short" else 6)
-    assert run[:3] == BEGIN
+    assert run[: len(BEGIN)] == BEGIN
     assert run[-len(reflect) - 3 :] == ["prepare_passages", *reflect, *END]
-    assert Counter(run[3 : -len(reflect) - 3]) == Counter(branches)
+    assert Counter(run[len(BEGIN) : -len(reflect) - 3]) == Counter(branches)
     assert [step for step in run if step in WEB] == [step for step in WEB if step in branches]
     assert len(parts.searcher.queries) == ("web" in branches)
 
@@ -134,7 +134,7 @@ def test_ambiguous_knowledge_may_be_the_papers_joint_text(make_parts: Any, knowl
 def test_a_question_that_needs_nothing_is_answered_directly(make_parts: Any, form: str) -> None:
     parts = parts_of(make_parts, "correct", otherwise=fake_decision(0.1))
     node = {"short": "short_form", "long": "beam_step", "poster": "graded_loop"}[form]
-    assert steps(build_self_crag(parts), form=form) == ["decide", f"reflect:{node}", *END]
+    assert steps(build_self_crag(parts), form=form) == [*BEGIN[:2], f"reflect:{node}", *END]
     state = build_self_crag(parts).invoke(QUESTION, context={"form": form})
     assert (state["answer"], state["citations"]) == (OWN, [])
     assert kinds(state) == ["own_knowledge"]
@@ -261,7 +261,8 @@ def test_the_drawing_holds_the_graphs_within(make_parts: Any) -> None:
     found = {(edge.source, edge.target, edge.conditional) for edge in drawn.edges}
     web = [node for node in WEB if node != "web"]
     assert found >= {
-        ("__start__", "decide", True), ("__start__", "contextualize", True),
+        ("__start__", "open_run", False),
+        ("open_run", "decide", True), ("open_run", "contextualize", True),
         ("contextualize", "decide", False),
         ("decide", "retrieve", True), ("decide", "reflect:__start__", True),
         ("retrieve", "grade", False),
@@ -274,4 +275,4 @@ def test_the_drawing_holds_the_graphs_within(make_parts: Any) -> None:
         ("reflect:beam_step", "reflect:beam_step", True),
         ("reflect:finish_reflection", "__end__", False),
     }  # fmt: skip
-    assert len(found) == 25
+    assert len(found) == 26

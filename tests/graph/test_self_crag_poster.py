@@ -19,7 +19,7 @@ from tests.graph.reflective import (
 
 GRADES = FakeEvaluator({"Lovelace": 0.9, "Babbage": 0.0}, otherwise=-0.9)
 BEGIN, END = (
-    ["decide", "retrieve", "grade", "prepare_passages"],
+    ["open_run", "decide", "retrieve", "grade", "prepare_passages"],
     ["reflect:finish_reflection", "reflect"],
 )
 

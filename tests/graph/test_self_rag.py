@@ -25,6 +25,7 @@ from tests.graph.reflective import (
 )
 
 SHORT = [
+    "open_run",
     "decide",
     "retrieve",
     "prepare_passages",
@@ -32,9 +33,9 @@ SHORT = [
     "reflect:finish_reflection",
     "reflect",
 ]
-DIRECT = ["decide", "reflect:short_form", "reflect:finish_reflection", "reflect"]
-LONG = [*SHORT[:3], "reflect:beam_step", "reflect:beam_step", *SHORT[-2:]]
-DIRECT_LONG = ["decide", "reflect:beam_step", *SHORT[-2:]]
+DIRECT = ["open_run", "decide", "reflect:short_form", "reflect:finish_reflection", "reflect"]
+LONG = [*SHORT[:4], "reflect:beam_step", "reflect:beam_step", *SHORT[-2:]]
+DIRECT_LONG = ["open_run", "decide", "reflect:beam_step", *SHORT[-2:]]
 UNSURE = fake_decision(0.3)
 
 
@@ -93,7 +94,7 @@ def test_one_batch_holds_all_hypotheses_and_passages(make_parts: Any) -> None:
 def test_every_node_writes_what_it_names(make_parts: Any) -> None:
     graph = build_self_rag(reflecting(make_parts, approximation="by rule"))
     updates = graph.stream(QUESTION, stream_mode="updates")
-    decide, retrieve, offer, reflect = (next(iter(update.values())) for update in updates)
+    _, decide, retrieve, offer, reflect = (next(iter(update.values())) for update in updates)
     assert decide["approximation"] == "by rule"
     assert (decide["passages"], decide["critiques"], decide["search"]) == ([], [], None)
     assert set(retrieve) == {"documents", "events"}
@@ -199,8 +200,9 @@ def test_the_drawing_holds_the_graph_within(make_parts: Any) -> None:
     found = {(edge.source, edge.target, edge.conditional) for edge in drawn.edges}
     inside = ("short_form", "beam_step", "graded_loop", "finish_reflection")
     assert found == {
-        ("__start__", "decide", True),
-        ("__start__", "contextualize", True),
+        ("__start__", "open_run", False),
+        ("open_run", "decide", True),
+        ("open_run", "contextualize", True),
         ("contextualize", "decide", False),
         ("decide", "retrieve", True),
         ("decide", "reflect:__start__", True),

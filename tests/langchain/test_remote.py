@@ -100,7 +100,9 @@ async def test_it_is_a_node_of_a_graph_with_another_state(remote: RemoteGraph, w
 
 def test_its_steps_stream(remote: RemoteGraph) -> None:
     steps = remote.stream({"question": QUESTION}, stream_mode="updates")
-    assert [name for step in steps for name in step] == ["retrieve", "grade", "refine", "generate"]
+    assert [name for step in steps for name in step] == [
+        "open_run", "retrieve", "grade", "refine", "generate",
+    ]  # fmt: skip
 
 
 @WAYS
@@ -144,4 +146,4 @@ def test_the_example_runs(url: str) -> None:
     assert done.stdout.startswith("ask_crag (success):\nNo sure answer in the documents.")
     assert "\n\n“" in done.stdout
     assert "\n[1] Action" in done.stdout or "action.md" in done.stdout
-    assert done.stdout.endswith("steps: retrieve grade refine generate\naction: correct\n")
+    assert done.stdout.endswith("steps: open_run retrieve grade refine generate\naction: correct\n")

@@ -74,7 +74,7 @@ async def test_every_node_is_shown_by_its_name(retriever: CorrectiveRetriever, w
     branch = (*graph, "web", "web")  # The node, and the graph that it is.
     nodes = {path for path, run in runs.items() if run.metadata.get("langgraph_node") == run.name}
     assert nodes == {
-        *((*graph, name) for name in ("retrieve", "grade", "refine", "web")),
+        *((*graph, name) for name in ("open_run", "retrieve", "grade", "refine", "web")),
         *(
             (*branch, name)
             for name in ("rewrite", "confirm_search", "search", "read_pages", "select")

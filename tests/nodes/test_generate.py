@@ -7,6 +7,7 @@ from langchain_core.runnables import RunnableLambda
 
 from crag.answering.outcome import NOT_FOUND
 from crag.nodes.generate import Generate
+from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import Source, State, Strip
 from crag.testing import FakeChatModel, FakeQuoter
@@ -29,7 +30,7 @@ def kinds(update: Any) -> list[str]:
 
 def test_the_model_reads_numbered_strips_and_its_citations_point_at_them() -> None:
     model = FakeChatModel(replies=["Ada did [2]."])
-    update = Generate(model, None).run(state("First strip.", "Ada did."), Settings())
+    update = blocking(Generate(model, None).run(state("First strip.", "Ada did."), Settings()))
     assert update["answer"] == "Ada did [2]."
     assert update["citations"] == [
         {"number": 2, "text": "Ada did.", "source": strip("")["source"]},
@@ -39,7 +40,9 @@ def test_the_model_reads_numbered_strips_and_its_citations_point_at_them() -> No
 
 
 def test_a_citation_to_nothing_is_removed_and_recorded() -> None:
-    update = Generate(FakeChatModel(replies=["Ada [1][5]."]), None).run(state("Ada."), Settings())
+    update = blocking(
+        Generate(FakeChatModel(replies=["Ada [1][5]."]), None).run(state("Ada."), Settings())
+    )
     assert update["answer"] == "Ada [1]."
     assert kinds(update) == ["citation_removed"]
     assert "[5]" in update["events"][0]["detail"]
@@ -47,25 +50,27 @@ def test_a_citation_to_nothing_is_removed_and_recorded() -> None:
 
 def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
     model = FakeChatModel(replies=["Bob."])
-    update = Generate(model, FakeQuoter()).run(state("Ada did."), Settings())
+    update = blocking(Generate(model, FakeQuoter()).run(state("Ada did."), Settings()))
     assert kinds(update) == ["uncited_answer"]
     assert update["answer"] == "“Ada did.” [1]"
     assert update["usage"]["llm_calls"] == 1
-    update = Generate(model, None).run(state("Ada did."), Settings())
+    update = blocking(Generate(model, None).run(state("Ada did."), Settings()))
     assert kinds(update) == ["uncited_answer", "abstained"]
     assert update["abstained"]
 
 
 def test_an_answer_without_citation_may_be_shown() -> None:
     model, settings = FakeChatModel(replies=["Bob."]), Settings(require_citations=False)
-    update = Generate(model, None).run(state("Ada."), settings)
+    update = blocking(Generate(model, None).run(state("Ada."), settings))
     assert (update["answer"], kinds(update)) == ("Bob.", ["uncited_answer"])
     assert [one["status"] for one in update["sentences"]] == ["unsupported"]
 
 
 def test_an_answer_without_numbers_is_attributed_and_not_thrown_away() -> None:
     model = FakeChatModel(replies=["Ada wrote it. It rained."])
-    update = Generate(model, FakeQuoter()).run(state("Bob slept.", "Ada wrote it."), Settings())
+    update = blocking(
+        Generate(model, FakeQuoter()).run(state("Bob slept.", "Ada wrote it."), Settings())
+    )
     assert update["answer"] == "Ada wrote it [2]. It rained."
     assert [one["number"] for one in update["citations"]] == [2]
     assert [one["status"] for one in update["sentences"]] == ["attributed", "unsupported"]
@@ -81,13 +86,13 @@ def test_the_attributor_finds_what_words_do_not() -> None:
             return [[0.0, 0.9] for _ in sentences]
 
     model = FakeChatModel(replies=["Somebody did."])
-    update = Generate(model, None, attributor=Finds()).run(state("a", "b"), Settings())
+    update = blocking(Generate(model, None, attributor=Finds()).run(state("a", "b"), Settings()))
     assert update["answer"] == "Somebody did [2]."
 
 
 async def generated(node: Generate, way: str, settings: Settings, **more: Any) -> Any:
     given = state("Bob slept.", "Ada wrote it.", **more)
-    return node.run(given, settings) if way == "run" else await node.arun(given, settings)
+    return blocking(node.run(given, settings)) if way == "run" else await node.run(given, settings)
 
 
 @pytest.mark.parametrize("way", ["run", "arun"])
@@ -137,7 +142,7 @@ async def test_no_second_question_goes_beyond_the_budget(way: str) -> None:
 
 def test_a_second_reply_may_decline() -> None:
     model = FakeChatModel(replies=["[2]", NOT_FOUND])
-    update = Generate(model, FakeQuoter()).run(state("Ada."), Settings())
+    update = blocking(Generate(model, FakeQuoter()).run(state("Ada."), Settings()))
     assert update["abstained"]
     assert kinds(update) == ["wordless_answer", "abstained"]
     assert update["usage"]["llm_calls"] == 2
@@ -146,20 +151,20 @@ def test_a_second_reply_may_decline() -> None:
 @pytest.mark.parametrize("task", ["popqa", "pubhealth", "arc", "biography"])
 def test_tasks_without_citations_take_any_reply(task: Any) -> None:
     model = FakeChatModel(replies=["[2]"])
-    update = Generate(model, None).run(state("a", "b"), Settings(task=task))
+    update = blocking(Generate(model, None).run(state("a", "b"), Settings(task=task)))
     assert (update["answer"], update["sentences"], len(model.prompts)) == ("[2]", [], 1)
 
 
 def test_a_link_that_no_strip_holds_is_removed_and_recorded() -> None:
     model = FakeChatModel(replies=["![x](https://evil.example/?q=1) Ada did [1]."])
-    update = Generate(model, None).run(state("Ada did."), Settings())
+    update = blocking(Generate(model, None).run(state("Ada did."), Settings()))
     assert update["answer"] == "x Ada did [1]."
     assert kinds(update) == ["link_removed"]
 
 
 def test_a_model_that_finds_nothing_abstains() -> None:
     model = FakeChatModel(replies=["I could not find this in the documents"])
-    update = Generate(model, None).run(state("Other."), Settings())
+    update = blocking(Generate(model, None).run(state("Other."), Settings()))
     assert update["abstained"]
     assert update["answer"] == NOT_FOUND
     assert update["usage"]["llm_calls"] == 1
@@ -181,7 +186,9 @@ async def test_a_failing_model_gives_way_to_quotation(
 ) -> None:
     node = Generate(model, FakeQuoter())
     given = state("Ada wrote the first program.")
-    update = node.run(given, Settings()) if way == "run" else await node.arun(given, Settings())
+    update = (
+        blocking(node.run(given, Settings())) if way == "run" else await node.run(given, Settings())
+    )
     assert kinds(update) == [kind]
     assert detail in update["events"][0]["detail"]
     assert update["events"][0]["fallback"] == "quote the strips"
@@ -192,7 +199,7 @@ async def test_a_failing_model_gives_way_to_quotation(
 def test_without_model_and_quotation_the_run_abstains() -> None:
     failing = FakeChatModel(error=TimeoutError())
     for node in (Generate(failing, None), Generate(None, FakeQuoter(finds=False))):
-        update = node.run(state("Something else."), Settings())
+        update = blocking(node.run(state("Something else."), Settings()))
         assert update["abstained"]
         assert update["citations"] == []
         assert kinds(update)[-1] == "abstained"
@@ -200,11 +207,11 @@ def test_without_model_and_quotation_the_run_abstains() -> None:
 
 def test_no_knowledge_means_no_call_unless_own_knowledge_is_allowed() -> None:
     model = FakeChatModel(replies=["Ada, I think."])
-    update = Generate(model, None).run(state(action="incorrect"), Settings())
+    update = blocking(Generate(model, None).run(state(action="incorrect"), Settings()))
     assert update["abstained"]
     assert "after the action incorrect" in update["events"][0]["detail"]
     assert model.prompts == []
-    update = Generate(model, None).run(state(), Settings(allow_own_knowledge=True))
+    update = blocking(Generate(model, None).run(state(), Settings(allow_own_knowledge=True)))
     assert update["answer"] == "Ada, I think."
     assert kinds(update) == ["own_knowledge"]
 
@@ -212,7 +219,7 @@ def test_no_knowledge_means_no_call_unless_own_knowledge_is_allowed() -> None:
 def test_a_spent_budget_is_an_event_and_quotation_takes_over() -> None:
     model = FakeChatModel()
     node = Generate(model, FakeQuoter())
-    update = node.run(state("Ada wrote it."), Settings(max_llm_calls=0))
+    update = blocking(node.run(state("Ada wrote it."), Settings(max_llm_calls=0)))
     assert model.prompts == []
     assert kinds(update) == ["budget_exhausted"]
     assert update["answer"].startswith("“Ada")
@@ -220,13 +227,13 @@ def test_a_spent_budget_is_an_event_and_quotation_takes_over() -> None:
 
 def test_any_runnable_serves_as_model() -> None:
     node = Generate(RunnableLambda(lambda _: "Ada [1]."), None)
-    assert node.run(state("Ada."), Settings())["answer"] == "Ada [1]."
+    assert blocking(node.run(state("Ada."), Settings()))["answer"] == "Ada [1]."
 
 
 @pytest.mark.parametrize("task", ["popqa", "pubhealth", "arc", "biography"])
 def test_the_papers_tasks_use_their_prompts_and_keep_the_reply_as_it_is(task: Any) -> None:
     model = FakeChatModel(replies=["true [9]"])
-    update = Generate(model, None).run(state("a", "b"), Settings(task=task))
+    update = blocking(Generate(model, None).run(state("a", "b"), Settings(task=task)))
     prompt = model.prompts[0]
     assert len(prompt) == 1
     assert "Documents: a; b" in str(prompt[0].content)
@@ -244,7 +251,7 @@ def asked(
         given["thresholds"] = {"upper": 0.5, "lower": lower}
     for one, score in zip(given["internal"], scores, strict=True):
         one["score"] = score
-    Generate(model, None).run(given, settings or Settings())
+    blocking(Generate(model, None).run(given, settings or Settings()))
     return "\n".join(str(message.content) for message in model.prompts[0])
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from crag.nodes.read_pages import ReadPages
 from crag.parts import Hit, Page, ReadingLimits
+from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import FoundHit, State
 from crag.testing import FakeReader
@@ -25,7 +26,7 @@ def state(*hits: FoundHit, milliseconds: int = 0) -> State:
 
 async def read(reader: Any, given: State, settings: Settings, way: str) -> Any:
     node = ReadPages(reader)
-    return node.run(given, settings) if way == "run" else await node.arun(given, settings)
+    return blocking(node.run(given, settings)) if way == "run" else await node.run(given, settings)
 
 
 ways = pytest.mark.parametrize("way", ["run", "arun"])
@@ -89,7 +90,7 @@ async def test_a_reader_that_breaks_its_contract(way: str) -> None:
 
 def test_a_hit_without_snippet_gives_its_title_and_an_empty_one_nothing() -> None:
     found = [hit(ADA, snippet=" ", title="Says it all"), hit(SHOP, snippet="", title=" ")]
-    update = ReadPages(None).run(state(*found), Settings())
+    update = blocking(ReadPages(None).run(state(*found), Settings()))
     assert [strip["text"] for strip in update["external"]] == ["Says it all"]
     assert update["pages"] == []
     assert update["events"] == []
@@ -98,7 +99,7 @@ def test_a_hit_without_snippet_gives_its_title_and_an_empty_one_nothing() -> Non
 def test_text_that_came_with_the_hit_saves_the_visit() -> None:
     reader = FakeReader(PAGES)
     given = hit(SHOP, text="A first paragraph.\n\nAnd a second one.")
-    update = ReadPages(reader).run(state(given, hit(ENGINE)), Settings(max_pages=1))
+    update = blocking(ReadPages(reader).run(state(given, hit(ENGINE)), Settings(max_pages=1)))
     assert reader.calls[0][0] == [ENGINE]
     assert [strip["text"] for strip in update["external"][:2]] == [
         "A first paragraph.",
@@ -129,14 +130,16 @@ async def test_text_that_came_with_a_hit_is_read_once(way: str) -> None:
 
 
 def test_no_reader_still_takes_what_came_with_the_hit() -> None:
-    update = ReadPages(None).run(state(hit(SHOP, text="A whole page of text.")), Settings())
+    update = blocking(
+        ReadPages(None).run(state(hit(SHOP, text="A whole page of text.")), Settings())
+    )
     assert update["external"][0]["text"] == "A whole page of text."
 
 
 def test_switched_off() -> None:
     reader = FakeReader(PAGES)
     given = state(hit(ADA), hit(SHOP, text="A whole page of text."))
-    update = ReadPages(reader).run(given, Settings(read_pages=False))
+    update = blocking(ReadPages(reader).run(given, Settings(read_pages=False)))
     assert reader.calls == []
     assert [strip["text"] for strip in update["external"]] == ["A snippet."] * 2
     assert update["pages"] == update["events"] == []
@@ -144,7 +147,9 @@ def test_switched_off() -> None:
 
 def test_a_budget_of_pages() -> None:
     reader = FakeReader(PAGES)
-    update = ReadPages(reader).run(state(hit(ADA), hit(ENGINE), hit(SHOP)), Settings(max_pages=1))
+    update = blocking(
+        ReadPages(reader).run(state(hit(ADA), hit(ENGINE), hit(SHOP)), Settings(max_pages=1))
+    )
     assert reader.calls[0][0] == [ADA]
     assert [strip["text"] for strip in update["external"]] == [*PAGES[ADA], *["A snippet."] * 2]
     (entry,) = update["events"]
@@ -157,7 +162,7 @@ def test_limits_reach_the_reader_less_what_the_search_took() -> None:
         max_web_seconds=9, page_seconds=3, max_web_bytes=5000, page_bytes=2000,
         obey_robots=False, requests_per_site=2, cache_hours=0,
     )  # fmt: skip
-    ReadPages(reader).run(state(hit(ADA), milliseconds=4000), settings)
+    blocking(ReadPages(reader).run(state(hit(ADA), milliseconds=4000), settings))
     assert reader.calls[0][1] == ReadingLimits(
         5.0, 3.0, 5000, 2000, robots=False, per_site=2, cache_hours=0.0
     )
@@ -165,7 +170,7 @@ def test_limits_reach_the_reader_less_what_the_search_took() -> None:
 
 def test_no_time_left() -> None:
     reader = FakeReader(PAGES)
-    update = ReadPages(reader).run(state(hit(ADA), milliseconds=30_000), Settings())
+    update = blocking(ReadPages(reader).run(state(hit(ADA), milliseconds=30_000), Settings()))
     assert reader.calls == []
     assert "no time was left after the search" in update["events"][0]["detail"]
     assert [strip["text"] for strip in update["external"]] == ["A snippet."]
@@ -174,13 +179,13 @@ def test_no_time_left() -> None:
 
 @pytest.mark.parametrize("titles", ["passage", "none"])
 def test_the_official_form_of_a_paragraph(titles: Any) -> None:
-    update = ReadPages(FakeReader(PAGES)).run(state(hit(ENGINE)), Settings(titles=titles))
+    update = blocking(ReadPages(FakeReader(PAGES)).run(state(hit(ENGINE)), Settings(titles=titles)))
     assert update["external"][0]["text"] == "A page: It was never built."
 
 
 def test_nothing_found_is_nothing_read() -> None:
     reader = FakeReader(PAGES)
-    update = ReadPages(reader).run(state(), Settings())
+    update = blocking(ReadPages(reader).run(state(), Settings()))
     assert reader.calls == []
     assert update["external"] == update["pages"] == update["events"] == []
 
@@ -192,7 +197,7 @@ def test_pages_from_the_cache_are_told_apart() -> None:
                 page._replace(cached=True, fetched_bytes=0) for page in super().read(urls, limits)
             ]
 
-    update = ReadPages(Cached(PAGES)).run(state(hit(ADA)), Settings())
+    update = blocking(ReadPages(Cached(PAGES)).run(state(hit(ADA)), Settings()))
     assert update["pages"][0]["status"] == "cached"
     assert (update["usage"]["pages"], update["usage"]["cached_pages"]) == (0, 1)
 

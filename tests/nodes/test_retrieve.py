@@ -9,17 +9,19 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from crag.errors import QuestionError
 from crag.nodes.retrieve import Retrieve
+from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.testing import FakeRetriever
 
-ASKED: Any = {"question": " Who wrote it? "}
+ASKED: Any = {"question": "Who wrote it?"}
 
 
-def test_k_documents_and_the_question_without_white_space(documents: list[Document]) -> None:
+def test_the_retriever_is_asked_the_question_and_k_documents_stay(
+    documents: list[Document],
+) -> None:
     retriever = FakeRetriever(documents=documents * 9)
-    update = Retrieve(retriever).run(ASKED, Settings(k=3))
+    update = blocking(Retrieve(retriever).run(ASKED, Settings(k=3)))
     assert len(update["documents"]) == 3
     assert retriever.questions == ["Who wrote it?"]
 
@@ -27,7 +29,9 @@ def test_k_documents_and_the_question_without_white_space(documents: list[Docume
 def test_a_vector_store_is_asked_for_k(documents: list[Document]) -> None:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_documents(documents * 9)
-    update = Retrieve(store.as_retriever(search_kwargs={"k": 2})).run(ASKED, Settings(k=7))
+    update = blocking(
+        Retrieve(store.as_retriever(search_kwargs={"k": 2})).run(ASKED, Settings(k=7))
+    )
     assert len(update["documents"]) == 7
 
 
@@ -44,16 +48,11 @@ async def test_nothing_and_failure_are_events(
     retriever: FakeRetriever, kind: str, way: str
 ) -> None:
     node = Retrieve(retriever)
-    update = node.run(ASKED, Settings()) if way == "run" else await node.arun(ASKED, Settings())
+    update = (
+        blocking(node.run(ASKED, Settings())) if way == "run" else await node.run(ASKED, Settings())
+    )
     assert update["documents"] == []
     assert [entry["kind"] for entry in update["events"]] == [kind]
-
-
-def test_no_question_is_refused_before_anything_is_retrieved() -> None:
-    retriever = FakeRetriever()
-    with pytest.raises(QuestionError):
-        Retrieve(retriever).run({"question": " "}, Settings())
-    assert retriever.questions == []
 
 
 class Choosy(FakeRetriever):
@@ -70,7 +69,7 @@ class Choosy(FakeRetriever):
 
 def test_a_retriever_gets_the_settings_that_it_takes() -> None:
     settings = Settings(find_by="words", folder="api", kind="table")
-    update = Retrieve(Choosy()).run(ASKED, settings)
+    update = blocking(Retrieve(Choosy()).run(ASKED, settings))
     assert update["documents"] == [Document("words api")]
     (ignored,) = update["events"]
     assert ignored["kind"] == "filter_ignored"
@@ -79,7 +78,7 @@ def test_a_retriever_gets_the_settings_that_it_takes() -> None:
 
 def test_a_filter_that_is_ignored_is_recorded() -> None:
     settings = Settings(since=date(2026, 1, 31))
-    update = Retrieve(FakeRetriever(documents=[Document("Found.")])).run(ASKED, settings)
+    update = blocking(Retrieve(FakeRetriever(documents=[Document("Found.")])).run(ASKED, settings))
     assert [event["kind"] for event in update["events"]] == ["filter_ignored"]
     assert len(update["documents"]) == 1
 
@@ -92,11 +91,14 @@ class English(FakeRetriever):
 
 def test_a_question_in_a_language_that_is_not_read_is_recorded(documents: list[Document]) -> None:
     german: Any = {"question": "Wie lange ist die Frist für eine Kündigung?"}
-    (recorded,) = Retrieve(English(documents=documents)).run(german, Settings())["events"]
+    (recorded,) = blocking(Retrieve(English(documents=documents)).run(german, Settings()))["events"]
     assert (recorded["kind"], recorded["node"]) == ("unread_language", "retrieve")
     assert "seems to be in German, and the embedding model reads English" in recorded["detail"]
-    assert Retrieve(English(documents=documents)).run(ASKED, Settings())["events"] == []
-    assert Retrieve(FakeRetriever(documents=documents)).run(german, Settings())["events"] == []
+    assert blocking(Retrieve(English(documents=documents)).run(ASKED, Settings()))["events"] == []
+    assert (
+        blocking(Retrieve(FakeRetriever(documents=documents)).run(german, Settings()))["events"]
+        == []
+    )
 
 
 class Backwards(BaseDocumentCompressor):
@@ -138,7 +140,7 @@ async def test_the_order_stays_where_a_reranker_fails(way: str) -> None:
 
 
 async def called(node: Retrieve, way: str, settings: Settings) -> Any:
-    return node.run(ASKED, settings) if way == "run" else await node.arun(ASKED, settings)
+    return blocking(node.run(ASKED, settings)) if way == "run" else await node.run(ASKED, settings)
 
 
 def test_a_vector_store_is_asked_for_what_is_reranked(documents: list[Document]) -> None:
@@ -153,7 +155,7 @@ def test_a_vector_store_is_asked_for_what_is_reranked(documents: list[Document])
             seen.append(len(documents))
             return super().compress_documents(documents, query, callbacks)
 
-    Retrieve(store.as_retriever(), Counting()).run(ASKED, Settings(k=3, rerank_from=8))
+    blocking(Retrieve(store.as_retriever(), Counting()).run(ASKED, Settings(k=3, rerank_from=8)))
     assert seen == [8]
 
 
@@ -175,30 +177,29 @@ async def test_a_question_with_typing_errors_is_asked_again(way: str) -> None:
     node, asked = Retrieve(retriever), {"question": TYPED}
     settings = Settings()
     update: Any = (
-        node.run(asked, settings) if way == "run" else await node.arun(asked, settings)  # type: ignore[arg-type]
+        blocking(node.run(asked, settings)) if way == "run" else await node.run(asked, settings)  # type: ignore[arg-type]
     )
     assert retriever.questions == [TYPED, "When was the harbour dug?"]
     assert len(update["documents"]) == 2
-    assert update["question"] == TYPED
-    assert settings.profile.bare_question(update) == "When was the harbour dug?"
+    assert settings.profile.bare_question({**asked, **update}) == "When was the harbour dug?"
     (told,) = update["events"]
     assert told["kind"] == "question_respelled"
     assert "'When was the harbour dug?'" in told["detail"]
 
 
-def test_an_open_run_is_told_how_its_question_is_read() -> None:
+def test_the_state_holds_how_the_question_is_read() -> None:
     state: Any = {"question": TYPED}
-    node = Retrieve(FakeRetriever(documents=HARBOUR), opens=False)
-    update = node.run(state, Settings())
+    node = Retrieve(FakeRetriever(documents=HARBOUR))
+    update = blocking(node.run(state, Settings()))
     assert Settings().profile.bare_question({**state, **update}) == "When was the harbour dug?"
-    again: Any = node.run({"question": "When was the harbour dug?"}, Settings())
+    again: Any = blocking(node.run({"question": "When was the harbour dug?"}, Settings()))
     assert "posed" not in again
 
 
 @pytest.mark.parametrize("settings", [Settings(respell=False), Settings(task="arc")])
 def test_typing_errors_stay_where_nothing_is_to_be_changed(settings: Settings) -> None:
     retriever = FakeRetriever(documents=HARBOUR)
-    update = Retrieve(retriever).run({"question": TYPED}, settings)
+    update = blocking(Retrieve(retriever).run({"question": TYPED}, settings))
     assert retriever.questions == [TYPED]
     assert update["events"] == []
 
@@ -209,5 +210,5 @@ def test_what_was_found_stays_if_the_corrected_question_finds_nothing() -> None:
             super()._get_relevant_documents(query, run_manager=run_manager)
             return HARBOUR if "harbuor" in query else []
 
-    update = Retrieve(Literal()).run({"question": TYPED}, Settings())
+    update = blocking(Retrieve(Literal()).run({"question": TYPED}, Settings()))
     assert (update["documents"], update["events"]) == (HARBOUR, [])

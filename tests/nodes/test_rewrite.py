@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from crag.nodes.rewrite import Rewrite
+from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import State
 from crag.testing import FakeChatModel
@@ -14,7 +15,7 @@ STATE = State(question="Who is Ada Lovelace?")
 
 def test_the_reply_is_the_query_on_one_line() -> None:
     model = FakeChatModel(replies=['"Ada Lovelace,\n first program"'])
-    update = Rewrite(model).run(STATE, Settings())
+    update = blocking(Rewrite(model).run(STATE, Settings()))
     assert update["query"] == "Ada Lovelace, first program"
     assert update["usage"]["llm_calls"] == 1
     assert str(model.prompts[0][-1].content).endswith("question: Who is Ada Lovelace?\nquery:")
@@ -37,7 +38,9 @@ async def test_the_question_is_the_query_when_there_is_no_reply(
     model: Any, settings: Settings, kind: str, calls: int, way: str
 ) -> None:
     node = Rewrite(model)
-    update = node.run(STATE, settings) if way == "run" else await node.arun(STATE, settings)
+    update = (
+        blocking(node.run(STATE, settings)) if way == "run" else await node.run(STATE, settings)
+    )
     assert update["query"] == "Ada Lovelace"
     assert [entry["kind"] for entry in update["events"]] == [kind]
     assert update["events"][0]["fallback"] == "search for the question's keywords"
@@ -46,28 +49,28 @@ async def test_the_question_is_the_query_when_there_is_no_reply(
 
 def test_switched_off_or_nothing_to_search_costs_nothing() -> None:
     model = FakeChatModel()
-    off = Rewrite(model).run(STATE, Settings(rewrite=False))
+    off = blocking(Rewrite(model).run(STATE, Settings(rewrite=False)))
     assert off == {"query": STATE["question"], "confirms": False, "events": [], "usage": {}}
-    assert Rewrite(model, searches=False).run(STATE, Settings()) == off
+    assert blocking(Rewrite(model, searches=False).run(STATE, Settings())) == off
     assert model.prompts == []
 
 
 def test_no_search_no_call() -> None:
     model = FakeChatModel()
-    assert Rewrite(model).run(STATE, Settings(max_searches=0))["events"] == []
+    assert blocking(Rewrite(model).run(STATE, Settings(max_searches=0)))["events"] == []
     assert model.prompts == []
 
 
 def test_the_searcher_says_how_long_a_query_may_be() -> None:
     model = FakeChatModel(replies=["kettle " * 20])
-    assert len(Rewrite(model, longest=50).run(STATE, Settings())["query"]) <= 50
-    assert len(Rewrite(None, longest=8).run(STATE, Settings())["query"]) <= 8
+    assert len(blocking(Rewrite(model, longest=50).run(STATE, Settings()))["query"]) <= 50
+    assert len(blocking(Rewrite(None, longest=8).run(STATE, Settings()))["query"]) <= 8
 
 
 def test_biography_questions_are_reduced_to_the_name() -> None:
-    assert Rewrite(None).run(STATE, Settings(task="biography"))["query"] == "Ada Lovelace"
+    assert blocking(Rewrite(None).run(STATE, Settings(task="biography")))["query"] == "Ada Lovelace"
 
 
 def test_a_very_long_question_makes_a_query_that_services_accept() -> None:
     asked = State(question="why " * 2000)
-    assert len(Rewrite(None).run(asked, Settings())["query"]) <= 400
+    assert len(blocking(Rewrite(None).run(asked, Settings()))["query"]) <= 400

@@ -9,6 +9,7 @@ import pytest
 from crag.errors import SearchError
 from crag.nodes.search import Search
 from crag.parts import Hit
+from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import State
 from crag.testing import FakeSearcher
@@ -25,7 +26,7 @@ def urls(update: Any) -> list[str]:
 
 def test_the_query_is_searched_for_once(hits: list[Hit]) -> None:
     searcher = FakeSearcher([*hits, SPAM])
-    update = Search(searcher).run(STATE, Settings())
+    update = blocking(Search(searcher).run(STATE, Settings()))
     assert searcher.queries == [STATE["query"]]
     assert update["usage"]["searches"] == 1
     assert update["usage"]["web_milliseconds"] < 1000
@@ -37,7 +38,9 @@ def test_the_query_is_searched_for_once(hits: list[Hit]) -> None:
     ("wikipedia", "first", "count"), [("prefer", "en.wik", 3), ("only", "en.wik", 1)]
 )
 def test_wikipedia(hits: list[Hit], wikipedia: Any, first: str, count: int) -> None:
-    found = urls(Search(FakeSearcher([FALSE, *hits])).run(STATE, Settings(wikipedia=wikipedia)))
+    found = urls(
+        blocking(Search(FakeSearcher([FALSE, *hits])).run(STATE, Settings(wikipedia=wikipedia)))
+    )
     assert found[0].startswith(f"https://{first}")
     assert len(found) == count
 
@@ -46,11 +49,11 @@ def test_a_page_of_wikipedia_at_rank_seven_comes_first() -> None:
     others = [Hit(f"Page {n}", f"https://example.org/{n}", "Text.") for n in range(6)]
     wiki = Hit("Ada", "https://en.wikipedia.org/wiki/Ada", "Ada Lovelace.")
     searcher = FakeSearcher([*others, wiki, *others])
-    found = urls(Search(searcher).run(STATE, Settings(web_results=5)))
+    found = urls(blocking(Search(searcher).run(STATE, Settings(web_results=5))))
     assert found == [wiki.url, *(hit.url for hit in others[:4])]
-    assert urls(Search(searcher).run(STATE, Settings(web_results=5, wikipedia="off"))) == [
-        hit.url for hit in others[:5]
-    ]
+    assert urls(
+        blocking(Search(searcher).run(STATE, Settings(web_results=5, wikipedia="off")))
+    ) == [hit.url for hit in others[:5]]
 
 
 @pytest.mark.parametrize(
@@ -65,32 +68,33 @@ def test_how_many_hits_are_asked_for(wikipedia: Any, results: int, asked: int) -
             limits.append(limit)
             return super().search(query, limit)
 
-    Search(Limited([SPAM])).run(STATE, Settings(wikipedia=wikipedia, web_results=results))
+    blocking(Search(Limited([SPAM])).run(STATE, Settings(wikipedia=wikipedia, web_results=results)))
     assert limits == [asked]
 
 
 def test_wikipedia_like_any_other_site(hits: list[Hit]) -> None:
-    update = Search(FakeSearcher([FALSE, *hits])).run(STATE, Settings(wikipedia="off"))
+    update = blocking(Search(FakeSearcher([FALSE, *hits])).run(STATE, Settings(wikipedia="off")))
     assert urls(update) == [FALSE.url, hits[0].url, hits[1].url]
 
 
 def test_more_is_asked_for_where_only_wikipedia_stays(hits: list[Hit]) -> None:
     many = [SPAM._replace(url=f"https://example.com/{number}") for number in range(9)]
-    update = Search(FakeSearcher([*many, *hits])).run(STATE, Settings(wikipedia="only"))
+    update = blocking(Search(FakeSearcher([*many, *hits])).run(STATE, Settings(wikipedia="only")))
     assert urls(update) == [hits[1].url]
     assert (
-        Search(FakeSearcher([*many, *hits])).run(STATE, Settings())["hits"][0]["url"] == many[0].url
+        blocking(Search(FakeSearcher([*many, *hits])).run(STATE, Settings()))["hits"][0]["url"]
+        == many[0].url
     )
 
 
 def test_only_wikipedia_where_there_is_none() -> None:
-    update = Search(FakeSearcher([SPAM, FALSE])).run(STATE, Settings(wikipedia="only"))
+    update = blocking(Search(FakeSearcher([SPAM, FALSE])).run(STATE, Settings(wikipedia="only")))
     assert update["hits"] == []
     assert "nothing usable on Wikipedia" in update["events"][0]["detail"]
 
 
 def test_a_page_is_found_once(hits: list[Hit]) -> None:
-    update = Search(FakeSearcher([hits[1], MOBILE, hits[1], SPAM])).run(STATE, Settings())
+    update = blocking(Search(FakeSearcher([hits[1], MOBILE, hits[1], SPAM])).run(STATE, Settings()))
     assert urls(update) == [hits[1].url, SPAM.url]
     (entry,) = update["events"]
     assert entry["kind"] == "hits_dropped"
@@ -99,12 +103,14 @@ def test_a_page_is_found_once(hits: list[Hit]) -> None:
 
 def test_a_hit_without_an_address_cannot_be_cited() -> None:
     found = [Hit("No", "", "text"), Hit("Odd", "javascript:alert(1)", "text"), SPAM]
-    assert urls(Search(FakeSearcher(found)).run(STATE, Settings())) == [SPAM.url]
+    assert urls(blocking(Search(FakeSearcher(found)).run(STATE, Settings()))) == [SPAM.url]
 
 
 def test_only_as_many_hits_as_asked_for() -> None:
     many = [SPAM._replace(url=f"https://example.com/{number}") for number in range(9)]
-    assert len(Search(FakeSearcher(many)).run(STATE, Settings(web_results=2))["hits"]) == 2
+    assert (
+        len(blocking(Search(FakeSearcher(many)).run(STATE, Settings(web_results=2)))["hits"]) == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +127,9 @@ def test_only_as_many_hits_as_asked_for() -> None:
 @pytest.mark.parametrize("way", ["run", "arun"])
 async def test_a_search_without_result_is_an_event(searcher: Any, kind: str, way: str) -> None:
     node = Search(searcher)
-    update = node.run(STATE, Settings()) if way == "run" else await node.arun(STATE, Settings())
+    update = (
+        blocking(node.run(STATE, Settings())) if way == "run" else await node.run(STATE, Settings())
+    )
     assert update["hits"] == []
     assert [entry["kind"] for entry in update["events"]] == [kind]
     assert update["events"][0]["fallback"] == "continue without web knowledge"
@@ -143,7 +151,9 @@ class Sleeper(FakeSearcher):
 async def test_a_search_beyond_the_budget_of_seconds_is_given_up(way: str) -> None:
     node, settings = Search(Sleeper([SPAM])), Settings(max_web_seconds=0.05)
     start = time.monotonic()
-    update = node.run(STATE, settings) if way == "run" else await node.arun(STATE, settings)
+    update = (
+        blocking(node.run(STATE, settings)) if way == "run" else await node.run(STATE, settings)
+    )
     assert time.monotonic() - start < 0.5
     assert update["hits"] == []
     (entry,) = update["events"]
@@ -157,12 +167,12 @@ async def test_a_search_beyond_the_budget_of_seconds_is_given_up(way: str) -> No
 def test_a_budget_of_searches(settings: Settings) -> None:
     searcher = FakeSearcher([SPAM])
     spent = State(**STATE, usage={"searches": 2})
-    update = Search(searcher).run(spent, settings)
+    update = blocking(Search(searcher).run(spent, settings))
     assert searcher.queries == []
     assert [entry["kind"] for entry in update["events"]] == ["budget_exhausted"]
 
 
 def test_what_was_refused_is_not_searched_for() -> None:
     searcher = FakeSearcher([SPAM])
-    assert Search(searcher).run(State(**STATE, refused=True), Settings())["hits"] == []
+    assert blocking(Search(searcher).run(State(**STATE, refused=True), Settings()))["hits"] == []
     assert searcher.queries == []

@@ -26,7 +26,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the graphs of fakes."""
-    names = ("hostile", "plain", "chat", "many", "large", "harbour")
+    names = ("hostile", "plain", "chat", "many", "large", "harbour", "failing")
     graphs = {name: f"{GRAPHS}:{name}" for name in names}
     with serving(graphs, tmp_path_factory.mktemp("site")) as (url, _):
         yield url
@@ -52,7 +52,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}"))
         page.goto(url)
-        page.wait_for_selector(".node")
+        page.wait_for_selector(".node", state="attached")
         opened.append((page, errors))
         return page
 

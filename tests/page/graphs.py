@@ -82,6 +82,15 @@ _hostile = Parts(
 hostile = build_crag(_hostile)
 plain = build_rag(_hostile)
 
+failing = build_rag(
+    Parts(
+        retriever=_hostile.retriever,
+        evaluator=_hostile.evaluator,
+        model=FakeChatModel(error=ConnectionError("nobody listens at 127.0.0.1:9")),
+    )
+)
+"""Finds documents, and has a model that cannot be reached."""
+
 chat = build_crag(
     Parts(
         retriever=FakeRetriever(

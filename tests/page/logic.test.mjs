@@ -9,15 +9,15 @@ const load = (name) => import(pathToFileURL(join(process.env.PAGE, name)).href);
 
 const { atSpans } = await load("answer.js");
 const { scale, zone } = await load("bars.js");
-const { cited, pieces, signed, statusReader } = await load("citations.js");
+const { cited, pieces, quotations, signed, statusReader } = await load("citations.js");
 const { webAddress } = await load("dom.js");
-const { GAPS, layout } = await load("layout.js");
-const { markdown } = await load("markdown.js");
+const { foldings, GAPS, layout } = await load("layout.js");
 const { placeNamer } = await load("places.js");
 const { begin, cancelled, close, conclude, isWhole, plainError, resume, take, trace } = await load("run.js");
 const { bounds, fieldOf, read } = await load("settings.js");
 const { eventsOf } = await load("sse.js");
 const { cut, lineNumbers, placeOf, placesOf } = await load("source.js");
+const { stations } = await load("status.js");
 const { numbered } = await load("strips.js");
 const { taken } = await load("taken.js");
 
@@ -229,16 +229,14 @@ test("a quotation is found in its file, whatever the white space", () => {
   assert.deepEqual(placesOf({ text: "gone" }, text, 3), { ranges: [], focus: 3 });
 });
 
-test("a citation behind a block of code is not lost", () => {
-  const made = (name) => ({
-    name, children: [], dataset: {}, append(...more) { this.children.push(...more); }, setAttribute() {},
-  });
-  globalThis.document = { createElement: made };
-  const said = markdown("“Do:\n\n```python\na = [1]\n```” [2]", (words) => [`<${words}>`]);
-  delete globalThis.document;
-  assert.deepEqual(said.map(({ name }) => name), ["p", "pre", "p"]);
-  assert.deepEqual(said[2].children, ["<” [2]>"]);
-  assert.deepEqual(said[1].children[0].children, ["a = [1]"]);
+test("an answer is cut at its quotations, whatever stands within them", () => {
+  const cuts = (answer) => quotations(answer).map(({ words, marks }) => words + marks);
+  assert.deepEqual(cuts("“a `b” [1] “c` d” [2]"), ["a `b[1]", "c` d[2]"]);
+  assert.deepEqual(cuts("Close:\n\n“\n```\nx\n” [3]\n\n“y” [4][5]"), ["Close:\n\n", "\n```\nx\n[3]", "y[4][5]"]);
+  assert.deepEqual(cuts("Ada said “so” [1]."), ["Ada said “so” [1]."]);
+  assert.deepEqual(cuts("Ada said “so” [1]"), ["Ada said “so” [1]"]);
+  assert.deepEqual(cuts("“open"), ["“open"]);
+  assert.deepEqual(cuts(""), []);
 });
 
 test("a citation leads to the first kept strip of its text and source", () => {
@@ -255,12 +253,14 @@ test("links lead to web pages only", () => {
   assert.equal(webAddress("https://example.org/a?b#c"), "https://example.org/a?b#c");
 });
 
-test("paths are shown without the folder they have in common", () => {
-  const documents = ["/home/me/docs/a.md", "/home/me/docs/b/c.md", "https://example.org/d"].map((source) => ({ metadata: { source } }));
+test("files are named by their place in the folder that was indexed", () => {
+  const documents = ["/home/me/docs/a.md", "/home/me/docs/b/c.md", "https://example.org/d"].map((source) => ({ metadata: { source, root: "/home/me/docs" } }));
   const name = placeNamer(documents);
   assert.equal(name("/home/me/docs/b/c.md", "line 3"), "b/c.md, line 3");
   assert.equal(name("https://example.org/d", ""), "https://example.org/d");
-  assert.equal(placeNamer([documents[0]])("/home/me/docs/a.md", ""), "a.md");
+  const upload = "/home/me/.crag/index-uploads/a.md";
+  assert.equal(placeNamer([{ metadata: { source: upload, root: upload } }])(upload, ""), "a.md");
+  assert.equal(placeNamer([{ metadata: { source: upload } }])(upload, ""), "a.md");
   assert.equal(placeNamer([{ metadata: null }, {}])("x", "page 1"), "x, page 1");
 });
 
@@ -301,6 +301,27 @@ test("a long edge passes beside the nodes it leaves out", () => {
       assert.ok(y < node.y || y > node.y + node.height || x < node.x || x > node.x + node.width);
     }
   }
+});
+
+test("a group is folded into one node with the edges that led to it and from it", () => {
+  const [whole, folded] = foldings(drawing.crag);
+  assert.equal(whole, drawing.crag);
+  assert.deepEqual(folded.nodes.filter(({ id }) => id.startsWith("web")), [{ id: "web" }]);
+  const ends = folded.edges.map(({ source, target }) => `${source}>${target}`);
+  assert.ok(ends.includes("grade>web") && ends.includes("web>generate") && !ends.includes("web>web"));
+  assert.equal(new Set(ends).size, ends.length);
+  assert.equal(foldings(drawing.rag).length, 1);
+});
+
+test("the way of a run is told station by station", () => {
+  const run = begin("Q", "crag", {}, 0);
+  const way = () => stations(run).map(({ text }) => text).join(" → ");
+  assert.equal(way(), "waiting for the server…");
+  run.values = { documents: [1, 2], action: "correct", internal: [{ kept: true, reason: "best" }, { kept: false, reason: "low" }] };
+  close(run, 1500, "done");
+  assert.equal(way(), "2 retrieved → correct → 1 kept → answered, 1.5 s");
+  run.values = { documents: [], action: "incorrect", hits: [1], abstained: true };
+  assert.equal(way(), "0 retrieved → incorrect → 1 found on the web → no answer, 1.5 s");
 });
 
 test("an edge is lit unless the run came another way", () => {

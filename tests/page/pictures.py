@@ -19,8 +19,8 @@ from tests.page.serving import ROOT, serving_guide
 
 FOLDER = ROOT / "docs" / "pictures"
 QUESTIONS = (
-    "What happens when every retrieved document scores below the lower threshold?",
     "What is a knowledge strip?",
+    "What happens when every retrieved document scores below the lower threshold?",
 )
 TALL = {"width": 1280, "height": 1180}
 PICTURES: dict[str, dict[str, Any]] = {
@@ -109,8 +109,10 @@ def main(documents: Path, questions: tuple[str, ...]) -> None:
         for name, options in PICTURES.items():
             page = browser.new_page(**options)
             page.goto(url)
-            page.wait_for_selector(".node")
+            page.wait_for_selector(".node", state="attached")
             ask_quickly(page, questions[0])
+            if name == "dark":
+                page.click("#way-line")  # One picture shows the graph.
             page.focus("#answer")
             page.evaluate("scrollTo(0, 0)")
             take(page, FOLDER / f"page-{name}.png")
@@ -127,7 +129,7 @@ def main(documents: Path, questions: tuple[str, ...]) -> None:
         record(page, questions).save(FOLDER / "page.gif")
         page = browser.new_page(**PICTURES["dark"])
         page.goto(f"{url}&graph=self_rag")
-        page.wait_for_selector(".node")
+        page.wait_for_selector(".node", state="attached")
         ask_quickly(page, questions[0])
         page.evaluate("document.getElementById('answer').scrollIntoView()")
         page.focus("#answer")

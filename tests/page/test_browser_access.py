@@ -71,8 +71,8 @@ def tab_to(page: Any, wanted: str, *, back: bool = False) -> None:
 def test_the_keyboard_alone_does_everything(visit: Visit, site: str) -> None:
     page = visit(f"{site}/?graph=hostile")
     keyboard = page.keyboard
-    keyboard.press("Tab")
-    assert "Skip to the question" in focused(page)
+    assert focused(page) == "question"
+    tab_to(page, "Skip to the question", back=True)
     keyboard.press("Enter")
     assert page.evaluate("location.hash") == "#question"
     tab_to(page, "graph")
@@ -95,6 +95,8 @@ def test_the_keyboard_alone_does_everything(visit: Visit, site: str) -> None:
     page.wait_for_selector("#answer[data-phase=done]")
     assert "again" in page.inner_text("#web .query")
     page.focus("#question")
+    tab_to(page, "way-line")
+    keyboard.press("Enter")
     tab_to(page, "contextualize")
     for _ in range(12):
         keyboard.press("ArrowRight")
@@ -102,7 +104,7 @@ def test_the_keyboard_alone_does_everything(visit: Visit, site: str) -> None:
             break
     keyboard.press("Enter")
     assert page.evaluate("location.hash") == "#documents"
-    page.focus("#answer")
+    page.focus("#answer-body")
     keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "cite"
     keyboard.press("Enter")

@@ -29,7 +29,7 @@ def test_the_demo_corpus_is_asked_and_nodes_light_up_in_order(visit: Visit, demo
     page = visit(demo)
     watch_nodes(page)
     ask(page, QUESTION)
-    assert phase(page) == "done"
+    assert phase(page) in {"done", "unsure"}
     lit = changes(page)
     nodes = ("retrieve", "grade", "refine", "generate")
     assert [change for change in lit if change in {f"{n} done" for n in nodes}] == [
@@ -41,7 +41,7 @@ def test_the_demo_corpus_is_asked_and_nodes_light_up_in_order(visit: Visit, demo
     assert "Incorrect" in page.inner_text("#answer .text")
     assert page.locator("#documents .bar").count() == 10
     assert page.locator("#documents .limit").count() == 20
-    assert "strips kept" in page.inner_text("#documents")
+    assert "passages kept" in page.inner_text("#documents")
 
 
 def test_a_citation_shows_its_strip_and_leads_back(visit: Visit, demo: str) -> None:
@@ -118,7 +118,7 @@ def test_web_hits_pages_and_strips_are_shown(visit: Visit, site: str) -> None:
     web = page.inner_text("#web")
     assert "Searched for: ada first program" in web.replace("“", "").replace("”", "")
     assert "page read · 1 paragraph" in web
-    assert "1 of 1 strip kept" in web
+    assert "1 of 1 passage kept" in web
     assert "Some hits could not be used" in page.inner_text("#events")
     page.click("#answer .text .cite >> text=3")
     assert "She was the <s>first</s> programmer" in page.inner_text("#strip-3")
@@ -209,7 +209,7 @@ def test_the_session_is_kept_and_each_run_can_be_seen_again(visit: Visit, site: 
     page.wait_for_selector("#answer .asked >> text=First question?")
     assert page.locator("#graphs input:checked").get_attribute("value") == "plain"
     page.reload()
-    page.wait_for_selector(".node")
+    page.wait_for_selector(".node", state="attached")
     page.locator("#history .entry >> text=Second question?").click()
     page.wait_for_selector("#answer[data-phase=done]")
     assert "It is so" in page.inner_text("#answer .text")

@@ -14,7 +14,7 @@ Visit = Callable[..., Any]
 
 def turn(page: Any, question: str) -> None:
     """Ask, and wait until that very question is answered."""
-    ask(page, question, until=f"#answer[data-phase=done] #answer-body .asked >> text={question}")
+    ask(page, question, until=f"#answer[data-phase=done] #asked >> text={question}")
 
 
 def turns(page: Any, place: str) -> list[str]:
@@ -30,15 +30,15 @@ def test_a_follow_up_goes_on_with_the_thread(visit: Visit, site: str) -> None:
     assert page.inner_text("#asks") == "Your follow-up question"
     turn(page, THEN)
     assert page.locator("[data-node=contextualize][data-state=done]").count() == 1
-    assert "Understood as: When did Ada Lovelace write it?" in page.inner_text("#answer-body")
+    assert "Understood as: When did Ada Lovelace write it?" in page.inner_text("#asked")
     assert turns(page, "earlier") == [ADA]
     assert ADA in page.inner_text("#earlier .turn p")  # The answer of the fake repeats it.
     assert page.locator("#history .entry").count() == 1
     assert "2 questions" in page.inner_text("#history")
     page.click("#earlier .asked")
-    page.wait_for_selector(f"#answer-body .asked >> text={ADA}")
+    page.wait_for_selector(f"#asked >> text={ADA}")
     assert turns(page, "later") == [THEN]
-    assert "Understood as" not in page.inner_text("#answer-body")
+    assert "Understood as" not in page.inner_text("#asked")
 
 
 def test_a_conversation_survives_a_reload_and_goes_on(visit: Visit, site: str) -> None:
@@ -46,12 +46,12 @@ def test_a_conversation_survives_a_reload_and_goes_on(visit: Visit, site: str) -
     turn(page, ADA)
     turn(page, THEN)
     page.reload()
-    page.wait_for_selector(".node")
+    page.wait_for_selector(".node", state="attached")
     page.click("#history .entry")
-    page.wait_for_selector("#answer-body >> text=Understood as")
+    page.wait_for_selector("#asked >> text=Understood as")
     assert turns(page, "earlier") == [ADA]
     page.click("#earlier .asked")  # An earlier state of the thread, which has gone on since.
-    page.wait_for_selector(f"#answer-body .asked >> text={ADA}")
+    page.wait_for_selector(f"#asked >> text={ADA}")
     assert ADA in page.inner_text("#answer .text")
     assert page.locator("#documents .documents > li").count() == 2
     turn(page, "And where?")

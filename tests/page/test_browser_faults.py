@@ -15,9 +15,9 @@ Visit = Callable[..., Any]
 
 def test_an_unknown_graph_is_named_with_those_there_are(visit: Visit, site: str) -> None:
     page = visit(f"{site}/?graph=nothing&question=Why%3F")
-    assert "no graph “nothing” on this server; it has chat, hostile, large, many, plain" in (
-        page.inner_text("#notice")
-    )
+    names = "chat, failing, harbour, hostile, large, many, plain"
+    told = f"no graph “nothing” on this server; it has {names}"
+    assert told in page.inner_text("#notice")
     assert page.input_value("#question") == "Why?"
     ask(page, "Why?")
     assert phase(page) == "done"
@@ -59,11 +59,14 @@ def test_no_documents_and_no_answer_are_told_apart_from_failures(visit: Visit, d
     page = visit(demo)
     ask(page, "Who painted the ceiling of the Sistine Chapel?")
     assert phase(page) == "abstained"
-    assert "There is no answer: no knowledge was left" in page.inner_text("#answer .hint")
+    nothing, action = page.locator("#answer .hint").all_inner_texts()
+    assert nothing.startswith("None of the 10 passages that came closest answers the question.")
+    assert nothing.endswith(" No web search is connected.")
+    assert action == "In the papers' words, the action is incorrect."
     assert "The web cannot be searched" in page.inner_text("#events")
     assert "no answer" in page.inner_text("#history")
     page.locator("#documents summary").first.click()
-    page.wait_for_selector("#documents >> text=discarded · the action is incorrect")
+    page.wait_for_selector("#documents >> text=set aside · the action is incorrect")
 
 
 def test_a_server_that_ends_is_noticed_midway_and_before(visit: Visit, tmp_path: Path) -> None:

@@ -157,5 +157,5 @@ def test_a_link_of_another_site_opens_the_page(
     link = "url => { const a = document.createElement('a'); a.href = url; a.text = 'Go';"
     page.evaluate(f"{link} document.body.append(a); }}", f"{url}/?graph={GRAPH}")
     page.click("text=Go")
-    page.wait_for_selector(".node")
+    page.wait_for_selector(".node", state="attached")
     page.close()

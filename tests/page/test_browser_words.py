@@ -67,6 +67,7 @@ def test_few_stops_of_tab_lie_between_question_and_citation(visit: Visit, site: 
         if page.evaluate("document.activeElement.className") == "cite":
             break
     assert page.evaluate("document.activeElement.className") == "cite"
+    page.click("#way-line")
     page.focus(".node[tabindex='0']")
     first = page.evaluate("document.activeElement.dataset.node")
     page.keyboard.press("ArrowRight")

@@ -12,11 +12,11 @@ from crag.asking.budget import Budget, Meter
 from crag.cli.app import app
 from crag.errors import DataError, ModelError, SettingsError, TrainingError
 from crag.papers.commands import main
-from crag.papers.commands.train_labels import chat_judge
+from crag.papers.commands.reflect_labels import chat_judge
+from crag.papers.training.records import ledger_of, read_records, write_records
 from crag.papers.training.self_rag.critique_cases import Case, LabelledCase
 from crag.papers.training.self_rag.critique_labels import Judgement
 from crag.papers.training.self_rag.generator_data import Pair
-from crag.papers.training.self_rag.records import ledger_of, read_records, write_records
 from crag.reflection_tokens import FULLY, PARTIALLY
 from crag.testing import FakeChatModel
 from tests.loopback import serving

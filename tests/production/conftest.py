@@ -85,9 +85,10 @@ def serving(settings: Callable[..., ServerSettings]) -> Serving:
         nodes: Any = ask,
         rules: Rules | None = None,
         instruments: Instruments | None = None,
+        graph: Any = None,
         **changed: Any,
     ) -> AsyncIterator[LangGraphClient]:
-        graphs = {"crag": graph_that_answers(nodes)}
+        graphs = {"crag": graph or graph_that_answers(nodes)}
         app = create(settings(**changed), graphs, rules or Rules(), instruments)
         transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
         client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=20)

@@ -17,7 +17,8 @@ from starlette.testclient import TestClient
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from crag.cli.serve import Address, configuration, rules_for
+from crag.cli.address import Address
+from crag.cli.serve import configuration, rules_for
 from crag.page.rules import Rules
 from crag.server.app import create
 from crag.server.settings import ServerSettings

@@ -31,6 +31,13 @@ async def holds(state: State) -> State:
     return {"answer": state["question"].upper()}
 
 
+def graph_that_says() -> Any:
+    built = StateGraph(MessagesState)
+    built.add_node("say", lambda _: {"messages": [AIMessage("Red.", id="1")]})
+    built.add_edge(START, "say")
+    return built.compile()
+
+
 async def refused(client: Any, method: str, path: str, **sent: Any) -> tuple[int, str]:
     """Return the status and the detail of what is refused."""
     reply = await client.http.client.request(method, path, **sent)
@@ -128,13 +135,62 @@ WRONG: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("POST", "/runs/wait", {"json": {"assistant_id": NO_THREAD}}, 404,
      "Thread or assistant not found."),
     ("POST", "/runs", {"json": {"assistant_id": "crag", "stream_mode": ["events", "x"]}}, 422,
-     "stream_mode: Value error, events, x: allowed are checkpoints, custom, debug, messages"),
+     "stream_mode.0: Input should be 'values', 'updates', 'messages', 'messages-tuple', "),
     ("GET", "/threads/7", {}, 422, "Invalid thread ID: '7' is no UUID."),
     ("GET", f"/threads/{NO_THREAD}", {}, 404, "Thread not found."),
     ("GET", f"/threads/{NO_THREAD}/runs/7", {}, 422, "Invalid run ID: '7' is no UUID."),
     ("GET", "/crons", {}, 404, "there is no such address on this server"),
     ("DELETE", "/assistants/search", {}, 404, "there is no such address on this server"),
 ]  # fmt: skip
+
+
+DIGITS, DEEP = "9" * 5000, "[" * 300 + "]" * 300
+RUN, HERE = {"assistant_id": "crag"}, f"/threads/{NO_THREAD}"
+NUL = "the character NUL (U+0000) cannot be stored, leave it out"
+MESSAGE = [{"role": "zzz", "content": "?"}]
+UNSTORABLE: list[tuple[str, str, dict[str, Any], str]] = [
+    ("POST", "/threads", {"json": {"metadata": {"a": {"b": [0, "\0"]}}}},
+     f"metadata.a.b.1: {NUL}"),
+    ("POST", "/threads", {"json": {"metadata": {"\0": 1}}}, f"metadata: {NUL}"),
+    ("POST", "/threads", {"json": {"metadata": {"graph_id": {}}}},
+     "metadata: Value error, graph_id"),
+    ("POST", "/threads", {"content": f'{{"metadata": {{"a": {DEEP}}}}}', **JSON},
+     "metadata: at most 200"),
+    ("POST", "/threads", {"content": f'{{"metadata": {{"a": {DIGITS}}}}}', **JSON}, "Invalid JSON"),
+    ("PATCH", HERE, {"json": {"metadata": {"a": "\0"}}}, f"metadata.a: {NUL}"),
+    ("POST", "/threads/search", {"json": {"metadata": {"a": "\0"}}}, f"metadata.a: {NUL}"),
+    ("POST", "/threads/search", {"json": {"offset": 2**63}}, "offset: Input should be less"),
+    ("POST", "/runs", {"json": RUN | {"input": {"question": "\0"}}}, f"input.question: {NUL}"),
+    ("POST", "/runs", {"json": RUN | {"checkpoint_id": "\0"}}, f"checkpoint_id: {NUL}"),
+    ("POST", "/runs", {"json": RUN | {"stream_mode": [{}]}}, "stream_mode.0: Input should be"),
+    ("POST", "/runs", {"json": RUN | {"input": {"messages": MESSAGE}}},
+     "input.messages: Unexpected message type: 'zzz'"),
+    ("POST", "/runs", {"json": RUN | {"command": {"update": {"messages": MESSAGE}}}},
+     "command.update.messages: Unexpected message type"),
+    ("POST", f"{HERE}/state", {"json": {"values": {"messages": MESSAGE}}},
+     "values.messages: Unexpected message type"),
+    ("GET", f"{HERE}/state/%00", {}, f"checkpoint: {NUL}"),
+    ("GET", f"{HERE}/history?before=%00", {}, f"before: {NUL}"),
+    ("GET", f"{HERE}/history?limit={DIGITS}", {}, "limit: Unable to parse"),
+    ("GET", f"{HERE}/runs?status=%00", {}, f"status: {NUL}"),
+    ("GET", f"{HERE}/runs?offset={2**63}", {}, "offset: Input should be less"),
+    ("GET", f"{HERE}/runs?offset={DIGITS}", {}, "offset: Unable to parse"),
+    ("GET", f"/assistants/crag/graph?xray={DIGITS}", {}, "xray.int: Unable to parse"),
+]  # fmt: skip
+
+
+async def test_what_cannot_be_stored_is_refused_with_its_field(serving: Serving) -> None:
+    async with serving(graph=graph_that_says()) as client:
+        await client.threads.create(thread_id=NO_THREAD, graph_id="crag")
+        run = await client.runs.create(NO_THREAD, "crag", input={"messages": "Which?"})
+        for method, path, sent, said in UNSTORABLE:
+            told = await refused(client, method, path, **sent)
+            status = 400 if said.startswith("values") else 422
+            assert (told[0], told[1][: len(said)]) == (status, said), path
+        for last in (DIGITS, "2147483648"):
+            headers = {"Last-Event-ID": last}
+            path = f"{HERE}/runs/{run['run_id']}/stream"
+            assert (await client.http.client.get(path, headers=headers)).status_code == 200
 
 
 async def test_a_wrong_request_is_told_what_is_wrong(serving: Serving) -> None:
@@ -161,10 +217,10 @@ async def test_a_second_run_of_a_thread_waits_or_is_refused_or_takes_its_place(
             409, "The run has not ended: cancel it first.",
         )  # fmt: skip
         assert await refused(client, "POST", f"{run}/cancel?action=stop") == (
-            422, "action: allowed are interrupt, rollback",
+            422, "action: Input should be 'interrupt' or 'rollback'",
         )  # fmt: skip
         assert await refused(client, "GET", f"{path}?limit=-1") == (
-            422, "limit and offset must be whole numbers from 0",
+            422, "limit: Input should be greater than or equal to 1",
         )  # fmt: skip
         waiting = await client.runs.create(thread, "crag", input={"question": "wait too"})
         state: Any = await client.runs.wait(
@@ -315,10 +371,7 @@ async def test_a_run_that_takes_the_place_of_others_leaves_no_trace_of_them(
 
 
 async def test_a_message_that_is_whole_is_streamed_once() -> None:
-    built = StateGraph(MessagesState)
-    built.add_node("say", lambda _: {"messages": [AIMessage("Red.", id="1")]})
-    built.add_edge(START, "say")
-    graph: Any = built.compile(InMemorySaver())
+    graph = graph_that_says().copy({"checkpointer": InMemorySaver()})
     here: RunnableConfig = {"configurable": {"thread_id": "1"}}
     streamed = parts(graph, {}, here, context=None, modes=["messages"], subgraphs=False)
     assert [event async for event, _ in streamed] == ["messages/metadata", "messages/complete"]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import httpx
@@ -92,6 +92,68 @@ async def test_a_run_that_takes_too_long_ends_and_says_so(serving: Serving) -> N
     async with serving(waits, run_seconds=0.2) as client:
         with pytest.raises(Exception, match=r"took longer than 0\.2 seconds"):
             await client.runs.wait(None, "crag", input={"question": "kettle"})
+
+
+async def swallows(state: State) -> State:
+    """Go on when it is cancelled, once, as Python 3.11's wait_for can."""
+    if "wait" not in state["question"]:
+        return {"answer": state["question"].upper()}
+    with suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    await asyncio.Event().wait()
+    return {}
+
+
+async def test_a_run_that_swallows_its_cancellation_ends_all_the_same(serving: Serving) -> None:
+    async with serving(swallows) as client, asyncio.timeout(20):
+        for action in ("interrupt", "rollback"):
+            thread = await new_thread(client)
+            run = await client.runs.create(thread, "crag", input={"question": "wait"})
+            while (await status(client, thread, run["run_id"])) != "running":  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            state: Any = await client.runs.wait(
+                thread, "crag", input={"question": "kettle"}, multitask_strategy=action
+            )
+            assert state["answer"] == "KETTLE"
+        thread = await new_thread(client)
+        run = await client.runs.create(thread, "crag", input={"question": "wait"})
+        while (await status(client, thread, run["run_id"])) != "running":  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await client.runs.cancel(thread, run["run_id"], wait=True)
+        assert await status(client, thread, run["run_id"]) == "interrupted"
+    async with serving(swallows, run_seconds=0.2) as client, asyncio.timeout(20):
+        with pytest.raises(Exception, match=r"took longer than 0\.2 seconds"):
+            await client.runs.wait(None, "crag", input={"question": "wait"})
+
+
+async def test_a_thread_that_is_deleted_stops_its_run(serving: Serving) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def waits(_: State) -> State:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return {}
+
+    async with serving(waits) as client, asyncio.timeout(10):
+        thread = await new_thread(client)
+        await client.runs.create(thread, "crag", input={"question": "kettle"})
+        await begun.wait()
+        await client.threads.delete(thread)
+        await ended.wait()
+
+
+async def test_what_the_database_cannot_store_ends_the_run_at_once(serving: Serving) -> None:
+    async with serving(lambda _: {"answer": "\0"}) as client:
+        thread = await new_thread(client)
+        async with asyncio.timeout(5):
+            with pytest.raises(Exception, match=r"0x00|u0000"):
+                await client.runs.wait(thread, "crag", input={"question": "kettle"})
+        (run,) = await client.runs.list(thread)
+        told: Any = run
+        assert (told["status"], told["attempt"]) == ("error", 1)
 
 
 async def test_without_a_free_process_the_client_is_told_when_to_try_again(

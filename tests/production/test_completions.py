@@ -61,7 +61,8 @@ async def test_an_answer_cites_its_sources_and_counts_its_tokens(chatting: Chatt
     assert choice["message"]["content"] == "Ada Lovelace did [1]."
     (cited,) = choice["message"]["annotations"]
     assert cited["url_citation"] == {
-        "start_index": 17, "end_index": 20, "url": "ada.md", "title": "Ada Lovelace, line 3",
+        "start_index": 17, "end_index": 20, "url": "http://127.0.0.1/?source=ada.md#L3",
+        "title": "Ada Lovelace, line 3",
     }  # fmt: skip
     assert (reply["crag"]["action"], reply["crag"]["abstained"]) == ("correct", False)
     used = reply["usage"]
@@ -88,7 +89,7 @@ async def test_a_stream_ends_with_its_sources_and_its_usage(chatting: Chatting) 
     *chunks, usage = found
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
     assert "".join(delta.get("content", "") for delta in deltas) == "Ada Lovelace did [1]."
-    assert deltas[-1]["annotations"][0]["url_citation"]["url"] == "ada.md"
+    assert deltas[-1]["annotations"][0]["url_citation"]["url"].endswith("/?source=ada.md#L3")
     assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
     assert (usage["choices"], set(usage["usage"])) == (
         [],
@@ -144,18 +145,39 @@ async def test_a_run_that_waits_for_a_human_is_a_conflict(chatting: Chatting, st
 def test_numbers_without_a_source_are_not_annotated() -> None:
     source = {"url": "a.md", "title": "", "id": "a", "position": ""}
     state = {"answer": "One [1], two [2].", "citations": [{"number": 2, "source": source}]}
-    (found,) = annotations(state)
+    (found,) = annotations(state, "http://a/")
     assert found["url_citation"] == {
-        "start_index": 13, "end_index": 16, "url": "a.md", "title": "a",
+        "start_index": 13, "end_index": 16, "url": "http://a/?source=a.md", "title": "a",
     }  # fmt: skip
-    assert annotations({"answer": "One [1].", "citations": None}) == []
+    assert annotations({"answer": "One [1].", "citations": None}, "http://a/") == []
 
 
 def test_every_number_of_a_mark_is_annotated_and_none_in_code() -> None:
     source = {"url": "a.md", "title": "", "id": "a", "position": ""}
     citations = [{"number": number, "source": source} for number in (1, 2)]
-    marks = annotations({"answer": "Use `a[1]` [1, 2].", "citations": citations})
+    state = {"answer": "Use `a[1]` [1, 2].", "citations": citations}
     places = [
-        (one["url_citation"]["start_index"], one["url_citation"]["end_index"]) for one in marks
+        (one["url_citation"]["start_index"], one["url_citation"]["end_index"])
+        for one in annotations(state, "http://a/")
     ]
     assert places == [(11, 17), (11, 17)]
+
+
+@pytest.mark.parametrize(
+    ("url", "position", "link"),
+    [
+        ("https://example.org/a", "line 3", "https://example.org/a"),
+        ("/home/me/docs/b/c d.md", "lines 3-5", "http://a/?source=b/c%20d.md#L3-5"),
+        ("/home/me/docs/e.pdf", "page 2", "http://a/?source=e.pdf#page=2"),
+        ("/elsewhere/f.md", "", "http://a/?source=/elsewhere/f.md"),
+    ],
+)
+def test_a_file_is_linked_on_the_page_by_its_name(url: str, position: str, link: str) -> None:
+    source = {"url": url, "title": "", "id": "", "position": position}
+    state = {
+        "answer": "One [1].",
+        "citations": [{"number": 1, "source": source}],
+        "documents": [{"metadata": {"source": url, "root": "/home/me/docs"}}],
+    }
+    (found,) = annotations(state, "http://a/")
+    assert found["url_citation"]["url"] == link

@@ -23,8 +23,8 @@ from tests.postgres import Postgres, running
 from tests.production.walking import STEPS
 
 pytestmark = [pytest.mark.slow, pytest.mark.production]
-KILLS, USERS, WORKERS = 20, 6, 3
-AWAY = 10.0
+KILLS, PAUSES, USERS, WORKERS = 20, 12, 6, 3
+AWAY, LEASE = 10.0, 3
 _PATIENCE = 180.0
 _AGAIN = (httpx.HTTPError, APIStatusError)
 
@@ -36,8 +36,8 @@ class Server:
         self.port, self.log = free_port(), log
         self.url = f"http://127.0.0.1:{self.port}"
         self._variables = os.environ | {
-            "CRAG_SERVE_DATABASE": database, "CRAG_SERVE_LEASE_SECONDS": "3",
-            "CRAG_SERVE_ATTEMPTS": str(KILLS + 5), "CRAG_SERVE_QUEUE_SECONDS": "600",
+            "CRAG_SERVE_DATABASE": database, "CRAG_SERVE_LEASE_SECONDS": str(LEASE),
+            "CRAG_SERVE_ATTEMPTS": str(KILLS + PAUSES), "CRAG_SERVE_QUEUE_SECONDS": "600",
         }  # fmt: skip
         self.start()
 
@@ -59,6 +59,18 @@ class Server:
                 if "multiprocessing.spawn" in " ".join(one.cmdline()):
                     one.kill()
                     return
+
+    @contextmanager
+    def one_stopped(self, chance: random.Random) -> Iterator[None]:
+        """Let a process that serves stand still, as one that is swapped out or frozen does."""
+        children = psutil.Process(self._process.pid).children()
+        serving = [one for one in children if "multiprocessing.spawn" in " ".join(one.cmdline())]
+        one = chance.choice(serving)
+        one.suspend()
+        try:
+            yield
+        finally:
+            one.resume()
 
     def kill_all(self) -> None:
         """Kill all processes at once, as a machine that loses its power does."""
@@ -167,6 +179,19 @@ def test_twenty_random_kills_lose_nothing(server: Server) -> None:
                 server.kill_all()
                 server.start()
     assert len(users.answers) >= KILLS
+    users.check()
+
+
+def test_processes_that_stand_still_for_longer_than_their_lease_overwrite_nothing(
+    server: Server,
+) -> None:
+    chance, users = random.Random(35), Users(server.url)  # noqa: S311 - no secret
+    with users.asking():
+        for _ in range(PAUSES):
+            users.wait_for_an_answer()
+            with server.one_stopped(chance):
+                time.sleep(LEASE * 2.5)
+            time.sleep(chance.uniform(0, 1))
     users.check()
 
 

@@ -14,7 +14,8 @@ from jwt.algorithms import RSAAlgorithm
 from langgraph_sdk import Auth
 from langgraph_sdk.errors import AuthenticationError, NotFoundError
 
-from crag.cli.serve import Address, ServerError, rules_for
+from crag.cli.address import Address, ServerError
+from crag.cli.serve import rules_for
 from crag.errors import SettingsError
 from crag.page import login
 from crag.page.login import Login, UnknownUserError

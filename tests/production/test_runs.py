@@ -9,11 +9,13 @@ import psycopg
 import pytest
 
 from crag.page.rules import Rules
-from crag.server.database import Database
+from crag.server.database import Database, GoneError
 from crag.server.refusals import RefusedRequestError
 from crag.server.runs import Claim, NewRun, Runs
 from crag.server.settings import ServerSettings
+from crag.server.streaming import with_saver
 from crag.server.threads import Threads
+from tests.production.conftest import graph_that_answers
 
 Make = Callable[..., Runs]
 
@@ -52,7 +54,7 @@ async def test_the_oldest_is_next_and_a_thread_runs_one_at_a_time(make_runs: Mak
     assert (one.run_id, one.attempt, one.request["input"]) == (first, 1, "\x00 and \ud800")
     assert (await claimed(runs)).run_id == other
     assert await runs.claim(uuid4()) is None
-    assert await runs.finish(one, "success", "idle")
+    await runs.finish(one, "success", "idle")
     assert (await claimed(runs)).run_id == second
 
 
@@ -84,9 +86,102 @@ async def test_a_run_whose_process_is_gone_is_taken_up_and_its_old_process_write
     await runs.tidy()
     again = await claimed(runs)
     assert (again.run_id, again.attempt) == (run, 2)
-    assert not await runs.finish(lost, "success", "idle")
-    assert await runs.renew(lost.worker, [run]) == {}
-    assert await runs.finish(again, "success", "idle")
+    with pytest.raises(GoneError):
+        await runs.finish(lost, "success", "idle")
+    with pytest.raises(GoneError):
+        await runs.append(lost, 1, [("values", "1")])
+    assert await runs.renew(lost.worker, [lost]) == {}
+    await runs.finish(again, "success", "idle")
+
+
+async def test_what_an_attempt_lost_it_can_neither_write_nor_read(make_runs: Make) -> None:
+    runs = make_runs()
+    run, lost = await queued(runs), await claimed(runs)
+    saved = with_saver(graph_that_answers(), runs.saver(lost))
+    here: Any = {"configurable": {"thread_id": str(lost.thread_id)}}
+    await saved.ainvoke({"question": "before"}, here)
+    await runs.database.rows("UPDATE crag_runs SET lease = now() - interval '1s'")
+    await runs.tidy()
+    again = await claimed(runs)
+    assert again.run_id == run
+    for attempt in (saved.ainvoke({"question": "late"}, here), saved.aget_state(here)):
+        with pytest.raises(GoneError):
+            await attempt
+    resumed = with_saver(graph_that_answers(), runs.saver(again))
+    assert (await resumed.aget_state(here)).values["answer"] == "BEFORE"
+
+
+async def test_a_thread_that_is_deleted_leaves_nothing_to_who_has_its_id_next(
+    make_runs: Make,
+) -> None:
+    runs = make_runs()
+    here = await thread(runs, "ada")
+    await queued(runs, here, "ada")
+    claim = await claimed(runs)
+    place: Any = {"configurable": {"thread_id": str(here)}}
+    saved = with_saver(graph_that_answers(), runs.saver(claim))
+    await saved.ainvoke({"question": "secret"}, place)
+    mine, other = (Threads(runs.database, name) for name in ("ada", "eve"))
+    await mine.delete(here)
+    await other.create(here)
+    with pytest.raises(GoneError):
+        await saved.ainvoke({"question": "secret"}, place)
+    seen = with_saver(graph_that_answers(), other.saver(here))
+    assert (await seen.aget_state(place)).values == {}
+    with pytest.raises(GoneError):
+        await with_saver(graph_that_answers(), mine.saver(here)).aget_state(place)
+    with pytest.raises(GoneError):
+        await mine.copy(here)
+
+
+async def test_a_run_that_is_claimed_while_it_is_cancelled_is_cancelled_all_the_same(
+    make_runs: Make,
+) -> None:
+    runs = make_runs()
+    for action in ("interrupt", "rollback"):
+        here = await thread(runs)
+        run_id = await queued(runs, here)
+        run = await runs.get("", here, run_id)
+        async with runs.database.transaction() as connection:
+            await connection.execute(
+                "UPDATE crag_runs SET status = 'running', attempt = 1, worker = %s, "
+                "lease = now() + interval '1 hour' WHERE run_id = %s",
+                (uuid4(), run_id),
+            )
+            cancelling = asyncio.create_task(runs.cancel(run, action))
+            while not await runs.database.rows("SELECT 1 FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await cancelling
+        (found,) = await runs.database.rows(
+            "SELECT cancel, status FROM crag_runs WHERE run_id = %s", (run_id,)
+        )
+        assert found == {"cancel": action, "status": "running"}
+
+
+async def test_a_cancelled_run_whose_process_is_lost_ends(make_runs: Make) -> None:
+    runs = make_runs()
+    here = await thread(runs)
+    kept, removed = await queued(runs, here), await queued(runs)
+    await claimed(runs), await claimed(runs)
+    await runs.cancel(await runs.get("", here, kept), "interrupt")
+    await runs.database.rows("UPDATE crag_runs SET lease = now() - interval '1s', "
+                             "cancel = coalesce(cancel, 'rollback')")  # fmt: skip
+    await runs.tidy()
+    assert await status(runs, kept) == "interrupted"
+    assert await status(runs, removed) is None
+    assert (await Threads(runs.database, "").get(here))["status"] == "idle"
+
+
+async def test_who_stands_still_with_a_lock_costs_no_other_process_its_runs(
+    make_runs: Make,
+) -> None:
+    runs = make_runs()
+    await queued(runs)
+    claim = await claimed(runs)
+    async with runs.database.transaction() as connection:
+        await connection.execute("SELECT 1 FROM crag_runs FOR UPDATE")
+        async with asyncio.timeout(2):
+            assert await runs.renew(claim.worker, [claim]) == {claim: None}
 
 
 async def test_a_lease_that_is_renewed_does_not_end(make_runs: Make) -> None:
@@ -94,7 +189,7 @@ async def test_a_lease_that_is_renewed_does_not_end(make_runs: Make) -> None:
     run, claim = await queued(runs), await claimed(runs)
     for _ in range(3):
         await asyncio.sleep(0.5)
-        assert await runs.renew(claim.worker, [run]) == {run: None}
+        assert await runs.renew(claim.worker, [claim]) == {claim: None}
         await runs.tidy()
     assert await status(runs, run) == "running"
 
@@ -137,6 +232,25 @@ async def test_who_waits_too_long_is_told(make_runs: Make) -> None:
     found, parts = await runs.after(run, 0)
     assert found == "timeout"
     assert "no process was free" in parts[0]["data"]
+
+
+async def test_a_run_behind_another_of_its_thread_waits_as_long_as_that_takes(
+    make_runs: Make,
+) -> None:
+    runs = make_runs(queue_seconds=0.2)
+    here = await thread(runs)
+    await queued(runs, here)
+    first = await claimed(runs)
+    second = await queued(runs, here)
+    await asyncio.sleep(0.3)
+    await runs.tidy()
+    assert await status(runs, second) == "pending"
+    await runs.finish(first, "success", "idle")
+    await runs.tidy()
+    assert await status(runs, second) == "pending"
+    await asyncio.sleep(0.3)
+    await runs.tidy()
+    assert await status(runs, second) == "timeout"
 
 
 async def test_a_full_queue_and_a_greedy_user_are_refused_with_a_time_to_try_again(

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 from langchain_core.documents import Document
 
-from crag.cli.app import METHODS
+from crag.cli.options import METHODS
 from crag.events import EventKind
 from crag.graph import build_self_crag, build_self_rag
 from crag.parts import Candidate, Parts, Passage, Prefix

@@ -34,6 +34,7 @@ from crag.reflection.long_form import long_form
 from crag.reflection.spending import Spending, counting
 from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
 from crag.reflection_settings import ReflectionSettings
+from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import Choice
 from crag.testing import FakeRetriever
@@ -275,8 +276,8 @@ CHOICE = Choice(segment=0, hypothesis=0, action="retrieve", ratio=0.9, emitted="
 async def driven(way: str, driver: Driver, *batches: Any, **values: Any) -> Reflected:
     context = Settings.model_validate(values)
     if way == "run":
-        return driver.run(lambda: asking(*batches), context)
-    return await driver.arun(lambda: asking(*batches), context)
+        return blocking(driver.run(lambda: asking(*batches), context))
+    return await driver.run(lambda: asking(*batches), context)
 
 
 class Odd(FakeReflection):

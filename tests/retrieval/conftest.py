@@ -58,21 +58,11 @@ def index(tmp_path: Path, embeddings: CountingEmbeddings) -> Iterator[DocumentIn
 
 
 @pytest.fixture(scope="session")
-def free_port() -> Callable[[], int]:
-    def find() -> int:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return int(probe.getsockname()[1])
-
-    return find
-
-
-@pytest.fixture(scope="session")
-def chroma_server(
-    tmp_path_factory: pytest.TempPathFactory, free_port: Callable[[], int]
-) -> Iterator[str]:
+def chroma_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run a Chroma server and return its URL."""
-    port = free_port()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
     program = Path(sys.executable).with_name("chroma")
     place = tmp_path_factory.mktemp("server")
     command = [program, "run", "--path", place, "--host", "127.0.0.1", "--port", str(port)]

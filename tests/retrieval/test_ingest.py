@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 
 from crag.errors import DocumentIndexError, EmbeddingMismatchError, IndexNotFoundError
-from crag.retrieval import DocumentIndex, IndexReport, IndexRetriever, index_paths
+from crag.retrieval import DocumentIndex, IndexReport, index_paths
 from crag.retrieval.backends import open_backend
 from crag.retrieval.documents import SourceText
 from crag.retrieval.splitting import split
@@ -266,14 +265,3 @@ def test_vectors_of_another_length_are_refused(
     index.close()
     with pytest.raises(EmbeddingMismatchError, match=r"fake of 8 dimensions.*fake of 9"):
         index_paths([folder], other)
-
-
-def test_chunks_are_found_by_title_and_text(folder: Path, index: DocumentIndex) -> None:
-    (folder / "a.md").write_text("# Engines\n\nThey compute.")
-    (folder / "b.txt").write_text("Other.")
-    index_paths([folder], index)
-    question = "Engines // # Engines\n\nThey compute."  # The fake finds only what is the same.
-    (found,) = IndexRetriever(index, k=1).invoke(question)
-    assert isinstance(found, Document)
-    assert found.page_content == "# Engines\n\nThey compute."
-    assert found.id in content(index)

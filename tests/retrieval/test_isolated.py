@@ -19,7 +19,7 @@ from crag.retrieval.documents import SourceText, Unusable
 from crag.retrieval.isolated import HARMLESS, IsolatedReader
 from crag.retrieval.loaders import LOADERS, load
 from crag.retrieval.splitting import split
-from tests.torture.bombs import MAKERS, workbook_of
+from tests.torture.bombs import workbook_of
 
 PAGE = "<title>Light</title><h1>Merrow</h1><p>Edith Halloran built it.</p>"
 SLOW = "* a\n\n" * 100_000
@@ -253,12 +253,6 @@ def test_the_rest_of_a_folder_is_indexed_and_old_chunks_stay(tmp_path: Path) -> 
         assert kept == {str(folder / "a.xlsx"), str(folder / "b.html")}
         (folder / "a.xlsx").unlink()
         assert index_paths([folder], index).removed == 1
-
-
-def test_every_kind_and_shape_is_generated() -> None:
-    kinds = {"xlsx", "ods", "docx", "pptx", "epub"}
-    shapes = {"sparse", "deep", "repeated", "large"}
-    assert set(MAKERS) == {(kind, shape) for kind in kinds for shape in shapes}
 
 
 def test_a_document_in_another_language_is_split(reader: IsolatedReader, tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """A citation from a presentation, a PDF or a book names the slide, page or chapter it is from."""
 
-import json
 import re
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from crag.retrieval.splitting import split
 from crag.state import Source
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
 from crag.text.places import line_numbers, places_written
-from tests.retrieval.test_loaders import make_pdf
+from tests.retrieval.reading import make_pdf, write_epub, write_notebook
 
 NUMBER = 50
 
@@ -44,31 +42,16 @@ def write_pages(path: Path) -> None:
 
 
 def write_book(path: Path) -> None:
-    names = [f"c{number}" for number in range(1, NUMBER + 1)]
-    items = "".join(f'<item id="{name}" href="{name}.xhtml"/>' for name in names)
-    spine = "".join(f'<itemref idref="{name}"/>' for name in names)
-    package = (
-        '<package xmlns="http://www.idpf.org/2007/opf"><metadata/>'
-        f"<manifest>{items}</manifest><spine>{spine}</spine></package>"
-    )
-    container = (
-        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
-        '<rootfile full-path="book.opf"/></rootfiles></container>'
-    )
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("META-INF/container.xml", container)
-        archive.writestr("book.opf", package)
-        for number, name in enumerate(names, start=1):
-            text = f"<p>{sentence(number)}</p><p>It burns oil.</p>"
-            archive.writestr(f"{name}.xhtml", f"<h1>Light {number}</h1>{text}")
+    chapters = [
+        f"<h1>Light {number}</h1><p>{sentence(number)}</p><p>It burns oil.</p>"
+        for number in range(1, NUMBER + 1)
+    ]
+    write_epub(path, chapters)
 
 
 def write_cells(path: Path) -> None:
-    cells = [
-        {"cell_type": "markdown", "source": f"{sentence(number)} It is tall."}
-        for number in range(1, NUMBER + 1)
-    ]
-    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}))
+    texts = [f"{sentence(number)} It is tall." for number in range(1, NUMBER + 1)]
+    write_notebook(path, [{"cell_type": "markdown", "source": text} for text in texts])
 
 
 def write_paragraphs(path: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_whole_chat_can_be_sent_at_once(client: Any) -> None:
         None, "rag", input={"messages": history}, context=QUICK, stream_mode="updates"
     )
     nodes = [node for part in stream if part.event == "updates" for node in part.data]
-    assert nodes == ["contextualize", "retrieve", "pass_through", "generate"]
+    assert nodes == ["open_run", "contextualize", "retrieve", "pass_through", "generate"]
 
 
 def test_a_chat_can_do_without_self_contained_questions(client: Any, chat: Chat) -> None:

@@ -46,6 +46,10 @@ def test_the_graphs_are_models(chatting: openai.OpenAI) -> None:
     assert {one.id for one in chatting.models.list()} == set(GRAPHS)
 
 
+def lines_of(citation: dict[str, Any]) -> str:
+    return str(citation["source"]["position"].partition(" ")[2])
+
+
 async def test_an_answer_has_the_citations_of_crag_ask_and_of_mcp(
     chatting: openai.OpenAI, told: dict[str, Any], url: str
 ) -> None:
@@ -55,7 +59,7 @@ async def test_an_answer_has_the_citations_of_crag_ask_and_of_mcp(
     assert choice.finish_reason == "stop"
     (found,) = choice.message.annotations or []
     (citation,) = told["citations"]
-    assert found.url_citation.url == citation["source"]["url"]
+    assert found.url_citation.url == f"{url}/?source=action.md#L{lines_of(citation)}"
     where = slice(found.url_citation.start_index, found.url_citation.end_index)
     assert ANSWER[where] == f"[{citation['number']}]"
     extra: Any = reply.model_extra
@@ -63,7 +67,7 @@ async def test_an_answer_has_the_citations_of_crag_ask_and_of_mcp(
     assert extra["crag"]["action"] == told["action"] == "correct"
     assert reply.usage
     assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
-    state = state_of(await call(url, "crag", {"question": QUESTION}))
+    state = state_of(await call(url, "crag", {"question": QUESTION, "trace": True}))
     assert (state["answer"], state["citations"]) == (told["answer"], told["citations"])
 
 
@@ -78,7 +82,9 @@ def test_a_stream_has_the_same(chatting: openai.OpenAI, told: dict[str, Any]) ->
     ends = [one for one in chunks if one.choices and one.choices[0].finish_reason]
     assert [one.choices[0].finish_reason for one in ends] == ["stop"]
     (found,) = ends[0].choices[0].delta.model_extra["annotations"]  # type: ignore[index]
-    assert found["url_citation"]["url"] == told["citations"][0]["source"]["url"]
+    assert found["url_citation"]["url"].endswith(
+        f"/?source=action.md#L{lines_of(told['citations'][0])}"
+    )
     assert chunks[-1].usage
     assert len({one.id for one in chunks}) == 1
 

@@ -12,14 +12,14 @@ pytestmark = pytest.mark.slow
 def test_the_drawn_graph_has_all_nodes_and_edges(client: Any) -> None:
     drawn = client.assistants.get_graph(assistant(client, "crag"), xray=1)
     assert {node["id"] for node in drawn["nodes"]} == {
-        "__start__", "contextualize", "retrieve", "grade", "refine", "web:rewrite",
+        "__start__", "open_run", "contextualize", "retrieve", "grade", "refine", "web:rewrite",
         "web:confirm_search",
         "web:search",
         "web:read_pages", "web:select", "generate", "__end__",
     }  # fmt: skip
     assert {(edge["source"], edge["target"]) for edge in drawn["edges"]} == {
-        ("__start__", "contextualize"), ("contextualize", "retrieve"),
-        ("__start__", "retrieve"), ("retrieve", "grade"), ("grade", "refine"),
+        ("__start__", "open_run"), ("open_run", "contextualize"), ("contextualize", "retrieve"),
+        ("open_run", "retrieve"), ("retrieve", "grade"), ("grade", "refine"),
         ("grade", "web:rewrite"), ("web:rewrite", "web:confirm_search"),
         ("web:confirm_search", "web:search"),
         ("web:search", "web:read_pages"), ("web:read_pages", "web:select"), ("refine", "generate"),
@@ -46,9 +46,9 @@ def test_the_plainer_graphs_are_drawn_too(client: Any) -> None:
         ids = {node["id"] for node in drawn["nodes"]}
         return {name for name in ids if not name.endswith("__")}
 
-    assert nodes("rag") == {"contextualize", "retrieve", "pass_through", "generate"}
+    assert nodes("rag") == {"open_run", "contextualize", "retrieve", "pass_through", "generate"}
     assert nodes("self_rag") == {
-        "contextualize", "decide", "retrieve", "prepare_passages",
+        "open_run", "contextualize", "decide", "retrieve", "prepare_passages",
         "reflect:short_form", "reflect:beam_step",
         "reflect:graded_loop",
         "reflect:finish_reflection",
@@ -79,8 +79,8 @@ def test_self_crag_streams_the_updates_of_its_subgraph(client: Any) -> None:
     )  # fmt: skip
     parts = [part for part in stream if part.event.startswith("updates")]
     nodes = [node for part in parts for node in part.data]
-    assert nodes[:5] == ["decide", "retrieve", "grade", "refine", "prepare_passages"]
-    assert nodes[5] == "beam_step"
+    assert nodes[:6] == ["open_run", "decide", "retrieve", "grade", "refine", "prepare_passages"]
+    assert nodes[6] == "beam_step"
     assert nodes[-2:] == ["finish_reflection", "reflect"]
     within = [part for part in parts if "beam_step" in part.data]
     assert within[0].event.startswith("updates|reflect:")
@@ -109,7 +109,7 @@ def test_a_threaded_run_returns_answer_citations_and_trace(client: Any) -> None:
 def test_updates_stream_node_by_node(client: Any) -> None:
     stream = client.runs.stream(None, "crag", input=INPUT, context=QUICK, stream_mode="updates")
     nodes = [node for part in stream if part.event == "updates" for node in part.data]
-    assert nodes[:2] == ["retrieve", "grade"]
+    assert nodes[:3] == ["open_run", "retrieve", "grade"]
     assert nodes[-1] == "generate"
 
 

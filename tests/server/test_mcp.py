@@ -1,6 +1,5 @@
 """The server's MCP endpoint, used by a real MCP client."""
 
-import ast
 from typing import Any
 
 import pytest
@@ -23,10 +22,9 @@ async def call(url: str, tool: str, arguments: dict[str, Any]) -> Any:
 
 
 def state_of(result: Any) -> dict[str, Any]:
-    """Read the state in a result: the server writes it as a Python literal."""
+    """Return the state of a result, which was asked for with the trace."""
     assert not result.is_error
-    (content,) = result.content
-    state: dict[str, Any] = ast.literal_eval(content.text)
+    state: dict[str, Any] = result.structured_content
     return state
 
 
@@ -36,25 +34,31 @@ async def test_the_graphs_are_listed_as_tools_that_ask_for_a_question(url: str) 
     for tool in tools.values():
         assert tool.description
         assert not tool.description.startswith("Tool based on")
-        assert set(tool.input_schema["properties"]) == {"question", "messages"}
-        for argument in tool.input_schema["properties"].values():
-            assert argument["type"] == "string"
-            assert argument["description"]
+        assert set(tool.input_schema["properties"]) == {"question", "trace"}
+        assert tool.input_schema["required"] == ["question"]
+        assert all(one["description"] for one in tool.input_schema["properties"].values())
     assert "citations" in tools["crag"].description
 
 
-async def test_a_call_gets_answer_citations_and_abstention(url: str) -> None:
-    state = state_of(await call(url, "crag", INPUT))
-    assert (state["answer"], state["abstained"]) == (ANSWER, False)
-    (citation,) = state["citations"]
-    assert citation["source"]["url"].endswith("action.md")
-    assert state["action"] == "correct"
+async def test_a_call_gets_answer_certainty_and_sources(url: str) -> None:
+    result = await call(url, "crag", INPUT)
+    assert not result.is_error
+    assert result.structured_content is None
+    (content,) = result.content
+    answer, rest = content.text.split("\n\n", 1)
+    certainty, source = rest.splitlines()
+    assert answer == ANSWER
+    assert certainty == "Certainty: answered from the sources."
+    assert source.startswith("[")
+    assert f": {url}/?source=action.md#L" in source
+    assert len(content.text) < 4000
 
 
-async def test_a_message_asks_too(url: str) -> None:
-    state = state_of(await call(url, "rag", {"messages": QUESTION}))
+async def test_the_trace_is_the_whole_state(url: str) -> None:
+    state = state_of(await call(url, "rag", {"question": QUESTION, "trace": True}))
     assert state["question"] == QUESTION
-    assert state["messages"][-1]["content"] == ANSWER
+    assert state["answer"] == ANSWER
+    assert len(state["documents"]) == len(state["scores"] or state["documents"])
 
 
 async def test_an_assistant_is_a_tool_with_settings_of_its_own(url: str, client: Any) -> None:
@@ -65,17 +69,25 @@ async def test_an_assistant_is_a_tool_with_settings_of_its_own(url: str, client:
     try:
         tool = (await listed(url))["ask_the_guide"]
         assert tool.description == "Answers questions about Corrective RAG."
-        result = await call(url, "ask_the_guide", INPUT)
+        result = await call(url, "ask_the_guide", {**INPUT, "trace": True})
         assert len(state_of(result)["documents"]) == 1
-        assert len(result.content[0].text) < 8000
     finally:
         client.assistants.delete(made["assistant_id"])
 
 
-async def test_a_question_that_cannot_be_asked_is_an_error_of_the_tool(url: str) -> None:
-    result = await call(url, "crag", {"question": " "})
+@pytest.mark.parametrize("arguments", [{"question": " "}, {}])
+async def test_an_empty_question_gets_a_sentence(url: str, arguments: dict[str, str]) -> None:
+    result = await call(url, "crag", arguments)
     assert result.is_error
-    assert result.content[0].text == "QuestionError"
+    assert result.content[0].text == (
+        "Nothing was asked: put a question into the argument `question`."
+    )
+
+
+async def test_a_question_that_is_refused_gets_the_reason(url: str) -> None:
+    result = await call(url, "crag", {"question": "why " * 2500})
+    assert result.is_error
+    assert "9,999 characters" in result.content[0].text.replace("9999", "9,999")
 
 
 async def test_an_unknown_tool_is_an_error_of_the_protocol(url: str) -> None:

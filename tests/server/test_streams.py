@@ -54,7 +54,7 @@ def of(parts: list[Part], mode: str) -> list[Part]:
 
 def test_updates_carry_what_each_node_wrote(parts: list[Part]) -> None:
     written = {name: part for part in of(parts, "updates") for name in part.data}
-    assert set(written) == {"retrieve", "web", *WRITTEN}
+    assert set(written) == {"open_run", "retrieve", "web", *WRITTEN}
     for name, keys in WRITTEN.items():
         assert set(written[name].data[name]) == keys, name
         assert written[name].within == ("web" if name in WITHIN else ""), name
@@ -107,7 +107,7 @@ def test_tasks_tell_when_each_node_begins_and_ends(parts: list[Part]) -> None:
     tasks = of(parts, "tasks")
     begun = {part.data["name"]: part.data["id"] for part in tasks if "input" in part.data}
     ended = {part.data["name"]: part.data for part in tasks if "result" in part.data}
-    assert set(begun) == set(ended) == {"retrieve", "web", *WRITTEN}
+    assert set(begun) == set(ended) == {"open_run", "retrieve", "web", *WRITTEN}
     assert all(begun[name] == ended[name]["id"] for name in begun)
     assert all(ended[name]["error"] is None for name in begun)
     assert ended["grade"]["result"]["action"] == "ambiguous"
@@ -115,8 +115,8 @@ def test_tasks_tell_when_each_node_begins_and_ends(parts: list[Part]) -> None:
 
 def test_values_carry_the_whole_state_after_each_step(parts: list[Part]) -> None:
     values = [part.data for part in of(parts, "values") if not part.within]
-    assert [state.get("answer") for state in values] == [None, "", "", "", ANSWER]
-    assert [state.get("action") for state in values[1:]] == [None] + ["ambiguous"] * 3
+    assert [state.get("answer") for state in values] == [None, "", "", "", "", ANSWER]
+    assert [state.get("action") for state in values[1:]] == [None] * 2 + ["ambiguous"] * 3
     final = values[-1]
     assert [citation["number"] for citation in final["citations"]] == [1]
     assert final["usage"]["llm_calls"] == 2

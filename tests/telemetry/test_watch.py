@@ -58,7 +58,8 @@ async def test_a_question_is_a_tree_of_graph_nodes_models_and_retriever(
         await graph.ainvoke(given, config(told))
     root, chat = "invoke_workflow crag", "chat FakeChatModel"
     assert told.tree == {
-        (None, root), (root, "retrieve"), ("retrieve", "retrieval FakeRetriever"),
+        (None, root), (root, "open_run"), (root, "retrieve"),
+        ("retrieve", "retrieval FakeRetriever"),
         (root, "grade"), (root, "refine"), (root, "web"), (root, "generate"),
         *(("web", name) for name in ("rewrite", "confirm_search", "search", "read_pages")),
         ("web", "select"), ("rewrite", chat), ("generate", chat),

@@ -66,7 +66,7 @@ def test_marks_of_an_answer_are_validated_and_those_of_a_document_disarmed(
 
 def test_the_page_knows_the_same_marks() -> None:
     code = (Path(crag.page.__file__).parent / "static" / "citations.js").read_text("utf-8")
-    assert f"\nconst MARK = /({PATTERN})/;\n" in code
+    assert f"\nexport const MARK = /({PATTERN})/;\n" in code
     written = re.search(
         r'asMark = \(\.\.\.numbers\) => `(.+)\$\{numbers\.join\(", "\)\}(.+)`;', code
     )

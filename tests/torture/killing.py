@@ -26,7 +26,7 @@ from tests.trained import tiny_bert
 
 _FORKS = get_context("forkserver")
 _FORKS.set_forkserver_preload([
-    "tests.torture.killing", "crag.papers.commands.bench", "crag.papers.commands.train",
+    "tests.torture.killing", "crag.papers.commands", "crag.papers.training.trainer",
     "crag.papers.experiments.command",
     "matplotlib.pyplot", "langchain_openai", "sklearn.linear_model", "peft",
     "transformers.trainer", "transformers.models.bert.modeling_bert",

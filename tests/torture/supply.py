@@ -17,6 +17,9 @@ HEAD = """# Licences of what crag runs with
 The packages that `constraints.txt` pins, direct and indirect, with those for development, and the
 licence that each names of itself. `make licences` writes this list from the installed packages.
 
+The page comes with marked 18.2.1, which reads Markdown: `src/crag/page/static/marked.js`, unchanged
+but for the name of its source map. Its licence, MIT, is `marked-LICENCE.txt` beside it.
+
 | package | version | licence |
 |---|---|---|
 """

@@ -75,7 +75,7 @@ def test_a_page_cache_keeps_what_it_acknowledged(tmp_path: Path) -> None:
 
 
 QUESTION = "Who wrote the first program?"
-STEPS = ({"retrieve"}, {"grade"}, {"refine", "web"}, {"generate"})
+STEPS = ({"open_run"}, {"retrieve"}, {"grade"}, {"refine", "web"}, {"generate"})
 """The nodes that an ambiguous question passes; those of one step run at the same time."""
 
 

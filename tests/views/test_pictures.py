@@ -82,7 +82,8 @@ def test_a_graph_with_the_way_that_a_run_took(make_parts: Any) -> None:
     graph = build_crag(make_parts(0.9))
     run = walk(graph, "Who?")
     assert repr(draw_graph(graph, run.nodes)) == (
-        "The graph crag. Ran: retrieve, grade, refine, generate. Did not run: contextualize, web"
+        "The graph crag. Ran: open_run, retrieve, grade, refine, generate. "
+        "Did not run: contextualize, web"
     )
     picture = draw_graph(graph, run.nodes, within=True)
     assert "web:search" in repr(picture)

@@ -23,11 +23,12 @@ def test_the_steps_of_each_action_in_the_order_of_the_graph(
     make_parts: Any, score: float, action: str, between: list[str]
 ) -> None:
     run = walk(build_crag(make_parts(score)), QUESTION)
-    assert [step.node for step in run.steps] == ["retrieve", "grade", *between, "generate"]
+    nodes = ["open_run", "retrieve", "grade", *between, "generate"]
+    assert [step.node for step in run.steps] == nodes
     assert run.state["action"] == action
-    assert run.steps[1].update["action"] == action
+    assert run.steps[2].update["action"] == action
     assert ("web" in run.nodes) is ("web:search" in between)
-    assert repr(run) == " → ".join(["retrieve", "grade", *between, "generate"])
+    assert repr(run) == " → ".join(nodes)
 
 
 def test_the_same_run_reads_the_same_although_branches_run_at_once(make_parts: Any) -> None:
@@ -38,7 +39,7 @@ def test_the_same_run_reads_the_same_although_branches_run_at_once(make_parts: A
 
 def test_a_walk_tells_what_each_node_wrote_once(make_parts: Any) -> None:
     told = walk(build_crag(make_parts(0.0)), QUESTION)._repr_markdown_()
-    assert "**2 · grade**" in told
+    assert "**3 · grade**" in told
     assert "`action` **ambiguous**" in told
     assert "| **+0.00** | **Ada Lovelace** |" in told
     assert told.count("`query` Ada Lovelace did \\[1\\].") <= 1
@@ -53,7 +54,7 @@ def test_rounds_of_a_beam_are_steps_of_their_own(make_parts: Any) -> None:
     run = walk(build_self_crag(parts), QUESTION, {"form": "long", "max_depth": 3})
     rounds = [step for step in run.steps if step.node == "reflect:beam_step"]
     assert len(rounds) == 3
-    assert [step.node for step in run.steps[:3]] == ["decide", "retrieve", "grade"]
+    assert [step.node for step in run.steps[:4]] == ["open_run", "decide", "retrieve", "grade"]
     assert run.steps[-1].node == "reflect:finish_reflection"
 
 

@@ -31,27 +31,28 @@ def load_examples(
     task: TaskName,
     *,
     format: FormatName = "auto",  # noqa: A002 - the name users know
-    limit: int | None = None,
-    seed: int = 0,
 ) -> Loaded:
     """Read the examples of `task` from a file, or from a folder of the CRAG repository.
 
-    `limit` draws that many at random by `seed`, the same ones each time, and keeps the file's
-    order. Rows that cannot be used are refused one by one; a file that is not what it should be,
-    or whose questions and knowledge do not belong together, stops here.
+    Rows that cannot be used are refused one by one; a file that is not what it should be, or whose
+    questions and knowledge do not belong together, stops here.
 
     Raises:
-        DataError: the file cannot be read, is of another task or format, or is misaligned.
-        SettingsError: there is no such task or format, or the limit is below 1.
+        DataError: the file cannot be read, or is of another task or format, or is misaligned.
+        SettingsError: there is no such task or format.
     """
     if task not in TASKS:
         raise SettingsError("task", task, f"choose one of {', '.join(TASKS)}")
     if format not in FORMATS:
         raise SettingsError("format", format, f"choose one of {', '.join(FORMATS)}")
-    if limit is not None and limit < 1:
-        raise SettingsError("limit", limit, "it must be at least 1, or left out")
-    loaded = load(Path(path), task, format)
-    return loaded if limit is None else sample(loaded, limit, seed)
+    if not path.exists():
+        raise DataError(path, "there is no such file or folder")
+    chosen = detect(path) if format == "auto" else format
+    if path.is_dir():
+        if chosen != "crag":
+            raise DataError(path, f"the format {chosen!r} is one file; give it, not its folder")
+        return crag.read(path, task)
+    return checked_passages(path, READERS[chosen](path, task))
 
 
 def sample(loaded: Loaded, limit: int, seed: int) -> Loaded:
@@ -64,22 +65,6 @@ def sample(loaded: Loaded, limit: int, seed: int) -> Loaded:
     return loaded._replace(
         examples=[loaded.examples[place] for place in chosen], notes=[*loaded.notes, note]
     )
-
-
-def load(path: Path, task: TaskName, format: FormatName) -> Loaded:  # noqa: A002 - as users say it
-    """Read `path` in the given format, or detect it.
-
-    Raises:
-        DataError: the format is unknown, or the file is invalid.
-    """
-    if not path.exists():
-        raise DataError(path, "there is no such file or folder")
-    chosen = detect(path) if format == "auto" else format
-    if path.is_dir():
-        if chosen != "crag":
-            raise DataError(path, f"the format {chosen!r} is one file; give it, not its folder")
-        return crag.read(path, task)
-    return checked_passages(path, READERS[chosen](path, task))
 
 
 def checked_passages(path: Path, loaded: Loaded) -> Loaded:

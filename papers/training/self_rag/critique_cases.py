@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from crag.parts import Passage
 from crag.reflection_tokens import NO_RETRIEVAL, RELEVANCE, RETRIEVAL, RETRIEVE, SUPPORT, UTILITY
 from crag.text.untrusted import neutral
 
@@ -88,6 +89,11 @@ class LabelledCase(Case):
             message = f"{self.label!r} is no label of {self.kind}: {', '.join(LABELS[self.kind])}"
             raise ValueError(message)
         return self
+
+
+def shown(passage: Passage) -> str:
+    """Return a passage as the evidence of a case."""
+    return f"{passage.title}\n{passage.text}".strip()
 
 
 def case_text(case: Case) -> tuple[str, str, str]:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from crag.papers.training.records import Ledger
 from crag.papers.training.self_rag.critique_cases import LABELS, Case, LabelledCase
-from crag.papers.training.self_rag.records import Ledger
 
 NO_LABEL = "the reply is no label of its kind"
 

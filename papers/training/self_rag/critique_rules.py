@@ -24,12 +24,14 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from crag.answering.outcome import DECLINED
-from crag.papers.training.self_rag.critique_cases import KINDS, LABELS, Kind, LabelledCase
+from crag.papers.training.self_rag.critique_cases import KINDS, LABELS, Kind, LabelledCase, shown
 from crag.papers.training.self_rag.self_contained import self_contained
-from crag.papers.training.self_rag.truths import Gold, Truth
+from crag.papers.training.self_rag.truths import Gold, Truth, read_truths
+from crag.papers.training.splits import folded
 from crag.parts import Passage
 from crag.reflection_tokens import (
     CONTINUE,
@@ -123,6 +125,15 @@ def critique_cases(
     return Rules(kept, {reason: count for reason, count in dropped.items() if count})
 
 
+def unleaked(
+    data: Sequence[Path], development: Sequence[Path], seed: int
+) -> tuple[list[Truth], int]:
+    """Read questions, and leave out what the development files have; return how many that were."""
+    truths = [truth for path in data for truth in read_truths(path, seed)]
+    evaluation = [truth for path in development for truth in read_truths(path, seed)]
+    return without_leaks(truths, evaluation)
+
+
 def without_leaks(truths: Sequence[Truth], evaluation: Iterable[Truth]) -> tuple[list[Truth], int]:
     """Leave out questions that `evaluation` has too, or whose article holds an answer there.
 
@@ -131,23 +142,19 @@ def without_leaks(truths: Sequence[Truth], evaluation: Iterable[Truth]) -> tuple
     questions: set[str] = set()
     titles: set[str] = set()
     for truth in evaluation:
-        questions.add(_folded(truth.question))
-        titles |= {_folded(gold.passage.title) for gold in truth.gold}
+        questions.add(folded(truth.question))
+        titles |= {folded(gold.passage.title) for gold in truth.gold}
     titles.discard("")
     kept = [
         truth
         for truth in truths
-        if _folded(truth.question) not in questions
+        if folded(truth.question) not in questions
         and not any(
-            _folded(passage.title) in titles
+            folded(passage.title) in titles
             for passage in (*(gold.passage for gold in truth.gold), *truth.others)
         )
     ]
     return kept, len(truths) - len(kept)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.lower().split())
 
 
 def _balanced(cases: Sequence[LabelledCase], dropped: Counter[str]) -> list[LabelledCase]:
@@ -201,18 +208,20 @@ class _Maker:
         group = next((g.passage.title for g in truth.gold if g.passage.title), question)
         yield _case("retrieve", RETRIEVAL, question, group=group)
         for other in truth.others:
-            yield _case("relevance", IRRELEVANT, question, evidence=_shown(other), group=group)
+            yield _case("relevance", IRRELEVANT, question, evidence=shown(other), group=group)
         for gold in truth.gold[:1]:
-            shown = _shown(gold.passage)
-            yield _case("relevance", RELEVANT, question, evidence=shown, group=group)
+            evidence = shown(gold.passage)
+            yield _case("relevance", RELEVANT, question, evidence=evidence, group=group)
             for label, output in self._supported(gold):
-                yield _case("support", label, question, evidence=shown, output=output, group=group)
+                yield _case(
+                    "support", label, question, evidence=evidence, output=output, group=group
+                )
             for label, output in self._useful(gold):
                 yield _case("utility", label, question, output=output, group=group)
             for label, before, output in self._next(gold, truth.others):
                 yield _case(
                     "retrieve_next", label, question,
-                    preceding=before, evidence=shown, output=output, group=group,
+                    preceding=before, evidence=evidence, output=output, group=group,
                 )  # fmt: skip
 
     def _supported(self, gold: Gold) -> Iterator[tuple[str, str]]:
@@ -291,10 +300,6 @@ class _Maker:
             if wrong.lower() not in gold.passage.text.lower():
                 return wrong
         return None
-
-
-def _shown(passage: Passage) -> str:
-    return f"{passage.title}\n{passage.text}".strip()
 
 
 def _is_usable(sentence: str) -> bool:

@@ -3,14 +3,13 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from crag.answering.outcome import DECLINED
-from crag.papers.training.self_rag.critique_cases import Case
-from crag.papers.training.self_rag.records import Ledger, read_records
+from crag.papers.training.records import Ledger
+from crag.papers.training.self_rag.critique_cases import Case, shown
 from crag.papers.training.self_rag.reflective_text import fault_of
 from crag.parts import Passage
 from crag.reflection.prompt_format import passage_block
@@ -126,15 +125,6 @@ def outcome_of(pair: Pair, critic: Judging, retrieve: Retrieve, rules: DataRules
         return {"problem": str(reason)}
 
 
-def read_instruction_pairs(path: Path) -> list[Pair]:
-    """Read pairs: JSONL with `instruction`, `output` and perhaps `input`.
-
-    Raises:
-        DataError: the file is missing, empty or not UTF-8, or a line is no such pair.
-    """
-    return read_records(path, Pair)
-
-
 def generator_data(
     pairs: Sequence[Pair],
     outcomes: Outcomes,
@@ -233,7 +223,7 @@ def _needs(asked: str, sentences: Sequence[str], evidence: Passage, critic: Judg
     long = [place for place in later if not _is_skipped(sentences[place], sentences)]
     cases = [
         Case(
-            kind="retrieve_next", instruction=asked, evidence=_shown(evidence),
+            kind="retrieve_next", instruction=asked, evidence=shown(evidence),
             preceding=" ".join(sentences[:place]), output=sentences[place],
         )
         for place in long
@@ -261,12 +251,12 @@ def _critiqued(  # noqa: PLR0913, PLR0917 - what one sentence needs
     share, a passage drawn from the irrelevant ones, or from all if there are none (Self-RAG,
     Appendix on data creation).
     """
-    shown = [{"instruction": asked, "evidence": _shown(one)} for one in passages]
-    relevance = critic.labels([Case(kind="relevance", **fields) for fields in shown])
+    fields_of = [{"instruction": asked, "evidence": shown(one)} for one in passages]
+    relevance = critic.labels([Case(kind="relevance", **fields) for fields in fields_of])
     relevant = [place for place, label in enumerate(relevance) if label == RELEVANT]
     # IsSup is asked of relevant passages alone: of the others it decides nothing.
     judged = critic.labels(
-        [Case(kind="support", preceding=before, output=sentence, **shown[p]) for p in relevant]
+        [Case(kind="support", preceding=before, output=sentence, **fields_of[p]) for p in relevant]
     )
     support = dict(zip(relevant, judged, strict=True))
     good = [place for place in relevant if support[place] in {FULLY, PARTIALLY}]
@@ -280,10 +270,6 @@ def _critiqued(  # noqa: PLR0913, PLR0917 - what one sentence needs
     # The space belongs to the sentence, as in the vocabularies that know words with one before.
     text = f"{passage_block(passages[chosen])}{relevance[chosen]} {sentence}"
     return text + support.get(chosen, "")
-
-
-def _shown(passage: Passage) -> str:
-    return f"{passage.title}\n{passage.text}".strip()
 
 
 def label_shares(records: Sequence[ReflectiveRecord]) -> Mapping[str, int]:

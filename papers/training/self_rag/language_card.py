@@ -1,11 +1,11 @@
 """The card of a trained critic or generator: base, data, recipe, metrics."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from crag.papers.training.records import file_digest
 from crag.papers.training.self_rag.language_base import weight_files
 from crag.papers.training.self_rag.language_recipe import LanguageModelKind, LanguageRecipe
 
@@ -49,7 +49,7 @@ def language_card(
     return LanguageModelCard(
         kind=kind,
         base=recipe.base,
-        base_sha256={file.name: _digest(file) for file in weight_files(recipe.base)},
+        base_sha256={file.name: file_digest(file) for file in weight_files(recipe.base)},
         data=list(data),
         recipe=recipe.model_dump(mode="json"),
     )
@@ -57,9 +57,4 @@ def language_card(
 
 def describe_data(path: Path, records: int, licence: str | None) -> LanguageData:
     """Return the card's entry for a file."""
-    return LanguageData(name=path.name, sha256=_digest(path), records=records, licence=licence)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return LanguageData(name=path.name, sha256=file_digest(path), records=records, licence=licence)

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from crag.errors import SettingsError
+from crag.papers.training.recipe import valid_recipe
 from crag.papers.training.self_rag.language_base import SMOLLM2, NewRows
 
 LanguageModelKind = Literal["critic", "generator"]
@@ -69,16 +70,7 @@ def language_recipe(
     Raises:
         SettingsError: the file cannot be read, has no such table, or a value is out of range.
     """
-    values = {**(_table(kind, file) if file else {}), **changes}
-    try:
-        return LanguageRecipe.model_validate(values)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        field = str(problem["loc"][0])
-        known = field in LanguageRecipe.model_fields
-        fields = ", ".join(LanguageRecipe.model_fields)
-        allowed = problem["msg"] if known else f"there are: {fields}"
-        raise SettingsError(field, values.get(field), allowed) from error
+    return valid_recipe(LanguageRecipe, {**(_table(kind, file) if file else {}), **changes})
 
 
 def _table(kind: LanguageModelKind, file: Path) -> Mapping[str, object]:

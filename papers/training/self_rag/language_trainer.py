@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.errors import TrainingError
+from crag.papers.training.batches import like_length_order
 from crag.papers.training.saving import outside_faults
 from crag.papers.training.self_rag.language_base import (
     LanguageModel,
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 IGNORED = -100
 """The label of a token that takes no part in the loss."""
-_WINDOW = 50
-"""Batches within which records are sorted by length."""
 
 
 class TokenText(NamedTuple):
@@ -177,20 +176,11 @@ def training_order(lengths: Sequence[int], recipe: LanguageRecipe) -> list[int]:
     """
     order: list[int] = []
     left_over: list[int] = []
-    size = recipe.batch_size
     for epoch in range(recipe.epochs):
         draw = random.Random(f"{recipe.seed}-{epoch}")  # noqa: S311 - an order, no secret
-        seen = list(range(len(lengths)))
-        draw.shuffle(seen)
-        whole = len(seen) - len(seen) % size
-        batches: list[list[int]] = []
-        for start in range(0, whole, size * _WINDOW):
-            window = seen[start : min(whole, start + size * _WINDOW)]
-            window.sort(key=lambda index: lengths[index])
-            batches += [window[place : place + size] for place in range(0, len(window), size)]
-        draw.shuffle(batches)
-        order += [index for batch in batches for index in batch]
-        left_over += seen[whole:]
+        batched, rest = like_length_order(lengths, recipe.batch_size, draw)
+        order += batched
+        left_over += rest
     return order + left_over
 
 

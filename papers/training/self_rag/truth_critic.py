@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from crag.answering.outcome import DECLINED
 from crag.papers.training.self_rag.critique_cases import Case
 from crag.papers.training.self_rag.truths import Gold, Truth
+from crag.papers.training.splits import folded
 from crag.reflection_tokens import (
     CONTINUE,
     FULLY,
@@ -41,7 +42,7 @@ class TruthCritic:
     def __init__(self, truths: Sequence[Truth]) -> None:
         golds: Mapping[str, list[Gold]] = defaultdict(list)
         for truth in truths:
-            golds[_folded(truth.question)] += truth.gold
+            golds[folded(truth.question)] += truth.gold
         self._golds = dict(golds)
 
     def labels(self, cases: Sequence[Case]) -> list[str]:
@@ -49,12 +50,12 @@ class TruthCritic:
         return [self._label(case) for case in cases]
 
     def _label(self, case: Case) -> str:
-        golds = self._golds.get(_folded(case.instruction), [])
-        evidence, output = _folded(case.evidence), _folded(case.output)
-        answers = [_folded(gold.answer) for gold in golds]
+        golds = self._golds.get(folded(case.instruction), [])
+        evidence, output = folded(case.evidence), folded(case.output)
+        answers = [folded(gold.answer) for gold in golds]
         match case.kind:
             case "retrieve":
-                is_known = _folded(case.instruction) in self._golds
+                is_known = folded(case.instruction) in self._golds
                 return RETRIEVAL if is_known else NO_RETRIEVAL
             case "retrieve_next":
                 return CONTINUE if output in evidence else RETRIEVAL
@@ -69,10 +70,6 @@ class TruthCritic:
 
 
 def _support(evidence: str, output: str, answers: Sequence[str]) -> str:
-    if output == _folded(DECLINED) or not any(answer in output for answer in answers):
+    if output == folded(DECLINED) or not any(answer in output for answer in answers):
         return NO_SUPPORT
     return FULLY if output in evidence else PARTIALLY
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.lower().split())

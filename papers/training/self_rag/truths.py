@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from crag.errors import DataError
-from crag.papers.training.self_rag.records import numbered_lines
+from crag.papers.training.records import numbered_lines
 from crag.parts import Passage
 from crag.text.sentences import split_sentences
 

@@ -11,6 +11,7 @@ from crag.plain import said
 from crag.reflection_tokens import without_reflection
 from crag.runtime.attempt import Attempt
 from crag.runtime.replies import message_of, reply_of, usage_of
+from crag.runtime.waiting import blocking, call
 from crag.state import Usage
 
 _CUT_BY_FILTER = {"content_filter", "refusal", "safety", "SAFETY"}
@@ -27,20 +28,17 @@ class Reply(NamedTuple):
     usage: Usage
 
 
-def ask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
-    """Call the model once; no failure of it raises."""
-    reply: Reply | None = None
-    with Attempt("model") as attempt:
-        reply = _as_reply(model.invoke(list(messages)))
-    return reply or _failed(attempt)
-
-
 async def aask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
     """Call the model once without blocking the event loop; no failure of it raises."""
     reply: Reply | None = None
     with Attempt("model") as attempt:
-        reply = _as_reply(await model.ainvoke(list(messages)))
+        reply = _as_reply(await call(model.invoke, model.ainvoke, list(messages)))
     return reply or _failed(attempt)
+
+
+def ask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
+    """Do the same for a caller that blocks."""
+    return blocking(aask(model, messages))
 
 
 def _failed(attempt: Attempt) -> Reply:

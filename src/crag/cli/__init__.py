@@ -1,10 +1,25 @@
-"""The command `crag`."""
+"""The command `crag`: a file for each command, which holds its options and what it does."""
 
 import sys
 
+from crag.cli import (  # isort: skip - in the order of the help
+    index,
+    list,  # noqa: A004 - named as the command
+    ask,
+    chat,
+    evaluate,
+    batch,
+    doctor,
+    prompts,
+    serve,
+    serve_evaluator,
+)
 from crag.cli.app import app
 
-__all__ = ["app", "main"]
+__all__ = [
+    "app", "ask", "batch", "chat", "doctor", "evaluate", "index", "list", "main", "prompts",
+    "serve", "serve_evaluator",
+]  # fmt: skip
 
 USAGE_ERROR = 2
 

@@ -1,71 +1,98 @@
 """`crag batch`: answer many questions into a file, resumably."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
+import typer
 
-from crag.asking.batch import AnswerFile, Asking, Ended, answer_all
-from crag.asking.budget import Budget
-from crag.asking.evaluation import read_questions
-from crag.cli.terminal import assigned, environment, print_json, progress_bar, safe
-from crag.settings import settings_from_text
+from crag.cli.app import app
+from crag.cli.commands import command
+from crag.cli.options import (
+    IndexOption,
+    JsonOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MethodOption,
+    PricesOption,
+    RayOption,
+    SettingsOption,
+)
+from crag.cli.terminal import (
+    assigned,
+    environment,
+    print_json,
+    progress_bar,
+    safe,
+    say,
+    say_stopped,
+)
+
+if TYPE_CHECKING:
+    from crag.asking.batch import Ended
 
 
-def run(  # noqa: PLR0913, PLR0917 - the options of the command
-    questions: Path,
-    location: str | None,
-    method: str,
-    assignments: Sequence[str],
-    output: Path,
-    budget: Budget,
-    *,
-    concurrency: int,
-    ray: str | None,
-    again: bool,
-    as_json: bool,
+@command(
+    app,
+    "crag batch questions.jsonl --output answers.jsonl",
+    "crag batch questions.jsonl --output answers.jsonl --prices 0.15,0.60 --max-cost 5",
+    "crag batch questions.jsonl --output answers.jsonl --ray 10.0.0.1:6379",
+)
+def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    questions: Annotated[Path, typer.Argument(help="JSON Lines: question, perhaps with an id.")],
+    output: Annotated[
+        Path, typer.Option(help="JSON Lines to write; what is in it is not asked again.")
+    ],
+    location: IndexOption = None,
+    method: MethodOption = "crag",
+    settings: SettingsOption = None,
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Questions at the same time; of a cluster, its cores.")
+    ] = 4,
+    ray: RayOption = None,
+    again: Annotated[bool, typer.Option("--again", help="Ask failed questions again.")] = False,
+    max_calls: MaxCallsOption = None,
+    max_cost: MaxCostOption = None,
+    prices: PricesOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Ask every question that has no answer in `output`, and tell what it cost."""
-    found, settings = read_questions(questions), assigned(assignments)
+    """Answer many questions into a file; run the same command again to go on where it ended."""
+    from crag.asking.batch import AnswerFile, Asking, answer_all
+    from crag.asking.budget import Budget, prices_from_text
+    from crag.asking.evaluation import read_questions
+    from crag.settings import settings_from_text
+
+    budget = Budget(calls=max_calls, cost=max_cost, prices=prices_from_text(prices))
+    asked, chosen = read_questions(questions), assigned(settings)
     if budget.prices is not None:
-        settings |= dict(zip(("input_price", "output_price"), budget.prices, strict=True))
-    settings_from_text(settings)  # Wrong ones are told before anything starts.
-    chosen = environment(location)
-    asking = Asking(chosen.shared(), method.replace("-", "_"), tuple(sorted(settings.items())))
+        chosen |= dict(zip(("input_price", "output_price"), budget.prices, strict=True))
+    settings_from_text(chosen)  # Wrong ones are told before anything starts.
+    shared = environment(location).shared()
+    asking = Asking(shared, method.replace("-", "_"), tuple(sorted(chosen.items())))
     with (
         AnswerFile(output, asking.run) as answers,
         progress_bar("asking", quiet=as_json) as advance,
     ):
-
-        def shown(done: int, total: int, cost: float) -> None:
-            advance(done, total, f"asking{f' (cost {cost:.4g})' if cost else ''}")
-
         ended = answer_all(
-            found, asking, answers, budget=budget, concurrency=concurrency, ray=ray,
-            again=again, progress=shown,
+            asked, asking, answers, budget=budget, concurrency=concurrency, ray=ray, again=again,
+            progress=lambda done, total, cost: advance(
+                done, total, f"asking (cost {cost:.4g})" if cost else ""
+            ),
         )  # fmt: skip
     if as_json:
         print_json({**asdict(ended), "output": str(output)})
-    else:
-        _show(ended, output, Console(highlight=False))
+        return
+    _report(ended)
+    say(f"answers: {safe(output)}")
 
 
-def _show(ended: Ended, output: Path, console: Console) -> None:
-    told: dict[str, Any] = {**ended.statuses}
-    if ended.resumed:
-        told["answered before"] = ended.resumed
-    console.print(", ".join(f"{number:,} {name}" for name, number in told.items()) or "nothing")
-    if ended.usage.get("llm_calls"):
+def _report(ended: "Ended") -> None:
+    counts = {**ended.statuses} | ({"answered before": ended.resumed} if ended.resumed else {})
+    say(", ".join(f"{number:,} {name}" for name, number in counts.items()) or "nothing")
+    if calls := ended.usage.get("llm_calls"):
         cost = f", cost {ended.usage['cost']:.6g}" if ended.usage.get("cost") else ""
         read, written = (ended.usage.get(f"{way}_tokens", 0) for way in ("input", "output"))
-        calls = ended.usage["llm_calls"]
-        console.print(f"{calls:,} model calls, {read:,} tokens read, {written:,} written{cost}")
+        say(f"{calls:,} model calls, {read:,} tokens read, {written:,} written{cost}")
     if ended.stopped:
         left = ended.questions - ended.resumed - sum(ended.statuses.values())
-        console.print(
-            f"[yellow]stopped early:[/] {safe(ended.stopped)}; {left:,} questions left. Run the "
-            "same command again with a higher limit to go on"
-        )
-    console.print(f"answers: {safe(output)}", soft_wrap=True)
+        say_stopped(ended.stopped, f"{left:,} questions")

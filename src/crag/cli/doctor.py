@@ -1,11 +1,17 @@
 """`crag doctor`: which parts are in use, what is missing, and how to fix it."""
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
-from crag.cli.terminal import environment, plain_table, print_json
-from crag.factory import PartStatus, examine
+import typer
+
+from crag.cli.app import app
+from crag.cli.commands import command
+from crag.cli.options import IndexOption, JsonOption
+from crag.cli.terminal import environment, print_json, print_table, safe
+
+if TYPE_CHECKING:
+    from crag.factory import PartStatus
 
 _MARKS = {
     "ready": "[green]ready[/]",
@@ -16,22 +22,32 @@ _MARKS = {
 _NEEDED = {"installation", "embeddings", "index", "evaluator", "answers"}
 
 
-def run(location: str | None, *, quick: bool, as_json: bool) -> int:
-    """Show every part; return 0 if `crag ask` would work, else 1."""
-    choices = examine(environment(location), use=not quick)
+@command(
+    app,
+    "crag doctor",
+    "crag doctor --quick --json",
+)
+def doctor(
+    location: IndexOption = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only name the parts: load nothing, ask no server.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Use each part once; show which are in use, what is missing, and how to fix it."""
+    from crag.factory import examine
+
+    parts = examine(environment(location), use=not quick)
     if as_json:
-        print_json([choice._asdict() for choice in choices])
+        print_json([part._asdict() for part in parts])
     else:
-        Console().print(_table(choices))
-    works = all(c.state == "ready" for c in choices if c.part in _NEEDED)
-    return 0 if works else 1
+        print_table(row for part in parts for row in _rows(part))
+    works = all(part.state == "ready" for part in parts if part.part in _NEEDED)
+    raise typer.Exit(0 if works else 1)
 
 
-def _table(choices: list[PartStatus]) -> Table:
-    table: Table = plain_table(show_header=False)
-    for choice in choices:
-        why = f"{choice.in_use} ({choice.why})" if choice.why else choice.in_use
-        table.add_row(choice.part, _MARKS[choice.state], escape(why))
-        if choice.todo:
-            table.add_row("", "", f"[dim]→ {escape(choice.todo)}[/]")
-    return table
+def _rows(part: "PartStatus") -> Iterator[tuple[str, str, str]]:
+    why = f"{part.in_use} ({part.why})" if part.why else part.in_use
+    yield part.part, _MARKS[part.state], safe(why)
+    if part.todo:
+        yield "", "", f"[dim]→ {safe(part.todo)}[/]"

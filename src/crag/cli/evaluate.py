@@ -1,94 +1,118 @@
 """`crag evaluate`: your own questions, judged, with a page of failures to read."""
 
-import asyncio
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.markup import escape
+import typer
 
-from crag.asking.answer_judge import AnswerJudge, summarise_judgements
-from crag.asking.evaluation import Row, evaluate, read_questions, summarise
-from crag.asking.evaluation_page import judge_numbers, numbers, page_of
-from crag.cli.terminal import assigned, environment, plain_table, print_json, progress_bar
+from crag.cli.app import app
+from crag.cli.commands import command
+from crag.cli.options import (
+    ConcurrencyOption,
+    IndexOption,
+    JsonOption,
+    MethodOption,
+    SettingsOption,
+)
+from crag.cli.terminal import (
+    assigned,
+    environment,
+    print_json,
+    print_table,
+    progress_bar,
+    safe,
+    say,
+)
 from crag.errors import DataError
-from crag.factory import choose_model, choose_parts, choose_prompts
-from crag.graph_registry import graph_named
-from crag.parts import ChatModel
-from crag.runtime.environment import Environment
-from crag.settings import settings_from_text
+
+if TYPE_CHECKING:
+    from crag.asking.evaluation import Row
 
 
-def run(  # noqa: PLR0913 - the options of the command
-    path: Path,
-    location: str | None,
-    method: str,
-    assignments: Sequence[str],
-    output: Path,
-    *,
-    limit: int | None,
-    concurrency: int,
-    judge: str | None,
-    as_json: bool,
+@command(
+    app,
+    "crag evaluate questions.jsonl",
+    "crag evaluate questions.jsonl --method rag --output plain",
+    "crag evaluate questions.jsonl --judge gpt-4o",
+)
+def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    questions: Annotated[
+        Path,
+        typer.Argument(
+            help="JSON Lines: question, with answers, or files that hold the answer, or neither."
+        ),
+    ],
+    location: IndexOption = None,
+    method: MethodOption = "crag",
+    settings: SettingsOption = None,
+    output: Annotated[Path, typer.Option(help="Folder of the report and of the rows.")] = Path(
+        "evaluation"
+    ),
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Ask only the first ones.", show_default=False)
+    ] = None,
+    concurrency: ConcurrencyOption = 4,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Chat model that judges the answers: supported by what was found, about the "
+            "question, as a right answer.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Ask every question, write rows and report into `output`, and print the summary.
+    """Ask your own questions, count what is right, and write a page of failures to read."""
+    import asyncio
 
-    `judge` names a chat model that judges the answers.
-    """
-    questions = read_questions(path, limit)
-    chosen = settings_from_text(assigned(assignments))
+    from crag.asking import evaluation
+    from crag.asking.answer_judge import AnswerJudge, summarise_judgements
+    from crag.asking.evaluation_page import judge_numbers, numbers, page_of
+    from crag.factory import choose_model, choose_parts, choose_prompts
+    from crag.graph_registry import graph_named
+    from crag.settings import settings_from_text
+
+    asked = evaluation.read_questions(questions, limit)
+    chosen = settings_from_text(assigned(settings))
     place = environment(location)
     graph = graph_named(method).build(choose_parts(place, index_must_exist=True))
-    judging = None if judge is None else AnswerJudge(_model(place, judge), choose_prompts(place))
-    with progress_bar("asking", quiet=as_json) as advance:
+    judging = None
+    if judge is not None:  # The server of the answering model has it too, where there is one.
+        model = choose_model(place.model_copy(update={"model": judge, "framing": "chat"}))
+        assert model is not None  # noqa: S101 - it has a name
+        judging = AnswerJudge(model, choose_prompts(place))
+    with progress_bar("asking", len(asked), quiet=as_json) as advance:
         rows = asyncio.run(
-            evaluate(
-                graph,
-                questions,
-                chosen,
-                concurrency=concurrency,
-                progress=lambda done: advance(done, len(questions), "asking"),
-            )
+            evaluation.evaluate(graph, asked, chosen, concurrency=concurrency, progress=advance)
         )
     judged = None
     if judging is not None:
-        with progress_bar("judging", quiet=as_json) as advance:
-            found = asyncio.run(
-                judging.judge(
-                    rows,
-                    concurrency=concurrency,
-                    progress=lambda done: advance(done, len(rows), "judging"),
-                )
-            )
-        rows = [Row(**{**row, "judgement": one}) for row, one in zip(rows, found, strict=True)]
+        with progress_bar("judging", len(rows), quiet=as_json) as advance:
+            found = asyncio.run(judging.judge(rows, concurrency=concurrency, progress=advance))
+        rows = [
+            evaluation.Row(**{**row, "judgement": one})
+            for row, one in zip(rows, found, strict=True)
+        ]
         judged = summarise_judgements(found)
-    summary = summarise(rows)
-    about = {"questions": str(path), "method": method, "settings": ", ".join(assignments)}
-    about |= {"judge": judge or ""}
-    more = {} if judged is None else judge_numbers(judged)
-    page = page_of(rows, summary, {name: one for name, one in about.items() if one}, more)
-    written = _write(output, rows, page)
+    summary = evaluation.summarise(rows)
+    about = {"questions": str(questions), "method": method}
+    about |= {"settings": ", ".join(settings)} if settings else {}
+    about |= {"judge": judge} if judge else {}
+    more: Mapping[str, str] = {} if judged is None else judge_numbers(judged)
+    written = _write(output, rows, page_of(rows, summary, about, more))
     if as_json:
         told = {"method": method, **summary, "files": [str(file) for file in written]}
         print_json(told if judged is None else told | {"judge": judged})
         return
-    table = plain_table(show_header=False)
-    for name, value in (numbers(summary) | more).items():
-        table.add_row(name, escape(value))
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(f"report: {escape(str(written[0]))}", soft_wrap=True)
+    print_table((name, safe(value)) for name, value in {**numbers(summary), **more}.items())
+    say(f"report: {safe(written[0])}")
 
 
-def _model(place: Environment, name: str) -> ChatModel:
-    """Return the judge, which the server of the answering model has too where there is one."""
-    model = choose_model(place.model_copy(update={"model": name, "framing": "chat"}))
-    assert model is not None  # noqa: S101 - it has a name
-    return model
+def _write(folder: Path, rows: Sequence["Row"], text: str) -> tuple[Path, Path]:
+    import json
 
-
-def _write(folder: Path, rows: Sequence[Row], text: str) -> tuple[Path, Path]:
     page, lines = folder / "report.html", folder / "rows.jsonl"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,146 +1,183 @@
 """`crag index`: index documents, with a progress bar and a report."""
 
-import sys
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
-from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.markup import escape
+import typer
 
-from crag.cli.index_workers import ray_reader
-from crag.cli.terminal import ending_on_signals, environment, print_error, print_json, progress_bar
-from crag.factory import choose_encoder, choose_limits
-from crag.retrieval import (
-    DocumentIndex,
-    IndexReport,
-    index_paths,
-    loaders_with,
-    reader_within,
-    watch_paths,
+from crag.cli.app import app
+from crag.cli.commands import command
+from crag.cli.options import IndexOption, JsonOption, RayOption
+from crag.cli.terminal import (
+    ending_on_signals,
+    environment,
+    import_from_here,
+    print_error,
+    print_json,
+    progress_bar,
+    safe,
+    say,
 )
-from crag.retrieval.documents import Loader
-from crag.retrieval.loaders import reason_unread
+
+if TYPE_CHECKING:
+    from crag.errors import CragError
+    from crag.retrieval import IndexReport
 
 _SKIPPED_SHOWN = 20
 _KINDS_SHOWN = 8
 
 
-def run(  # noqa: PLR0913 - one parameter for each option
-    paths: Sequence[Path],
-    location: str | None,
-    loaders: Sequence[str],
-    *,
-    remove: bool,
-    as_json: bool,
-    verbose: bool,
-    ray: str | None = None,
+@command(
+    app,
+    "crag index docs notes.pdf",
+    "crag index docs --watch",
+    "crag index old.md --remove",
+    "crag index docs --index postgresql://localhost/docs",
+    "crag index docs --ray local",
+    "crag index pages --loader .mhtml=MHTMLLoader",
+)
+def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Files and folders: text, Markdown, reStructuredText, HTML, PDF, office files, "
+            "EPUB, notebooks, mail, source code, CSV, JSONL."
+        ),
+    ],
+    location: IndexOption = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove these paths from the index.")
+    ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Index again after each change in these folders, until Ctrl-C."
+        ),
+    ] = False,
+    ray: RayOption = None,
+    loader: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[.SUFFIX=]LOADER",
+            help="Read files, or those of a suffix, with a loader of langchain-community, or with "
+            "module:Class; may be repeated.",
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Name every file that was not indexed.")
+    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Index `paths`, or remove them, and report what was done and skipped.
+    """Index documents; run it again to update changed, added and removed ones."""
+    if watch and remove:
+        raise typer.BadParameter("--watch and --remove exclude each other")
+    if ray is not None and (watch or remove):
+        raise typer.BadParameter("--ray is for indexing once: leave out --watch and --remove")
 
-    With `ray`, the address of a cluster, its workers load, split and embed.
-    """
-    reading = _named(loaders)
-    chosen = environment(location)
-    reader = ray_reader(chosen, ray) if ray else reader_within(choose_limits(chosen))
-    target = DocumentIndex(chosen.index, choose_encoder(chosen))
-    with progress_bar("indexing", quiet=as_json) as advance:
-
-        def shown(done: int, total: int | None, source: str) -> None:
-            advance(done, total, Path(source).name)
-
-        report = index_paths(
-            paths, target, progress=shown, remove=remove, loaders=reading, reader=reader
-        )
-    if as_json:
-        print_json(asdict(report))
-    else:
-        _show(report, _place(chosen.index, target), Console(), verbose=verbose)
-
-
-def follow(
-    paths: Sequence[Path],
-    location: str | None,
-    loaders: Sequence[str],
-    *,
-    as_json: bool,
-    verbose: bool,
-) -> None:
-    """Index folders, and again after each change, until Ctrl-C; report each run.
-
-    A failure that lasts is reported once, and so is each file that cannot be read.
-    """
-    reading = _named(loaders)
-    chosen = environment(location)
-    target = DocumentIndex(chosen.index, choose_encoder(chosen))
-    console, failure, known = Console(), "", IndexReport()
-    Console(stderr=True).print("[dim]Following changes; Ctrl-C ends.[/]")
-    with suppress(KeyboardInterrupt), ending_on_signals():
-        reader = reader_within(choose_limits(chosen))
-        for report, error in watch_paths(paths, target, loaders=reading, reader=reader):
-            if error is not None and str(error) != failure:
-                print_error(error, as_json=as_json)
-            failure = str(error or "")
-            if report is not None and as_json:
-                print_json(asdict(report))
-            elif report is not None:
-                console.print(f"[dim]{datetime.now().astimezone():%H:%M:%S}[/]", end=" ")
-                place = _place(chosen.index, target)
-                _show(_news(report, known), place, console, verbose=verbose)
-                known = report
-
-
-def _named(loaders: Sequence[str]) -> Mapping[str, Loader]:
-    """Return the loaders; a module of the user's own may lie where the command is run."""
-    if any(":" in name for name in loaders) and "" not in sys.path:
-        sys.path.insert(0, "")
-    return loaders_with(loaders)
-
-
-def _news(report: IndexReport, known: IndexReport) -> IndexReport:
-    """Leave out what the report before said too."""
-    return replace(
-        report,
-        skipped=tuple(one for one in report.skipped if one not in known.skipped),
-        unsupported=tuple(one for one in report.unsupported if one not in known.unsupported),
-        warning="" if report.warning == known.warning else report.warning,
+    from crag.factory import choose_encoder, choose_limits
+    from crag.retrieval import (
+        DocumentIndex,
+        index_paths,
+        loaders_with,
+        reader_within,
+        watch_paths,
     )
 
+    import_from_here(loader or ())  # A module of the user's own may lie where the command is run.
+    loaders = loaders_with(loader or ())
+    chosen = environment(location)
+    if ray is None:
+        reader = reader_within(choose_limits(chosen))
+    else:
+        from crag.cli.index_workers import ray_reader
 
-def _place(given: str, index: DocumentIndex) -> str:
-    """Return a location as it may be shown: a folder as given, a URL without its password."""
-    return index.location if "://" in given else given
+        reader = ray_reader(chosen, ray)
+    target = DocumentIndex(chosen.index, choose_encoder(chosen))
+    # A folder is shown as it was given, a URL without its password.
+    place = target.location if "://" in chosen.index else chosen.index
+    if watch:
+        say("[dim]Following changes; Ctrl-C ends.[/]", stderr=True)
+        with suppress(KeyboardInterrupt), ending_on_signals():
+            runs = watch_paths(paths, target, loaders=loaders, reader=reader)
+            _follow(runs, place, as_json=as_json, verbose=verbose)
+        return
+    with progress_bar("indexing", quiet=as_json) as advance:
+        report = index_paths(
+            paths, target, remove=remove, loaders=loaders, reader=reader,
+            progress=lambda done, total, source: advance(done, total, Path(source).name),
+        )  # fmt: skip
+    _report(report, place, as_json=as_json, verbose=verbose)
 
 
-def _show(report: IndexReport, location: str, console: Console, *, verbose: bool) -> None:
-    console.print(
-        f"{location}: {report.added} added, {report.changed} changed, "
+def _follow(
+    runs: Iterable[tuple["IndexReport | None", "CragError | None"]],
+    place: str,
+    *,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """Report each run; a failure that lasts is reported once, and so is a file it cannot read."""
+    from dataclasses import replace
+    from datetime import datetime
+
+    failure, known = "", None
+    for report, error in runs:
+        if error is not None and str(error) != failure:
+            print_error(error, as_json=as_json)
+        failure = str(error or "")
+        if report is None:
+            continue
+        news = report
+        if known is not None and not as_json:
+            news = replace(
+                report,
+                skipped=tuple(one for one in report.skipped if one not in known.skipped),
+                unsupported=tuple(f for f in report.unsupported if f not in known.unsupported),
+                warning="" if report.warning == known.warning else report.warning,
+            )
+        now = "" if as_json else f"[dim]{datetime.now().astimezone():%H:%M:%S}[/] "
+        _report(news, place, as_json=as_json, verbose=verbose, when=now)
+        known = report
+
+
+def _report(
+    report: "IndexReport", place: str, *, as_json: bool, verbose: bool, when: str = ""
+) -> None:
+    if as_json:
+        from dataclasses import asdict
+
+        print_json(asdict(report))
+        return
+    say(
+        f"{when}{safe(place)}: {report.added} added, {report.changed} changed, "
         f"{report.unchanged} unchanged, {report.removed} removed "
-        f"({report.chunks} chunks in {report.seconds:.1f} s)",
-        highlight=False,
+        f"({report.chunks} chunks in {report.seconds:.1f} s)"
     )
     shown = report.skipped if verbose else report.skipped[:_SKIPPED_SHOWN]
     for source, reason in shown:
-        console.print(f"  [yellow]skipped[/] {escape(source)}: {escape(reason)}", highlight=False)
+        say(f"  [yellow]skipped[/] {safe(source)}: {safe(reason)}")
     if hidden := len(report.skipped) - len(shown):
-        console.print(f"  … and {hidden} more (--verbose shows all)", highlight=False)
-    _show_unread([Path(name) for name in report.unsupported], console, verbose=verbose)
+        say(f"  … and {hidden} more (--verbose shows all)")
+    _report_unread([Path(name) for name in report.unsupported], verbose=verbose)
     for warning in filter(None, (report.warning, report.language_warning)):
-        console.print(f"[bold yellow]Warning:[/] {escape(warning)}", highlight=False)
+        say(f"[bold yellow]Warning:[/] {safe(warning)}")
 
 
-def _show_unread(files: Sequence[Path], console: Console, *, verbose: bool) -> None:
+def _report_unread(files: Sequence[Path], *, verbose: bool) -> None:
     """Print the files that no loader reads: by kind with counts, or one by one."""
+    from collections import Counter
+
+    from crag.retrieval.loaders import reason_unread
+
     kinds = Counter(
         (file.suffix.lower() or "without suffix", reason_unread(file)) for file in files
     )
     for (suffix, reason), number in kinds.most_common(None if verbose else _KINDS_SHOWN):
-        console.print(f"  [dim]not read: {number} {escape(suffix)} ({reason})[/]", highlight=False)
+        say(f"  [dim]not read: {number} {safe(suffix)} ({reason})[/]")
     if not verbose and len(kinds) > _KINDS_SHOWN:
         rest = f"{len(kinds) - _KINDS_SHOWN} more kinds (--verbose names all files)"
-        console.print(f"  [dim]… and {rest}[/]", highlight=False)
+        say(f"  [dim]… and {rest}[/]")
     for file in files if verbose else ():
-        console.print(f"  [dim]not read: {escape(str(file))}[/]", highlight=False)
+        say(f"  [dim]not read: {safe(file)}[/]")

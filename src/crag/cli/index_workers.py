@@ -21,7 +21,7 @@ from crag.retrieval.isolated import IsolatedReader, Limits
 from crag.retrieval.loaders import Found
 from crag.retrieval.splitting import split
 from crag.retrieval.update import FromFile, Held, Made, Reader
-from crag.retrieval.writer import embedded
+from crag.retrieval.writer import embedded_parts
 from crag.runtime.environment import Environment, Shared
 from crag.runtime.ray_cluster import cluster, cores, load_ray, on_workers
 
@@ -118,11 +118,9 @@ def made(shared: Shared, loaders: Mapping[str, Loader], block: FileBlock) -> lis
             chunks[place] = one.made.chunks if one.made else split(one.loaded, one.root)
     if not chunks:
         return read
-    vectors = embedded([chunk for part in chunks.values() for chunk in part], _encoder(shared))
-    start = 0
-    for place, part in chunks.items():
-        read[place] = read[place]._replace(made=Made(part, vectors[start : start + len(part)]))
-        start += len(part)
+    with_vectors = embedded_parts(list(chunks.values()), _encoder(shared))
+    for place, made_part in zip(chunks, with_vectors, strict=True):
+        read[place] = read[place]._replace(made=Made(*made_part))
     return read
 
 

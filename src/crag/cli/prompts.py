@@ -1,54 +1,61 @@
 """`crag prompts`: list every prompt, or start a folder of your own."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from rich.console import Console
-from rich.markup import escape
+import typer
 
-from crag.cli.terminal import plain_table, print_json
-from crag.factory import choose_prompts
-from crag.prompts import USES, Prompts, copy_to
-from crag.runtime.environment import Environment
+from crag.cli.app import app
+from crag.cli.commands import command
+from crag.cli.options import JsonOption
+from crag.cli.terminal import environment, print_json, print_table, safe, say
 
 
-def run(folder: Path | None, *, as_json: bool) -> None:
-    """Print the prompts in use with their placeholders, or copy the packaged ones to `folder`.
+@command(
+    app,
+    "crag prompts",
+    "crag prompts --copy prompts-of-mine",
+)
+def prompts(
+    copy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Start a folder with a copy of every prompt; CRAG_PROMPTS names it.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List every prompt with where it is used and its placeholders, or copy them."""
+    from crag.factory import choose_prompts
+    from crag.prompts import USES, copy_to
 
-    Raises:
-        PromptError: a prompt of CRAG_PROMPTS cannot be used, or `folder` has one already.
-    """
-    if folder is not None:
-        copied = copy_to(folder)
+    if copy is not None:
+        copied = copy_to(copy)
         if as_json:
             print_json([str(path) for path in copied])
             return
-        console = Console(highlight=False)
-        console.print(f"{len(copied)} prompts copied to {escape(str(folder))}", soft_wrap=True)
-        console.print(f"use them: export CRAG_PROMPTS={escape(str(folder))}", soft_wrap=True)
+        say(f"{len(copied)} prompts copied to {safe(copy)}")
+        say(f"use them: export CRAG_PROMPTS={safe(copy)}")
         return
-    rows = listed(choose_prompts(Environment()))
-    if as_json:
-        print_json(rows)
-        return
-    table: Any = plain_table(show_header=True)
-    for head in ("prompt", "used by", "placeholders", "file"):
-        table.add_column(head)
-    for row in rows:
-        placeholders = " ".join(f"${name}" for name in row["placeholders"])
-        table.add_row(row["name"], escape(row["used_by"]), placeholders, escape(row["file"]))
-    Console().print(table)
-
-
-def listed(prompts: Prompts) -> list[dict[str, Any]]:
-    """Return a row for each prompt; `file` is "packaged", or the file in its place."""
-    return [
+    chosen = choose_prompts(environment())
+    rows = [
         {
             "name": name,
             "used_by": use.where,
             "placeholders": [*use.needed, *use.optional],
             "optional": list(use.optional),
-            "file": str(prompts.prompt(name).path or "packaged"),
+            "file": str(chosen.prompt(name).path or "packaged"),
         }
         for name, use in USES.items()
     ]
+    if as_json:
+        print_json(rows)
+        return
+    cells = (
+        (str(row["name"]), safe(row["used_by"]), " ".join(f"${one}" for one in row["placeholders"]),
+         safe(row["file"]))
+        for row in rows
+    )  # fmt: skip
+    print_table(cells, "prompt", "used by", "placeholders", "file")

@@ -6,93 +6,105 @@ not into the folder that `crag serve` was called in. The module `crag.page.guard
 use it, by rules that it reads from the environment.
 """
 
-import errno
-import json
 import os
-import secrets
 import signal
-import socket
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib.util import find_spec
-from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from pydantic import SecretStr
+import typer
 
+from crag.cli.address import ANY, Address, ServerError, require_port
+from crag.cli.app import app
+from crag.cli.commands import command
+from crag.cli.options import IndexOption, PortOption
 from crag.cli.terminal import ending_on_signals, environment
-from crag.errors import CragError
 from crag.extras import require
-from crag.factory import choose_parts
 from crag.graph_registry import OFFERED
-from crag.page.rules import AUTH, STUDIO, Rules, settings_of_server
-from crag.runtime.environment import Environment
-from crag.telemetry.logs import UVICORN
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from crag.page.rules import Rules
+    from crag.runtime.environment import Environment
 
 _PLACES = (
     "embedding_model", "evaluator", "evaluator_fallback", "prompts", "reflection", "reranker",
 )  # fmt: skip
 """Variables that may be paths."""
-_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where a server that listens everywhere is found
 _START_SECONDS, _STOP_SECONDS = 120.0, 12.0
 _STREAM_SECONDS, _SILENT_SECONDS = 3, 60
 _TOLD_LINES = 12
 
 
-class ServerError(CragError):
-    """The server cannot be started; the message says what to change."""
-
-
-class Address(NamedTuple):
-    """Where the server listens."""
-
-    host: str
-    port: int
-
-    @property
-    def url(self) -> str:
-        """The address for a browser on this machine."""
-        host = _ANY.get(self.host, self.host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether it is within reach of this machine alone."""
-        found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
-        return all(ip_address(place[0]).is_loopback for *_, place in found)
-
-
-def run(  # noqa: PLR0913 - one parameter for each option
-    location: str | None,
-    host: str,
-    port: int,
-    *,
-    studio: bool,
-    token: bool,
-    opens: bool,
-    verbose: bool,
-    postgres: str | None = None,
-    workers: int = 1,
-    one_user: bool = False,
+@command(
+    app,
+    "crag serve --open",
+    "crag serve --port 3000 --studio",
+    "crag serve --host 0.0.0.0",
+    extra="studio",
+)
+def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    location: IndexOption = None,
+    host: Annotated[
+        str,
+        typer.Option(help="Address to listen on; other machines may then ask too, with the token."),
+    ] = "127.0.0.1",
+    port: PortOption = 2024,
+    studio: Annotated[
+        bool,
+        typer.Option("--studio", help="Let LangGraph Studio's web site use the server."),
+    ] = False,
+    token: Annotated[
+        bool,
+        typer.Option(
+            "--token/--no-token",
+            help="Ask clients for the token in the printed address; without it, for one user alone "
+            "on this machine.",
+        ),
+    ] = True,
+    opens: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show the server's output.")
+    ] = False,
+    postgres: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Keep threads and runs in this PostgreSQL database, for production; for a trial, "
+            "name a folder to run PostgreSQL in.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, max=256, help="Processes of the server; needs --postgres.")
+    ] = 1,
+    one_user: Annotated[
+        bool,
+        typer.Option(
+            "--one-user",
+            help="Let other machines use a production server although all have one token.",
+        ),
+    ] = False,
 ) -> None:
-    """Serve until Ctrl-C; with all state in PostgreSQL, at a URL or in a folder, if it is named.
-
-    Raises:
-        CragError: the index is missing, LangGraph's server is not installed, the port is taken, or
-            other machines could use the server without a token.
-    """
-    address = Address(host, port)
+    """Serve the page, the graphs' API, and LangGraph Studio's server."""
+    if workers > 1 and postgres is None:
+        raise typer.BadParameter("--workers needs --postgres: name the database they share")
     if postgres is None:
         require_server()
     else:
         require("server", "crag serve --postgres", "psycopg_pool", "uvicorn", "starlette")
-    chosen = environment(location)
+
+    import json
+    import tempfile
+
+    from crag.factory import choose_parts
+    from crag.telemetry.logs import UVICORN
+
+    address, chosen = Address(host, port), environment(location)
     choose_parts(chosen, index_must_exist=True)
     require_port(address)
     rules = rules_for(
@@ -108,16 +120,16 @@ def run(  # noqa: PLR0913 - one parameter for each option
         home = Path(folder)
         if database is None:
             (home / "langgraph.json").write_text(json.dumps(configuration(rules)), "utf-8")
-            command = _development(address)
+            words = _development(address)
         else:
             variables["CRAG_SERVE_DATABASE"] = database
-            command = _production(address, workers)
+            words = _production(address, workers)
             if logs_json:
                 (home / "logging.json").write_text(json.dumps(UVICORN), "utf-8")
-                command += ["--log-config", "logging.json"]
+                words += ["--log-config", "logging.json"]
         _tell("Starting the server")
         # Logs for a program go where it reads them: to standard error.
-        with _server(command, home, variables, verbose=verbose or logs_json) as server:
+        with _server(words, home, variables, verbose=verbose or logs_json) as server:
             _wait_until_ready(server, address, home)
             _announce(address, rules, opens=opens, production=database is not None)
             if server.wait() != 0:
@@ -134,19 +146,19 @@ def _database(postgres: str | None) -> AbstractContextManager[str | None]:
 
 
 def _development(address: Address) -> list[str]:
-    command = [sys.executable, "-m", "langgraph_cli", "dev", "--config", "langgraph.json"]
-    command += ["--host", address.host, "--port", str(address.port), "--n-jobs-per-worker", "8"]
-    return [*command, "--no-browser", "--no-reload"]
+    words = [sys.executable, "-m", "langgraph_cli", "dev", "--config", "langgraph.json"]
+    words += ["--host", address.host, "--port", str(address.port), "--n-jobs-per-worker", "8"]
+    return [*words, "--no-browser", "--no-reload"]
 
 
 def _production(address: Address, workers: int) -> list[str]:
-    command = [sys.executable, "-m", "uvicorn", "--factory", "crag.server.app:create"]
-    command += ["--host", address.host, "--port", str(address.port), "--workers", str(workers)]
+    words = [sys.executable, "-m", "uvicorn", "--factory", "crag.server.app:create"]
+    words += ["--host", address.host, "--port", str(address.port), "--workers", str(workers)]
     # Addresses of requests may hold the token, so they are not logged.
-    command += ["--no-access-log", "--no-server-header", "--no-proxy-headers"]
+    words += ["--no-access-log", "--no-server-header", "--no-proxy-headers"]
     # On a busy machine a process is slow to answer the one that watches it, and is not dead.
-    command += ["--timeout-worker-healthcheck", str(_SILENT_SECONDS)]
-    return [*command, "--timeout-graceful-shutdown", str(_STREAM_SECONDS)]
+    words += ["--timeout-worker-healthcheck", str(_SILENT_SECONDS)]
+    return [*words, "--timeout-graceful-shutdown", str(_STREAM_SECONDS)]
 
 
 def rules_for(
@@ -156,18 +168,24 @@ def rules_for(
     token: bool,
     production: bool = False,
     one_user: bool = False,
-) -> Rules:
+) -> "Rules":
     """Return the rules of the environment, changed by the options.
 
     Raises:
         ServerError: other machines could use the server, and no token would be asked for; or, in
             production, nobody would say who they are.
     """
+    from pydantic import SecretStr
+
+    from crag.page.rules import STUDIO, Rules
+
     rules = Rules()
     changes: dict[str, Any] = {"token": None}
     if rules.login:
         pass  # Users have keys of their own.
     elif token:
+        import secrets
+
         changes["token"] = rules.token or SecretStr(secrets.token_urlsafe(24))
     elif not address.is_loopback:
         message = (
@@ -178,7 +196,9 @@ def rules_for(
     if studio:
         changes["origins"] = rules.origins | {STUDIO}
     if not address.is_loopback:
-        name = socket.gethostname() if address.host in _ANY else address.host
+        import socket
+
+        name = socket.gethostname() if address.host in ANY else address.host
         changes["hosts"] = rules.hosts | {name.lower()}
     if production and not (address.is_loopback or rules.login or one_user):
         message = (
@@ -190,8 +210,10 @@ def rules_for(
     return rules.model_copy(update=changes)
 
 
-def configuration(rules: Rules) -> dict[str, Any]:
+def configuration(rules: "Rules") -> dict[str, Any]:
     """Return the `langgraph.json` of this package, by module names, wherever it is installed."""
+    from crag.page.rules import AUTH, settings_of_server
+
     graphs = {
         name: {"path": f"crag.graph.studio:{name}", "description": entry.description}
         for name, entry in OFFERED.items()
@@ -214,36 +236,11 @@ def require_server(package: str = "langgraph_cli") -> None:
         raise ServerError(message)
 
 
-def require_port(address: Address) -> None:
-    """Refuse a port that cannot be listened on; LangGraph's server would take another one silently.
-
-    Raises:
-        ServerError: it is taken, needs rights, or the host is none of this machine.
-    """
-    try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-        family, kind, protocol, _, place = found[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(place)
-    except OSError as error:
-        raise ServerError(_why_not(error, address)) from error
-
-
-def _why_not(error: OSError, address: Address) -> str:
-    match error.errno:
-        case errno.EADDRINUSE:
-            what = f"port {address.port} is taken; end what uses it, or choose another with --port"
-        case errno.EACCES:
-            what = f"port {address.port} needs rights that you lack; choose one above 1023"
-        case _:
-            what = f"{address.host!r} is no address of this machine; choose another with --host"
-    return f"cannot serve: {what}"
-
-
-def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
+def _variables(chosen: "Environment", rules: "Rules") -> dict[str, str]:
     """Return what the server finds in its environment: it runs elsewhere, so paths are absolute."""
     from dotenv import dotenv_values
+
+    from crag.page.rules import Rules
 
     told = {name: value for name, value in dotenv_values(".env").items() if value is not None}
     variables = told | dict(os.environ)
@@ -269,14 +266,16 @@ def _variables(chosen: Environment, rules: Rules) -> dict[str, str]:
 
 @contextmanager
 def _server(
-    command: list[str], home: Path, variables: Mapping[str, str], *, verbose: bool
-) -> Iterator[subprocess.Popen[bytes]]:
+    words: list[str], home: Path, variables: Mapping[str, str], *, verbose: bool
+) -> Iterator["subprocess.Popen[bytes]"]:
     """Start the server, and end it however the block is left."""
+    import subprocess
+
     with (home / "server.log").open("wb") as log:
         output = None if verbose else log
         # In a session of its own, Ctrl-C reaches this process alone, which ends the other in order.
         server = subprocess.Popen(  # noqa: S603 - our own interpreter, and no shell
-            command, cwd=home, env=dict(variables), stdin=subprocess.DEVNULL,
+            words, cwd=home, env=dict(variables), stdin=subprocess.DEVNULL,
             stdout=output, stderr=subprocess.STDOUT if output else None, start_new_session=True,
         )  # fmt: skip
         try:
@@ -287,18 +286,20 @@ def _server(
             _end(server)
 
 
-def _end(server: subprocess.Popen[bytes]) -> None:
+def _end(server: "subprocess.Popen[bytes]") -> None:
     """Terminate the server, and kill it and its workers if an open stream keeps it running."""
+    from subprocess import TimeoutExpired
+
     server.terminate()
     try:
         server.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
+    except TimeoutExpired:
         with suppress(ProcessLookupError):
             os.killpg(server.pid, signal.SIGKILL)
         server.wait()
 
 
-def _wait_until_ready(server: subprocess.Popen[bytes], address: Address, home: Path) -> None:
+def _wait_until_ready(server: "subprocess.Popen[bytes]", address: Address, home: Path) -> None:
     import httpx
 
     deadline = time.monotonic() + _START_SECONDS
@@ -312,7 +313,7 @@ def _wait_until_ready(server: subprocess.Popen[bytes], address: Address, home: P
     _give_up(server, home)
 
 
-def _give_up(server: subprocess.Popen[bytes], home: Path) -> NoReturn:
+def _give_up(server: "subprocess.Popen[bytes]", home: Path) -> NoReturn:
     """Raise an error with the last lines of the server's log.
 
     Raises:
@@ -324,7 +325,11 @@ def _give_up(server: subprocess.Popen[bytes], home: Path) -> NoReturn:
     raise ServerError(f"the server {ended}. Its last lines:\n{last}")
 
 
-def _announce(address: Address, rules: Rules, *, opens: bool, production: bool) -> None:
+def _announce(address: Address, rules: "Rules", *, opens: bool, production: bool) -> None:
+    from urllib.parse import quote
+
+    from crag.page.rules import STUDIO
+
     token = rules.token.get_secret_value() if rules.token else ""
     page = f"{address.url}/?token={token}" if token else f"{address.url}/"
     _tell(f"Page    {page}")

@@ -1,25 +1,37 @@
 """`crag serve-evaluator`: the evaluator as a service, for graphs on this and on other machines."""
 
-import sys
+from typing import Annotated
 
-from crag.cli.serve import Address, ServerError, require_port
-from crag.cli.terminal import ending_on_signals, environment
+import typer
+
+from crag.cli.address import Address, ServerError, require_port
+from crag.cli.app import app
+from crag.cli.commands import command
+from crag.cli.options import PortOption
+from crag.cli.terminal import ending_on_signals, environment, safe, say
 from crag.extras import require
 
 
-def run(host: str, port: int) -> None:
-    """Serve the evaluator that CRAG_EVALUATOR names until Ctrl-C.
-
-    Raises:
-        CragError: the evaluator cannot be used, the port is taken, or other machines could ask
-            without a token.
-    """
+@command(
+    app,
+    "crag serve-evaluator",
+    "CRAG_EVALUATOR=my-evaluator crag serve-evaluator --port 2026",
+    name="serve-evaluator",
+    extra="evaluator",
+)
+def serve_evaluator(
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than loopback need a token.")
+    ] = "127.0.0.1",
+    port: PortOption = 2025,
+) -> None:
+    """Serve the evaluator to other processes, which name it in CRAG_EVALUATOR by its URL."""
     require("evaluator", "crag serve-evaluator", "starlette", "uvicorn")
     import uvicorn
 
     from crag.server.evaluator import served
 
-    address, chosen = Address(host, port), environment(None)
+    address, chosen = Address(host, port), environment()
     if chosen.evaluator_token is None and not address.is_loopback:
         message = (
             f"{host} lets other machines ask: set CRAG_EVALUATOR_TOKEN, here and where they are, "
@@ -27,11 +39,10 @@ def run(host: str, port: int) -> None:
         )
         raise ServerError(message)
     require_port(address)
-    app = served(chosen)
-    sys.stdout.write(f"Evaluator  {address.url}  ({chosen.evaluator})\nCtrl-C ends it.\n")
-    sys.stdout.flush()
+    service = served(chosen)
+    say(f"Evaluator  {address.url}  ({safe(chosen.evaluator)})\nCtrl-C ends it.")
     with ending_on_signals():
         uvicorn.run(
-            app, host=host, port=port, log_level="warning", access_log=False,
+            service, host=host, port=port, log_level="warning", access_log=False,
             server_header=False, proxy_headers=False, timeout_graceful_shutdown=3,
         )  # fmt: skip

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from crag.cli.critique import CritiqueTrace
-from crag.cli.terminal import safe, shortened
+from crag.cli.terminal import from_here, safe, shortened
 from crag.correction.action import decide
 from crag.state import (
     Action,
@@ -30,19 +30,30 @@ from crag.text.untrusted import without_controls
 _COLOURS: ByAction[str] = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
 _BAR = 20
 _TEXT = 100
+_OF_ANSWERS = {"generate", "combine", "finish_reflection"}
+"""Nodes that write the answer to a question."""
 
 
 class Trace:
-    """Shows each update of the state as it arrives, and tokens as they are generated."""
+    """Shows each update of the state as it arrives, and tokens as they are generated.
+
+    With `brief` it shows the answer alone, with its sources and what went wrong.
+    """
 
     def __init__(
-        self, console: Console, *, verbose: bool = False, everything: bool = False
+        self,
+        console: Console,
+        *,
+        verbose: bool = False,
+        everything: bool = False,
+        brief: bool = False,
     ) -> None:
         self.certainty: Certainty = "nothing_found"
         """Of the last answer that was printed."""
         self._console = console
         self._verbose = verbose
         self._everything = everything
+        self._brief = brief
         self._documents: list[Any] = []
         self._draft = ""
         self._message: str | None = None
@@ -51,6 +62,8 @@ class Trace:
         self._usage = Usage()
         self._critiques = CritiqueTrace(console, verbose=verbose)
         self._nodes: dict[str, Callable[[Mapping[str, Any]], None]] = {
+            "contextualize": self._complete,
+            "open_run": self._open,
             "decompose": self._plan,
             "retrieve": self._retrieve,
             "grade": self._grade,
@@ -88,6 +101,10 @@ class Trace:
             self._console.print()
         if node not in self._nodes:  # A subgraph, whose nodes were already shown.
             return
+        if self._brief and node not in _OF_ANSWERS:
+            if node == "contextualize":
+                self._complete(update)
+            return
         self._nodes[node](update)
         self._usage = add_usage(self._usage, update.get("usage") or Usage())
         for entry in update.get("events", []):
@@ -106,6 +123,14 @@ class Trace:
     def _line(self, label: str, text: str) -> None:
         self._console.print(f"[bold]{label:<9}[/] {text}", soft_wrap=True)
 
+    def _complete(self, update: Mapping[str, Any]) -> None:
+        self._line("question", safe(update["question"]))
+
+    def _open(self, update: Mapping[str, Any]) -> None:
+        if self._several:
+            self._console.print()
+            self._line("part", safe(update["question"]))
+
     def _plan(self, update: Mapping[str, Any]) -> None:
         parts = update["sub_questions"]
         if len(parts) > 1:
@@ -113,9 +138,6 @@ class Trace:
             self._several = True
 
     def _retrieve(self, update: Mapping[str, Any]) -> None:
-        if self._several:
-            self._console.print()
-            self._line("part", safe(update["question"]))
         self._documents = update["documents"]
         self._line("retrieve", f"{len(self._documents)} documents")
 
@@ -235,19 +257,14 @@ def _reference(citation: Citation) -> Text:
 
 def _place(source: Source) -> str:
     """Return the place for a user: path, relative if below this folder, and position."""
-    here = _from_here(source["url"]) or source["title"]
+    here = from_here(source["url"]) or source["title"]
     return ", ".join(part for part in (here, source["position"]) if part)
 
 
 def _place_of(metadata: Mapping[str, Any]) -> str:
-    here = _from_here(str(metadata.get("url") or metadata.get("source") or ""))
+    here = from_here(str(metadata.get("url") or metadata.get("source") or ""))
     position = str(metadata.get("position") or "")
     return ", ".join(part for part in (here or str(metadata.get("title") or ""), position) if part)
-
-
-def _from_here(path: str) -> str:
-    here = Path.cwd()
-    return str(Path(path).relative_to(here)) if path and Path(path).is_relative_to(here) else path
 
 
 def _bar(score: float) -> str:

@@ -1,48 +1,49 @@
 """What the commands share: the environment, settings, and safe output on the terminal."""
 
-import json
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from crag.errors import CragError, SettingsError
-from crag.runtime.environment import Environment
-from crag.text.untrusted import without_controls
+
+if TYPE_CHECKING:
+    from rich.table import Column
+
+    from crag.runtime.environment import Environment
 
 _NOTHING = {"", "none", "null"}
 _LABEL = 40
 
 
-def environment(location: str | None) -> Environment:
+def import_from_here(names: Iterable[str]) -> None:
+    """Let ``module:attribute`` be of a module in the current folder, if one is among `names`.
+
+    Only for names from the command line: a file of the folder, such as crag.toml, may be another's.
+    """
+    if any(":" in name.partition("://")[0] for name in names) and "" not in sys.path:
+        sys.path.insert(0, "")
+
+
+def environment(location: str | None = None) -> "Environment":
     """Return the environment, with the index from the command line."""
+    from crag.runtime.environment import Environment
+
+    import_from_here([location or ""])
     found = Environment()
     return found.model_copy(update={"index": location}) if location else found
 
 
-def filters(
-    folder: str | None, kind: str | None, since: str | None, until: str | None
-) -> list[str]:
-    """Return options that filter documents as ``name=value`` texts.
-
-    A folder that exists is named by its absolute path.
-    """
-    if folder and Path(folder).exists():
-        folder = str(Path(folder).resolve())
-    given = {"folder": folder, "kind": kind, "since": since, "until": until}
-    return [f"{name}={value}" for name, value in given.items() if value is not None]
-
-
-def assigned(assignments: Sequence[str]) -> dict[str, object]:
+def assigned(assignments: Sequence[str] | None) -> dict[str, object]:
     """Read ``name=value`` texts; an empty value or `none` unsets an optional setting.
 
     Raises:
         SettingsError: a text without ``=``.
     """
     values: dict[str, object] = {}
-    for assignment in assignments:
+    for assignment in assignments or ():
         name, separator, value = assignment.partition("=")
         if not separator:
             raise SettingsError(assignment, "", "write it as name=value")
@@ -52,6 +53,8 @@ def assigned(assignments: Sequence[str]) -> dict[str, object]:
 
 def print_json(value: object) -> None:
     """Print one JSON value on standard output, for scripts."""
+    import json
+
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
@@ -61,16 +64,37 @@ def print_error(error: CragError, *, as_json: bool) -> None:
     if as_json:
         print_json({"error": {"type": type(error).__name__, "message": str(error)}})
     else:
-        from rich.console import Console
+        say(f"[bold red]Error:[/] {safe(error)}", stderr=True)
 
-        Console(stderr=True).print(f"[bold red]Error:[/] {safe(error)}", highlight=False)
+
+def say(text: str = "", *, end: str = "\n", stderr: bool = False) -> None:
+    """Print a line with rich's markup; it is not wrapped, so that paths stay whole."""
+    from rich.console import Console
+
+    Console(stderr=stderr, highlight=False).print(text, end=end, soft_wrap=True)
+
+
+def say_stopped(why: str, left: str) -> None:
+    """Say that a limit ended a run early, with what is `left`, such as "3 questions"."""
+    say(
+        f"[yellow]stopped early:[/] {safe(why)}; {left} left. Run the same command again to resume "
+        "it, with a higher limit"
+    )
 
 
 def safe(text: object) -> str:
     """Escape text so that it cannot style or control the terminal."""
     from rich.markup import escape
 
+    from crag.text.untrusted import without_controls
+
     return escape(without_controls(str(text)))
+
+
+def from_here(path: str) -> str:
+    """Return a path as somebody in this folder would write it."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if path and Path(path).is_relative_to(here) else path
 
 
 def shortened(text: str, most: int) -> str:
@@ -79,31 +103,43 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-@contextmanager
-def progress_bar(task: str, *, quiet: bool) -> Iterator[Callable[[int, int | None, str], None]]:
-    """Show a progress bar on standard error.
+class Advance(Protocol):
+    """Moves a progress bar."""
 
-    Yields a function that takes the number done, the total (None if unknown) and a label.
-    """
+    def __call__(self, done: int, total: int | None = None, label: str = "", /) -> None:
+        """Take the number done, the total (None if unknown) and a label other than the task."""
+
+
+@contextmanager
+def progress_bar(task: str, total: int | None = None, *, quiet: bool) -> Iterator[Advance]:
+    """Show a progress bar on standard error, and yield what moves it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
     with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as progress:
-        bar = progress.add_task(task, total=None)
+        bar = progress.add_task(task, total=total)
 
-        def advance(done: int, total: int | None, label: str) -> None:
-            progress.update(bar, completed=done, total=total, description=safe(label[:_LABEL]))
+        def advance(done: int, total: int | None = total, label: str = "", /) -> None:
+            shown = safe((label or task)[:_LABEL])
+            progress.update(bar, completed=done, total=total, description=shown)
 
         yield advance
 
 
-def plain_table(*columns: str, **options: Any) -> Any:
-    """Return a table without borders; `options` are those of rich's `Table`."""
+def print_table(rows: Iterable[Sequence[str]], *columns: "Column | str", title: str = "") -> None:
+    """Print rows of cells with rich's markup, without borders; without columns, without a head."""
+    from rich.console import Console
     from rich.table import Table
 
-    return Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), **options)
+    table = Table(
+        *columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(columns),
+        title=title or None, title_style="bold", title_justify="left",
+    )  # fmt: skip
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
 
 
 @contextmanager

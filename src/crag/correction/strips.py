@@ -125,7 +125,7 @@ def _units_of_sentences(text: str) -> list[str]:
     """
     units: list[tuple[int, int]] = []
     unit: list[TextPiece] = []
-    for piece in (part for whole in pieces_of(text) for part in _cut_long(text, whole)):
+    for piece in [part for whole in list(pieces_of(text)) for part in _cut_long(text, whole)]:
         if unit and _starts_unit(text, unit, piece):
             units.append((unit[0].start, unit[-1].end))
             unit = []

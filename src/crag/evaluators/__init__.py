@@ -7,7 +7,7 @@ from crag.evaluators.cosine import CosineEvaluator
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
 from crag.evaluators.fallback import with_fallback
 from crag.evaluators.loading import NAMES, load_evaluator
-from crag.evaluators.reader import ReaderEvaluator
+from crag.evaluators.reader import ReaderEvaluator, packaged_reader
 from crag.evaluators.remote import RemoteEvaluator, RemoteReader
 from crag.evaluators.reranker import EvaluatorReranker
 from crag.evaluators.t5 import T5Evaluator
@@ -25,5 +25,6 @@ __all__ = [
     "RemoteReader",
     "T5Evaluator",
     "load_evaluator",
+    "packaged_reader",
     "with_fallback",
 ]

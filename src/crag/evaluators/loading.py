@@ -12,7 +12,7 @@ from crag.evaluators.chat_batch import BatchChatEvaluator
 from crag.evaluators.checkpoint import locate
 from crag.evaluators.cosine import CosineEvaluator
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
-from crag.evaluators.reader import ReaderEvaluator
+from crag.evaluators.reader import ReaderEvaluator, packaged_reader
 from crag.evaluators.remote import SECONDS, connect, is_service
 from crag.evaluators.t5 import T5Evaluator
 from crag.evaluators.torch_pairs import TorchPairs
@@ -72,7 +72,7 @@ def load_evaluator(  # noqa: PLR0911, PLR0913 - a return for each kind, and what
     if name.startswith("chat-") and name in NAMES:
         return _chat(name, model, prompts)
     if name in {"default", "reader"}:
-        return ReaderEvaluator.packaged()
+        return packaged_reader()
     if name == "cross-encoder":
         return CrossEncoderEvaluator.packaged()
     if name == "cosine":

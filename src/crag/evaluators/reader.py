@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Self
 
 from crag.correction.scoring import LOWEST, split_title
 from crag.errors import EvaluatorError
+from crag.models.inference import Runtime, chosen_runtime
 from crag.models.minilm import WEIGHTS_SHA256
 from crag.models.model_card import EvaluatorCard, read_card
 from crag.models.reading_model import OVERLAP, SHORTEST_INPUT, ReaderModel, View
@@ -135,6 +137,16 @@ class ReaderEvaluator:
             start, end = best.window.offsets[first][0], best.window.offsets[last][1]
             span = Span(start=start, end=end, score=math.tanh(odds / 2))
         return Reading(score=score, starts=starts, evidence=evidence, span=span)
+
+
+def packaged_reader() -> ReaderEvaluator:
+    """Return the packaged reader, the same for all graphs of a process: 90 MB of weights."""
+    return _packaged_reader(chosen_runtime())
+
+
+@cache
+def _packaged_reader(_: Runtime) -> ReaderEvaluator:
+    return ReaderEvaluator.packaged()
 
 
 def _overlap(earlier: View, later: View) -> bool:

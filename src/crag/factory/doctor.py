@@ -37,6 +37,7 @@ from crag.models.minilm import MODEL as ENCODER
 from crag.models.minilm import packaged_model
 from crag.parts import ChatModel, Evaluator, Prefix
 from crag.retrieval import DocumentIndex
+from crag.retrieval.backends import store_of
 from crag.retrieval.index import safe_location
 from crag.retrieval.store import embedding_name
 from crag.runtime.attempt import Attempt
@@ -131,7 +132,9 @@ def _index(environment: Environment, encoder: Embeddings | None, *, use: bool) -
                 index.search(QUESTION, 1)
     except CragError as error:
         return PartStatus("index", "missing", location, "CRAG_INDEX or default", str(error))
-    return PartStatus("index", "ready", location, f"{size:,} chunks", "")
+    store = store_of(environment.index)
+    why = f"{size:,} chunks in {store.engine}" if store else f"{size:,} chunks"
+    return PartStatus("index", "ready", location, why, "")
 
 
 def _reranker(

@@ -10,6 +10,7 @@ from crag.evaluators import (
     ReaderAttributor,
     ReaderEvaluator,
     load_evaluator,
+    packaged_reader,
     with_fallback,
 )
 from crag.factory.reflection import choose_reflection
@@ -137,7 +138,7 @@ def choose_attributor(evaluator: Evaluator, model: ChatModel | None) -> Attribut
     if model is None:
         return None
     own = evaluator if isinstance(evaluator, ReaderEvaluator) else None
-    return ReaderAttributor(own or ReaderEvaluator.packaged())
+    return ReaderAttributor(own or packaged_reader())
 
 
 def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:

@@ -48,6 +48,11 @@ def use_runtime(name: str) -> None:
     _chosen = name  # type: ignore[assignment]
 
 
+def chosen_runtime() -> Runtime:
+    """Return what runs the models that this process loads from now on."""
+    return _chosen
+
+
 def cores() -> int:
     """Return how many cores a model may use: OMP_NUM_THREADS, or as many as there are."""
     threads = os.environ.get("OMP_NUM_THREADS", "")  # torch and numpy read it by themselves.

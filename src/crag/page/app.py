@@ -7,6 +7,8 @@ with headers that keep the browser from loading or running anything else.
 import gzip
 import hashlib
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -17,10 +19,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from crag.page import completions
-from crag.page.documents import ROUTES
+from crag.page import completions, documents, first_visit
 from crag.page.guard import Guard
 from crag.page.keeping import keeping
+from crag.page.mcp_tools import McpEndpoint
 from crag.page.rules import Rules, require_configuration
 
 MEDIA_TYPES = {
@@ -109,10 +111,25 @@ def middleware(rules: Rules) -> list[Middleware]:
     ]
 
 
-_rules = Rules()
+_rules, _mcp = Rules(), McpEndpoint()
 require_configuration(_rules, os.environ)
+
+
+@asynccontextmanager
+async def _serving(application: Starlette) -> AsyncIterator[None]:
+    async with keeping(_rules)(application), _mcp.running():
+        yield
+
+
 app = Starlette(
-    routes=[Route("/", page), Route("/page/{name}", asset), *ROUTES, *completions.routes],
+    routes=[
+        Route("/", page),
+        Route("/page/{name}", asset),
+        *documents.ROUTES,
+        *first_visit.ROUTES,
+        *completions.routes,
+        Route("/mcp", _mcp, methods=["POST"]),  # Nothing is sent without being asked for.
+    ],
     middleware=middleware(_rules),
-    lifespan=keeping(_rules),
+    lifespan=_serving,
 )

@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
@@ -19,12 +20,14 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from crag.answering.citations import marks_in
+from crag.retrieval.documents import name_of
 
 _KEEP_ALIVE = 10.0
 """Seconds between the comments that keep a waiting stream open."""
 _TIMEOUT = 900.0
 """Seconds that a run may take."""
 _PIECE = re.compile(r"\s*\S+")
+_WEB = re.compile(r"https?://", re.IGNORECASE)
 _NO_CACHE = {"Cache-Control": "no-store"}
 
 
@@ -98,11 +101,12 @@ async def chat_completions(request: Request) -> Response:
     """Answer the last message of a chat."""
     try:
         asked = await _read(request)
-        answering = _run(await _assistant(asked.model), asked)
+        answering = final_state(await _assistant(asked.model), {"messages": asked.chat()})
+        base = str(request.base_url)
         if asked.stream:
-            stream = _streamed(asked, asyncio.ensure_future(answering))
+            stream = _streamed(asked, asyncio.ensure_future(answering), base)
             return StreamingResponse(stream, media_type="text/event-stream", headers=_NO_CACHE)
-        return JSONResponse(_completion(asked, await answering), headers=_NO_CACHE)
+        return JSONResponse(_completion(asked, await answering, base), headers=_NO_CACHE)
     except RefusedChatError as refused:
         return JSONResponse(refused.body(), refused.status)
 
@@ -113,23 +117,46 @@ routes = [
 ]
 
 
-def annotations(state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return an annotation for each number cited, with the place of its mark in characters."""
+def annotations(state: Mapping[str, Any], base: str) -> list[dict[str, Any]]:
+    """Return an annotation for each number cited, with the place of its mark in characters.
+
+    A file of the index is linked on the page at `base`, which opens it at the cited lines.
+    """
     sources = {one["number"]: one["source"] for one in state.get("citations") or []}
+    roots = roots_of(state)
     return [
         {
             "type": "url_citation",
             "url_citation": {
                 "start_index": mark.bracket,
                 "end_index": mark.end,
-                "url": sources[number]["url"],
-                "title": _title(sources[number]),
+                "url": link_to(sources[number], roots, base),
+                "title": title_of(sources[number]),
             },
         }
         for mark in marks_in(state["answer"])
         for number in mark.numbers
         if number in sources
     ]
+
+
+def roots_of(state: Mapping[str, Any]) -> dict[str, str]:
+    """Return the folders that were indexed by the paths of the documents of a state."""
+    documents = [one["metadata"] for one in state.get("documents") or []]
+    return {str(one.get("source")): str(one.get("root") or "") for one in documents}
+
+
+def link_to(source: Mapping[str, str], roots: Mapping[str, str], base: str) -> str:
+    """Return the address of a source: on the web, or on the page at `base` at its first line.
+
+    `roots` are the folders that were indexed, by the path of the file.
+    """
+    url = source["url"]
+    if _WEB.match(url):
+        return url
+    unit, _, numbers = source["position"].partition(" ")
+    place = f"#{'L' if unit.startswith('line') else 'page='}{numbers}" if numbers else ""
+    return f"{base}?source={quote(name_of(url, roots.get(url, '')))}{place}"
 
 
 async def _read(request: Request) -> ChatRequest:
@@ -145,7 +172,7 @@ async def _read(request: Request) -> ChatRequest:
     return asked
 
 
-def _client() -> Any:
+def client() -> Any:
     """Return a client of the server that this process is."""
     from langgraph_sdk import get_client
 
@@ -154,7 +181,7 @@ def _client() -> Any:
 
 async def _assistants() -> dict[str, str]:
     """Return the assistants' ids by name, those of the graphs first."""
-    found = await _client().assistants.search(limit=1000)
+    found = await client().assistants.search(limit=1000)
     own = [one for one in found if one["metadata"].get("created_by") == "system"]
     ids = {one["graph_id"]: one["assistant_id"] for one in own}
     added = {one["name"]: one["assistant_id"] for one in found if one not in own}
@@ -169,28 +196,28 @@ async def _assistant(model: str) -> str:
     return assistants[model]
 
 
-async def _run(assistant: str, asked: ChatRequest) -> Mapping[str, Any]:
-    """Return the final state.
+async def final_state(assistant: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Ask an assistant, and return the state that its run ends with.
 
     Raises:
         RefusedChatError: the question cannot be asked, the run failed, or it waits for a human.
     """
-    state = await _client().runs.wait(
-        None, assistant, input={"messages": asked.chat()}, raise_error=False, on_disconnect="cancel"
+    state = await client().runs.wait(
+        None, assistant, input=asked, raise_error=False, on_disconnect="cancel"
     )
     if failed := state.get("__error__"):
         is_theirs = failed.get("error") in {"QuestionError", "SettingsError"}
         status, code = (400, "invalid_value") if is_theirs else (500, "run_failed")
         raise RefusedChatError(status, code, str(failed.get("message") or failed.get("error")))
-    if state.get("answer") is None:
+    if "__interrupt__" in state or state.get("answer") is None:
         message = "the run waits for a human: use an assistant whose confirm_web is off"
         raise RefusedChatError(409, "interrupted", message)
     return dict(state)
 
 
-def _completion(asked: ChatRequest, state: Mapping[str, Any]) -> dict[str, Any]:
+def _completion(asked: ChatRequest, state: Mapping[str, Any], base: str) -> dict[str, Any]:
     message = {"role": "assistant", "content": state["answer"], "refusal": None}
-    message["annotations"] = annotations(state)
+    message["annotations"] = annotations(state, base)
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
     return _head(asked, "chat.completion") | {
         "choices": [choice],
@@ -200,7 +227,7 @@ def _completion(asked: ChatRequest, state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _streamed(
-    asked: ChatRequest, answering: "asyncio.Future[Mapping[str, Any]]"
+    asked: ChatRequest, answering: "asyncio.Future[Mapping[str, Any]]", base: str
 ) -> AsyncIterator[str]:
     head = _head(asked, "chat.completion.chunk")
 
@@ -215,7 +242,7 @@ async def _streamed(
         state = await answering
         for piece in _PIECE.findall(state["answer"]):
             yield chunk({"content": piece})
-        yield chunk({"annotations": annotations(state)}, "stop", crag=_told(state))
+        yield chunk({"annotations": annotations(state, base)}, "stop", crag=_told(state))
         if asked.stream_options and asked.stream_options.include_usage:
             yield _event(head | {"choices": [], "usage": _usage(state)})
     except RefusedChatError as refused:
@@ -254,5 +281,6 @@ def _told(state: Mapping[str, Any]) -> dict[str, Any]:
     return {name: state.get(name) for name in names}
 
 
-def _title(source: Mapping[str, str]) -> str:
+def title_of(source: Mapping[str, str]) -> str:
+    """Return the title of a source, with the place in it."""
     return ", ".join(filter(None, [source["title"] or source["id"], source["position"]]))

@@ -21,9 +21,10 @@ from starlette.routing import Route
 
 from crag.errors import CragError, DocumentIndexError, SourceError
 from crag.factory import choose_encoder, choose_limits
+from crag.page.first_visit import examples
 from crag.page.rules import Rules
 from crag.retrieval import DocumentIndex, IndexReport, Limits, index_paths
-from crag.retrieval.documents import Loaded, SourceText, file_of
+from crag.retrieval.documents import Loaded, SourceText, file_of, name_of
 from crag.retrieval.isolated import IsolatedReader
 from crag.retrieval.loaders import LOADERS, supported
 from crag.retrieval.replacement import prepared, replace_file
@@ -61,21 +62,11 @@ class Library:
 
     def files(self) -> list[dict[str, Any]]:
         """Return the files in the index by path: title, chunks, day, and whether uploaded."""
-        found: dict[str, dict[str, Any]] = {}
-        for _, metadata in self.index.stored():
-            path = file_of(metadata["source"], _unit(metadata))
-            file = found.setdefault(
-                path,
-                {
-                    "path": path,
-                    "title": metadata["title"],
-                    "chunks": 0,
-                    "modified": metadata.get("modified", ""),
-                    "uploaded": self._is_upload(path),
-                },
-            )
-            file["chunks"] += 1
-        return [found[path] for path in sorted(found)]
+        return [{**file, "uploaded": self._is_upload(file["path"])} for file in self.index.files()]
+
+    def examples(self) -> list[str]:
+        """Return questions to begin with, made from headings of the index."""
+        return examples(metadata for _, metadata in self.index.stored())
 
     def _is_upload(self, path: str) -> bool:
         return self.uploads is not None and Path(path).parent == self.uploads
@@ -147,14 +138,14 @@ class Library:
         """
         known, file = await run_in_threadpool(self._known, source)
         async with self._showing:
-            loaded = await run_in_threadpool(self._loaded, file, source)
+            loaded = await run_in_threadpool(self._loaded, file, known["source"])
         if not isinstance(loaded, SourceText):
-            raise DocumentError(410, f"{source} can no longer be read")
+            raise DocumentError(410, f"{file.name} can no longer be read")
         if len(loaded.text) > MOST_SHOWN:
             longest = f"{MOST_SHOWN:,} characters"
             raise DocumentError(413, f"{file} has more than {longest}: open it in an editor")
         return {
-            "source": source,
+            "source": known["source"],
             "title": loaded.title,
             "unit": loaded.unit,
             "pages": list(loaded.pages),
@@ -163,10 +154,14 @@ class Library:
         }
 
     def _known(self, source: str) -> tuple[Mapping[str, Any], Path]:
-        known = next((one for _, one in self.index.stored() if one["source"] == source), None)
+        """Find a source by its path, or by its name within the folder that was indexed."""
+        stored = [one for _, one in self.index.stored()]
+        known = next((one for one in stored if one["source"] == source), None) or next(
+            (one for one in stored if name_of(one["source"], one.get("root", "")) == source), None
+        )
         if known is None:
             raise DocumentError(404, f"{source} is not in the index")
-        file = Path(file_of(source, _unit(known)))
+        file = Path(file_of(known["source"], _unit(known)))
         if not Path(os.path.realpath(file)).is_relative_to(known["root"]):
             raise DocumentError(403, f"{file} leads out of the folder that was indexed")
         if not file.is_file():
@@ -236,9 +231,10 @@ def library() -> Library:
 async def listed(request: Request) -> Any:
     """Return the files of the index, and what the user may upload."""
     known, rules = await run_in_threadpool(library), Rules()
-    files = await run_in_threadpool(known.files)
+    files, questions = await run_in_threadpool(lambda: (known.files(), known.examples()))
     return {
         "files": files,
+        "examples": questions,
         "uploads": known.uploads is not None and rules.may_edit(request.state.user),
         "edits": rules.may_edit(request.state.user),
         "accepted": sorted(LOADERS),

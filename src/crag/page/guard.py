@@ -34,7 +34,7 @@ _PUBLIC = tuple(compile_path(path)[0] for path in PUBLIC)
 _SECRETS = frozenset({b"authorization", b"x-api-key"})
 _FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-real-ip", "via"})
 _SERVED = frozenset(
-    {"", "page", "documents", "assistants", "threads", "runs", "mcp", "ok", "info", "v1"}
+    {"", "page", "about", "documents", "assistants", "threads", "runs", "mcp", "ok", "info", "v1"}
 )
 _FEATURES = tuple(
     (re.compile(rf"/(?:{pattern})(?:/|$)"), feature)

@@ -4,12 +4,11 @@ Algorithms (short form, beam search, graded loop) are generators. They yield bat
 requests and receive the answers in order, so one implementation serves sync and async callers,
 graph nodes and tests::
 
-    node ─ ReflectionNode.run ─► Driver.run ─► run ◄── requests ── algorithm
-                                                │  ─── answers ──►
+    node ─ ReflectionNode.run ─► Driver.run ─► arun ◄── requests ── algorithm
+                                                │   ─── answers ──►
                                back end, retriever, stream
 """
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,6 +41,7 @@ from crag.runtime.replies import (
     decisions_of,
     documents_of,
 )
+from crag.runtime.waiting import blocking, call, together
 from crag.settings import Settings
 from crag.state import (
     Choice,
@@ -156,17 +156,17 @@ Clock = Callable[[], float]
 """Returns seconds, as `time.monotonic` does."""
 
 
-def run(
+async def arun(
     steps: Steps[Result],
     backend: ReflectionBackend,
-    search: Searcher,
+    search: AsyncSearcher,
     watch: Watcher | None = None,
 ) -> Result:
     """Run an algorithm to its end.
 
     All decisions of a batch are one call of the back end, and so are all candidates with the same
     limits, whatever their prefixes: one call for each round of a beam search. Other requests are
-    answered one after the other. If `search` can fail, it returns no passages then; `watch`
+    answered each by a call of its own. If `search` can fail, it returns no passages then; `watch`
     receives what was decided and judged.
 
     Raises:
@@ -174,8 +174,9 @@ def run(
     """
     progress = _RunningSteps(steps)
     while progress.calls is not None:
+        calls = [_answers(requests, backend, search, watch) for requests in progress.calls]
         try:
-            answers = [_answers(call, backend, search, watch) for call in progress.calls]
+            answers = await together(calls)
         except ModelError as error:
             progress.fail(error)
         else:
@@ -183,27 +184,18 @@ def run(
     return progress.result
 
 
-async def arun(
+def run(
     steps: Steps[Result],
     backend: ReflectionBackend,
-    search: AsyncSearcher,
+    search: Searcher,
     watch: Watcher | None = None,
 ) -> Result:
-    """Do as `run`, with the calls of a batch concurrently."""
-    progress = _RunningSteps(steps)
-    while progress.calls is not None:
-        waiting = [_aanswers(call, backend, search, watch) for call in progress.calls]
-        # All are awaited even if one fails, so that none keeps running.
-        answers = await asyncio.gather(*waiting, return_exceptions=True)
-        failures = [answer for answer in answers if isinstance(answer, BaseException)]
-        failures.sort(key=lambda failure: isinstance(failure, ModelError))
-        if not failures:
-            progress.send(answers)
-        elif isinstance(failures[0], ModelError):
-            progress.fail(failures[0])
-        else:
-            raise failures[0]
-    return progress.result
+    """Do the same for a caller that blocks, with one call after the other."""
+
+    async def searched(query: str) -> Sequence[Passage]:
+        return search(query)
+
+    return blocking(arun(steps, backend, searched, watch))
 
 
 class _RunningSteps(Generic[Result]):
@@ -254,38 +246,24 @@ def _together(requests: Sequence[Request]) -> list[list[int]]:
     return list(calls.values())
 
 
-def _answers(
-    requests: Sequence[Request], backend: ReflectionBackend, search: Searcher, watch: Watcher | None
+async def _answers(
+    requests: Sequence[Request],
+    backend: ReflectionBackend,
+    search: AsyncSearcher,
+    watch: Watcher | None,
 ) -> list[Any]:
     """Answer requests by one call."""
     match requests[0]:
         case AskDecision():
             prefixes = _prefixes(requests)
             with _model_errors():
-                return decisions_of(backend.decide(list(prefixes)), len(prefixes))
+                decisions = await call(backend.decide, backend.adecide, list(prefixes))
+                return decisions_of(decisions, len(prefixes))
         case AskCandidates(limits=limits):
             with _model_errors():
-                return _split(requests, backend.candidates(_continuations(requests), limits))
-        case AskPassages(query):
-            return [list(search(query))]
-        case Judged() as judged:
-            return [watch(judged) if watch else None]
-
-
-async def _aanswers(
-    requests: Sequence[Request],
-    backend: ReflectionBackend,
-    search: AsyncSearcher,
-    watch: Watcher | None,
-) -> list[Any]:
-    match requests[0]:
-        case AskDecision():
-            prefixes = _prefixes(requests)
-            with _model_errors():
-                return decisions_of(await backend.adecide(list(prefixes)), len(prefixes))
-        case AskCandidates(limits=limits):
-            with _model_errors():
-                return _split(requests, await backend.acandidates(_continuations(requests), limits))
+                asked = _continuations(requests)
+                found = await call(backend.candidates, backend.acandidates, asked, limits)
+                return _split(requests, found)
         case AskPassages(query):
             return [list(await search(query))]
         case Judged() as judged:
@@ -359,24 +337,13 @@ class Driver:
         """How the back end approximates critiques; empty for a model with the tokens."""
         return approximation_of(self._backend)
 
-    def run(self, steps: Callable[[], Steps[Result]], settings: Settings) -> Reflected:
-        """Run in the calling thread."""
+    async def run(self, steps: Callable[[], Steps[Result]], settings: Settings) -> Reflected:
+        """Run an algorithm; what it judges is written to the stream of the graph."""
         searches = _Searches(self._retriever, self._node, settings)
         result = None
         with counting() as spending:
             try:
-                result = run(steps(), self._backend, searches.search, _stream)
-            except ModelError as error:
-                searches.events.append(event("model_failed", self._node, error, self._without))
-        return Reflected(result, searches.found, searches.events, spending)
-
-    async def arun(self, steps: Callable[[], Steps[Result]], settings: Settings) -> Reflected:
-        """Run without blocking the event loop."""
-        searches = _Searches(self._retriever, self._node, settings)
-        result = None
-        with counting() as spending:
-            try:
-                result = await arun(steps(), self._backend, searches.asearch, _stream)
+                result = await arun(steps(), self._backend, searches.search, _stream)
             except ModelError as error:
                 searches.events.append(event("model_failed", self._node, error, self._without))
         return Reflected(result, searches.found, searches.events, spending)
@@ -390,21 +357,13 @@ class _Searches:
         self.found: list[OfferedPassage] = []
         self.events: list[Event] = []
 
-    def search(self, query: str) -> list[Passage]:
+    async def search(self, query: str) -> list[Passage]:
         documents: list[Document] = []
+        retriever = self._retriever
         with Attempt("retriever") as attempt:
-            if self._retriever is not None:
-                options = options_of(self._retriever, self._settings)
-                reply = self._retriever.invoke(query, **options)
-                documents = documents_of(reply, self._settings.k)
-        return self._passages(documents, attempt)
-
-    async def asearch(self, query: str) -> list[Passage]:
-        documents: list[Document] = []
-        with Attempt("retriever") as attempt:
-            if self._retriever is not None:
-                options = options_of(self._retriever, self._settings)
-                reply = await self._retriever.ainvoke(query, **options)
+            if retriever is not None:
+                options = options_of(retriever, self._settings)
+                reply = await call(retriever.invoke, retriever.ainvoke, query, **options)
                 documents = documents_of(reply, self._settings.k)
         return self._passages(documents, attempt)
 
@@ -445,14 +404,9 @@ class ReflectionNode(ABC):
     ) -> None:
         self._driver = Driver(backend, node, retriever=retriever)
 
-    def run(self, state: State, settings: Settings) -> ReflectUpdate:
-        """Run the algorithm in the calling thread."""
-        driven = self._driver.run(lambda: self.steps(state, settings), settings)
-        return self.update(state, driven)
-
-    async def arun(self, state: State, settings: Settings) -> ReflectUpdate:
-        """Run the algorithm without blocking the event loop."""
-        driven = await self._driver.arun(lambda: self.steps(state, settings), settings)
+    async def run(self, state: State, settings: Settings) -> ReflectUpdate:
+        """Run the algorithm."""
+        driven = await self._driver.run(lambda: self.steps(state, settings), settings)
         return self.update(state, driven)
 
     @abstractmethod

@@ -7,20 +7,18 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from email import message_from_bytes, policy
 from email.message import EmailMessage
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from crag.errors import SourceError
 from crag.retrieval.blocks import blocks_of, title_of
-from crag.retrieval.documents import SourceText
+from crag.retrieval.documents import BREAK, SourceText, joined
 from crag.retrieval.markdown import readable_markdown
 from crag.retrieval.texts import check_archive, read_bytes, reading
 from crag.text.encodings import decoded
 from crag.text.html import read_whole_html
 
-_BREAK = "\n\n"
 _NAMESPACE = re.compile(r"\{[^}]*\}")
 _SHOWN = ("From", "To", "Cc", "Date")
 
@@ -39,15 +37,8 @@ def load_notebook(path: Path) -> Iterator[SourceText]:
         cells = [_cell(cell, language) for sheet in sheets for cell in sheet["cells"]]
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise SourceError(str(path), f"not a Jupyter notebook, or damaged ({error})") from error
-    text = _BREAK.join(cells)
-    yield SourceText(
-        source=str(path),
-        title=title_of(blocks_of(text, "markdown")) or path.stem,
-        text=text,
-        unit="cell",
-        pages=_starts(cells),
-        markup="markdown",
-    )
+    title = title_of(blocks_of(BREAK.join(cells), "markdown")) or path.stem
+    yield joined(cells, source=str(path), title=title, unit="cell", markup="markdown")
 
 
 def load_epub(path: Path) -> Iterator[SourceText]:
@@ -66,14 +57,8 @@ def load_epub(path: Path) -> Iterator[SourceText]:
             title, chapters = _book(archive)
     except (zipfile.BadZipFile, LxmlError, AttributeError, LookupError, ValueError) as error:
         raise SourceError(str(path), "not an EPUB file, or damaged") from error
-    yield SourceText(
-        source=str(path),
-        title=title or path.stem,
-        text=_BREAK.join(chapters),
-        unit="chapter",
-        pages=_starts(chapters),
-        markup="markdown",
-    )
+    title = title or path.stem
+    yield joined(chapters, source=str(path), title=title, unit="chapter", markup="markdown")
 
 
 def load_mail(path: Path) -> Iterator[SourceText]:
@@ -85,12 +70,8 @@ def load_mail(path: Path) -> Iterator[SourceText]:
         title = " ".join(str(message["Subject"] or "").split())
     except (AttributeError, LookupError, ValueError) as error:
         raise SourceError(str(path), f"not a mail message, or damaged ({error})") from error
-    text = _BREAK.join(filter(None, ["\n".join(head), text]))
+    text = BREAK.join(filter(None, ["\n".join(head), text]))
     yield SourceText(source=str(path), title=title or path.stem, text=text, unit="paragraph")
-
-
-def _starts(parts: list[str]) -> list[int]:
-    return list(accumulate((len(part) + len(_BREAK) for part in parts), initial=0))[:-1]
 
 
 def _cell(cell: Mapping[str, Any], language: str) -> str:

@@ -4,8 +4,9 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from crag.retrieval.blocks import Markup
 
@@ -13,6 +14,8 @@ Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "chapter",
 
 _FORMAT = "crag-3"
 _SEPARATOR = "\0"
+BREAK = "\n\n"
+"""Stands between the parts of a document."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,13 @@ class SourceText:
     def same_as(self) -> str:
         """Hash that two documents share when both titles and both texts are the same."""
         return digest(self.title, self.text)
+
+
+def joined(parts: Sequence[str], **fields: Any) -> SourceText:
+    """Return a document of pages, slides or the like, which begin where `pages` says."""
+    starts = accumulate((len(part) + len(BREAK) for part in parts[:-1]), initial=0)
+    pages = list(starts) if parts else []
+    return SourceText(text=BREAK.join(parts), pages=pages, **fields)
 
 
 class Skipped(NamedTuple):
@@ -82,6 +92,13 @@ def record_source(path: Path, key: str) -> str:
 def file_of(source: str, unit: str) -> str:
     """Return the path of the file of `source`, which may be a record."""
     return source.rpartition("#")[0] if unit in {"row", "record"} else source
+
+
+def name_of(source: str, root: str) -> str:
+    """Return a source without the folder that was indexed: what people call it."""
+    if root and source.startswith(root):
+        return source[len(root) :].lstrip("/\\") or Path(source).name
+    return source
 
 
 def renamed(loaded: Loaded, path: Path, name: Path) -> Loaded:

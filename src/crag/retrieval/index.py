@@ -1,6 +1,6 @@
 """What stores and finds chunks: the Protocol of a back end, and filters by metadata."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import date
 from pathlib import PurePath
@@ -54,6 +54,12 @@ class Filter(NamedTuple):
         start = "/" if PurePath(self.folder).is_absolute() else "%/"
         return tuple(f"{start}{escaped}{end}" for end in ("", "/%", "#%"))
 
+    def comparisons(self) -> list[tuple[str, str, str]]:
+        """Return which metadata of a chunk are compared, by which operator of SQL, with what."""
+        comparisons = [("kind", "=", self.kind)]
+        comparisons += [("modified", ">=", self.since), ("modified", "<=", self.until)]
+        return [comparison for comparison in comparisons if comparison[2]]
+
 
 EVERYTHING = Filter()
 
@@ -88,6 +94,12 @@ def checked_way(by: str) -> FindBy:
         if by == way:
             return way  # type: ignore[no-any-return]
     raise SettingsError("find_by", by, f"allowed are {', '.join(get_args(FindBy))}")
+
+
+def in_order(ids: Sequence[str], chunks: Iterable[Document]) -> list[Document]:
+    """Return the chunks with these ids, in their order; ids without a chunk are left out."""
+    by_id = {chunk.id: chunk for chunk in chunks}
+    return [by_id[identifier] for identifier in ids if identifier in by_id]
 
 
 def sentence_of(error: Exception) -> str:

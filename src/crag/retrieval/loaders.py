@@ -98,10 +98,6 @@ class Found:
         """Return whether the documents of a file are its rows or records."""
         return holds_records(path, self.loaders)
 
-    def loader(self, path: Path) -> Loader | None:
-        """Return what reads a file."""
-        return loader_of(path, self.loaders)
-
 
 def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -> Found:
     """Find the files under absolute `paths`, sorted by name within each folder.
@@ -118,7 +114,7 @@ def find_files(paths: Sequence[Path], loaders: Mapping[str, Loader] = LOADERS) -
             raise DocumentIndexError(str(path), "there is no such file or folder to index")
         if path.is_dir():
             _sort_in(path, found)
-        elif found.loader(path):
+        elif loader_of(path, loaders):
             found.files.setdefault(path, path)
         else:
             reason = f"unsupported format {path.suffix or 'without suffix'}: {supported()}"
@@ -228,7 +224,7 @@ def _state(path: Path) -> tuple[int, int] | None:
 def _sort_in(root: Path, found: Found) -> None:
     empty, before = True, len(found.unsupported)
     for file in _walk(root, found.refused):
-        if found.loader(file):
+        if loader_of(file, found.loaders):
             found.files.setdefault(file, root)
             empty = False
         else:

@@ -3,6 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,14 @@ from langchain_core.documents import Document
 
 from crag.errors import LoaderError, MissingPackageError, SourceError, did_you_mean
 from crag.extras import provider_package, require
-from crag.retrieval.documents import Loader, SourceText, record_source
+from crag.retrieval.documents import Loader, SourceText, joined, record_source
 from crag.retrieval.loaders import LOADERS
 from crag.retrieval.texts import check_size
+from crag.runtime.entry_points import imported
 
 _COMMUNITY = "langchain_community.document_loaders"
 _OF_A_FILE = {"file_path", "path", "log_file", "source"}
 """What the loaders of langchain-community that read a file call their first argument."""
-_PAGE_BREAK = "\n\n"
 
 
 def loaders_with(named: Iterable[str]) -> Mapping[str, Loader]:
@@ -69,13 +70,13 @@ def _loader(name: str) -> Loader:
 
 def _class(name: str) -> Any:
     """Return the class, after checking that it can be made from the path of a file alone."""
-    module, colon, attribute = name.partition(":")
-    found = _imported(name, module, attribute) if colon else _of_community(name)
+    is_path = ":" in name
+    found = _imported(name) if is_path else _of_community(name)
     if not (isinstance(found, type) and issubclass(found, BaseLoader)):
         raise LoaderError(name, "it is no loader: a class that extends LangChain's BaseLoader")
     signature = inspect.signature(found)
     first = next(iter(signature.parameters), "")
-    if not colon and first not in _OF_A_FILE:
+    if not is_path and first not in _OF_A_FILE:
         raise LoaderError(name, f"it reads no file: its first argument is {first or 'missing'!r}")
     try:
         signature.bind("path")
@@ -100,9 +101,9 @@ def _of_community(name: str) -> Any:
             raise MissingPackageError(provider_package(error), f"the loader {name}") from error
 
 
-def _imported(name: str, module: str, attribute: str) -> Any:
+def _imported(name: str) -> Any:
     try:
-        return getattr(import_module(module), attribute)
+        return imported(name)
     except (ImportError, ValueError, AttributeError) as error:
         raise LoaderError(name, f"it cannot be imported: {error}") from error
 
@@ -115,26 +116,23 @@ def _texts(path: Path, found: Sequence[Document], name: str) -> Iterator[SourceT
     if len(found) > 1 and not all(isinstance(one.metadata.get("page"), int) for one in found):
         for number, one in enumerate(found, start=1):
             source = record_source(path, str(number))
-            yield _text(path, one, one.page_content, source=source, unit="record", number=number)
+            fields = _title_and_url(path, one.metadata)
+            yield SourceText(
+                source=source, text=one.page_content, unit="record", number=number, **fields
+            )
         return
-    starts = [0]
-    for one in found[:-1]:
-        starts.append(starts[-1] + len(one.page_content) + len(_PAGE_BREAK))
-    text = _PAGE_BREAK.join(one.page_content for one in found)
-    if len(found) > 1:
-        yield _text(path, found[0], text, source=str(path), unit="page", pages=starts)
-    elif found:
-        yield _text(path, found[0], text, source=str(path), unit="paragraph")
-    else:
-        yield SourceText(source=str(path), title=path.stem, text="", unit="paragraph")
-
-
-def _text(path: Path, document: Document, text: str, **options: Any) -> SourceText:
-    metadata = document.metadata
-    title, url = metadata.get("title"), metadata.get("url") or metadata.get("source")
-    return SourceText(
-        title=title if isinstance(title, str) and title.strip() else path.stem,
-        url=url if isinstance(url, str) and url.startswith(("http://", "https://")) else "",
-        text=text,
-        **options,
+    whole = joined(
+        [one.page_content for one in found],
+        source=str(path),
+        unit="page" if len(found) > 1 else "paragraph",
+        **_title_and_url(path, found[0].metadata if found else {}),
     )
+    yield whole if len(found) > 1 else replace(whole, pages=())
+
+
+def _title_and_url(path: Path, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    title, url = metadata.get("title"), metadata.get("url") or metadata.get("source")
+    return {
+        "title": title if isinstance(title, str) and title.strip() else path.stem,
+        "url": url if isinstance(url, str) and url.startswith(("http://", "https://")) else "",
+    }

@@ -5,13 +5,12 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crag.errors import SourceError
 from crag.extras import require
-from crag.retrieval.documents import SourceText
+from crag.retrieval.documents import SourceText, joined
 from crag.retrieval.texts import check_archive, reading
 from crag.text.html import table_rows
 
@@ -26,7 +25,6 @@ _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _DIMENSION = re.compile(rb'dimension ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 _HEAD = 4096
 """Bytes of a sheet within which its dimension stands."""
-_PAGE_BREAK = "\n\n"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 """What older programs show in place of the element before it, such as the same text box again."""
 
@@ -70,7 +68,8 @@ def load_pptx(path: Path) -> Iterator[SourceText]:
             presentation = Presentation(file)
         title = presentation.core_properties.title.strip()
         slides = ["\n\n".join(_slide(slide)) for slide in presentation.slides]
-    yield _of_parts(path, title, slides, "slide")
+    title = title or path.stem
+    yield joined(slides, source=str(path), title=title, unit="slide", markup="markdown")
 
 
 def load_workbook(path: Path) -> Iterator[SourceText]:
@@ -93,19 +92,7 @@ def load_workbook(path: Path) -> Iterator[SourceText]:
             f"## {name}\n\n{table_rows(_cells(workbook.get_sheet_by_name(name)))}"
             for name in workbook.sheet_names
         ]
-    yield _of_parts(path, "", sheets, "sheet")
-
-
-def _of_parts(path: Path, title: str, parts: Sequence[str], unit: Any) -> SourceText:
-    starts = list(accumulate((len(part) + len(_PAGE_BREAK) for part in parts), initial=0))[:-1]
-    return SourceText(
-        source=str(path),
-        title=title or path.stem,
-        text=_PAGE_BREAK.join(parts),
-        unit=unit,
-        pages=starts,
-        markup="markdown",
-    )
+    yield joined(sheets, source=str(path), title=path.stem, unit="sheet", markup="markdown")
 
 
 @contextmanager

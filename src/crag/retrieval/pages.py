@@ -1,20 +1,17 @@
 """Loaders of whole-page formats: text, code, Markdown, reStructuredText, HTML, PDF."""
 
 from collections.abc import Iterator
-from itertools import accumulate
 from pathlib import Path
 
 from crag.errors import SourceError
 from crag.retrieval.blocks import blocks_of, title_of
-from crag.retrieval.documents import SourceText
+from crag.retrieval.documents import SourceText, joined
 from crag.retrieval.markdown import readable_markdown
 from crag.retrieval.restructured import readable_rst
 from crag.retrieval.texts import read_bytes, read_text
 from crag.text.encodings import decoded
 from crag.text.html import read_whole_html
 from crag.text.pdf import read_pdf
-
-_PAGE_BREAK = "\n\n"
 
 
 def load_text(path: Path) -> Iterator[SourceText]:
@@ -68,11 +65,4 @@ def load_pdf(path: Path) -> Iterator[SourceText]:
     title, pages = read_pdf(read_bytes(path))
     if not any(pages):
         raise SourceError(str(path), "no text in it: scanned? Recognise its text (OCR) first")
-    starts = list(accumulate((len(page) + len(_PAGE_BREAK) for page in pages), initial=0))[:-1]
-    yield SourceText(
-        source=str(path),
-        title=title or path.stem,
-        text=_PAGE_BREAK.join(pages),
-        unit="page",
-        pages=starts,
-    )
+    yield joined(pages, source=str(path), title=title or path.stem, unit="page")

@@ -14,7 +14,7 @@ from crag.retrieval.report import IndexReport, Progress, quiet
 from crag.retrieval.splitting import split
 from crag.retrieval.store import DocumentIndex
 from crag.retrieval.update import FromFile, Held, Made, Update
-from crag.retrieval.writer import embedded
+from crag.retrieval.writer import embedded_parts
 
 
 def prepared(
@@ -67,20 +67,16 @@ def replace_file(
 def _embedded(
     documents: Sequence[FromFile], index: DocumentIndex, progress: Progress
 ) -> Iterator[FromFile]:
-    chunks = [chunk for one in documents if one.made for chunk in one.made.chunks]
-    count = 0
+    parts = [one.made.chunks if one.made else [] for one in documents]
+    count, total = 0, sum(map(len, parts))
 
     def show(more: int) -> None:
         nonlocal count
         count += more
-        progress(len(documents) * count // len(chunks), len(documents), str(documents[0].file))
+        progress(len(documents) * count // total, len(documents), str(documents[0].file))
 
-    vectors = embedded(chunks, index.embeddings, show)
-    start = 0
-    for one in documents:
-        own = one.made.chunks if one.made else []
-        yield one._replace(made=Made(own, vectors[start : start + len(own)]))
-        start += len(own)
+    for one, made in zip(documents, embedded_parts(parts, index.embeddings, show), strict=True):
+        yield one._replace(made=Made(*made))
 
 
 @contextmanager

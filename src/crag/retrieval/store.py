@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from typing_extensions import TypedDict
 
 from crag.errors import (
     DocumentIndexError,
@@ -16,6 +17,7 @@ from crag.errors import (
     IndexNotFoundError,
 )
 from crag.retrieval.backends import open_backend
+from crag.retrieval.documents import file_of, name_of
 from crag.retrieval.index import EVERYTHING, SCHEMA, Filter, Index, Stamp
 from crag.settings import FindBy
 
@@ -32,12 +34,24 @@ _known: WeakSet["DocumentIndex"] = WeakSet()
 """The indexes of this process: those that read close when another one has written."""
 
 
+class IndexedFile(TypedDict):
+    """A file of an index."""
+
+    path: str
+    name: str
+    """The path within the folder that was indexed: what people call it."""
+    title: str
+    chunks: int
+    modified: str
+    """The day of its last change; empty if unknown."""
+
+
 class DocumentIndex:
-    """An index at `location`: a folder, or the URL of a Chroma server or a PostgreSQL database.
+    """An index at `location`: a folder, or an address of one of `crag.retrieval.backends.STORES`.
 
     The index opens on first use, and opening for reading does not create it. In a folder only one
-    process writes at a time, and a reading process sees the vectors from when it opened the index.
-    If that is not enough, use a server.
+    process writes at a time; with Chroma there, one that reads sees the vectors from when it opened
+    the index. If that is not enough, use a server.
 
     Raises:
         DocumentIndexError: from every method, when the index cannot be used; the subclasses
@@ -74,6 +88,25 @@ class DocumentIndex:
     def stored(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Return the id and the metadata of every chunk; none if there is no index."""
         return self._index.stored() if self.exists() else iter(())
+
+    def files(self) -> list[IndexedFile]:
+        """Return the files, whose records may be documents, by path; none without an index."""
+        files: dict[str, IndexedFile] = {}
+        for _, metadata in self.stored():
+            unit = str(metadata["position"]).partition(" ")[0]
+            path = file_of(metadata["source"], unit)
+            file = files.setdefault(
+                path,
+                IndexedFile(
+                    path=path,
+                    name=name_of(path, metadata.get("root", "")),
+                    title=metadata["title"],
+                    chunks=0,
+                    modified=metadata.get("modified", ""),
+                ),
+            )
+            file["chunks"] += 1
+        return [files[path] for path in sorted(files)]
 
     def count(self) -> int:
         """Return the number of chunks, at least 1."""

@@ -10,7 +10,7 @@ from crag.errors import CragError, DocumentIndexError
 from crag.retrieval.documents import Loader
 from crag.retrieval.ingest import index_paths
 from crag.retrieval.loaders import LOADERS
-from crag.retrieval.report import IndexReport, Progress, quiet
+from crag.retrieval.report import IndexReport, Progress
 from crag.retrieval.store import DocumentIndex
 from crag.retrieval.update import Reader
 
@@ -55,20 +55,20 @@ def watch_paths(  # noqa: PLR0913 - one parameter for each choice
             problem = "only folders are watched: name the folder that it is in"
             raise DocumentIndexError(str(folder), problem)
     stop = stop or threading.Event()
+    run = partial(index_paths, folders, index, progress=progress, loaders=loaders, reader=reader)
     while not stop.is_set():
         if missing := [str(folder) for folder in folders if not folder.is_dir()]:
             yield Outcome(error=DocumentIndexError(missing[0], "this folder is missing"))
             while not (stop.wait(TICK / 1000) or all(folder.is_dir() for folder in folders)):
                 pass
         else:
-            run = partial(_run, folders, index, progress or quiet, loaders, reader)
             yield from _while_there(folders, index, run, stop)
 
 
 def _while_there(
     folders: Sequence[Path],
     index: DocumentIndex,
-    run: Callable[[], Outcome],
+    run: Callable[[], IndexReport],
     stop: threading.Event,
 ) -> Iterator[Outcome]:
     """Follow folders until one of them is removed or replaced, which ends its notifications."""
@@ -79,23 +79,12 @@ def _while_there(
             return
         ticks += 1
         if due or changed or (failed and ticks >= RETRY):
-            outcome = run()
+            try:
+                outcome = Outcome(report=run())
+            except CragError as error:
+                outcome = Outcome(error=error)
             due, failed, ticks = False, outcome.error is not None, 0
             yield outcome
-
-
-def _run(
-    folders: Sequence[Path],
-    index: DocumentIndex,
-    progress: Progress,
-    loaders: Mapping[str, Loader],
-    reader: Reader | None,
-) -> Outcome:
-    try:
-        report = index_paths(folders, index, progress=progress, loaders=loaders, reader=reader)
-        return Outcome(report=report)
-    except CragError as error:
-        return Outcome(error=error)
 
 
 def _changes(

@@ -141,6 +141,19 @@ def embedded(
     return np.concatenate(parts)[np.argsort(order)]
 
 
+def embedded_parts(
+    parts: Sequence[list[Document]],
+    embeddings: Embeddings,
+    on_embedded: Callable[[int], object] = lambda _: None,
+) -> "Iterator[tuple[list[Document], NDArray[np.float32]]]":
+    """Yield lists of chunks with their vectors, which are embedded together."""
+    vectors = embedded(list(chain.from_iterable(parts)), embeddings, on_embedded)
+    start = 0
+    for part in parts:
+        yield part, vectors[start : start + len(part)]
+        start += len(part)
+
+
 def _batches(documents: Sequence[Sequence[Document]], most: int) -> Iterator[list[Document]]:
     """Join whole documents into batches of at most `most` chunks; split only longer documents."""
     batch: list[Document] = []

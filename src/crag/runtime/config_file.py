@@ -132,11 +132,7 @@ def _placed(name: str, value: str | bool, folder: Path) -> str | bool:
     if not isinstance(value, str) or name not in PLACES:
         return value
     scheme, separator, rest = value.rpartition("://")
-    if separator and not (scheme in _FOLDERS and rest.startswith(".")):
+    if separator and not rest.startswith("."):  # ``./`` begins a folder, in any store.
         return value
     place = folder / Path(rest).expanduser()
     return f"{scheme}{separator}{place}" if name in _PLACES or place.exists() else value
-
-
-_FOLDERS = frozenset({"faiss", "qdrant"})
-"""Schemes of stores in a folder; ``./`` begins a relative one."""

@@ -1,5 +1,6 @@
 """Parts that other packages add: entry points by group and name."""
 
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
@@ -8,6 +9,18 @@ from crag.errors import CragError
 Group = Literal["crag.evaluators", "crag.rerankers", "crag.searchers", "crag.stores"]
 """What is made: evaluators, rerankers and searchers by a callable without arguments, stores by one
 that takes the location. Stores are named for the scheme of their URLs."""
+
+
+def imported(name: str) -> Any:
+    """Return what ``module:attribute`` names.
+
+    Raises:
+        ImportError: there is no such module.
+        AttributeError: the module has no such attribute.
+        ValueError: it is no name of that form.
+    """
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def names(group: Group) -> list[str]:

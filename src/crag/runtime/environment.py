@@ -36,7 +36,7 @@ class Environment(BaseSettings):
     config: Path | None = None
     """CRAG_CONFIG: a TOML file of these variables, without secrets; unset, `crag.toml` here."""
     index: str = DEFAULT_INDEX
-    """CRAG_INDEX: folder of the index, or URL of a Chroma server, PostgreSQL, Qdrant or FAISS."""
+    """CRAG_INDEX: folder of the index, or the address of another store (`crag index --help`)."""
     evaluator: str = "default"
     """CRAG_EVALUATOR: name of the evaluator, the folder of one, or the URL of a service."""
     evaluator_fallback: str | None = None

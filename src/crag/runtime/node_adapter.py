@@ -1,13 +1,13 @@
 """Run a node in LangGraph with the settings of the run; add what parts noted and tokens cost."""
 
 import re
-from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.runtime import get_runtime
 
 from crag.events import Event, noting
+from crag.runtime.waiting import blocking
 from crag.settings import Settings
 
 State = Any
@@ -22,22 +22,39 @@ class Node(Protocol):
         ...
 
 
-class AsyncNode(Node, Protocol):
-    """A node that waits for something external, and can do so without blocking a thread."""
+class WaitingNode(Protocol):
+    """A node that waits for something external; `crag.runtime.waiting` says by which calls."""
 
-    async def arun(self, state: State, settings: Settings) -> Update:
-        """Return the same update as `run`."""
+    async def run(self, state: State, settings: Settings) -> Update:
+        """Return the update of the state."""
         ...
 
 
 def computing(node: Node) -> Runnable[State, Update]:
     """Turn a node that computes into a LangGraph node."""
-    return RunnableLambda(_sync(node), name=type(node).__name__)
+
+    def called(state: State) -> Update:
+        settings = current_settings()
+        with noting(_name(node)) as noted:
+            update = node.run(state, settings)
+        return _priced(_told(update, noted), settings)
+
+    return RunnableLambda(called, name=type(node).__name__)
 
 
-def waiting(node: AsyncNode) -> Runnable[State, Update]:
-    """Turn a node that waits into a LangGraph node."""
-    return RunnableLambda(_sync(node), afunc=_async(node), name=type(node).__name__)
+def waiting(node: WaitingNode) -> Runnable[State, Update]:
+    """Turn a node that waits into a LangGraph node, which blocks neither a loop nor needs one."""
+
+    async def awaited(state: State) -> Update:
+        settings = current_settings()
+        with noting(_name(node)) as noted:
+            update = await node.run(state, settings)
+        return _priced(_told(update, noted), settings)
+
+    def called(state: State) -> Update:
+        return blocking(awaited(state))
+
+    return RunnableLambda(called, afunc=awaited, name=type(node).__name__)
 
 
 def current_settings() -> Settings:
@@ -50,27 +67,7 @@ def current_settings() -> Settings:
     return context if isinstance(context, Settings) else Settings()
 
 
-def _sync(node: Node) -> Callable[[State], Update]:
-    def called(state: State) -> Update:
-        settings = current_settings()
-        with noting(_name(node)) as noted:
-            update = node.run(state, settings)
-        return _priced(_told(update, noted), settings)
-
-    return called
-
-
-def _async(node: AsyncNode) -> Callable[[State], Awaitable[Update]]:
-    async def called(state: State) -> Update:
-        settings = current_settings()
-        with noting(_name(node)) as noted:
-            update = await node.arun(state, settings)
-        return _priced(_told(update, noted), settings)
-
-    return called
-
-
-def _name(node: Node) -> str:
+def _name(node: Node | WaitingNode) -> str:
     """Return the name of a node's file, which events name it by."""
     return re.sub(r"(?<=.)(?=[A-Z])", "_", type(node).__name__).lower()
 

@@ -30,7 +30,7 @@ from crag.parts import (
     Quotation,
     ReflectionBackend,
 )
-from crag.plain import WIDEST, plain_json, said, well_formed
+from crag.plain import WIDEST, all_well_formed, plain_json, said, well_formed
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
 from crag.state import Strip, Thresholds, Usage
@@ -255,26 +255,12 @@ def _as_many(found: object, part: str, what: str, expected: int, asked: str) -> 
 
 def _valid(adapter: TypeAdapter[Checked], found: object, part: str, what: str) -> Checked:
     try:
-        return adapter.validate_python(_written(found))
+        return adapter.validate_python(all_well_formed(found))
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(said, first["loc"]))
         problem = f"returned what is not {what}: {f'{where}: ' if where else ''}{first['msg']}"
         raise ReplyError(part, problem) from None
-
-
-def _written(value: Any) -> Any:
-    """Return a value with all its texts well-formed."""
-    if isinstance(value, str):
-        return well_formed(value)
-    if isinstance(value, tuple):
-        members = map(_written, value)
-        return type(value)(*members) if hasattr(value, "_fields") else tuple(members)
-    if isinstance(value, list):
-        return [_written(member) for member in value]
-    if isinstance(value, Mapping):
-        return {_written(key): _written(member) for key, member in value.items()}
-    return value
 
 
 def _finite(probabilities: Probabilities) -> Probabilities:

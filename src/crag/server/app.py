@@ -1,22 +1,21 @@
 """The server as an ASGI application: the guard, the page, the API, and a share of the work."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from math import ceil
 
-import psycopg
-from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from crag.page import first_visit
 from crag.page.app import asset, middleware, page
 from crag.page.rules import Rules
 from crag.server.assistants import Assistants
-from crag.server.database import Database
+from crag.server.database import LOST, REFUSED, Database, GoneError
 from crag.server.refusals import RefusedRequestError
 from crag.server.routes import Api
 from crag.server.runs import Runs
@@ -24,9 +23,6 @@ from crag.server.settings import ServerSettings
 from crag.server.streaming import Graph
 from crag.server.worker import Worker
 from crag.telemetry import Instruments, start
-
-_AWAY = (psycopg.OperationalError, PoolTimeout, PoolClosed, TooManyRequests)
-_AWAY_SECONDS = 5
 
 
 def create(
@@ -56,13 +52,15 @@ def create(
             yield
 
     return Starlette(
-        routes=[Route("/", page), Route("/page/{name}", asset), *api.routes()],
+        routes=[Route("/", page), Route("/page/{name}", asset), *first_visit.ROUTES, *api.routes()],
         middleware=middleware(rules),
         exception_handlers={
             RefusedRequestError: _refused,
             404: _unknown,
             405: _unknown,
-            **dict.fromkeys(_AWAY, _away),
+            GoneError: _gone,
+            **dict.fromkeys(LOST, _away),
+            **dict.fromkeys(REFUSED, _not_stored),
         },
         lifespan=lifespan,
     )
@@ -74,10 +72,12 @@ def _refused(_: Request, error: Exception) -> Response:
     return JSONResponse({"detail": error.detail}, error.status, headers)
 
 
-def _unknown(_: Request, __: Exception) -> Response:
-    return JSONResponse({"detail": "there is no such address on this server"}, 404)
+def _saying(status: int, detail: str, **headers: str) -> Callable[[Request, Exception], Response]:
+    """Return what replies to an error with `detail`, in which `{error}` is what it says."""
+    return lambda _, error: JSONResponse({"detail": detail.format(error=error)}, status, headers)
 
 
-def _away(_: Request, __: Exception) -> Response:
-    detail = "The database does not answer: try again in a moment."
-    return JSONResponse({"detail": detail}, 503, {"Retry-After": str(_AWAY_SECONDS)})
+_unknown = _saying(404, "there is no such address on this server")
+_gone = _saying(404, "Thread not found.")
+_not_stored = _saying(400, "The database cannot store what you sent: {error}")
+_away = _saying(503, "The database does not answer: try again in a moment.", **{"Retry-After": "5"})

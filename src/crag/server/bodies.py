@@ -1,18 +1,47 @@
-"""What clients send; a wrong body is refused with the field and what is wrong with it."""
+"""What clients send; a wrong body or query is refused with the field and what is wrong with it.
 
-from typing import Any, Literal, TypeVar
+Whatever PostgreSQL could not store is refused here: it would refuse it without naming a field.
+"""
+
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
 from starlette.requests import Request
 
 from crag.server.refusals import RefusedRequestError
-from crag.server.runs import Strategy
-from crag.server.streaming import MODES
+from crag.server.runs import Cancel, RunStatus, Strategy
+from crag.server.streaming import Mode
+from crag.server.threads import Status
 
 _Model = TypeVar("_Model", bound=BaseModel)
+_DEEPEST = 200
+"""Most lists and objects within each other, of which writers of JSON take 254."""
+
+
+def _checked_graph(metadata: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(metadata.get("graph_id"), str | None):
+        raise ValueError("graph_id: must be text")  # noqa: TRY004 - what pydantic reports
+    return metadata
+
+
+def _listed(modes: object) -> object:
+    return [modes] if isinstance(modes, str) else modes or ["values"]
+
+
 Names = list[str] | Literal["*"] | None
+Limit = Annotated[int, Field(ge=1, le=1000)]
+Offset = Annotated[int, Field(ge=0, lt=2**63)]
+Metadata = Annotated[dict[str, Any], AfterValidator(_checked_graph)]
 
 
 class Body(BaseModel):
@@ -25,33 +54,33 @@ class AssistantSearch(Body):
     """`POST /assistants/search`."""
 
     graph_id: str | None = None
-    metadata: dict[str, Any] | None = None
-    limit: int = Field(10, ge=1, le=1000)
-    offset: int = Field(0, ge=0)
+    metadata: Metadata | None = None
+    limit: Limit = 10
+    offset: Offset = 0
 
 
 class ThreadNew(Body):
     """`POST /threads`."""
 
     thread_id: UUID | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Metadata | None = None
     if_exists: Literal["raise", "do_nothing"] | None = None
 
 
 class ThreadChange(Body):
     """`PATCH /threads/{thread_id}`."""
 
-    metadata: dict[str, Any] = {}
+    metadata: Metadata = {}
 
 
 class ThreadSearch(Body):
     """`POST /threads/search` and `/threads/count`."""
 
-    metadata: dict[str, Any] | None = None
-    status: Literal["idle", "busy", "interrupted", "error"] | None = None
+    metadata: Metadata | None = None
+    status: Status | None = None
     ids: list[UUID] | None = None
-    limit: int = Field(10, ge=1, le=1000)
-    offset: int = Field(0, ge=0)
+    limit: Limit = 10
+    offset: Offset = 0
     sort_by: Literal["thread_id", "status", "created_at", "updated_at"] | None = None
     sort_order: Literal["asc", "desc"] | None = None
 
@@ -83,10 +112,25 @@ class StateChange(Body):
 class HistoryQuery(Body):
     """`POST /threads/{thread_id}/history`."""
 
-    limit: int = Field(10, ge=1, le=1000)
+    limit: Limit = 10
     before: Checkpoint | str | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Metadata | None = None
     checkpoint: Checkpoint | None = None
+
+
+class Query(Body):
+    """What the address of a request without a body may say."""
+
+    checkpoint: str | None = None
+    subgraphs: bool = False
+    before: str | None = None
+    status: RunStatus | None = None
+    limit: Limit = 10
+    offset: Offset = 0
+    xray: int | bool = Field(default=False, union_mode="left_to_right")
+    action: Cancel = "interrupt"
+    wait: bool = False
+    cancel_on_disconnect: bool = False
 
 
 class RunNew(Body):
@@ -97,10 +141,10 @@ class RunNew(Body):
     command: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
     context: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Metadata | None = None
     checkpoint: Checkpoint | None = None
     checkpoint_id: str | None = None
-    stream_mode: list[str] = ["values"]
+    stream_mode: Annotated[list[Mode], BeforeValidator(_listed)] = ["values"]
     stream_subgraphs: bool = False
     interrupt_before: Names = None
     interrupt_after: Names = None
@@ -109,17 +153,6 @@ class RunNew(Body):
     on_completion: Literal["delete", "keep"] = "delete"
     if_not_exists: Literal["create", "reject"] = "reject"
     durability: Literal["sync", "async", "exit"] = "async"
-
-    @field_validator("stream_mode", mode="before")
-    @classmethod
-    def _modes(cls, value: object) -> object:
-        modes = [value] if isinstance(value, str) else value or ["values"]
-        if isinstance(modes, list) and (
-            unknown := [str(mode) for mode in modes if mode not in MODES]
-        ):
-            message = f"{', '.join(unknown)}: allowed are {', '.join(sorted(MODES))}"
-            raise ValueError(message)
-        return modes
 
     @field_validator("on_disconnect", "on_completion", "if_not_exists", "durability",
                      "multitask_strategy", mode="before")  # fmt: skip
@@ -139,12 +172,41 @@ async def body(request: Request, model: type[_Model]) -> _Model:
         found = orjson.loads(sent) if sent else {}
     except orjson.JSONDecodeError as error:
         raise RefusedRequestError(422, f"Invalid JSON in request body: {error}") from None
-    if found is None:
-        found = {}
+    return _checked(model, {} if found is None else found)
+
+
+def query(request: Request) -> Query:
+    """Read the query and the names of an address.
+
+    Raises:
+        RefusedRequestError: a field is wrong.
+    """
+    return _checked(Query, {**request.query_params, **request.path_params})
+
+
+def _checked(model: type[_Model], sent: object) -> _Model:
+    _check_storable(sent)
     try:
-        return model.model_validate(found)
+        return model.model_validate(sent)
     except ValidationError as error:
         raise RefusedRequestError(422, _told(error)) from None
+
+
+def _check_storable(value: object, *place: str) -> None:
+    where = ".".join(place) or "the body"
+    if isinstance(value, str) and "\0" in value:
+        detail = f"{where}: the character NUL (U+0000) cannot be stored, leave it out"
+        raise RefusedRequestError(422, detail)
+    if isinstance(value, dict | list) and len(place) > _DEEPEST:
+        detail = f"{place[0]}: at most {_DEEPEST} lists and objects may be within each other"
+        raise RefusedRequestError(422, detail)
+    if isinstance(value, dict):
+        for name, within in value.items():
+            _check_storable(name, *place)
+            _check_storable(within, *place, name)
+    elif isinstance(value, list):
+        for number, within in enumerate(value):
+            _check_storable(within, *place, str(number))
 
 
 def _told(error: ValidationError) -> str:

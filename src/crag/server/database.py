@@ -1,15 +1,21 @@
-"""PostgreSQL: a pool with limits, the tables, and what wakes those who wait for a row to change."""
+"""PostgreSQL: a pool with limits, the tables, fences, and what wakes who waits for a row to change.
+
+Locks are taken in one order: a thread, then its runs, and one thread only; what goes through many
+rows skips those that are locked. Two transactions that each wait for the other cannot come to be.
+"""
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from typing import Any, LiteralString
+from uuid import UUID
 
 import psycopg
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor, errors
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
@@ -17,6 +23,12 @@ from crag.server.settings import ServerSettings
 
 Row = dict[str, Any]
 Connection = AsyncConnection[Row]
+Values = Sequence[object] | Mapping[str, object]
+
+LOST = (psycopg.OperationalError, psycopg.InterfaceError, errors.IdleInTransactionSessionTimeout)
+"""The database is away, or takes too long: the same may work later."""
+REFUSED = (psycopg.DataError, errors.ProgramLimitExceeded)
+"""PostgreSQL cannot store what it was given, now or later."""
 
 _logger = logging.getLogger(__name__)
 _CHANNEL = "crag"
@@ -41,6 +53,50 @@ async def _check(connection: Connection) -> None:
     if time.monotonic() - connection.checked > _FRESH:
         await AsyncConnectionPool.check_connection(connection)  # pyright: ignore[reportArgumentType]
     connection.checked = time.monotonic()
+
+
+class GoneError(Exception):
+    """What was to be read or written is nobody's, or somebody else's, by now."""
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A row that must be there, and stay so, for a transaction to be allowed.
+
+    It is a claim for what an attempt at a run writes, and a thread for what its owner does.
+    """
+
+    query: LiteralString
+    values: tuple[object, ...]
+
+    async def hold(self, connection: Connection) -> None:
+        """Lock the row until the transaction ends.
+
+        Raises:
+            GoneError: there is none.
+        """
+        cursor = await connection.execute(self.query, self.values)
+        if not await cursor.fetchone():  # Not `rows_of`, which sees nothing within a pipeline.
+            raise GoneError
+
+
+class FencedSaver(AsyncPostgresSaver):
+    """Reads and writes checkpoints, each time in one transaction with a fence."""
+
+    def __init__(self, database: "Database", fence: Fence) -> None:
+        super().__init__(database.pool)
+        self._database, self._fence = database, fence
+
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[Row]]:
+        """Yield the cursor of whatever the saver does; `pipeline` is for what writes."""
+        async with (
+            self.lock,
+            self._database.transaction(pipeline=pipeline) as connection,
+            connection.cursor(binary=True) as cursor,
+        ):
+            await self._fence.hold(connection)
+            yield cursor
 
 
 MIGRATIONS: tuple[LiteralString, ...] = (
@@ -75,6 +131,17 @@ MIGRATIONS: tuple[LiteralString, ...] = (
     """,
 )
 """What makes the tables, one entry for each version; entries are added, never changed."""
+
+
+QUEUE = "queue"
+"""The bell that rings when a run may be claimed."""
+CANCELLED = "cancelled"
+"""The bell that rings when a running run is to be cancelled, or is gone."""
+
+
+def bell(run_id: UUID) -> str:
+    """Return the bell that rings when a run, or its stream, has changed."""
+    return f"run:{run_id}"
 
 
 class Bells:
@@ -114,7 +181,9 @@ class Database:
     """The connections of one process; each statement on each of them is bounded in time."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self._settings, self._url = settings, settings.database.get_secret_value()
+        self._url = settings.database.get_secret_value()
+        self._statement_seconds = settings.statement_seconds
+        self._lease_seconds = settings.lease_seconds
         self.bells = Bells()
         self._listener: asyncio.Task[None] | None = None
         self.pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
@@ -138,24 +207,30 @@ class Database:
                 self._listener.cancel()
                 await asyncio.gather(self._listener, return_exceptions=True)
 
-    def saver(self) -> AsyncPostgresSaver:
-        """Return a checkpointer on the pool; one for each run, as each has a lock of its own."""
-        return AsyncPostgresSaver(self.pool)
-
-    async def rows(self, query: LiteralString, values: Sequence[object] = ()) -> list[Row]:
+    async def rows(self, query: LiteralString, values: Values = ()) -> list[Row]:
         """Run one statement; return its rows."""
         async with self.pool.connection() as connection:
             return await rows_of(connection, query, values)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        """Yield a connection within a transaction."""
-        async with self.pool.connection() as connection, connection.transaction():
+    async def transaction(self, *, pipeline: bool = False) -> AsyncIterator[Connection]:
+        """Yield a connection within a transaction, whose statements may be sent together."""
+        async with (
+            self.pool.connection() as connection,
+            connection.pipeline() if pipeline else nullcontext(),
+            connection.transaction(),
+        ):
             yield connection
 
     async def _configure(self, connection: Connection) -> None:
-        milliseconds = str(round(self._settings.statement_seconds * 1000))
-        for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
+        seconds = {
+            "statement_timeout": self._statement_seconds,
+            "lock_timeout": self._statement_seconds,
+            # A process that stands still loses its locks no later than its runs.
+            "idle_in_transaction_session_timeout": self._lease_seconds,
+        }
+        for name, most in seconds.items():
+            milliseconds = str(round(most * 1000))
             await connection.execute("SELECT set_config(%s, %s, false)", (name, milliseconds))
 
     async def _migrate(self) -> None:
@@ -190,9 +265,7 @@ class Database:
             await asyncio.sleep(0.5)
 
 
-async def rows_of(
-    connection: Connection, query: LiteralString, values: Sequence[object] = ()
-) -> list[Row]:
+async def rows_of(connection: Connection, query: LiteralString, values: Values = ()) -> list[Row]:
     """Run one statement on a connection; return its rows, if it has any."""
     cursor = await connection.execute(query, values)
     return await cursor.fetchall() if cursor.description else []

@@ -1,6 +1,7 @@
 """The API: the routes of LangGraph's server that its SDK, its remote graphs and the page use."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -17,12 +18,20 @@ from crag.errors import CragError
 from crag.page.rules import Rules
 from crag.server import bodies
 from crag.server.assistants import Assistants
-from crag.server.bodies import Checkpoint, RunNew, body
-from crag.server.database import Database, Row, heard_within
+from crag.server.bodies import Checkpoint, RunNew, body, query
+from crag.server.database import Database, Row, bell, heard_within
 from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, identifier, not_found
-from crag.server.runs import FINISHED, Cancel, NewRun, Runs, bell
-from crag.server.streaming import Graph, checkpoint_of, interrupts_of, state_of, with_saver
+from crag.server.runs import FINISHED, NewRun, Runs
+from crag.server.streaming import (
+    UNFIT,
+    Graph,
+    check_values,
+    checkpoint_of,
+    interrupts_of,
+    state_of,
+    with_saver,
+)
 from crag.server.threads import Status, Threads
 
 _HEARTBEAT = 5.0
@@ -122,8 +131,7 @@ class Api:
 
     async def draw(self, request: Request) -> Response:
         """Return nodes and edges of a graph."""
-        asked = request.query_params.get("xray", "false")
-        xray = int(asked) if asked.isdecimal() else asked == "true"
+        xray = query(request).xray
         return reply(self._assistants.drawn(request.path_params["assistant"], xray=xray))
 
     async def schemas(self, request: Request) -> Response:
@@ -189,9 +197,9 @@ class Api:
 
     async def get_state(self, request: Request) -> Response:
         """Return the last state of a thread, or that of a checkpoint."""
-        at = request.path_params.get("checkpoint")
-        within = request.query_params.get("subgraphs") == "true"
-        return await self._state(request, Checkpoint(checkpoint_id=at), subgraphs=within)
+        asked = query(request)
+        at = Checkpoint(checkpoint_id=asked.checkpoint)
+        return await self._state(request, at, subgraphs=asked.subgraphs)
 
     async def get_state_at(self, request: Request) -> Response:
         """Return the state of a checkpoint, perhaps of a graph within."""
@@ -216,8 +224,9 @@ class Api:
         at = asked.checkpoint or Checkpoint(checkpoint_id=asked.checkpoint_id)
         graph, config = self._graph(row), _config(row["thread_id"], at)
         try:
+            check_values(graph, asked.values, "values")
             written = await graph.aupdate_state(config, asked.values, asked.as_node)
-        except (InvalidUpdateError, ValueError, TypeError, CragError) as error:
+        except (*UNFIT, CragError) as error:
             raise RefusedRequestError(400, str(error)) from error
         found = await graph.aget_state(_config(row["thread_id"]))
         status: Status = "interrupted" if found.next else "idle"
@@ -227,19 +236,19 @@ class Api:
 
     async def get_history(self, request: Request) -> Response:
         """Return the checkpoints of a thread, the last one first."""
-        asked = await body(request, bodies.HistoryQuery)
+        if request.method == "GET":
+            told = query(request)
+            asked = bodies.HistoryQuery(limit=told.limit, before=told.before)
+        else:
+            asked = await body(request, bodies.HistoryQuery)
         row = await self._thread(request)
         if row["graph_id"] not in self._graphs:
             return reply([])
-        limit = asked.limit
-        if request.method == "GET":
-            text = request.query_params.get("limit", "10")
-            limit = min(int(text), _PAGE_LIMIT) if text.isdecimal() else limit
-        before = asked.before or request.query_params.get("before")
+        before = asked.before
         if isinstance(before, str):
             before = Checkpoint(checkpoint_id=before)
         history = self._graph(row).aget_state_history(
-            _config(row["thread_id"], asked.checkpoint), limit=limit, filter=asked.metadata,
+            _config(row["thread_id"], asked.checkpoint), limit=asked.limit, filter=asked.metadata,
             before=_config(row["thread_id"], before) if before else None,
         )  # fmt: skip
         return reply([state_of(found) async for found in history])
@@ -248,13 +257,10 @@ class Api:
 
     async def search_runs(self, request: Request) -> Response:
         """Return the runs of a thread."""
-        row, query = await self._thread(request), request.query_params
-        limit, offset = query.get("limit", "10"), query.get("offset", "0")
-        if not (limit.isdecimal() and offset.isdecimal()):
-            raise RefusedRequestError(422, "limit and offset must be whole numbers from 0")
+        row, asked = await self._thread(request), query(request)
         found = await self._runs.search(
-            request.state.user, row["thread_id"], query.get("status"),
-            limit=min(int(limit), _PAGE_LIMIT), offset=int(offset),
+            request.state.user, row["thread_id"], asked.status,
+            limit=asked.limit, offset=asked.offset,
         )  # fmt: skip
         return reply([_run(one) for one in found])
 
@@ -269,9 +275,9 @@ class Api:
 
     async def cancel_run(self, request: Request) -> Response:
         """Cancel a run; with `wait=1`, answer when it has ended."""
-        run = await self._run(request)
-        await self._runs.cancel(run, _action(request.query_params.get("action", "interrupt")))
-        if request.query_params.get("wait") in {"1", "true"}:
+        run, asked = await self._run(request), query(request)
+        await self._runs.cancel(run, asked.action)
+        if asked.wait:
             await self._ended(run["run_id"])
             return _NO_CONTENT
         return Response(status_code=202)
@@ -297,19 +303,26 @@ class Api:
 
     async def join_run(self, request: Request) -> Response:
         """Wait for a run; return the values of the state."""
-        cancels = request.query_params.get("cancel_on_disconnect") in {"1", "true"}
-        return await self._waited(request, await self._run(request), cancels=cancels)
+        asked = query(request)
+        run = await self._run(request)
+        return await self._waited(request, run, cancels=asked.cancel_on_disconnect)
 
     async def join_stream(self, request: Request) -> Response:
         """Stream a run from its beginning, or from the part after `Last-Event-ID`."""
         run, last = await self._run(request), request.headers.get("last-event-id", "0")
-        cancels = request.query_params.get("cancel_on_disconnect") in {"1", "true"}
-        place = int(last) if last.isdecimal() else 0
-        return self._streamed(run, place, cancels=cancels)
+        asked = query(request)
+        place = int(last) if re.fullmatch(r"[0-9]{1,9}", last) else 0
+        return self._streamed(run, place, cancels=asked.cancel_on_disconnect)
 
     async def _new_run(self, request: Request) -> tuple[RunNew, Row]:
         asked = await body(request, RunNew)
         assistant, graph = self._assistants.resolve(asked.assistant_id)
+        updated = (asked.command or {}).get("update")
+        try:
+            check_values(self._graphs[graph], asked.input, "input")
+            check_values(self._graphs[graph], updated, "command.update")
+        except InvalidUpdateError as error:
+            raise RefusedRequestError(422, str(error)) from error
         threads, named = self._threads(request), request.path_params.get("thread")
         if named is None:
             keep = asked.on_completion == "keep"
@@ -364,8 +377,7 @@ class Api:
         if row["error"]:
             values = {"__error__": decoded(row["error"])}
         else:
-            graph = with_saver(self._graphs[run["graph_id"]], self._database.saver())
-            state = await graph.aget_state(_config(run["thread_id"]))
+            state = await self._graph(run).aget_state(_config(run["thread_id"]))
             asked = {"__interrupt__": interrupts_of(state.interrupts)} if state.interrupts else {}
             values = dict(state.values) | asked
         return reply(values, **_located(run))
@@ -411,21 +423,15 @@ class Api:
         return await self._runs.get(request.state.user, thread, run)
 
     def _graph(self, row: Row) -> Graph:
-        return with_saver(self._graphs[row["graph_id"]], self._database.saver())
+        """Return the graph of a thread or a run, for as long as the thread is its owner's."""
+        threads = Threads(self._database, row["owner"])
+        return with_saver(self._graphs[row["graph_id"]], threads.saver(row["thread_id"]))
 
 
 async def _left(request: Request) -> None:
     """Wait until the client leaves; the body has been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _action(text: str) -> Cancel:
-    match text:
-        case "interrupt" | "rollback":
-            return text
-        case _:
-            raise RefusedRequestError(422, "action: allowed are interrupt, rollback")
 
 
 def _config(thread_id: UUID, at: Checkpoint | None = None) -> RunnableConfig:

@@ -1,44 +1,52 @@
 """Runs as rows: a queue that any process takes from, leases, and the stream of each run.
 
 A run is pending until a process claims it. The claim is a lease that its process renews; a run
-whose lease has ended, because the process was killed or lost the database, is pending again, and
-goes on from its last checkpoint. Every write of a process names the attempt it belongs to, so one
-that lost its lease changes nothing any more.
+whose lease has ended, because the process was killed, stood still or lost the database, is pending
+again, and goes on from its last checkpoint. Every write of a process, also of a checkpoint, holds
+the row of its claim, so one that lost its lease changes nothing any more.
 """
 
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-import psycopg
 from psycopg.types.json import Jsonb
 
 from crag.page.rules import Rules
-from crag.server.database import Connection, Database, Row, notify, rows_of
+from crag.server.database import (
+    CANCELLED,
+    QUEUE,
+    Connection,
+    Database,
+    Fence,
+    FencedSaver,
+    GoneError,
+    Row,
+    bell,
+    notify,
+    rows_of,
+)
 from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, not_found
 from crag.server.settings import ServerSettings
-from crag.server.threads import Status, forget_run, forget_threads
+from crag.server.threads import Status, forget_run, forget_threads, lock_thread
 
+RunStatus = Literal["pending", "running", "success", "error", "interrupted", "timeout"]
 FINISHED = frozenset({"success", "error", "interrupted", "timeout"})
-QUEUE = "queue"
-"""The bell that rings when a run may be claimed."""
-CANCELLED = "cancelled"
-"""The bell that rings when a running run is to be cancelled."""
 Strategy = Literal["reject", "enqueue", "interrupt", "rollback"]
 Cancel = Literal["interrupt", "rollback"]
 _RETRY_AFTER = 2.0
-_LAST_PART = """
-INSERT INTO crag_run_events (run_id, place, event, data)
-SELECT %(run)s, coalesce(max(place), 0) + 1, 'error', %(error)s
-FROM crag_run_events WHERE run_id = %(run)s
+_MINE = """
+SELECT run_id, thread_id, cancel FROM crag_runs
+WHERE run_id = %s AND worker = %s AND attempt = %s AND status = 'running'
 """
-
-
-def bell(run_id: UUID) -> str:
-    """Return the bell that rings when a run, or its stream, has changed."""
-    return f"run:{run_id}"
+_DUE = """
+SELECT run_id, thread_id, status, attempt, cancel FROM crag_runs
+WHERE status IN ('pending', 'running') AND lease < now()
+  AND (%(run)s::uuid IS NULL OR run_id = %(run)s)
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +62,9 @@ class NewRun:
     strategy: Strategy
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Claim:
-    """A run that this process works on."""
+    """An attempt at a run, by this process."""
 
     run_id: UUID
     thread_id: UUID
@@ -68,8 +76,13 @@ class Claim:
     waited: float
     """Seconds since it was asked for."""
 
+    @property
+    def fence(self) -> Fence:
+        """Return what every write of this attempt must hold: the run as its process claimed it."""
+        return Fence(_MINE + "FOR SHARE", (self.run_id, self.worker, self.attempt))
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True)
 class Failure:
     """Why a run ended; in the form of LangGraph's API."""
 
@@ -90,16 +103,14 @@ class Runs:
             RefusedRequestError: the thread is missing (404) or busy (409), the user has too many
                 unfinished runs (429), or the queue is full (503).
         """
-        async with self.database.transaction() as connection:
-            locked = await rows_of(
-                connection,
-                "SELECT 1 FROM crag_threads WHERE thread_id = %s AND owner = %s FOR UPDATE",
-                (new.thread_id, new.owner),
-            )
-            if not locked:
+        async with self._changing(new.thread_id) as connection:
+            own = (new.thread_id, new.owner)
+            if not await rows_of(
+                connection, "SELECT 1 FROM crag_threads WHERE thread_id = %s AND owner = %s", own
+            ):
                 not_found("Thread")
             await self._check_limits(connection, new.owner)
-            await _make_way(connection, new.thread_id, new.strategy)
+            await self._make_way(connection, new.thread_id, new.strategy)
             made = await rows_of(
                 connection,
                 """
@@ -108,17 +119,15 @@ class Runs:
                 VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING *
                 """,
                 (
-                    uuid4(), new.thread_id, new.owner, new.assistant_id, new.graph_id,
+                    uuid4(), *own, new.assistant_id, new.graph_id,
                     encoded(new.request), Jsonb(new.metadata), new.strategy,
                 ),
             )  # fmt: skip
             await connection.execute(
-                """
-                UPDATE crag_threads SET status = 'busy', error = NULL, graph_id = %s,
-                    updated_at = now() WHERE thread_id = %s
-                """,
+                "UPDATE crag_threads SET graph_id = %s WHERE thread_id = %s",
                 (new.graph_id, new.thread_id),
             )
+            await self._settle(connection, new.thread_id, "busy")
             await notify(connection, QUEUE)
         return made[0]
 
@@ -156,7 +165,7 @@ class Runs:
         return found[0] if found else not_found("Run")
 
     async def search(
-        self, owner: str, thread_id: UUID, status: str | None, *, limit: int, offset: int
+        self, owner: str, thread_id: UUID, status: RunStatus | None, *, limit: int, offset: int
     ) -> list[Row]:
         """Return the runs of a thread, the last one first."""
         return await self.database.rows(
@@ -169,8 +178,14 @@ class Runs:
 
     async def cancel(self, run: Row, action: Cancel) -> None:
         """End a run; one that is running ends at the process that runs it."""
-        async with self.database.transaction() as connection:
-            await _cancel(connection, run["thread_id"], run["run_id"], action)
+        async with self._changing(run["thread_id"]) as connection:
+            found = await rows_of(
+                connection,
+                "SELECT * FROM crag_runs WHERE run_id = %s FOR UPDATE",
+                (run["run_id"],),
+            )
+            for row in found:
+                await self._cancel(connection, row, action)
 
     async def delete(self, run: Row) -> None:
         """Remove a run that has ended.
@@ -188,27 +203,24 @@ class Runs:
 
     async def claim(self, worker: UUID) -> Claim | None:
         """Take the next run: of who has the fewest running ones, the oldest of a free thread."""
-        try:
-            found = await self.database.rows(
-                """
-                UPDATE crag_runs SET status = 'running', worker = %s, attempt = attempt + 1,
-                    lease = now() + make_interval(secs => %s), updated_at = now()
-                WHERE run_id = (
-                    SELECT run_id FROM crag_runs AS r
-                    WHERE status = 'pending' AND NOT EXISTS (
-                        SELECT 1 FROM crag_runs AS before
-                        WHERE before.thread_id = r.thread_id AND (before.status = 'running' OR
-                              (before.status = 'pending' AND before.place < r.place))
-                    )
-                    ORDER BY (SELECT count(*) FROM crag_runs AS others
-                              WHERE others.status = 'running' AND others.owner = r.owner), place
-                    LIMIT 1 FOR UPDATE SKIP LOCKED
-                ) AND status = 'pending' RETURNING *
-                """,
-                (worker, self._settings.lease_seconds),
-            )
-        except psycopg.errors.UniqueViolation:  # Another process has just taken one of its thread.
-            return None
+        found = await self.database.rows(
+            """
+            UPDATE crag_runs SET status = 'running', worker = %s, attempt = attempt + 1,
+                lease = now() + make_interval(secs => %s), updated_at = now()
+            WHERE run_id = (
+                SELECT run_id FROM crag_runs AS r
+                WHERE status = 'pending' AND NOT EXISTS (
+                    SELECT 1 FROM crag_runs AS before
+                    WHERE before.thread_id = r.thread_id AND (before.status = 'running' OR
+                          (before.status = 'pending' AND before.place < r.place))
+                )
+                ORDER BY (SELECT count(*) FROM crag_runs AS others
+                          WHERE others.status = 'running' AND others.owner = r.owner), place
+                LIMIT 1 FOR UPDATE SKIP LOCKED
+            ) AND status = 'pending' RETURNING *
+            """,
+            (worker, self._settings.lease_seconds),
+        )
         if not found:
             return None
         row = found[0]
@@ -225,135 +237,130 @@ class Runs:
         )
         return int(row["waiting"])
 
-    async def renew(self, worker: UUID, working: Collection[UUID]) -> dict[UUID, Cancel | None]:
-        """Renew the leases of runs that a process is at work on; return which are its own still.
+    async def renew(self, worker: UUID, claims: Collection[Claim]) -> dict[Claim, Cancel | None]:
+        """Renew the leases of a process; return which claims are its own still.
 
-        Each has how it is to be cancelled, if it is. A run that the process has given up, as its
-        connection broke, keeps its lease until that ends, and then is anybody's.
+        Each has how its run is to be cancelled, if it is. A row that somebody has locked is left
+        for the next time: who holds it may stand still.
         """
         found = await self.database.rows(
             """
-            UPDATE crag_runs SET lease = now() + make_interval(secs => %s)
-            WHERE worker = %s AND status = 'running' AND run_id = ANY(%s)
-            RETURNING run_id, cancel
+            WITH mine AS (
+                SELECT r.* FROM crag_runs AS r JOIN unnest(%s::uuid[], %s::integer[])
+                    AS claims (run_id, attempt) USING (run_id, attempt)
+                WHERE worker = %s AND status = 'running'
+            ), free AS (
+                SELECT run_id FROM crag_runs WHERE run_id IN (SELECT run_id FROM mine)
+                    AND worker = %s AND status = 'running' FOR NO KEY UPDATE SKIP LOCKED
+            ), renewed AS (
+                UPDATE crag_runs SET lease = now() + make_interval(secs => %s)
+                WHERE run_id IN (SELECT run_id FROM free)
+            )
+            SELECT run_id, attempt, cancel FROM mine
             """,
-            (self._settings.lease_seconds, worker, list(working)),
-        )
-        return {row["run_id"]: row["cancel"] for row in found}
+            (
+                [claim.run_id for claim in claims], [claim.attempt for claim in claims],
+                worker, worker, self._settings.lease_seconds,
+            ),
+        )  # fmt: skip
+        cancelled = {(row["run_id"], row["attempt"]): row["cancel"] for row in found}
+        return {
+            claim: cancelled[key]
+            for claim in claims
+            if (key := (claim.run_id, claim.attempt)) in cancelled
+        }
+
+    def saver(self, claim: Claim) -> FencedSaver:
+        """Return a checkpointer for as long as the claim lasts."""
+        return FencedSaver(self.database, claim.fence)
 
     async def finish(
-        self, claim: Claim, status: str, thread_status: Status, failure: Failure | None = None
-    ) -> bool:
-        """Store how a run ended, unless it is not this process's any more."""
-        error = encoded(failure) if failure else None
-        async with self.database.transaction() as connection:
-            changed = await rows_of(
-                connection,
-                """
-                UPDATE crag_runs SET status = %s, error = %s, worker = NULL, lease = NULL,
-                    updated_at = now()
-                WHERE run_id = %s AND worker = %s AND attempt = %s AND status = 'running'
-                RETURNING run_id
-                """,
-                (status, error, claim.run_id, claim.worker, claim.attempt),
-            )
-            if not changed:
-                return False
-            if error:
-                await connection.execute(_LAST_PART, {"run": claim.run_id, "error": error})
-            await _settle(connection, claim.thread_id, thread_status, error)
-            await notify(connection, bell(claim.run_id), QUEUE)
-        return True
+        self, claim: Claim, status: RunStatus, thread_status: Status, failure: Failure | None = None
+    ) -> None:
+        """Store how a run ended; one that is to be rolled back goes, with its checkpoints.
 
-    async def roll_back(self, claim: Claim, thread_status: Status) -> None:
-        """Remove a run and its checkpoints."""
-        async with self.database.transaction() as connection:
-            await forget_run(connection, claim.thread_id, claim.run_id)
-            await connection.execute("DELETE FROM crag_runs WHERE run_id = %s", (claim.run_id,))
-            await _settle(connection, claim.thread_id, thread_status, None)
-            await notify(connection, bell(claim.run_id), QUEUE)
+        Raises:
+            GoneError: it is not this process's any more.
+        """
+        async with self._changing(claim.thread_id) as connection:
+            found = await rows_of(connection, _MINE + "FOR UPDATE", claim.fence.values)
+            if not found:
+                raise GoneError
+            await self._end(connection, found[0], status, thread_status, failure)
 
     async def release(self, worker: UUID) -> None:
         """Give back the runs of a process that is ending; the attempt does not count."""
-        async with self.database.transaction() as connection:
-            await connection.execute(
-                """
-                UPDATE crag_runs SET status = 'pending', worker = NULL, lease = NULL,
-                    attempt = attempt - 1 WHERE worker = %s AND status = 'running'
-                """,
-                (worker,),
-            )
-            await notify(connection, QUEUE)
+        await self.database.rows(
+            "UPDATE crag_runs SET lease = now(), attempt = attempt - 1 "
+            "WHERE worker = %s AND status = 'running'",
+            (worker,),
+        )
+        await self.tidy()
 
     async def tidy(self) -> None:
         """Take up lost runs, and end those that were lost too often or waited too long."""
+        for due in await self.database.rows(_DUE, {"run": None}):
+            async with self._changing(due["thread_id"]) as connection:
+                # Again, and locked: another process may have been here.
+                for run in await rows_of(connection, _DUE + "FOR UPDATE", {"run": due["run_id"]}):
+                    await self._take_up(connection, run)
+
+    async def _take_up(self, connection: Connection, run: Row) -> None:
         limits = self._settings
-        lost = Failure(
-            error="RunLost",
-            message=f"the run was begun {limits.attempts} times, and each time its process was "
-            "lost; ask again",
-        )
-        late = Failure(
-            error="QueueTimeout",
-            message=f"the run waited for {limits.queue_seconds:g} seconds, and no process was "
-            "free; ask again later",
-        )
-        async with self.database.transaction() as connection:
-            again = await rows_of(
-                connection,
-                """
-                UPDATE crag_runs SET status = 'pending', worker = NULL, lease = NULL
-                WHERE status = 'running' AND lease < now() AND attempt < %s RETURNING run_id
-                """,
-                (limits.attempts,),
+        if run["status"] == "pending":
+            message = (
+                f"the run waited for {limits.queue_seconds:g} seconds, and no process was free; "
+                "ask again later"
             )
-            ended = await rows_of(
-                connection,
-                """
-                UPDATE crag_runs SET worker = NULL, lease = NULL, updated_at = now(),
-                    status = CASE status WHEN 'running' THEN 'error' ELSE 'timeout' END,
-                    error = CASE status WHEN 'running' THEN %s ELSE %s END
-                WHERE (status = 'running' AND lease < now())
-                   OR (status = 'pending' AND attempt = 0
-                       AND created_at < now() - make_interval(secs => %s))
-                RETURNING run_id, thread_id, error
-                """,
-                (encoded(lost), encoded(late), limits.queue_seconds),
+            late = Failure("QueueTimeout", message)
+            await self._end(connection, run, "timeout", "error", late)
+        elif run["cancel"]:
+            await self._end(connection, run, "interrupted", "idle")
+        elif run["attempt"] >= limits.attempts:
+            message = (
+                f"the run was begun {limits.attempts} times, and each time its process was lost; "
+                "ask again"
             )
-            for row in ended:
-                await connection.execute(_LAST_PART, {"run": row["run_id"], "error": row["error"]})
-                await _settle(connection, row["thread_id"], "error", row["error"])
-            if again or ended:
-                await notify(connection, QUEUE, *(bell(row["run_id"]) for row in ended))
+            lost = Failure("RunLost", message)
+            await self._end(connection, run, "error", "error", lost)
+        else:
+            await connection.execute(
+                "UPDATE crag_runs SET status = 'pending', worker = NULL, lease = NULL "
+                "WHERE run_id = %s",
+                (run["run_id"],),
+            )
+            await notify(connection, QUEUE)
 
     async def sweep(self) -> None:
         """Remove old streams, a user's old threads, and those made for one run which has ended."""
         limits = self._settings
+        await self.database.rows(
+            """
+            DELETE FROM crag_run_events WHERE run_id IN (
+                SELECT run_id FROM crag_runs AS r
+                WHERE status NOT IN ('pending', 'running')
+                  AND updated_at < now() - make_interval(secs => %s)
+                  AND EXISTS (SELECT 1 FROM crag_run_events AS e WHERE e.run_id = r.run_id)
+                FOR UPDATE SKIP LOCKED)
+            """,
+            (limits.keep_seconds,),
+        )
         async with self.database.transaction() as connection:
-            await connection.execute(
-                """
-                DELETE FROM crag_run_events WHERE run_id IN (
-                    SELECT run_id FROM crag_run_events AS e JOIN crag_runs AS r USING (run_id)
-                    WHERE e.place = 1 AND r.status NOT IN ('pending', 'running')
-                      AND r.updated_at < now() - make_interval(secs => %s))
-                """,
-                (limits.keep_seconds,),
-            )
             removed = await rows_of(
                 connection,
                 """
-                DELETE FROM crag_threads AS t
-                WHERE (temporary AND updated_at < now() - make_interval(secs => %s)
-                    OR updated_at < now() - make_interval(days => %s)
-                    OR thread_id IN (
-                        SELECT thread_id FROM (
-                            SELECT thread_id, row_number() OVER (
-                                PARTITION BY owner ORDER BY updated_at DESC) AS place
-                            FROM crag_threads) AS newest_first
-                        WHERE place > %s))
-                  AND NOT EXISTS (
-                    SELECT 1 FROM crag_runs AS r
-                    WHERE r.thread_id = t.thread_id AND r.status IN ('pending', 'running'))
+                DELETE FROM crag_threads WHERE thread_id IN (
+                    SELECT thread_id FROM crag_threads
+                    WHERE status <> 'busy'
+                      AND (temporary AND updated_at < now() - make_interval(secs => %s)
+                        OR updated_at < now() - make_interval(days => %s)
+                        OR thread_id IN (
+                            SELECT thread_id FROM (
+                                SELECT thread_id, row_number() OVER (
+                                    PARTITION BY owner ORDER BY updated_at DESC) AS place
+                                FROM crag_threads) AS newest_first
+                            WHERE place > %s))
+                    FOR UPDATE SKIP LOCKED)
                 RETURNING thread_id
                 """,
                 (limits.keep_seconds, self._rules.thread_days, self._rules.max_threads),
@@ -361,21 +368,24 @@ class Runs:
             await forget_threads(connection, [row["thread_id"] for row in removed])
 
     async def append(self, claim: Claim, first: int, events: list[tuple[str, str]]) -> None:
-        """Store parts of a stream, the first of which has the number `first`."""
-        places = list(range(first, first + len(events)))
-        await self.database.rows(
-            """
-            WITH stored AS (
+        """Store parts of a stream, the first of which has the number `first`.
+
+        Raises:
+            GoneError: the run is not this process's any more.
+        """
+        async with self.database.transaction(pipeline=True) as connection:
+            await claim.fence.hold(connection)
+            await connection.execute(
+                """
                 INSERT INTO crag_run_events (run_id, place, event, data)
                 SELECT %s, * FROM unnest(%s::integer[], %s::text[], %s::text[])
-            )
-            SELECT pg_notify('crag', %s)
-            """,
-            (
-                claim.run_id, places, [name for name, _ in events], [data for _, data in events],
-                bell(claim.run_id),
-            ),
-        )  # fmt: skip
+                """,
+                (
+                    claim.run_id, list(range(first, first + len(events))),
+                    [name for name, _ in events], [data for _, data in events],
+                ),
+            )  # fmt: skip
+            await notify(connection, bell(claim.run_id))
 
     async def last_place(self, run_id: UUID) -> int:
         """Return the number of the last part of a stream, 0 if there is none."""
@@ -400,61 +410,103 @@ class Runs:
         )
         return (found[0]["status"] if found else None), parts
 
+    @asynccontextmanager
+    async def _changing(self, thread_id: UUID) -> AsyncIterator[Connection]:
+        """Yield a connection in a transaction that alone changes the runs of a thread.
 
-async def _make_way(connection: Connection, thread_id: UUID, strategy: Strategy) -> None:
-    """Do with the unfinished runs of a thread what the new one asks for."""
-    if strategy == "enqueue":
-        return
-    unfinished = await rows_of(
-        connection,
-        "SELECT run_id FROM crag_runs WHERE thread_id = %s AND status IN ('pending', 'running')",
-        (thread_id,),
-    )
-    if unfinished and strategy == "reject":
-        detail = (
-            "Thread is already running a task. Wait for it to finish, or choose another "
-            "multitask strategy."
-        )
-        raise RefusedRequestError(409, detail)
-    for row in unfinished:
-        action: Cancel = "rollback" if strategy == "rollback" else "interrupt"
-        await _cancel(connection, thread_id, row["run_id"], action)
-
-
-async def _cancel(connection: Connection, thread_id: UUID, run_id: UUID, action: Cancel) -> None:
-    await connection.execute(
-        "UPDATE crag_runs SET cancel = %s WHERE run_id = %s AND status = 'running'",
-        (action, run_id),
-    )
-    if action == "rollback":
-        waiting = await rows_of(
-            connection,
-            "DELETE FROM crag_runs WHERE run_id = %s AND status = 'pending' RETURNING run_id",
-            (run_id,),
-        )
-    else:
-        waiting = await rows_of(
-            connection,
-            """
-            UPDATE crag_runs SET status = 'interrupted', updated_at = now()
-            WHERE run_id = %s AND status = 'pending' RETURNING run_id
-            """,
-            (run_id,),
-        )
-    if waiting:
-        await _settle(connection, thread_id, "idle", None)
-    await notify(connection, bell(run_id), QUEUE, CANCELLED)
-
-
-async def _settle(
-    connection: Connection, thread_id: UUID, status: Status, error: str | None
-) -> None:
-    """Store the status of a thread; it stays busy while other runs wait for it."""
-    await connection.execute(
+        The thread is locked before any of its runs, as everywhere: see `crag.server.database`.
         """
-        UPDATE crag_threads SET updated_at = now(), error = %s, status = CASE WHEN EXISTS (
-            SELECT 1 FROM crag_runs WHERE thread_id = %s AND status IN ('pending', 'running')
-        ) THEN 'busy' ELSE %s END WHERE thread_id = %s
-        """,
-        (error, thread_id, status, thread_id),
-    )
+        async with self.database.transaction() as connection:
+            await lock_thread(connection, thread_id)
+            yield connection
+
+    async def _make_way(self, connection: Connection, thread_id: UUID, strategy: Strategy) -> None:
+        """Do with the unfinished runs of a thread what the new one asks for."""
+        if strategy == "enqueue":
+            return
+        unfinished = await rows_of(
+            connection,
+            "SELECT * FROM crag_runs WHERE thread_id = %s AND status IN ('pending', 'running') "
+            "ORDER BY place FOR UPDATE",
+            (thread_id,),
+        )
+        if unfinished and strategy == "reject":
+            detail = (
+                "Thread is already running a task. Wait for it to finish, or choose another "
+                "multitask strategy."
+            )
+            raise RefusedRequestError(409, detail)
+        for run in unfinished:
+            await self._cancel(
+                connection, run, "rollback" if strategy == "rollback" else "interrupt"
+            )
+
+    async def _cancel(self, connection: Connection, run: Row, action: Cancel) -> None:
+        """Cancel a run whose row is locked, so that nobody claims it meanwhile."""
+        if run["status"] in FINISHED or run["cancel"] == "rollback":
+            return
+        if run["status"] == "pending":
+            await self._end(connection, run | {"cancel": action}, "interrupted", "idle")
+            return
+        await connection.execute(
+            "UPDATE crag_runs SET cancel = %s WHERE run_id = %s", (action, run["run_id"])
+        )
+        await notify(connection, CANCELLED)
+
+    async def _end(
+        self,
+        connection: Connection,
+        run: Row,
+        status: RunStatus,
+        thread_status: Status,
+        failure: Failure | None = None,
+    ) -> None:
+        """End a run whose row is locked."""
+        run_id, thread_id = run["run_id"], run["thread_id"]
+        error = encoded(failure) if failure else None
+        if run["cancel"] == "rollback":
+            thread_status, error = "idle", None
+            await forget_run(connection, thread_id, run_id)
+            await connection.execute("DELETE FROM crag_runs WHERE run_id = %s", (run_id,))
+        else:
+            await connection.execute(
+                "UPDATE crag_runs SET status = %s, error = %s, worker = NULL, lease = NULL, "
+                "updated_at = now() WHERE run_id = %s",
+                (status, error, run_id),
+            )
+        if error:
+            await connection.execute(
+                """
+                INSERT INTO crag_run_events (run_id, place, event, data)
+                SELECT %s, coalesce(max(place), 0) + 1, 'error', %s
+                FROM crag_run_events WHERE run_id = %s
+                """,
+                (run_id, error, run_id),
+            )
+        await self._settle(connection, thread_id, thread_status, error)
+        await notify(connection, bell(run_id), QUEUE)
+
+    async def _settle(
+        self, connection: Connection, thread_id: UUID, status: Status, error: str | None = None
+    ) -> None:
+        """Store the status of a thread, which is busy while runs wait for it.
+
+        The first of them waits for a process from now on, and those behind it for it.
+        """
+        await connection.execute(
+            """
+            UPDATE crag_threads SET updated_at = now(), error = %s, status = CASE WHEN EXISTS (
+                SELECT 1 FROM crag_runs WHERE thread_id = %s AND status IN ('pending', 'running')
+            ) THEN 'busy' ELSE %s END WHERE thread_id = %s
+            """,
+            (error, thread_id, status, thread_id),
+        )
+        await connection.execute(
+            """
+            UPDATE crag_runs SET lease = now() + make_interval(secs => %s)
+            WHERE lease IS NULL AND attempt = 0 AND run_id = (
+                SELECT run_id FROM crag_runs
+                WHERE thread_id = %s AND status IN ('pending', 'running') ORDER BY place LIMIT 1)
+            """,
+            (self._settings.queue_seconds, thread_id),
+        )

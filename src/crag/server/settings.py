@@ -24,7 +24,8 @@ class ServerSettings(BaseSettings):
     queue: Annotated[int, Field(ge=0)] = 1000
     """CRAG_SERVE_QUEUE: most runs that wait, in all processes; others are refused with 503."""
     queue_seconds: Annotated[float, Field(gt=0)] = 60.0
-    """CRAG_SERVE_QUEUE_SECONDS: longest time that a run waits; then it ends with an error."""
+    """CRAG_SERVE_QUEUE_SECONDS: longest time that a run waits once its thread is free; then it ends
+    with an error."""
     per_user: Annotated[int, Field(ge=1)] = 50
     """CRAG_SERVE_PER_USER: most unfinished runs of one user; others are refused with 429."""
     run_seconds: Annotated[float, Field(gt=0)] = 600.0

@@ -2,25 +2,59 @@
 
 from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from functools import cache
-from typing import Any, cast
+from typing import Any, Literal, cast
 
-from langchain_core.messages import BaseMessageChunk, message_chunk_to_message
+from langchain_core.messages import (
+    BaseMessageChunk,
+    convert_to_messages,
+    message_chunk_to_message,
+)
 from langchain_core.runnables import RunnableConfig
+from langgraph.channels.base import BaseChannel
+from langgraph.errors import InvalidUpdateError
 from langgraph.pregel import Pregel
 from langgraph.types import Command, Durability, Send, StateSnapshot
 from pydantic import TypeAdapter
 
 Graph = Pregel[Any, Any, Any, Any]
-MODES = frozenset(
-    {"values", "updates", "messages", "messages-tuple", "tasks", "checkpoints", "custom", "debug"}
-)
+Mode = Literal[
+    "values", "updates", "messages", "messages-tuple", "tasks", "checkpoints", "custom", "debug"
+]
 """Stream modes that are served; what LangChain calls `events` is not."""
 Part = tuple[str, Any]
+UNFIT = (
+    InvalidUpdateError, ValueError, TypeError, KeyError, AttributeError, NotImplementedError
+)  # fmt: skip
+"""What a graph raises when it is given what its state cannot take."""
 
 
 def with_saver(graph: Graph, saver: object) -> Graph:
     """Return the graph with a checkpointer."""
     return graph.copy({"checkpointer": saver})
+
+
+def check_values(graph: Graph, values: object, field: str) -> None:
+    """Refuse values that the state of a graph cannot take: their thread could not be read either.
+
+    What comes as `input` is looked at as far as the graph takes it.
+
+    Raises:
+        InvalidUpdateError: one of them is wrong; the message begins with its place within `field`.
+    """
+    built: Any = cast("Any", graph).builder
+    channels = built.schemas[built.input_schema] if field == "input" else built.channels
+    for name, value in values.items() if isinstance(values, Mapping) else ():
+        channel = channels.get(name)
+        try:
+            if (
+                channel and name == "messages"
+            ):  # Not by its reducer, which looks for those to be removed.
+                convert_to_messages(value if isinstance(value, list) else [value])
+            elif isinstance(channel, BaseChannel):
+                channel.copy().update([value])
+        except UNFIT as error:
+            said = str(error).partition("\nFor troubleshooting")[0]
+            raise InvalidUpdateError(f"{field}.{name}: {said}") from None
 
 
 def known_settings(graph: Graph, context: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -6,7 +6,17 @@ from uuid import UUID, uuid4
 from psycopg.types.json import Jsonb
 
 from crag.page.keeping import MINUTE, TooFastError
-from crag.server.database import Connection, Database, Row, rows_of
+from crag.server.database import (
+    CANCELLED,
+    Connection,
+    Database,
+    Fence,
+    FencedSaver,
+    Row,
+    bell,
+    notify,
+    rows_of,
+)
 from crag.server.refusals import RefusedRequestError, not_found
 
 Status = Literal["idle", "busy", "interrupted", "error"]
@@ -146,35 +156,68 @@ class Threads:
             (graph_id, status, thread_id, self.owner),
         )
 
+    def saver(self, thread_id: UUID) -> FencedSaver:
+        """Return a checkpointer for as long as the thread is there and the owner's."""
+        return FencedSaver(self._database, self._fence(thread_id))
+
+    def _fence(self, thread_id: UUID) -> Fence:
+        mine = "SELECT 1 FROM crag_threads WHERE thread_id = %s AND owner = %s FOR KEY SHARE"
+        return Fence(mine, (thread_id, self.owner))
+
     async def delete(self, thread_id: UUID) -> None:
-        """Remove a thread with its runs and checkpoints."""
-        removed = await self._database.rows(
-            "DELETE FROM crag_threads WHERE thread_id = %s AND owner = %s RETURNING thread_id",
-            (thread_id, self.owner),
-        )
-        if not removed:
-            not_found("Thread")
-        await self._database.saver().adelete_thread(str(thread_id))
+        """Remove a thread with its runs and checkpoints; what is at work on it can write no more.
+
+        Raises:
+            RefusedRequestError: there is none.
+        """
+        async with self._database.transaction() as connection:
+            own = (thread_id, self.owner)
+            runs = await rows_of(
+                connection,
+                "SELECT run_id FROM crag_runs WHERE thread_id = %s AND owner = %s",
+                own,
+            )
+            # This waits for whoever is writing, and the checkpoints go after the last of them.
+            removed = await rows_of(
+                connection,
+                "DELETE FROM crag_threads WHERE thread_id = %s AND owner = %s RETURNING thread_id",
+                own,
+            )
+            if not removed:
+                not_found("Thread")
+            await forget_threads(connection, [thread_id])
+            await notify(connection, CANCELLED, *(bell(row["run_id"]) for row in runs))
 
     async def copy(self, thread_id: UUID) -> Row:
-        """Copy a thread with its checkpoints, but without its runs."""
+        """Copy a thread with its checkpoints, but without its runs.
+
+        Raises:
+            RefusedRequestError: there is none, or the user has made too many within a minute.
+        """
         await self._check_pace()
-        old, new = await self.get(thread_id), uuid4()
+        new = uuid4()
         async with self._database.transaction() as connection:
+            await self._fence(thread_id).hold(connection)
             for statement in _COPIES:
                 await connection.execute(statement, (str(new), str(thread_id)))
             made = await rows_of(
                 connection,
                 """
                 INSERT INTO crag_threads (thread_id, owner, graph_id, metadata, status)
-                VALUES (%s, %s, %s, %s, %s) RETURNING *
+                SELECT %s, owner, graph_id, metadata,
+                    CASE status WHEN 'busy' THEN 'idle' ELSE status END
+                FROM crag_threads WHERE thread_id = %s RETURNING *
                 """,
-                (
-                    new, self.owner, old["graph_id"], Jsonb(old["metadata"]),
-                    "idle" if old["status"] == "busy" else old["status"],
-                ),
-            )  # fmt: skip
+                (new, thread_id),
+            )
         return made[0]
+
+
+async def lock_thread(connection: Connection, thread_id: UUID) -> None:
+    """Let nobody else change the runs of a thread until the transaction ends."""
+    await connection.execute(
+        "SELECT 1 FROM crag_threads WHERE thread_id = %s FOR NO KEY UPDATE", (thread_id,)
+    )
 
 
 async def forget_run(connection: Connection, thread_id: UUID, run_id: UUID) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import httpcore
 
 from crag.errors import PageError
-from crag.runtime.threads import in_thread
+from crag.runtime.waiting import in_thread
 from crag.web.addresses import refusal_of_address, refusal_of_host
 
 MOST_ADDRESSES = 3

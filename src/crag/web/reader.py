@@ -1,13 +1,12 @@
 """A `PageReader` over guarded HTTP."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crag.parts import Page, ReadingLimits
-from crag.runtime.threads import in_thread, started
+from crag.runtime.waiting import in_own_loop, in_thread
 from crag.text.urls import canonical
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class HttpPageReader:
 
     def read(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
         """Return one page for each URL, in order; works under a running event loop too."""
-        return started(lambda: asyncio.run(self.aread(urls, limits))).result()
+        return in_own_loop(self.aread(urls, limits))
 
     async def aread(self, urls: Sequence[str], limits: ReadingLimits) -> list[Page]:
         """Do the same without blocking the event loop.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from protego import Protego
 
 from crag.errors import PageError
-from crag.runtime.threads import in_thread
+from crag.runtime.waiting import in_thread
 from crag.web.addresses import Target
 from crag.web.cache import PageCache
 

@@ -6,7 +6,6 @@ A provider is a subclass that builds the request and reads the reply.
 import asyncio
 import json
 import ssl
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,11 +17,11 @@ from urllib.parse import urlsplit, urlunsplit
 from crag import __version__
 from crag.errors import SearchError
 from crag.parts import Hit
+from crag.runtime.waiting import in_own_loop
 from crag.web.retries import LONGEST_WAIT, PassingSearchError, patiently, retry_after
 
 if TYPE_CHECKING:
     import httpx
-    import requests
 
 TIMEOUT = 20.0
 """Seconds for one request."""
@@ -67,8 +66,7 @@ class JsonSearcher(ABC):
             "timeout": timeout,
             "headers": {**known, **(headers or {})},
         }
-        again = patiently(longest_wait)
-        self._search, self._asearch = again(self._ask), again(self._aask)
+        self._patiently = patiently(longest_wait)(self._ask)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({shown(self.address)!r})"
@@ -87,33 +85,18 @@ class JsonSearcher(ABC):
         """
 
     def search(self, query: str, limit: int) -> list[Hit]:
-        """Return at most `limit` hits, best first."""
-        return self._search(self._request(query, limit))[:limit]
+        """Return at most `limit` hits, best first; works under a running event loop too."""
+        return in_own_loop(self.asearch(query, limit))
 
     async def asearch(self, query: str, limit: int) -> list[Hit]:
         """Do the same without blocking the event loop."""
-        return (await self._asearch(self._request(query, limit)))[:limit]
+        return (await self._patiently(self._request(query, limit)))[:limit]
 
     def _request(self, query: str, limit: int) -> Mapping[str, Any]:
         shortened = query_of(self.provider, query, self.longest_query)
         return {"url": self.address, **self.request(shortened, limit)}
 
-    def _ask(self, request: Mapping[str, Any]) -> list[Hit]:
-        import httpx
-
-        body, end = bytearray(), time.monotonic() + self._timeout
-        with (
-            self._failures(),
-            httpx.Client(verify=certificates(), **self._options) as client,
-            client.stream(**request) as response,
-        ):
-            for piece in response.iter_bytes():
-                self._collect(body, piece)
-                if time.monotonic() > end:
-                    raise self._too_slow()
-        return self._hits(response, body)
-
-    async def _aask(self, request: Mapping[str, Any]) -> list[Hit]:
+    async def _ask(self, request: Mapping[str, Any]) -> list[Hit]:
         import httpx
 
         body, trusted = bytearray(), await asyncio.to_thread(certificates)
@@ -147,7 +130,7 @@ class JsonSearcher(ABC):
             raise self._unreadable() from error
         raise self._unreadable()
 
-    def _failure(self, response: "httpx.Response | requests.Response") -> SearchError:
+    def _failure(self, response: "httpx.Response") -> SearchError:
         """Return the error for an unsuccessful status."""
         status, wait = response.status_code, retry_after(response.headers.get("Retry-After"))
         if status == HTTPStatus.TOO_MANY_REQUESTS:

@@ -12,7 +12,6 @@ from crag.web.searcher import JsonSearcher, certificates, query_of
 
 if TYPE_CHECKING:
     import httpx
-    import requests
 
 ADDRESS = "https://api.tavily.com"
 _MOST_RESULTS = 20
@@ -68,22 +67,13 @@ class TavilySearcher(JsonSearcher):
     def _request(self, query: str, limit: int) -> Mapping[str, Any]:
         return self.request(query, limit)
 
-    def _ask(self, request: Mapping[str, Any]) -> list[Hit]:
-        import requests
-        from tavily import TavilyClient
-
-        with requests.Session() as session, self._client_failures() as seen:
-            session.max_redirects = 0
-            session.hooks["response"].append(seen.note)
-            return self.hits(TavilyClient(**self._client, session=session).search(**request))
-
-    async def _aask(self, request: Mapping[str, Any]) -> list[Hit]:
+    async def _ask(self, request: Mapping[str, Any]) -> list[Hit]:
         import httpx
         from tavily import AsyncTavilyClient
 
         trusted = await asyncio.to_thread(certificates)
         with self._client_failures() as seen:
-            hooks = {"response": [seen.anote]}
+            hooks = {"response": [seen.note]}
             async with httpx.AsyncClient(
                 base_url=self.address, event_hooks=hooks, verify=trusted
             ) as connection:
@@ -92,9 +82,8 @@ class TavilySearcher(JsonSearcher):
 
     @contextmanager
     def _client_failures(self) -> Iterator["_LastResponse"]:
-        """Translate the exceptions of the client and its two HTTP libraries."""
+        """Translate the exceptions of the client and its HTTP library."""
         import httpx
-        import requests
         from tavily import errors
 
         seen = _LastResponse()
@@ -108,23 +97,18 @@ class TavilySearcher(JsonSearcher):
         except errors.BadRequestError as error:
             message = f"the query was not accepted: {_words(error)}"
             raise self._problem("request", message) from error
-        except (errors.TimeoutError, httpx.TimeoutException, requests.Timeout) as error:
+        except (errors.TimeoutError, httpx.TimeoutException) as error:
             raise self._too_slow() from error
-        except (
-            errors.UsageLimitExceededError,
-            httpx.HTTPStatusError,
-            requests.HTTPError,
-            requests.TooManyRedirects,
-        ) as error:
+        except (errors.UsageLimitExceededError, httpx.HTTPStatusError) as error:
             if seen.response is None:
                 raise self._error(f"the connection failed ({type(error).__name__})") from error
             raise self._failure(seen.response) from error
-        except (httpx.ConnectError, httpx.InvalidURL, requests.ConnectionError) as error:
+        except (httpx.ConnectError, httpx.InvalidURL) as error:
             raise self._unreachable() from error
         # The client fails on JSON of another form.
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
             raise self._unreadable() from error
-        except (httpx.HTTPError, requests.RequestException) as error:
+        except httpx.HTTPError as error:
             raise self._broken_off(error) from error
 
     def _problem(self, problem: SearchProblem, message: str) -> SearchError:
@@ -135,13 +119,10 @@ class _LastResponse:
     """Keep the response, whose status and Retry-After the client's exceptions do not have."""
 
     def __init__(self) -> None:
-        self.response: httpx.Response | requests.Response | None = None
+        self.response: httpx.Response | None = None
 
-    def note(self, response: "requests.Response | httpx.Response", **_: object) -> None:
+    async def note(self, response: "httpx.Response") -> None:
         self.response = response
-
-    async def anote(self, response: "httpx.Response") -> None:
-        self.note(response)
 
 
 def _words(error: Exception) -> str:

@@ -11,7 +11,7 @@ import httpcore
 from crag.errors import PageError
 from crag.parts import Page, ReadingLimits
 from crag.runtime.attempt import Attempt
-from crag.runtime.threads import in_thread
+from crag.runtime.waiting import in_thread
 from crag.text.urls import canonical
 from crag.web.addresses import refusal_of_host, target_of
 from crag.web.bodies import Allowance, PageAllowance

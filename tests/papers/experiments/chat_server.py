@@ -79,7 +79,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.failing and self.server.failing in prompt:
             self._send(400, {"error": {"message": "out of order", "type": "server_error"}})
             return
-        self._send(200, _completion(self.server.reply(said.get("system", ""), prompt)))
+        whole = _completion(self.server.reply(said.get("system", ""), prompt))
+        self._send(200, _streamed(whole) if sent.get("stream") else whole)
 
     def _complete(self, prompts: list[str]) -> None:
         """Complete raw prompts, as a server without a chat template does."""
@@ -92,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, {**about, "choices": choices, "usage": usage})
 
     def _send(self, status: int, body: Any) -> None:
-        text = json.dumps(body).encode()
+        text = body if isinstance(body, bytes) else json.dumps(body).encode()
         try:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -112,6 +113,13 @@ def _completion(text: str) -> dict[str, Any]:
         "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
         "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
     }  # fmt: skip
+
+
+def _streamed(whole: dict[str, Any]) -> bytes:
+    """Return a completion as one piece of a stream."""
+    choice = {"index": 0, "finish_reason": "stop", "delta": whole["choices"][0]["message"]}
+    piece = whole | {"object": "chat.completion.chunk", "choices": [choice]}
+    return f"data: {json.dumps(piece)}\n\ndata: [DONE]\n\n".encode()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from crag.errors import SettingsError
-from crag.papers.experiments.loading.detect import load_examples
+from crag.papers.experiments.loading.detect import load_examples, sample
 
 
 @pytest.fixture
@@ -17,19 +17,20 @@ def hundred(tmp_path: Path) -> Path:
 
 
 def test_a_limit_draws_the_same_examples_in_the_order_of_the_file(hundred: Path) -> None:
-    drawn = load_examples(hundred, "qa", limit=10, seed=3)
+    loaded = load_examples(hundred, "qa")
+    drawn = sample(loaded, 10, 3)
     ids = [int(example.id) for example in drawn.examples]
     assert len(ids) == 10
     assert ids == sorted(ids)
-    assert drawn == load_examples(hundred, "qa", limit=10, seed=3)
+    assert drawn == sample(loaded, 10, 3)
     assert "10 of 100 examples drawn with seed 3" in drawn.notes
-    other = load_examples(hundred, "qa", limit=10, seed=4)
+    other = sample(loaded, 10, 4)
     assert [example.id for example in other.examples] != list(map(str, ids))
 
 
-@pytest.mark.parametrize("limit", [100, 1000, None])
-def test_a_limit_beyond_the_file_draws_nothing(hundred: Path, limit: int | None) -> None:
-    loaded = load_examples(hundred, "qa", limit=limit)
+@pytest.mark.parametrize("limit", [100, 1000])
+def test_a_limit_beyond_the_file_draws_nothing(hundred: Path, limit: int) -> None:
+    loaded = sample(load_examples(hundred, "qa"), limit, 0)
     assert len(loaded.examples) == 100
     assert not any("drawn" in note for note in loaded.notes)
 
@@ -39,7 +40,6 @@ def test_a_limit_beyond_the_file_draws_nothing(hundred: Path, limit: int | None)
     [
         ({"task": "poetry"}, "setting 'task' cannot be 'poetry': choose one of popqa"),
         ({"format": "xml"}, "setting 'format' cannot be 'xml': choose one of auto"),
-        ({"limit": 0}, "setting 'limit' cannot be 0"),
     ],
 )
 def test_wrong_settings_are_refused(hundred: Path, options: dict[str, object], said: str) -> None:

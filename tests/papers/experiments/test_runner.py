@@ -58,6 +58,10 @@ def test_every_unit_leaves_one_row(tmp_path: Path, server: ChatServer) -> None:
     assert "| crag | 4 | 4 | 0 | 0 | 2 / 1 / 1 |" in table(tmp_path)
 
 
+async def test_it_runs_beside_a_loop_as_in_a_notebook(tmp_path: Path, server: ChatServer) -> None:
+    assert ran(tmp_path, answerer(server.url)).answered == 12
+
+
 def test_what_is_finished_is_not_asked_again(tmp_path: Path, server: ChatServer) -> None:
     ran(tmp_path, answerer(server.url))
     first, asked = table(tmp_path), len(server.prompts)

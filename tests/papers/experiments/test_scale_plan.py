@@ -52,11 +52,3 @@ def test_machines_hold_what_answers_questions_and_are_at_least_one() -> None:
     rows = PLAN["plan"](900_000, 100, PLAN["Measured"](**MEASURED), guess)
     assert PLAN["machines"](rows, guess) == 10  # 78 cores on machines of 8.
     assert PLAN["machines"](PLAN["plan"](10, 0.001), guess) == 1
-
-
-def test_twice_the_questions_cost_twice_and_leave_the_index_as_it_is() -> None:
-    one, two = planned(1000, 10), planned(1000, 20)
-    for part in ("chunks", "indexing, once", "index on disk", "vectors in memory"):
-        assert two[part] == one[part]
-    for part in ("evaluator", "server processes", "chat model", "web searches"):
-        assert two[part] == pytest.approx([2 * value for value in one[part]])

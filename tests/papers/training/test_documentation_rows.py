@@ -1,12 +1,11 @@
 """Rows made from documentation."""
 
-import importlib.util
 import random
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from crag.papers.training.documentation_rows import made, question_of
 from crag.papers.training.reading_rows import ReadingRow
 
 GUIDE = """
@@ -33,17 +32,6 @@ def draw() -> random.Random:
     return random.Random(0)  # noqa: S311 - an order, no secret
 
 
-@pytest.fixture(scope="module")
-def rows() -> ModuleType:
-    path = Path(__file__).parents[3] / "papers/measurements/documentation_rows.py"
-    spec = importlib.util.spec_from_file_location("documentation_rows", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize(
     ("heading", "question", "kind"),
     [
@@ -52,28 +40,26 @@ def rows() -> ModuleType:
         ("Running and testing the server", "run and test the server", "task"),
     ],
 )
-def test_a_heading_asks_or_names_a_task(
-    rows: ModuleType, heading: str, question: str, kind: str
-) -> None:
-    found = rows.question_of(heading, draw())
+def test_a_heading_asks_or_names_a_task(heading: str, question: str, kind: str) -> None:
+    found = question_of(heading, draw())
     assert found is not None
     assert question in found[0]
     assert found[1] == kind
 
 
 @pytest.mark.parametrize("heading", ["Overview", "What's new in 2.0", "Wozu?", "Bring the King"])
-def test_most_headings_are_no_question(rows: ModuleType, heading: str) -> None:
-    assert rows.question_of(heading, draw()) is None
+def test_most_headings_are_no_question(heading: str) -> None:
+    assert question_of(heading, draw()) is None
 
 
-def test_a_section_answers_its_heading_and_others_do_not(rows: ModuleType, tmp_path: Path) -> None:
+def test_a_section_answers_its_heading_and_others_do_not(tmp_path: Path) -> None:
     for name in ("lamp", "torch"):
         folder = tmp_path / name
         folder.mkdir()
         for part in range(4):
             (folder / f"guide{part}.md").write_text(GUIDE.replace("lamp", f"{name}{part}"))
-    made = rows.made([tmp_path / "lamp", tmp_path / "torch"], draw())
-    found = [ReadingRow.model_validate(row) for row in made]
+    rows = made([tmp_path / "lamp", tmp_path / "torch"], draw())
+    found = [ReadingRow.model_validate(row) for row in rows]
     answers = [row for row in found if row.answer == 1]
     assert {row.source for row in answers} == {"docs_asked", "docs_task"}
     assert any("flicker?" in row.question and "nearly empty" in row.text for row in answers)
@@ -85,5 +71,5 @@ def test_a_section_answers_its_heading_and_others_do_not(rows: ModuleType, tmp_p
     assert all(row.answer == 0 and row.entity is None and row.evidence is None for row in others)
     elsewhere = [row for row in found if row.source == "docs_elsewhere"]
     assert all(("lamp" in row.question) != ("lamp" in row.text) for row in elsewhere)
-    again = rows.made([tmp_path / "lamp", tmp_path / "torch"], draw())
-    assert again == made
+    again = made([tmp_path / "lamp", tmp_path / "torch"], draw())
+    assert again == rows

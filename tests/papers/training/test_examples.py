@@ -31,15 +31,6 @@ def test_every_pair_once_in_each_epoch(count: int, size: int, epochs: int, seed:
         assert len(set(seen)) == whole
 
 
-@given(st.integers(1, 20))
-def test_batches_hold_texts_of_like_length(size: int) -> None:
-    pairs = [Pair("q", "", "x" * length, 0.0) for length in range(100)]
-    order = visits(pairs, recipe(batch_size=size))
-    for start in range(0, 100 - 100 % size, size):
-        lengths = [len(pairs[visit.pair].text) for visit in order[start : start + size]]
-        assert max(lengths) - min(lengths) <= size + 100 % size
-
-
 def test_seeds_and_epochs_differ() -> None:
     first = visits(PAIRS, recipe(batch_size=4, epochs=2))
     assert first != visits(PAIRS, recipe(batch_size=4, epochs=2, seed=1))

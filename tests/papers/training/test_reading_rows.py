@@ -11,10 +11,9 @@ from crag.papers.training.reading_rows import (
     UNKNOWN,
     ReadingExamples,
     ReadingRow,
-    in_batches_of_like_length,
     padded,
-    read_rows,
 )
+from crag.papers.training.records import read_records
 
 TEXT = "Ann was born in Ulm. She moved to Bonn in 1990."
 ROW = ReadingRow(
@@ -43,7 +42,7 @@ def example(row: ReadingRow, max_length: int = 64) -> tuple[dict[str, list[int]]
 
 
 def test_rows_are_read(tmp_path: Path) -> None:
-    assert read_rows(written(tmp_path, ROW.model_dump(mode="json"))) == [ROW]
+    assert read_records(written(tmp_path, ROW.model_dump(mode="json")), ReadingRow) == [ROW]
 
 
 @pytest.mark.parametrize(
@@ -61,15 +60,8 @@ def test_a_row_that_is_none_is_refused(
 ) -> None:
     good = ROW.model_dump(mode="json")
     with pytest.raises(DataError, match=problem) as caught:
-        read_rows(written(tmp_path, good, good | change))
+        read_records(written(tmp_path, good, good | change), ReadingRow)
     assert "2" in str(caught.value)
-
-
-def test_a_file_without_rows_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds no row"):
-        read_rows(written(tmp_path))
-    with pytest.raises(DataError, match="No such file"):
-        read_rows(tmp_path / "none.jsonl")
 
 
 def test_tokens_are_labelled_where_the_row_says() -> None:
@@ -107,24 +99,3 @@ def test_batches_are_filled_up() -> None:
     assert batch["attention_mask"].sum(1).tolist() == [len(long["input_ids"]), size]
     assert set(batch["evidence"][1, size:].tolist()) == {UNKNOWN}
     assert batch["entity"].tolist() == [1, UNKNOWN]
-
-
-def test_the_order_is_fixed_and_whole() -> None:
-    rows = [ReadingRow(question="Who?", text="x" * (1 + n % 50)) for n in range(103)]
-    order = in_batches_of_like_length(rows, 10, seed=3)
-    assert sorted(order) == list(range(103))
-    assert order == in_batches_of_like_length(rows, 10, seed=3)
-    assert order != in_batches_of_like_length(rows, 10, seed=4)
-    spreads = [
-        max(len(rows[i].text) for i in order[b : b + 10])
-        - min(len(rows[i].text) for i in order[b : b + 10])
-        for b in range(0, 100, 10)
-    ]
-    assert max(spreads) <= 10
-
-
-def test_a_file_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes('{"question": "Où"}'.encode("latin-1"))
-    with pytest.raises(DataError, match=r"rows\.jsonl.*it is not UTF-8 \(byte 15\); save it as"):
-        read_rows(path)

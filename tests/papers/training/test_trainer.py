@@ -2,10 +2,7 @@
 
 import json
 import re
-import resource
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from crag.papers.training.recipe import Recipe, recipe_from
 from crag.papers.training.saving import save
 from crag.papers.training.trainer import WORK, Trained, finish, last_point, train
 from crag.parts import Passage
+from tests.reflective import files_of_at_most
 from tests.trained import TINY_T5, outputs_of, small_recipe, some_pairs, tiny_bert
 
 PAIRS = some_pairs(40)
@@ -201,17 +199,6 @@ def test_a_file_in_the_way_of_the_output(bert: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(TrainingError, match=r"file/output failed: .*Not a directory.*Free space"):
         train(small_recipe(bert), PAIRS[:8], [], tmp_path / "file" / "output", quiet=True)
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """Let every longer write fail, as on a full disk."""
-    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
 
 
 @pytest.mark.parametrize("size", [20_000, 80_000], ids=["weights", "optimiser"])

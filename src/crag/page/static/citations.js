@@ -1,12 +1,13 @@
 /** Citations under the numbers that the page shows: from 1, in the order in which the answer cites. */
 
 /** A mark, as in `text/marks.py`; a test compares them. */
-const MARK = /(\[\d{1,4}(?:\s*[,;]\s*\d{1,4})*\])/;
+export const MARK = /(\[\d{1,4}(?:\s*[,;]\s*\d{1,4})*\])/;
 export const asMark = (...numbers) => `[${numbers.join(", ")}]`;
 /** Around a sentence of the answer that no source supports, and one whose number was found for it. */
 const AROUND = { unsupported: ["\uE000", "\uE001"], attributed: ["\uE002", "\uE003"] };
 const SIGN = /([\uE000-\uE003])/;
-const SIGNS = /[\uE000-\uE003]/g;
+export const SIGNS = /[\uE000-\uE003]/g;
+const QUOTATION = /“([^]*?)”\s?((?:\[\d{1,4}\])+)(?=\s+“|\s*$)/y;
 const found = new WeakMap();
 
 /**
@@ -64,4 +65,25 @@ export function statusReader() {
     status = Object.keys(AROUND).find((one) => AROUND[one][0] === part) ?? "";
     return [];
   });
+}
+
+/**
+ * Cut an answer at its quotations, so that nothing within one, such as a fence that nobody closes,
+ * reaches the next.
+ * @returns {{words: string, marks: string}[]} `marks` are the citations after a quotation, whose words
+ *   are given without quotation marks; empty where the words are no quotation
+ */
+export function quotations(answer) {
+  const parts = [];
+  let at = 0;
+  for (const begin of answer.matchAll(/(?:^|\s)(?=“)/g)) {
+    QUOTATION.lastIndex = begin.index + begin[0].length;
+    const follows = parts.length > 0 && !answer.slice(at, QUOTATION.lastIndex).trim();
+    const ownLine = !answer.slice(0, QUOTATION.lastIndex).trim() || /\n\n$/.test(answer.slice(0, QUOTATION.lastIndex));
+    const quoted = begin.index >= at && (follows || ownLine) ? QUOTATION.exec(answer) : null;
+    if (!quoted) continue;
+    parts.push({ words: answer.slice(at, quoted.index), marks: "" }, { words: quoted[1], marks: quoted[2] });
+    at = quoted.index + quoted[0].length;
+  }
+  return [...parts, { words: answer.slice(at), marks: "" }].filter(({ words, marks }) => marks || words.trim());
 }

@@ -4,7 +4,7 @@ import { byId, element, fill, longText, show } from "./dom.js";
 import { count, score, spelled } from "./words.js";
 
 const COLUMNS = [
-  "Segment", "Passage", "Candidate", "Relevance", "Support", "Utility", "Total", "Outcome",
+  "Outcome", "Segment", "Passage", "Candidate", "Relevance", "Support", "Utility", "Total",
 ];
 
 /** Draw choices, passages and critiques, wherever a graph has written them. */
@@ -17,7 +17,7 @@ export function drawCritiques(run) {
     element("h2", { id: "critiques-title" }, "Critiques"),
     ...(approximation ? [element("p.approximation", {}, `approximation: ${approximation}`)] : []),
     ...(choices.length ? [choiceList(choices)] : []),
-    ...(critiques.length ? [table(critiques, passages)] : []),
+    ...tables(critiques, passages),
     ...(passages.length ? [passageList(passages)] : []),
   );
 }
@@ -35,13 +35,22 @@ function choiceList(choices) {
   return list;
 }
 
-function table(critiques, passages) {
+/** The path that was chosen; what was rejected on the way is folded. */
+function tables(critiques, passages) {
+  const chosen = critiques.filter((critique) => critique.chosen);
+  const others = critiques.filter((critique) => !critique.chosen);
+  if (!chosen.length || !others.length) return critiques.length ? [table(critiques, passages)] : [];
+  const summary = element("summary", {}, count(others.length, "rejected candidate"));
+  return [table(chosen, passages), element("details", {}, summary, table(others, passages, "Rejected candidates"))];
+}
+
+function table(critiques, passages, label = "Table of critiques") {
   const body = element("tbody");
   fill(body, critiques, (critique) => row(critique, passages));
   const head = element("tr", {}, ...COLUMNS.map((name) => element("th", { scope: "col" }, name)));
   return element(
     "div.scrolls",
-    { role: "region", "aria-label": "Table of critiques", tabindex: "0" },
+    { role: "region", "aria-label": label, tabindex: "0" },
     element("table", {}, element("thead", {}, head), body),
   );
 }
@@ -52,6 +61,7 @@ function row(critique, passages) {
   return element(
     `tr${critique.chosen ? ".chosen" : critique.kept ? ".kept" : ".dropped"}`,
     {},
+    element("td", {}, outcome(critique), critique.why ? element("span.why", {}, critique.why) : null, flags(critique.flags)),
     element("td.number", {}, segment + 1),
     element("td", {}, about),
     element("td.candidate", {}, longText(text)),
@@ -59,7 +69,6 @@ function row(critique, passages) {
     share(support),
     element("td.number", {}, score(utility)),
     element("td.number", {}, element("strong", {}, total.toFixed(2))),
-    element("td", {}, outcome(critique), critique.why ? element("span.why", {}, critique.why) : null, flags(critique.flags)),
   );
 }
 

@@ -5,7 +5,7 @@ import { cited } from "./citations.js";
 import { byId, element, fill, link, show, webAddress } from "./dom.js";
 import { addressOf, placeNamer } from "./places.js";
 import { numbered, stripList, written } from "./strips.js";
-import { ACTIONS, count, keptWords } from "./words.js";
+import { actionWords, keptWords } from "./words.js";
 
 /** The id by which strips name their document, as the server gives it. */
 export const idOf = (document, index) => String(document.id ?? document.metadata?.id ?? `document-${index + 1}`);
@@ -31,7 +31,7 @@ export class DocumentsView {
     const { documents } = run.values;
     if (!documents) return;
     if (!this.rows.length) this.#begin(documents);
-    this.head.replaceChildren(...headOf(run.values));
+    this.head.replaceChildren(...headOf(run));
     this.strips = bySource(run.values.internal);
     const numbers = numbered(run.values.internal ?? [], cited(run.values).citations);
     const percent = run.values.thresholds && scale(run.values.scores, run.values.thresholds);
@@ -49,14 +49,15 @@ export class DocumentsView {
   }
 }
 
-function headOf({ action, thresholds, documents, internal, scores = [] }) {
+function headOf(run) {
+  const { action, thresholds, documents, internal, scores = [] } = run.values;
   const head = [];
   if (!documents.length) head.push(element("p.hint", {}, "No document was retrieved."));
   if (action) {
-    head.push(element("p.verdict", {}, element("strong", { data: { action } }, action), ` ${ACTIONS[action]}`));
+    head.push(element("p.verdict", {}, element("strong", { data: { action } }, action), ` ${actionWords(run)}`));
   }
   if (thresholds && scores.length) head.push(legend(thresholds));
-  if (internal?.length) head.push(element("p.hint", {}, `${keptWords(internal)}. Open a document to see them in its text.`));
+  if (internal?.length) head.push(element("p.hint", {}, `${keptWords(internal)}. Open a document to see them in its text.`), element("p.hint.field", {}, "In the papers: knowledge strips, refined from the documents."));
   return head;
 }
 
@@ -101,7 +102,7 @@ class Row {
     const points = scores[this.index];
     if (thresholds && points !== undefined) this.score.replaceChildren(bar(points, thresholds, percent));
     const kept = strips.filter((strip) => strip.kept).length;
-    this.kept.textContent = strips.length ? `${kept} of ${count(strips.length, "strip")}` : "";
+    this.kept.textContent = strips.length ? keptWords(strips) : "";
     this.details.classList.toggle("empty", strips.length > 0 && kept === 0);
     this.strips = strips;
     this.cited = new Map(strips.filter((strip) => numbers.has(strip)).map((strip) => [strip, numbers.get(strip)]));
@@ -136,7 +137,7 @@ class Row {
     holder.firstChild.classList.add("whole");
     if (this.discarded) {
       holder.classList.add("discarded");
-      holder.append(element("p.why", {}, "discarded · the action is incorrect"));
+      holder.append(element("p.why", {}, "set aside · the action is incorrect"));
     }
     return holder;
   }

@@ -1,9 +1,9 @@
 /** Draws the graph, and lights up what a run has reached. */
 
-import { drawn, element } from "./dom.js";
-import { GAPS, isEnd, layout, shortName } from "./layout.js";
+import { drawn } from "./dom.js";
+import { foldings, GAPS, isEnd, layout, shortName } from "./layout.js";
 import { taken } from "./taken.js";
-import { doing, seconds } from "./words.js";
+import { doing, seconds, spelled } from "./words.js";
 
 const SMALLEST = 0.75;
 const DOWN = 34; // Downwards, conditions stand between the layers.
@@ -13,10 +13,10 @@ const SECTIONS = {
   web: ["rewrite", "confirm_search", "search", "read_pages", "select"],
 };
 const WORDS = {
-  idle: "", running: "running", done: "", passed: "nothing to do", failed: "failed", waiting: "waits",
-  cancelled: "stopped", skipped: "not taken",
+  idle: "", running: "running", done: "", passed: "no work", failed: "failed", waiting: "waits",
+  cancelled: "stopped", skipped: "not needed",
 };
-const SPOKEN = { idle: "not reached", passed: "had nothing to do" };
+const SPOKEN = { idle: "not reached", passed: "had nothing to do", skipped: "not needed" };
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const MARKS = { done: "✓ ", failed: "✕ ", waiting: "? ", cancelled: "– " };
 
@@ -27,14 +27,46 @@ function sectionOf(id) {
   return found ? found[0] : "answer";
 }
 
-/** A graph within an element; drawn again when the element's width asks for it. */
+const LIKED = "crag-graph";
+const WIDE = "(min-width: 40rem)";
+
+/**
+ * A graph that opens from a line; drawn again when the width asks for it. It is open while a run works
+ * and there is room, until words come; afterwards where somebody has opened it before.
+ */
 export class GraphView {
-  /** @param {HTMLElement} holder */
-  constructor(holder) {
+  /**
+   * @param {HTMLElement} holder of the drawing
+   * @param {HTMLDetailsElement} way what opens
+   */
+  constructor(holder, way) {
     this.holder = holder;
+    this.way = way;
     this.graph = null;
     this.run = null;
-    new ResizeObserver(() => this.#draw()).observe(holder);
+    this.liked = remembered();
+    way.open = this.liked;
+    way.firstElementChild.addEventListener("click", () => this.#like(!way.open));
+    new ResizeObserver(() => this.#draw()).observe(way);
+  }
+
+  /** Keep what somebody likes for the next answers, and the next visit. */
+  #like(open) {
+    this.chosen = true;
+    this.liked = open;
+    try {
+      localStorage.setItem(LIKED, open ? "open" : "folded");
+    } catch {
+      // Storage is forbidden: it lasts as long as the page.
+    }
+  }
+
+  /** Open the drawing while there is nothing else to see, unless somebody has decided otherwise. */
+  #unfold() {
+    const { phase, draft } = this.run ?? {};
+    if (phase !== "running") this.chosen = false;
+    else if (this.chosen) return;
+    this.way.open = this.liked || (phase === "waiting" || (phase === "running" && !draft)) && matchMedia(WIDE).matches;
   }
 
   /** Show another graph, untouched. */
@@ -48,15 +80,17 @@ export class GraphView {
   /** Light up what the run has reached. */
   light(run) {
     this.run = run;
+    this.#unfold();
     if (this.graph) this.#mark();
   }
 
   #draw() {
-    const width = this.holder.clientWidth;
+    const width = this.way.clientWidth;
     if (!this.graph || !width) return;
-    const { placed, across, way } = fitting(this.graph, width);
+    const { placed, across, way, graph } = fitting(this.graph, width);
     if (this.drawnFor === way) return;
     this.drawnFor = way;
+    this.drawn = graph;
     const svg = drawn("svg", { viewBox: `0 0 ${placed.width} ${placed.height}`, role: "group", "aria-label": "Nodes of the graph" });
     svg.style.maxWidth = `${placed.width}px`;
     svg.append(
@@ -87,8 +121,8 @@ export class GraphView {
     const states = this.#states();
     for (const node of this.nodes) markNode(node, states.get(node.dataset.node) ?? { state: "idle" });
     const reached = new Set([...states].filter(([, { state }]) => state !== "skipped").map(([id]) => id));
-    const lit = taken(this.graph.edges, reached);
-    this.graph.edges.forEach((edge, at) => this.edges[at].classList.toggle("taken", lit.has(edge)));
+    const lit = taken(this.drawn.edges, reached);
+    this.drawn.edges.forEach((edge, at) => this.edges[at].classList.toggle("taken", lit.has(edge)));
   }
 
   /** Say for each node how far it is; the latest step counts where one ran several times. */
@@ -100,22 +134,42 @@ export class GraphView {
       states.set(step.node, step);
       if (step.node.includes(":")) states.set(`${step.node.slice(0, step.node.indexOf(":"))}:__start__`, { state: "done" });
     }
+    for (const { id } of this.drawn.nodes) {
+      const within = run.steps.filter(({ node }) => node.startsWith(`${id}:`));
+      if (within.length && within.every(({ state }) => state === "passed")) states.set(id, { state: "passed" });
+    }
     states.set("__start__", { state: "done" });
     if (run.phase === "done") {
       states.set("__end__", { state: "done" });
-      for (const { id } of this.graph.nodes) if (!states.has(id)) states.set(id, { state: "skipped" });
+      for (const { id } of this.drawn.nodes) if (!states.has(id)) states.set(id, { state: "skipped" });
     }
     return states;
   }
 }
 
-/** Lay a graph out across if it stays legible, closer together if need be; else downwards. */
-function fitting(graph, width) {
-  for (const [way, gap] of Object.entries(GAPS)) {
-    const placed = layout(graph, true, gap);
-    if (width >= placed.width * (way === "wide" ? 1 : SMALLEST)) return { placed, across: true, way };
+function remembered() {
+  try {
+    return localStorage.getItem(LIKED) === "open";
+  } catch {
+    return false;
   }
-  return { placed: layout(graph, false, DOWN), across: false, way: "down" };
+}
+
+/**
+ * Lay a graph out across if it stays legible: closer together if need be, or with groups as single
+ * nodes. Else downwards, where there is most room for few nodes.
+ */
+function fitting(whole, width) {
+  const graphs = foldings(whole);
+  for (const [folds, graph] of graphs.entries()) {
+    for (const [gaps, gap] of Object.entries(GAPS)) {
+      const placed = layout(graph, true, gap);
+      const least = gaps === "wide" ? 1 : SMALLEST;
+      if (width >= placed.width * least) return { placed, across: true, way: gaps + folds, graph };
+    }
+  }
+  const graph = graphs.at(-1);
+  return { placed: layout(graph, false, DOWN), across: false, way: "down", graph };
 }
 
 function groupBox({ name, x, y, width, height }, across) {
@@ -181,7 +235,7 @@ function nodeBox({ id, x, y, width, height }) {
     "a",
     { class: "node", href: `#${sectionOf(id)}`, tabindex: "-1" },
     drawn("rect", { x, y, width, height, rx: 10 }),
-    drawn("text", { class: "name", x: x + width / 2, y: y + height / 2 + 4.5 }, shortName(id)),
+    drawn("text", { class: "name", x: x + width / 2, y: y + height / 2 + 4.5 }, spelled(shortName(id))),
     drawn("text", { class: "told", x: x + width / 2, y: y + height / 2 + 13 }),
   );
   node.dataset.node = id;
@@ -204,6 +258,3 @@ export function nowDoing(run) {
   const running = run.steps.filter((step) => step.state === "running" && !run.outer.has(step.id));
   return running.length ? running.map((step) => doing(step.node)).join(" and ") : "waiting for the server";
 }
-
-/** A picture of nothing, while the graph is being fetched. */
-export const loadingGraph = () => element("p.hint", {}, "Fetching the graph…");

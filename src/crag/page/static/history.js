@@ -3,7 +3,7 @@
 import { byId, element, show } from "./dom.js";
 import { begin } from "./run.js";
 import { kept, ServerError } from "./server.js";
-import { count, PHASES, phaseOf } from "./words.js";
+import { count, graphName, PHASES, phaseOf } from "./words.js";
 
 const PLACE = "crag-session";
 const MOST = 50;
@@ -54,7 +54,7 @@ export class History {
     const last = turns.at(-1);
     const phase = phaseOf(last);
     const questions = turns.length > 1 ? count(turns.length, "question") : "";
-    const told = [graph, questions, last.values.action, PHASES[phase]].filter(Boolean).join(" · ");
+    const told = [graphName(graph), questions, last.values.action, PHASES[phase]].filter(Boolean).join(" · ");
     const current = conversation === this.shown ? "true" : null;
     const onclick = () => this.turn(conversation, last);
     const label = [element("span.asked", {}, turns[0].question), element("span.told", {}, told)];

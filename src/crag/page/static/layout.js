@@ -7,6 +7,7 @@ const ROW = 72;
 const COLUMN = 132;
 const MARGIN = 14;
 const LETTER = 7.6;
+const NARROWEST = 76; // Of a node: what is told in it may be longer than its name.
 
 /** Where a graph, or one within it, begins or ends: a dot without a name. */
 export const isEnd = (id) => id.endsWith("__start__") || id.endsWith("__end__");
@@ -14,6 +15,23 @@ export const isEnd = (id) => id.endsWith("__start__") || id.endsWith("__end__");
 /** The name of a node within its group: "web:search" is "search" in "web". */
 export const shortName = (id) => id.slice(id.lastIndexOf(":") + 1);
 const groupOf = (id) => (id.includes(":") ? id.slice(0, id.indexOf(":")) : "");
+
+/** Return the graph, then the same with one group more drawn as a single node, the largest first. */
+export function foldings(graph) {
+  const sizes = new Map();
+  for (const { id } of graph.nodes) if (groupOf(id)) sizes.set(groupOf(id), (sizes.get(groupOf(id)) ?? 0) + 1);
+  const groups = [...sizes.keys()].sort((one, other) => sizes.get(other) - sizes.get(one));
+  return [graph, ...groups.map((_, at) => folded(graph, new Set(groups.slice(0, at + 1))))];
+}
+
+function folded({ nodes, edges }, groups) {
+  const named = (id) => (groups.has(groupOf(id)) ? groupOf(id) : id);
+  const kept = edges.map((edge) => ({ ...edge, source: named(edge.source), target: named(edge.target) }))
+    .filter(({ source, target }, at) => source !== target || named(edges[at].source) === edges[at].source);
+  const ids = new Set(nodes.map(({ id }) => named(id)));
+  const byEnds = new Map(kept.map((edge) => [`${edge.source}>${edge.target}`, edge]));
+  return { nodes: [...ids].map((id) => ({ id })), edges: [...byEnds.values()] };
+}
 
 /**
  * Place a graph.
@@ -115,7 +133,7 @@ function spread(members) {
 function sizeOf({ id, bend }) {
   if (bend) return { width: 0, height: 0 };
   if (isEnd(id)) return { width: 16, height: 16 };
-  return { width: Math.max(66, shortName(id).length * LETTER + 22), height: HEIGHT };
+  return { width: Math.max(NARROWEST, shortName(id).length * LETTER + 22), height: HEIGHT };
 }
 
 /** Turn layers and rows into boxes. */

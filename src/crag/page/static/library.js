@@ -1,7 +1,6 @@
 /** The documents of the index: listed, uploaded, and removed. */
 
 import { byId, element, fill, show } from "./dom.js";
-import { placeNamer } from "./places.js";
 import * as server from "./server.js";
 import { count } from "./words.js";
 
@@ -35,16 +34,16 @@ export class Library {
     return show(byId("library"), true);
   }
 
-  /** The path of a document, without the folder that all of them have in common. */
+  /** What a document is called: its path within the folder that was indexed. */
   nameOf(path) {
-    return placeNamer(this.told.files.map((file) => ({ metadata: { source: file.path } })))(path);
+    const file = path.lastIndexOf("#") < 0 ? path : path.slice(0, path.lastIndexOf("#"));
+    return this.told?.files.find((one) => [path, file].includes(one.path))?.name ?? path;
   }
 
   #draw() {
     const { files, uploads, accepted } = this.told;
-    const name = placeNamer(files.map(({ path }) => ({ metadata: { source: path } })));
     const list = element("ol.files");
-    fill(list, files, (file) => this.#entry(file, name(file.path)));
+    fill(list, files, (file) => this.#entry(file, file.name));
     const input = element("input", {
       id: "upload", type: "file", multiple: true, accept: accepted.join(","), onchange: () => this.add(input.files),
     });

@@ -6,10 +6,11 @@ import { drawTurns } from "./conversation.js";
 import { drawCritiques } from "./critiques.js";
 import { DocumentsView } from "./documents.js";
 import { byId, element, show } from "./dom.js";
-import { GraphView, loadingGraph } from "./graph.js";
+import { GraphView } from "./graph.js";
 import { History } from "./history.js";
 import { Library } from "./library.js";
 import { drawParts } from "./parts.js";
+import { linked } from "./places.js";
 import { begin, cancelled, close, conclude, isWhole, resume, take } from "./run.js";
 import * as server from "./server.js";
 import { Settings } from "./settings.js";
@@ -17,8 +18,9 @@ import { openSource } from "./source.js";
 import { tell } from "./status.js";
 import { drawEvents, drawNumbers } from "./trace.js";
 import { drawWeb } from "./web.js";
+import { graphName, nameGraphs } from "./words.js";
 
-const graphView = new GraphView(byId("graph"));
+const graphView = new GraphView(byId("graph"), byId("way"));
 const read = (path, citation = null) => openSource(path, citation, library.nameOf(path));
 const library = new Library(read);
 const reading = { open: read, has: (source) => library.has(source) };
@@ -33,9 +35,11 @@ let conversation = null;
 let edited = null;
 let active = null;
 
+const actions = { ask: (question, instead) => ask(question, instead), edit, reading, first: {} };
+
 const DRAWN_BY = [
-  [["steps", "asked", "error"], (run) => graphView.light(run)],
-  [["steps", "draft", "answer", "abstained", "certainty", "citations", "further", "error", "asked"], (run) => drawAnswer(run, { ask, edit, reading })],
+  [["steps", "asked", "error", "draft"], (run) => graphView.light(run)],
+  [["steps", "draft", "answer", "abstained", "certainty", "citations", "further", "error", "asked"], (run) => drawAnswer(run, actions)],
   [["documents", "scores", "internal", "citations"], (run) => documentsView.draw(run)],
   [["query", "hits", "pages", "external", "refused", "citations"], drawWeb],
   [["sub_questions"], drawParts],
@@ -43,33 +47,72 @@ const DRAWN_BY = [
   [["events"], drawEvents],
 ];
 
+const UNASKED = byId("way-line").textContent;
 const EVERYTHING = DRAWN_BY.flatMap(([keys]) => keys);
 
 /** Ask the server what it offers, and open the graph that the address names. */
 async function boot() {
   show(byId("notice"), false);
-  byId("graph").replaceChildren(loadingGraph());
   try {
     assistants = await server.graphs();
   } catch (error) {
-    return notice(down(error), boot);
+    return error.status === 401 ? askToken(error.message) : notice(down(error), boot);
   }
+  await greet();
   const wanted = new URLSearchParams(location.search);
   byId("question").value ||= wanted.get("question") ?? "";
   const names = assistants.map((assistant) => assistant.graph_id);
   const name = wanted.get("graph") ?? (names.includes("crag") ? "crag" : names[0]);
   drawChoices(names);
-  library.load().then(() => shown && changed(shown, EVERYTHING));
+  library.load().then(() => {
+    actions.first.examples = library.told?.examples;
+    if (shown) changed(shown, EVERYTHING);
+    else drawAnswer(null, actions);
+    if (wanted.has("source")) read(wanted.get("source"), linked(location.hash));
+  });
   if (names.includes(name)) return choose(name);
   notice(`There is no graph “${name}” on this server; it has ${names.join(", ")}.`);
   return choose(names.includes("crag") ? "crag" : names[0]);
+}
+
+/** Learn what people call the graphs, and what is connected. */
+async function greet() {
+  try {
+    Object.assign(actions.first, await server.about());
+  } catch (error) {
+    if (!(error instanceof server.ServerError)) throw error;
+    return; // The page does without.
+  }
+  nameGraphs(actions.first.graphs);
+  history.draw();
+  if (!shown) drawAnswer(null, actions);
+}
+
+/** Ask for the token where the address has none, or an old one. */
+function askToken(message) {
+  const field = element("input", { id: "token", type: "password", autocomplete: "off", required: true });
+  const onsubmit = (event) => {
+    event.preventDefault();
+    server.useToken(field.value);
+    boot();
+  };
+  byId("notice").replaceChildren(element(
+    "form.token",
+    { onsubmit },
+    element("p", {}, message),
+    element("label", { for: "token" }, "Token, or the whole address that crag serve printed"),
+    field,
+    element("button.primary", { type: "submit" }, "Use it"),
+  ));
+  show(byId("notice"), true);
+  field.focus();
 }
 
 function drawChoices(names) {
   const options = names.map((name) => {
     const about = assistants.find((one) => one.graph_id === name).description;
     const radio = element("input", { type: "radio", name: "graph", value: name, onchange: () => choose(name) });
-    return element("label", { title: about }, radio, element("span", {}, name));
+    return element("label", { title: about }, radio, element("span", {}, graphName(name)));
   });
   byId("graphs").replaceChildren(byId("graphs").firstElementChild, ...options);
 }
@@ -89,6 +132,7 @@ async function choose(name) {
   }
   if (chosen() !== name || !drawings.has(name)) return;
   label();
+  byId("about").textContent = assistants.find((one) => one.graph_id === name)?.description ?? "";
   const [drawing, schemas] = drawings.get(name);
   settings.use(schemas.settings);
   graphView.open(drawing);
@@ -160,8 +204,9 @@ function renew() {
   clear();
   graphView.light(null);
   drawTurns([], null, open);
-  drawAnswer(null, { ask, edit, reading });
+  drawAnswer(null, actions);
   byId("status").textContent = "";
+  byId("way-line").textContent = UNASKED;
   history.show(null);
   working(false);
   byId("question").value = "";
@@ -202,6 +247,7 @@ async function follow(run, start) {
   history.note();
   if (conversation) drawConversation();
   changed(run, EVERYTHING);
+  if (run === shown) requestAnimationFrame(reveal);
 }
 
 async function ended(run, error) {
@@ -253,6 +299,14 @@ function open(run, within) {
   drawConversation();
   label();
   changed(run, EVERYTHING);
+  requestAnimationFrame(reveal);
+}
+
+/** Bring the question, and the answer beneath it, into view, unless somebody reads further down. */
+function reveal() {
+  const { top } = byId("asked").getBoundingClientRect();
+  const { top: below } = byId("answer-body").getBoundingClientRect();
+  if (top >= 0 && below > 0.55 * innerHeight) byId("asked").scrollIntoView();
 }
 
 const drawConversation = () =>
@@ -334,7 +388,8 @@ byId("leave").addEventListener("click", () => {
   byId("question").focus();
 });
 document.addEventListener("click", jump);
-drawAnswer(null, { ask, edit, reading });
+drawAnswer(null, actions);
 history.draw();
+byId("question").focus();
 server.takeToken();
 boot();

@@ -1,26 +1,30 @@
-/** Markdown as elements. No HTML: tags stay text, and links lead to web pages only. */
+/** Markdown as elements, parsed by marked. No HTML: tags stay text, and links lead to web pages only. */
 
+import { MARK, SIGNS } from "./citations.js";
 import { element, link } from "./dom.js";
+import { Lexer, Tokenizer } from "./marked.js";
 
-const FENCE = /^\s*(`{3,}|~{3,})/;
-const HEADING = /^(“?)#{1,6}\s+(.*?)\s*#*$/;
-const RULE = /^\s*([-*_])(\s*\1){2,}\s*$/;
-const ITEM = /^(\s*)(“?)(?:[-*+]|(\d{1,4})[.)])\s+(.*)$/;
+const LONGEST = 20_000;
 const ROW = /^\s*\|(.*)\|\s*$/;
 const DASHES = /^[\s|:-]+$/;
-const QUOTED = /^\s*>\s?/;
-const INLINE = new RegExp([
-  /\\([\\`*_{}[\]()#+.!|<>~-])/, // 1: escaped
-  /(`+)(.+?)\2(?!`)/, // 2, 3: code
-  /!\[([^\]]*)\]\([^)\n]*\)/, // 4: a picture, by its text
-  /\[([^\]\n]+)\]\(\s*<?([^\s)>]*)[^)\n]*\)/, // 5, 6: a link
-  /<(https?:\/\/[^\s>]+)>/, // 7: an address
-  /\*\*(?=\S)(.+?)\*\*(?!\*)/, // 8: strong
-  /(?<!\w)__(?=\S)(.+?)__(?!\w)/, // 9
-  /(?<![\w*])\*(?=[^\s*])([^*\n]+?)\*(?![\w*])/, // 10: emphasis
-  /(?<!\w)_(?=[^\s_])([^_\n]+?)_(?!\w)/, // 11
-].map(({ source }) => source).join("|"), "s");
-const LONGEST = 20_000;
+const ENTITY = /&(?:#(\d{1,7})|#x([\da-f]{1,6})|(amp|lt|gt|quot|apos|nbsp));/gi;
+const NAMED = { amp: "&", lt: "<", gt: ">", quot: "\"", apos: "'", nbsp: "\u00A0" };
+const CLOSED = /^ {0,3}(`{3,}|~{3,})[^]*\n {0,3}\1[`~]*\s*$/;
+
+/** Reads tags and definitions of links as text: what follows them would not be seen. */
+class Reading extends Tokenizer {
+  html() {}
+  tag() {}
+  def() {}
+
+  /** A block that nobody closes would take the citations after it along. */
+  fences(text) {
+    const block = super.fences(text);
+    return block && !CLOSED.test(block.raw) && MARK.test(block.text) ? undefined : block;
+  }
+}
+
+const lexer = () => new Lexer({ gfm: true, tokenizer: new Reading() });
 
 /** Whether a text from this address or path is written in Markdown. */
 export const isMarkdown = (address) => /\.(md|markdown|mdown|mdx|qmd|rmd)(#.*)?$/i.test(address ?? "");
@@ -33,84 +37,66 @@ export const isMarkdown = (address) => /\.(md|markdown|mdown|mdx|qmd|rmd)(#.*)?$
  */
 export function markdown(text, say = (words) => [words]) {
   if (text.length > LONGEST) return [element("p", {}, ...say(text))];
+  let tokens;
+  try {
+    tokens = lexer().lex(text);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return [element("p", {}, ...say(text))]; // Nested deeper than the parser follows.
+  }
+  return tokens.flatMap((token) => block(token, say));
+}
+
+function block(token, say) {
+  const { type, text, tokens = [] } = token;
+  const all = () => tokens.flatMap((one) => block(one, say));
+  if (["space", "checkbox"].includes(type)) return type === "space" ? [] : [token.checked ? "☑ " : "☐ "];
+  if (type === "code") return [element("pre", {}, element("code", {}, verbatim(text, say)))];
+  if (type === "hr") return [element("hr")];
+  if (type === "heading") return [element("p.heading", {}, ...inline(tokens, say))];
+  if (type === "blockquote") return [element("blockquote", {}, ...all())];
+  if (type === "list") return [list(token, say)];
+  if (type === "table") return [table([token.header, ...token.rows].map((row) => row.map((cell) => cell.tokens)), say)];
+  if (type === "text") return inline(tokens.length ? tokens : [token], say);
   const lines = text.split("\n");
-  const blocks = [];
-  while (lines.length) {
-    if (!lines[0].trim()) lines.shift();
-    else blocks.push(block(lines, say));
-  }
-  return blocks;
+  if (lines.every((line) => ROW.test(line))) return [table(lines.filter((line) => !DASHES.test(line)).map(cells), say)];
+  return [element("p", {}, ...inline(tokens, say))];
 }
 
-/** Take the lines of one block away from the front, and draw them. */
-function block(lines, say) {
-  const fence = FENCE.exec(lines[0]);
-  if (fence) return code(lines, fence[1]);
-  if (RULE.test(lines[0])) return lines.shift() && element("hr");
-  const heading = HEADING.exec(lines[0]);
-  if (heading) return lines.shift() && element("p.heading", {}, ...inline(heading[1] + heading[2], say));
-  if (ROW.test(lines[0])) return table(taken(lines, (line) => ROW.test(line)), say);
-  if (ITEM.test(lines[0])) return list(taken(lines, (line) => line.trim() && !begins(line)), say);
-  if (QUOTED.test(lines[0])) {
-    const quoted = taken(lines, (line) => QUOTED.test(line)).map((line) => line.replace(QUOTED, ""));
-    return element("blockquote", {}, ...markdown(quoted.join("\n"), say));
-  }
-  const words = taken(lines, (line) => line.trim() && !begins(line) && !ITEM.test(line) && !QUOTED.test(line));
-  return element("p", {}, ...inline(words.map((line) => line.trim()).join(" "), say));
+function list({ ordered, start, items }, say) {
+  const made = items.map((item) => element("li", {}, ...item.tokens.flatMap((one) => block(one, say))));
+  return element(ordered ? "ol.listed" : "ul.listed", ordered && start !== 1 ? { start } : {}, ...made);
 }
 
-const begins = (line) => [FENCE, HEADING, ROW, RULE].some((one) => one.test(line));
+/** Read a row of a table that was cut off below its head. */
+const cells = (line) => ROW.exec(line)[1].split(/(?<!\\)\|/).map((cell) => lexer().inlineTokens(cell.trim()));
 
-/** Take the first line, and those after it as long as they belong to it. */
-function taken(lines, belongs) {
-  const found = [lines.shift()];
-  while (lines.length && belongs(lines[0])) found.push(lines.shift());
-  return found;
+function table(rows, say) {
+  const made = rows.map((row) => element("tr", {}, ...row.map((tokens) => element("td", {}, ...inline(tokens, say)))));
+  return element("table", {}, element("tbody", {}, ...made));
 }
 
-function code(lines, fence) {
-  lines.shift();
-  const end = lines.findIndex((line) => line.trim().startsWith(fence));
-  const body = lines.splice(0, end < 0 ? lines.length : end);
-  // A quotation that ends with code has its citation behind the fence.
-  const rest = (lines.shift() ?? "").trim().replace(/^[`~]+/, "").trim();
-  if (rest) lines.unshift(rest);
-  return element("pre", {}, element("code", {}, body.join("\n")));
+const inline = (tokens, say) => tokens.flatMap((token) => part(token, say));
+
+function part({ type, raw, text = raw, href, tokens, checked }, say) {
+  const within = () => (tokens ? inline(tokens, say) : say(plain(text)));
+  if (type === "escape") return [text];
+  if (type === "br") return [element("br")];
+  if (type === "checkbox") return [checked ? "☑ " : "☐ "];
+  if (type === "codespan") return [element("code", {}, verbatim(text, say))];
+  if (type === "link" && !MARK.test(text)) return [link(href, verbatim(plain(text), say))];
+  if (["strong", "em", "del"].includes(type)) return [element(type, {}, ...within())];
+  return within();
 }
 
-function list(lines, say) {
-  const items = [];
-  for (const line of lines) {
-    const item = ITEM.exec(line);
-    if (item) items.push({ deep: item[1].length > 1, number: item[3], text: item[2] + item[4] });
-    else items.at(-1).text += ` ${line.trim()}`;
-  }
-  const made = items.map(({ deep, number, text }) => element(
-    deep ? "li.deep" : "li", number ? { data: { number } } : {}, ...inline(text, say),
-  ));
-  return element("ul.listed", {}, ...made);
+/** Return words without the signs around sentences, which are heard of nevertheless. */
+function verbatim(text, say) {
+  say(text);
+  return text.replace(SIGNS, "");
 }
 
-function table(lines, say) {
-  const rows = lines.filter((line) => !DASHES.test(line)).map((line) => ROW.exec(line)[1].split(/(?<!\\)\|/));
-  const cells = (row) => row.map((cell) => element("td", {}, ...inline(cell.trim(), say)));
-  return element("table", {}, element("tbody", {}, ...rows.map((row) => element("tr", {}, ...cells(row)))));
-}
-
-function inline(text, say) {
-  const found = INLINE.exec(text);
-  if (!found) return text ? say(text) : [];
-  const before = text.slice(0, found.index);
-  const after = text.slice(found.index + found[0].length);
-  return [...(before ? say(before) : []), ...marked(found, say), ...inline(after, say)];
-}
-
-function marked([, escaped, , codeText, picture, label, address, bare, ...emphasised], say) {
-  if (escaped) return [escaped];
-  if (codeText) return [element("code", {}, codeText)];
-  if (picture !== undefined) return picture ? say(picture) : [];
-  if (label) return [link(address, label)];
-  if (bare) return [link(bare, bare)];
-  const at = emphasised.findIndex((words) => words !== undefined);
-  return [element(at < 2 ? "strong" : "em", {}, ...inline(emphasised[at], say))];
-}
+const plain = (text) => text.replace(/\n/g, " ").replace(ENTITY, (whole, decimal, hex, name) => {
+  if (name) return NAMED[name.toLowerCase()];
+  const code = decimal ? Number(decimal) : parseInt(hex, 16);
+  return code > 0 && code < 0x110000 ? String.fromCodePoint(code) : whole;
+});

@@ -4,25 +4,33 @@
 export const addressOf = ({ metadata }) => String(metadata?.url || metadata?.source || "");
 
 /**
- * Return a function that leaves out the folder which all local files have in common.
+ * Return a function that names places: local files by their path in the folder that was indexed.
  * @param {object[]} documents those that were retrieved
  */
 export function placeNamer(documents = []) {
-  const folder = commonFolder(documents.map(addressOf).filter(isFile));
-  const short = (address) => (folder && address.startsWith(folder) ? address.slice(folder.length) : address);
-  return (address, position) => [short(address), position].filter(Boolean).join(", ");
+  const names = new Map(documents.map((document) => [addressOf(document), nameOf(document)]));
+  return (address, position) => [names.get(address) ?? address, position].filter(Boolean).join(", ");
 }
 
-const isFile = (address) => /^(\/|[A-Za-z]:[\\/])/.test(address);
-
-/** The longest folder that all files are in, with its last slash; empty without files. */
-function commonFolder(files) {
-  if (!files.length) return "";
-  let folder = files[0].slice(0, lastSlash(files[0]) + 1);
-  while (!files.every((file) => file.startsWith(folder))) {
-    folder = folder.slice(0, lastSlash(folder.slice(0, -1)) + 1);
-  }
-  return folder;
+function nameOf(document) {
+  const [address, root] = [addressOf(document), document.metadata?.root ?? ""];
+  const within = root && address.startsWith(root) ? address.slice(root.length).replace(/^[\\/]+/, "") : "";
+  return within || (/^(\/|[A-Za-z]:[\\/])/.test(address) ? address.split(/[\\/]/).at(-1) : address);
 }
 
-const lastSlash = (path) => Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"));
+/** The heading under which a cited text stands in its file; empty where there is none. */
+export const sectionOf = (text, document) =>
+  /^#{1,6}\s+(.+)/.exec(text)?.[1] ?? String(document?.metadata?.section ?? "").split(" > ").at(-1);
+
+/** The address of this page that opens a source at a place, such as "lines 3-5" or "page 2". */
+export function deepLink(name, position = "") {
+  const [unit, numbers] = position.split(" ");
+  const place = numbers ? (unit.startsWith("line") ? `#L${numbers}` : `#page=${numbers}`) : "";
+  return `/?source=${encodeURIComponent(name)}${place}`;
+}
+
+/** Return a citation of the place that such an address names, without words. */
+export function linked(hash) {
+  const [, lines, page] = /^#(?:L(\d+(?:-\d+)?)|page=(\d+))/.exec(hash) ?? [];
+  return { text: "", source: { lines, position: page ? `page ${page}` : lines ? `lines ${lines}` : "" } };
+}

@@ -38,6 +38,16 @@ export function takeToken() {
   history.replaceState(history.state, "", address);
 }
 
+/** Keep a token that somebody has pasted; an address that holds one will do. */
+export function useToken(pasted) {
+  token = /[?&]token=([^&#]+)/.exec(pasted)?.[1] ?? pasted.trim();
+  try {
+    localStorage.setItem(TOKEN, token);
+  } catch {
+    // As above.
+  }
+}
+
 const STREAMED = ["tasks", "messages-tuple"];
 
 async function call(path, options = {}) {
@@ -145,6 +155,9 @@ export async function* stream({ thread, graph, input, resume, context, checkpoin
     throw new ServerError("broken", "The connection to the server broke.");
   }
 }
+
+/** Return the names of the graphs, and what is connected. */
+export const about = () => get("/about");
 
 /** Return the files of the index, and what may be uploaded; refused where the server has none. */
 export const documents = () => get("/documents");

@@ -1,6 +1,7 @@
 /** A source, opened at the lines or on the page that an answer cites, with what it quotes set off. */
 
 import { byId, element } from "./dom.js";
+import { deepLink } from "./places.js";
 import { source as fetchSource, ServerError } from "./server.js";
 
 const AROUND = 1000;
@@ -74,10 +75,11 @@ export async function openSource(path, citation = null, name = path) {
   dialog.querySelector(".focus")?.scrollIntoView({ block: "center" });
 }
 
-function head(dialog, title, place) {
+function head(dialog, title, place, address) {
   const close = element("button", { type: "button", onclick: () => dialog.close() }, "Close");
   const name = element("h2", { id: "source-title" }, title, place ? element("span.place", {}, place) : null);
-  return element("div.head", {}, name, close);
+  const lead = address ? [element("a", { href: address }, "Link to this place")] : [];
+  return element("div.head", {}, name, element("div.buttons", {}, ...lead, close));
 }
 
 function draw(dialog, told, citation, name) {
@@ -87,7 +89,8 @@ function draw(dialog, told, citation, name) {
   const cited = { lines: new Set(lines), ...(citation ? placesOf(citation, text, from ?? 0) : { ranges: [], focus: -1 }) };
   const changes = changed ? [element("p.problem", {}, "This file was changed after it was indexed.")] : [];
   const body = pages.length ? paged(told, cited) : reading(text, 0, cited, true);
-  dialog.replaceChildren(head(dialog, title || name, name), ...changes, body);
+  const address = deepLink(name, citation?.source.position);
+  dialog.replaceChildren(head(dialog, title || name, name, address), ...changes, body);
 }
 
 const pageOf = (citation) => Number(/\d+/.exec(citation?.source.position ?? "")?.[0] ?? 1);

@@ -1,8 +1,8 @@
-/** One line that says how far a run is; screen readers read it out. */
+/** The way of a run in one line, and what screen readers hear of it. */
 
-import { byId } from "./dom.js";
+import { byId, element } from "./dom.js";
 import { nowDoing } from "./graph.js";
-import { brought, count, PHASES, phaseOf, seconds } from "./words.js";
+import { ACTIONS, brought, count, PHASES, phaseOf, seconds, sentence } from "./words.js";
 
 const told = new WeakSet();
 let latest = "";
@@ -17,6 +17,7 @@ export function tell(run) {
   }
   const said = run.phase === "running" ? `${latest}Now ${nowDoing(run)}…` : conclusion(run);
   if (byId("status").textContent !== said) byId("status").textContent = said;
+  byId("way-line").replaceChildren(...joined(stations(run)));
 }
 
 function conclusion(run) {
@@ -25,7 +26,31 @@ function conclusion(run) {
   const time = run.ended ? ` after ${seconds(run.ended - run.started)}` : "";
   const cited = run.values.citations?.length ? `, with ${count(run.values.citations.length, "citation")}` : "";
   const why = phase === "failed" ? `: ${run.error.message}` : "";
-  const word = PHASES[phase];
-  const said = `${word.charAt(0).toUpperCase()}${word.slice(1)}${time}${cited}${why}`;
+  const said = `${sentence(PHASES[phase])}${time}${cited}${why}`;
   return /[.?!]$/.test(said) ? said : `${said}.`;
 }
+
+/**
+ * Name the stations of a run: "10 retrieved", its action, "4 kept", "answered, 1.5 s".
+ * @returns {{text: string, action?: string}[]} `action` where the text is one
+ */
+export function stations(run) {
+  const { documents, action, hits = [], internal = [], external = [], critiques = [], sub_questions: parts = [] } = run.values;
+  const judged = [...internal, ...external].some(({ reason }) => reason);
+  const kept = [...internal, ...external].filter((strip) => strip.kept).length;
+  const time = run.ended ? `, ${seconds(run.ended - run.started)}` : "";
+  return [
+    parts.length > 1 && { text: count(parts.length, "part") },
+    documents && { text: `${documents.length.toLocaleString("en")} retrieved` },
+    action && { text: action, action },
+    hits.length && { text: `${hits.length.toLocaleString("en")} found on the web` },
+    judged && { text: `${kept.toLocaleString("en")} kept` },
+    critiques.length && { text: `${critiques.length.toLocaleString("en")} judged` },
+    { text: run.phase === "running" ? `${nowDoing(run)}…` : `${PHASES[phaseOf(run)]}${time}` },
+  ].filter(Boolean);
+}
+
+const joined = (all) => all.flatMap(({ text, action }, at) => [
+  ...(at ? [" → "] : []),
+  action ? element("strong.stance", { data: { action }, title: ACTIONS[action] }, text) : element("span", {}, text),
+]);

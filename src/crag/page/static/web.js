@@ -80,7 +80,7 @@ function opened(strips, numbers) {
 }
 
 const keptOrRead = (strips) =>
-  strips.some((strip) => strip.reason) ? keptWords(strips) : `${count(strips.length, "strip")} to be judged`;
+  strips.some((strip) => strip.reason) ? keptWords(strips) : `${count(strips.length, "passage")} to be judged`;
 
 function site(address) {
   return webAddress(address) ? new URL(address).hostname : address;

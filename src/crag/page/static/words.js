@@ -43,15 +43,52 @@ export const EVENTS = {
   abstained: "There is no answer",
 };
 
+const graphs = new Map();
+
+/** Remember what people call the graphs. */
+export function nameGraphs(titles) {
+  for (const [name, title] of Object.entries(titles)) graphs.set(name, title);
+}
+
+/** What people call a graph; its own name where nobody has said. */
+export const graphName = (name) => graphs.get(name) ?? spelled(name);
+
 /** Name an event; a kind nobody has put into words yet is spelled out. */
 export const eventWords = (kind) => EVENTS[kind] ?? spelled(kind);
 
 /** What each action means. */
 export const ACTIONS = {
-  correct: "The documents hold the answer: they are refined into strips.",
-  incorrect: "The documents do not help: they are discarded, and the web is searched.",
-  ambiguous: "The documents may help: they are refined, and the web is searched as well.",
+  correct: "The documents hold the answer.",
+  incorrect: "The documents do not help, and are set aside.",
+  ambiguous: "The documents may help, and are not enough.",
 };
+
+/** Say what an action means, and what became of the web where it asks for that. */
+export function actionWords(run) {
+  const { action, hits = [], usage = {}, events = [] } = run.values;
+  const said = ACTIONS[action] ?? "";
+  if (action === "correct") return said;
+  if (usage.searches || hits.length) return `${said} The web was searched.`;
+  if (events.some(({ kind }) => kind === "search_unavailable")) return `${said} No web search is connected.`;
+  return run.phase === "done" ? `${said} The web was not searched.` : said;
+}
+
+const BROKEN = new Set(["model_failed", "model_empty", "retrieval_failed", "evaluator_failed"]);
+
+/** Why a run has no answer, if it is that a part failed and not that nothing was found. */
+export const failureOf = ({ events = [] }) => events.findLast(({ kind }) => BROKEN.has(kind));
+
+/** Say why there is no answer: in plain words, and below with the papers' word. */
+export function abstention(run) {
+  const { action, events = [], documents = [], internal = [], external = [] } = run.values;
+  const told = events.findLast(({ kind }) => kind === "abstained")?.detail ?? "";
+  const kept = [...internal, ...external].some((strip) => strip.kept);
+  const web = actionWords(run).slice((ACTIONS[action] ?? "").length);
+  const nothing = documents.length
+    ? `None of the ${count(documents.length, "passage")} that came closest answers the question.${web}`
+    : `Nothing in the documents comes near the question.${web}`;
+  return [kept ? `${sentence(told)}.` : nothing, action ? `In the papers' words, the action is ${action}.` : ""];
+}
 
 const DOING = {
   open_run: "reading the question",
@@ -62,7 +99,7 @@ const DOING = {
   answer_part: "answering a part of the question",
   combine: "joining the answers to the parts",
   grade: "grading the documents",
-  refine: "refining the documents into strips",
+  refine: "choosing the passages that help",
   pass_through: "keeping all documents",
   rewrite: "writing a query for the web",
   confirm_search: "asking for your decision",
@@ -106,7 +143,7 @@ export function brought(node, values) {
 const best = (scores) => scores.reduce((one, other) => Math.max(one, other), -Infinity);
 
 export const keptWords = (strips) =>
-  `${strips.filter((strip) => strip.kept).length} of ${count(strips.length, "strip")} kept`;
+  `${strips.filter((strip) => strip.kept).length} of ${count(strips.length, "passage")} kept`;
 
 /** Write a number of things: "1 strip", "2 strips". */
 export const count = (number, noun) =>
@@ -139,3 +176,6 @@ export const PHASES = {
 /** Name the phase of a run as the history shows it. */
 export const phaseOf = (run) =>
   run.phase !== "done" || !run.values.abstained ? run.phase : run.values.certainty === "unsure" ? "unsure" : "abstained";
+
+/** Begin a text with a capital letter. */
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,6 +1,5 @@
 """Reflection by a model with the tokens behind an OpenAI-compatible completions server."""
 
-import asyncio
 import logging
 import math
 import os
@@ -37,6 +36,7 @@ from crag.reflection.backends.llama_cpp import (
 from crag.reflection.prompt_format import candidate_prompt, decision_prompt
 from crag.reflection.spending import spend
 from crag.reflection_tokens import END, GROUPS, RETRIEVE, TOKENS
+from crag.runtime.waiting import blocking, call, compute
 from crag.state import Usage
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class CompletionsReflection:
         Raises:
             ModelError: it cannot be asked, or its model lacks a reflection token.
         """
-        self._known_names()
+        blocking(self._known_names())
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Return the distribution of Retrieve tokens after each prefix, in order, by one request.
@@ -163,11 +163,7 @@ class CompletionsReflection:
         Raises:
             ModelError: the server failed, or its reply cannot be used.
         """
-        if not prefixes:
-            return []
-        names = self._known_names()
-        completions = self._client.ask(list(map(decision_prompt, prefixes)), 1, {})
-        return [self._decision(completion, names) for completion in completions]
+        return blocking(self.adecide(prefixes))
 
     def candidates(
         self, continuations: Sequence[Continuation], limits: SegmentLimits
@@ -177,19 +173,14 @@ class CompletionsReflection:
         Raises:
             ModelError: the server failed, or its reply cannot be used.
         """
-        if not continuations:
-            return []
-        names = self._known_names()
-        prompts = self._prompts(continuations)
-        completions = self._client.ask(prompts, limits.max_tokens, _stopping(names, limits))
-        return self._candidates(completions, continuations, limits, names)
+        return blocking(self.acandidates(continuations, limits))
 
     async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Do as `decide` without blocking the event loop."""
         if not prefixes:
             return []
-        names = await self._aknown_names()
-        completions = await self._client.aask(list(map(decision_prompt, prefixes)), 1, {})
+        names = await self._known_names()
+        completions = await self._client.ask(list(map(decision_prompt, prefixes)), 1, {})
         return [self._decision(completion, names) for completion in completions]
 
     async def acandidates(
@@ -198,9 +189,9 @@ class CompletionsReflection:
         """Do as `candidates` without blocking the event loop."""
         if not continuations:
             return []
-        names = await self._aknown_names()
+        names = await self._known_names()
         prompts = self._prompts(continuations)
-        completions = await self._client.aask(prompts, limits.max_tokens, _stopping(names, limits))
+        completions = await self._client.ask(prompts, limits.max_tokens, _stopping(names, limits))
         return self._candidates(completions, continuations, limits, names)
 
     def _prompts(self, continuations: Sequence[Continuation]) -> list[str]:
@@ -243,30 +234,19 @@ class CompletionsReflection:
             )
         return candidates
 
-    def _known_names(self) -> Names:
-        if self._names is None:
-            self._names = self._looked_up() or self._learned()
-        return self._names
-
-    def _learned(self) -> Names:
-        try:
-            return self._names_of(self._client.ask(ECHOED, 1, ECHO))
-        except ModelError as error:
-            return self._names_without_echo(error)
-
-    async def _aknown_names(self) -> Names:
+    async def _known_names(self) -> Names:
         names = self._names
         if names is None and self._tokenizer is not None:
             # Loading a tokenizer may go over the network.
-            names = await asyncio.to_thread(self._looked_up)
-        self._names = names or await self._alearned()
+            names = await compute(self._looked_up)
+        self._names = names or await self._learned()
         return self._names
 
-    async def _alearned(self) -> Names:
+    async def _learned(self) -> Names:
         try:
-            return self._names_of(await self._client.aask(ECHOED, 1, ECHO))
+            return self._names_of(await self._client.ask(ECHOED, 1, ECHO))
         except ModelError as error:
-            return await asyncio.to_thread(self._names_without_echo, error)
+            return await compute(self._names_without_echo, error)
 
     def _names_without_echo(self, error: ModelError) -> Names:
         """Ask llama.cpp's tokenizer, if it is its server that does not echo.
@@ -331,7 +311,7 @@ class CompletionsClient:
         """The server's name, without what a URL may hold beside it."""
         return urlsplit(self._base_url).hostname or ""
 
-    def ask(
+    async def ask(
         self, prompts: Sequence[str], most: int, further: Mapping[str, Any]
     ) -> list[Completion]:
         """Return one completion for each prompt, by one request of at most `most` tokens each.
@@ -341,20 +321,11 @@ class CompletionsClient:
         Raises:
             ModelError: the request failed, or the reply has no log-probabilities.
         """
+        model, options = self._openai, _request(most, further)
         try:
-            result = self._openai.generate(list(prompts), **_request(most, further))
+            result = await call(model.generate, model.agenerate, list(prompts), **options)
         except faults() as error:
             raise self._error(error) from None  # The cause may spell out the key.
-        return self._completions(result, prompts, further)
-
-    async def aask(
-        self, prompts: Sequence[str], most: int, further: Mapping[str, Any]
-    ) -> list[Completion]:
-        """Do as `ask` without blocking the event loop."""
-        try:
-            result = await self._openai.agenerate(list(prompts), **_request(most, further))
-        except faults() as error:
-            raise self._error(error) from None
         return self._completions(result, prompts, further)
 
     def numbers(self) -> dict[int, str] | None:

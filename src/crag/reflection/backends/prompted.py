@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
 
-from crag.answering.model_calls import Reply, aask, ask
+from crag.answering.model_calls import Reply, aask
 from crag.errors import ModelError, SettingsError
 from crag.events import event
 from crag.parts import (
@@ -47,6 +47,7 @@ from crag.reflection_tokens import (
     RETRIEVAL,
     UTILITY,
 )
+from crag.runtime.waiting import blocking, call
 from crag.state import Ending
 from crag.text.untrusted import neutral
 
@@ -208,13 +209,12 @@ class PromptedReflection:
         Raises:
             ModelError: a call failed, or its reply is malformed.
         """
-        forms = [_decision_form(prefix) for prefix in prefixes]
-        return [self._decision(said) for said in self._said(forms)]
+        return blocking(self.adecide(prefixes))
 
     async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Do as `decide` without blocking the event loop."""
         forms = [_decision_form(prefix) for prefix in prefixes]
-        return [self._decision(said) for said in await self._asaid(forms)]
+        return [self._decision(said) for said in await self._said(forms)]
 
     def candidates(
         self, continuations: Sequence[Continuation], limits: SegmentLimits
@@ -227,22 +227,16 @@ class PromptedReflection:
         Raises:
             ModelError: this happened to every call.
         """
-        forms = [_candidate_form(continuation, limits) for continuation in continuations]
-        return _candidates(self._said(forms), continuations, limits)
+        return blocking(self.acandidates(continuations, limits))
 
     async def acandidates(
         self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
         """Do as `candidates` without blocking the event loop."""
         forms = [_candidate_form(continuation, limits) for continuation in continuations]
-        return _candidates(await self._asaid(forms), continuations, limits)
+        return _candidates(await self._said(forms), continuations, limits)
 
-    def _said(self, forms: "Sequence[_Form]") -> list[Said]:
-        distinct = list(dict.fromkeys(forms))
-        said = self._asker.ask_all([form.call(self._prompts) for form in distinct])
-        return [said[distinct.index(form)] for form in forms]
-
-    async def _asaid(self, forms: "Sequence[_Form]") -> list[Said]:
+    async def _said(self, forms: "Sequence[_Form]") -> list[Said]:
         distinct = list(dict.fromkeys(forms))
         said = await self._asker.aask_all([form.call(self._prompts) for form in distinct])
         return [said[distinct.index(form)] for form in forms]
@@ -363,15 +357,14 @@ class FormAsker:
         self._config = RunnableConfig(max_concurrency=concurrency)
         self._each = RunnableLambda(self.ask, afunc=self.aask)
 
-    def ask(self, call: Call) -> Said:
+    def ask(self, form: Call) -> Said:
         """Ask for one form; no failure of the model raises."""
-        seen: list[BaseMessage] = []
-        return _said(call, ask(self._model(call, seen), call.messages), seen)
+        return blocking(self.aask(form))
 
-    async def aask(self, call: Call) -> Said:
+    async def aask(self, form: Call) -> Said:
         """Do as `ask` without blocking the event loop."""
         seen: list[BaseMessage] = []
-        return _said(call, await aask(self._model(call, seen), call.messages), seen)
+        return _said(form, await aask(self._model(form, seen), form.messages), seen)
 
     def ask_all(self, calls: Sequence[Call]) -> list[Said]:
         """Ask for several forms at the same time; the order stays.
@@ -379,11 +372,12 @@ class FormAsker:
         Raises:
             ModelError: no reply can be used; the message gives the reason for the first one.
         """
-        return self._usable(self._each.batch(list(calls), self._config))
+        return blocking(self.aask_all(calls))
 
     async def aask_all(self, calls: Sequence[Call]) -> list[Said]:
         """Do as `ask_all` without blocking the event loop."""
-        return self._usable(await self._each.abatch(list(calls), self._config))
+        batch, abatch = self._each.batch, self._each.abatch
+        return self._usable(await call(batch, abatch, list(calls), self._config))
 
     def failure(self, said: Said) -> ModelError:
         """Return the error with the reason why a reply cannot be used, without any secret."""

@@ -34,7 +34,7 @@ from crag.retrieval.backends.chroma_client import (
     open_client,
 )
 from crag.retrieval.backends.word_file import Change, WordFile, cached_words
-from crag.retrieval.index import EVERYTHING, Filter, Stamp
+from crag.retrieval.index import EVERYTHING, Filter, Stamp, in_order
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,10 +99,7 @@ class _Chroma(ABC):
             return []
         with index_errors(self.location):
             got = self._existing().get(ids=list(ids), include=["documents", "metadatas"])
-        found = {
-            chunk.id: chunk for chunk in _documents(got["ids"], got["documents"], got["metadatas"])
-        }
-        return [found[identifier] for identifier in ids if identifier in found]
+        return in_order(ids, _documents(got["ids"], got["documents"], got["metadatas"]))
 
     def by_vector(
         self, vector: Sequence[float], k: int, where: Filter = EVERYTHING

@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 
 from crag.errors import DocumentIndexError
 from crag.extras import require
-from crag.retrieval.index import EVERYTHING, Filter, Stamp, safe_location, sentence_of
+from crag.retrieval.index import EVERYTHING, Filter, Stamp, in_order, safe_location, sentence_of
 from crag.retrieval.words import VERSION, question_words, words
 
 if TYPE_CHECKING:
@@ -134,8 +134,7 @@ class Postgres:
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Return chunks by id."""
         query = "SELECT id, text, metadata FROM crag_chunks WHERE id = ANY(%(ids)s)"
-        found = {chunk.id: chunk for chunk in self._chunks(query, {"ids": list(ids)})}
-        return [found[identifier] for identifier in ids if identifier in found]
+        return in_order(ids, map(_chunk, self._rows(query, {"ids": list(ids)})))
 
     def by_vector(
         self, vector: Sequence[float], k: int, where: Filter = EVERYTHING
@@ -227,9 +226,6 @@ class Postgres:
             )
             connection.execute("UPDATE crag_index SET words = %s", (VERSION,))
 
-    def _chunks(self, query: str, values: Mapping[str, Any]) -> list[Document]:
-        return [_chunk(row) for row in self._rows(query, values)]
-
     def _row(self, query: str) -> tuple[Any, ...]:
         return self._rows(query, {})[0]
 
@@ -294,12 +290,7 @@ def _condition(where: Filter) -> tuple[str, dict[str, Any]]:
     if where.folder:
         conditions.append("metadata ->> 'source' LIKE ANY(%(patterns)s)")
         values["patterns"] = list(where.patterns())
-    for name, comparison, key, value in (
-        ("kind", "=", "kind", where.kind),
-        ("since", ">=", "modified", where.since),
-        ("until", "<=", "modified", where.until),
-    ):
-        if value:
-            conditions.append(f"metadata ->> '{key}' {comparison} %({name})s")
-            values[name] = value
+    for number, (key, comparison, value) in enumerate(where.comparisons()):
+        conditions.append(f"metadata ->> '{key}' {comparison} %(value{number})s")
+        values[f"value{number}"] = value
     return " AND ".join(conditions), values

@@ -38,7 +38,6 @@ _FIND = """
 SELECT chunks.id FROM words JOIN chunks ON chunks.number = words.rowid
 WHERE words MATCH ? AND {condition} ORDER BY bm25(words, 1.0, 1.0), chunks.id LIMIT ?
 """
-_SOURCES = "SELECT DISTINCT source FROM chunks WHERE {condition}"
 
 
 class Change(NamedTuple):
@@ -131,15 +130,22 @@ class WordFile:
         match = " OR ".join(f'"{word}"' for word in question_words(question))
         if not match:
             return []
-        condition, values = condition_of(where)
+        condition, values = _condition_of(where)
         query = _FIND.format(condition=condition)
         with self._lock, self._errors():
             return [row[0] for row in self._database.execute(query, (match, *values, k))]
 
     def sources(self, where: Filter) -> list[str]:
         """Return the sources that pass the filter."""
-        condition, values = condition_of(where)
-        query = _SOURCES.format(condition=condition)
+        return self._passing("DISTINCT source", where)
+
+    def ids(self, where: Filter) -> list[str]:
+        """Return the ids of the chunks that pass the filter."""
+        return self._passing("id", where)
+
+    def _passing(self, column: str, where: Filter) -> list[str]:
+        condition, values = _condition_of(where)
+        query = f"SELECT {column} FROM chunks WHERE {condition}"  # noqa: S608 - of constants
         with self._lock, self._errors():
             return [row[0] for row in self._database.execute(query, values)]
 
@@ -174,14 +180,8 @@ class WordFile:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._errors():
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._database
-            except BaseException:
-                self._database.execute("ROLLBACK")
-                raise
-            self._database.execute("COMMIT")
+        with self._lock, self._errors(), committed(self._database):
+            yield self._database
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -212,19 +212,26 @@ def cached_words(location: str) -> Path:
     return folder / f"words-{name}.sqlite3"
 
 
-def condition_of(where: Filter) -> tuple[str, list[str]]:
+@contextmanager
+def committed(database: sqlite3.Connection) -> Iterator[None]:
+    """Commit what the block writes, or nothing of it."""
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
+
+
+def _condition_of(where: Filter) -> tuple[str, list[str]]:
     """Return a condition on the table of chunks, made of constants, and its parameters."""
     conditions, values = ["1"], list[str]()
     if where.folder:
         patterns = where.patterns()
         conditions.append("(" + " OR ".join([r"source LIKE ? ESCAPE '\'"] * len(patterns)) + ")")
         values += patterns
-    for column, comparison, value in (
-        ("kind", "=", where.kind),
-        ("modified", ">=", where.since),
-        ("modified", "<=", where.until),
-    ):
-        if value:
-            conditions.append(f"{column} {comparison} ?")
-            values.append(value)
+    for column, comparison, value in where.comparisons():
+        conditions.append(f"{column} {comparison} ?")
+        values.append(value)
     return " AND ".join(conditions), values

@@ -104,20 +104,6 @@ def test_lines_after_the_last_question_are_named(crag_folder: Folder, passages: 
     assert "correct: dropped 2 lines after the last question" in loaded.notes
 
 
-def test_windows_line_ends_and_marks_of_byte_order_are_taken_away(
-    crag_folder: Folder, passages: list[str]
-) -> None:
-    folder = crag_folder()
-    for path in (folder / "sources", folder / "ref" / "correct"):
-        content = path.read_text(encoding="utf-8").replace("\n", "\r\n")
-        path.write_bytes(b"\xef\xbb\xbf" + content.encode())
-    loaded = load_examples(folder, "popqa")
-    assert loaded.examples[0].question == "What is Ada Lovelace's occupation?"
-    assert loaded.examples[-1].knowledge["internal"] == passages[-1]
-    assert "popqa: removed the byte-order mark" in loaded.notes
-    assert "correct: removed Windows line ends" in loaded.notes
-
-
 def test_the_evaluation_file_beside_gives_answers_ids_and_passages(
     crag_folder: Folder, popqa_rows: list[dict[str, Any]]
 ) -> None:
@@ -210,41 +196,6 @@ def test_an_empty_question_is_refused(crag_folder: Folder, questions: list[str])
 def test_a_folder_without_questions_is_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="it has no file 'sources'"):
         load_examples(tmp_path, "arc")
-
-
-def test_arc_as_published_with_its_evaluation_file(
-    crag_folder: Folder, arc_row: dict[str, Any]
-) -> None:
-    tools = ["ruler", "balance", "beaker", "clock", "thermometer", "barometer", "magnet", "prism"]
-    measured = ["length", "mass", "volume", "time", "heat", "pressure", "field", "light"]
-    asked = [f"Which tool deals with {thing}?" for thing in measured]
-    told = [
-        f"{tool}: A {tool} deals with {thing}." for tool, thing in zip(tools, measured, strict=True)
-    ]
-    rows = [
-        {**arc_row, "id": f"arc-{place}", "question": question}
-        for place, question in enumerate(asked)
-    ]
-    numbered = {"label": ["1", "2", "3", "4"], "text": arc_row["choices"]["text"]}
-    rows[3] |= {"choices": numbered, "answerKey": "4"}
-    folder = crag_folder(
-        sources=asked,
-        choices=["A: ruler; B: balance; C: cup; D: clock"] * 8,
-        correct=[f"#{text}" for text in told],
-        incorrect=["", *(f"#{text} It is said." for text in told)],
-        ambiguous=["", *(f"Knowledge1: {one} [sep] Knowledge2: {one} It is said." for one in told)],
-    )
-    (folder / "arc.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    loaded = load_examples(folder, "arc")
-    assert [example.id for example in loaded.examples] == [f"arc-{place}" for place in range(8)]
-    assert [one.knowledge["external"] for one in loaded.examples] == [
-        f"{text} It is said." for text in told
-    ]
-    assert [one.answers[0][0] for one in loaded.examples] == ["B", "B", "B", "4", *"BBBB"]
-    assert loaded.examples[3].choices[3] == ("4", "clock")
-    assert loaded.refused == []
-    moved = [note for note in loaded.notes if "moved by +1 line" in note]
-    assert [note.split(":")[0] for note in moved] == ["incorrect", "ambiguous"]
 
 
 def test_a_file_without_any_mark_is_whole(crag_folder: Folder, passages: list[str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from crag.errors import MissingPackageError
 from crag.papers.experiments.examples import TASKS
 from crag.papers.experiments.judges import Judges, load_judges
-from crag.papers.experiments.metrics import METRICS, RowMetric, installed, long_form, sentences
+from crag.papers.experiments.metrics import METRICS, RowMetric, long_form, sentences
 from crag.papers.experiments.metrics.long_form import _mauve
 from crag.runtime.environment import Environment
 
@@ -48,25 +48,6 @@ def test_a_row_metric_is_the_mean_of_its_rows(example: Make, row: Make) -> None:
     metric = RowMetric(name="length", compute=lambda _, one: float(len(one["answer"])) or None)
     pairs = [(example(), row("ab")), (example(), row("abcd")), (example(), row(""))]
     assert metric.summarise(pairs) == 3.0
-
-
-def test_metrics_that_need_a_model_say_which_option_names_it() -> None:
-    needs = {name: metric.needs for name, metric in METRICS.items() if metric.needs}
-    assert needs == {
-        "mauve": "--mauve",
-        "citation_recall": "--entailment",
-        "citation_precision": "--entailment",
-        "init_score": "--fact-judge",
-        "factscore": "--fact-judge",
-        "facts": "--fact-judge",
-    }
-
-
-def test_packages_are_told() -> None:
-    assert METRICS["rouge_lsum"].package == "rouge-score"
-    assert installed(METRICS["rouge_lsum"])
-    assert installed(METRICS["match"])
-    assert installed(METRICS["mauve"])
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from crag.errors import DataError, TrainingError
+from crag.papers.training.records import Ledger, read_records, write_records
 from crag.papers.training.self_rag.critique_cases import KINDS, LABELS, LabelledCase, critic_prompt
 from crag.papers.training.self_rag.critique_labels import Judgement, label_cases
 from crag.papers.training.self_rag.critique_rules import critique_cases, without_leaks
-from crag.papers.training.self_rag.records import Ledger, read_records, write_records
 from crag.papers.training.self_rag.self_contained import self_contained
 from crag.papers.training.self_rag.truths import read_truths
 from crag.reflection_tokens import (
@@ -22,7 +22,6 @@ from crag.reflection_tokens import (
     RELEVANT,
     RETRIEVAL,
 )
-from crag.text.sentences import sentences_of
 from tests.reflective import articles, written
 
 TRUTHS = articles(24)
@@ -238,10 +237,6 @@ def test_a_full_disk_is_told_and_the_file_stays(tmp_path: Path, cases: list[Labe
     path.parent.write_text("a file where a folder should be")
     with pytest.raises(TrainingError, match=r"writing to .* failed"):
         write_records(path, cases)
-
-
-def test_sentences_of_the_made_up_articles_are_apart() -> None:
-    assert all(len(sentences_of(row["text"])) == 3 for row in TRUTHS)
 
 
 def test_passages_that_say_whether_they_answer(tmp_path: Path) -> None:

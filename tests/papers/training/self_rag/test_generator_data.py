@@ -7,6 +7,7 @@ import pytest
 
 from crag.answering.outcome import DECLINED
 from crag.errors import DataError, TrainingError
+from crag.papers.training.records import Ledger, read_records, write_records
 from crag.papers.training.self_rag.critique_cases import Case
 from crag.papers.training.self_rag.generator_data import (
     DataRules,
@@ -16,11 +17,9 @@ from crag.papers.training.self_rag.generator_data import (
     generator_data,
     label_shares,
     one_by_one,
-    read_instruction_pairs,
     reflective_output,
 )
 from crag.papers.training.self_rag.instruction_pairs import instruction_pairs
-from crag.papers.training.self_rag.records import Ledger, write_records
 from crag.papers.training.self_rag.reflective_text import fault_of
 from crag.papers.training.self_rag.truths import read_truths
 from crag.parts import Passage
@@ -257,9 +256,9 @@ def test_a_full_disk_loses_no_record_that_was_made(tmp_path: Path) -> None:
 
 def test_pairs_are_read_and_others_named(tmp_path: Path) -> None:
     rows = [{"instruction": "Add", "input": "1, 2", "output": "3", "source": "x"}]
-    assert read_instruction_pairs(written(tmp_path / "a.jsonl", rows))[0].output == "3"
+    assert read_records(written(tmp_path / "a.jsonl", rows), Pair)[0].output == "3"
     with pytest.raises(DataError, match=r"line 2: output"):
-        read_instruction_pairs(written(tmp_path / "b.jsonl", [*rows, {"instruction": "Add"}]))
+        read_records(written(tmp_path / "b.jsonl", [*rows, {"instruction": "Add"}]), Pair)
 
 
 def test_questions_become_pairs_answered_declined_or_without_need(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from crag.errors import (
     TrainingError,
 )
 from crag.models.model_card import CARD
-from crag.papers.commands.train_language import held_out
+from crag.papers.commands.train_critic import held_out
+from crag.papers.training.records import read_records, write_records
 from crag.papers.training.self_rag import language_base
 from crag.papers.training.self_rag.critic import agreement, case_ids, critic_texts, load_critic
 from crag.papers.training.self_rag.critique_cases import Case, LabelledCase
@@ -43,7 +44,6 @@ from crag.papers.training.self_rag.language_trainer import (
     train_language_model,
     training_order,
 )
-from crag.papers.training.self_rag.records import read_records, write_records
 from crag.papers.training.self_rag.reflective_text import reflective_text
 from crag.papers.training.trainer import WORK
 from crag.parts import Continuation, Passage, Prefix, SegmentLimits
@@ -393,7 +393,7 @@ def test_a_recipe_comes_from_its_table_and_changes_win(tmp_path: Path) -> None:
         language_recipe("generator", path, {})
     with pytest.raises(SettingsError, match="there are: base"):
         language_recipe("critic", None, {"epoch": "2"})
-    with pytest.raises(SettingsError, match="greater than 0"):
+    with pytest.raises(SettingsError, match="above 0"):
         language_recipe("critic", None, {"learning_rate": "0"})
     path.write_text("[critic")
     with pytest.raises(SettingsError, match="cannot be read"):
@@ -539,10 +539,6 @@ def test_what_was_left_out_of_training_is_told(base: Path, tmp_path: Path) -> No
     told = runner.invoke(app, [str(word) for word in given], catch_exceptions=False).stdout
     assert "left out: 2 in the development data\n" in told
     assert "left out: 1 too long\n" in told
-
-
-def test_a_base_of_gguf_is_one_file(tmp_path: Path) -> None:
-    assert weight_files(str(tmp_path / "model.gguf")) == [tmp_path / "model.gguf"]
 
 
 def test_weights_of_an_earlier_run_do_not_stay_beside_the_new_ones(

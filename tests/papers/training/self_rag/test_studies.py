@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from crag.papers.training.records import write_records
 from crag.papers.training.self_rag.generator_data import Pair, ReflectiveRecord
-from crag.papers.training.self_rag.records import write_records
 from crag.parts import Passage
 from tests.commands import crag, variables
 from tests.reflective import articles, tiny_base, written

@@ -1,0 +1,58 @@
+"""The options that several commands of the papers have, besides those of the product's commands."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from typer.models import OptionInfo
+
+LabelledData = Annotated[
+    list[Path],
+    typer.Argument(help="Labelled pairs (jsonl, csv) or QA sets with documents (jsonl)."),
+]
+LabelsOption = Annotated[
+    Literal["auto", "title", "answer", "graded"],
+    typer.Option(help="What makes a document of a QA set relevant."),
+]
+RecipeSettings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A number of the recipe, such as epochs=3."),
+]
+LicenceOption = Annotated[
+    str | None, typer.Option(help="Licence of the data, for the card.", show_default=False)
+]
+CurvesOption = Annotated[
+    Path | None, typer.Option("--pictures", help="Folder for curves.", show_default=False)
+]
+CasesArgument = Annotated[list[Path], typer.Argument(help="Files of crag reflect-data (JSONL).")]
+ModelFolder = Annotated[
+    Path, typer.Option("--output", help="Folder to write the model to.", show_default=False)
+]
+RecipeOption = Annotated[
+    Path | None,
+    typer.Option("--recipe", help="TOML file with a table of this name.", show_default=False),
+]
+PassagesArgument = Annotated[
+    list[Path],
+    typer.Argument(help="Questions with their passages (JSONL): paragraphs, or documents."),
+]
+LeftOutOption = Annotated[
+    list[Path] | None,
+    typer.Option("--dev", help="Leave out questions and articles of these files."),
+]
+RowsOption = Annotated[Path, typer.Option(help="File to write (JSONL).", show_default=False)]
+SeedOption = Annotated[int, typer.Option(help="Seed of every draw.")]
+
+
+def held_out_option(of: str) -> OptionInfo:
+    """Return the option that holds out a share `of` the data, such as "questions"."""
+    told = f"Without --dev, hold out this share of {of}."
+    option: OptionInfo = typer.Option("--held-out", min=0, max=0.5, help=told)
+    return option
+
+
+def ray_workers_option(work: str) -> OptionInfo:
+    """Return the switch that does `work`, such as "Answer", in Ray workers."""
+    told = f"{work} in Ray workers; RAY_ADDRESS names a cluster."
+    option: OptionInfo = typer.Option("--ray", help=told)
+    return option

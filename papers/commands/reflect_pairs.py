@@ -1,0 +1,50 @@
+"""`crag reflect-data pairs`: instructions and outputs, of which a generator's records are made."""
+
+from typing import Annotated
+
+import typer
+
+from crag.cli.commands import command
+from crag.cli.options import JsonOption
+from crag.cli.terminal import print_json, safe, say
+from crag.errors import TrainingError
+from crag.papers.commands.groups import reflect_data
+from crag.papers.commands.options import LeftOutOption, PassagesArgument, RowsOption, SeedOption
+
+
+@command(
+    reflect_data,
+    "crag reflect-data pairs squad.jsonl --output pairs.jsonl",
+    name="pairs",
+)
+def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: PassagesArgument,
+    output: RowsOption,
+    development: LeftOutOption = None,
+    count: Annotated[int, typer.Option(min=1, help="Most pairs.")] = 5000,
+    declined: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Share of answerable questions that are declined."),
+    ] = 0.0,
+    unsupported: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Share of outputs that state what no passage holds."),
+    ] = 0.0,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Make pairs of instruction and output from questions whose truth is known."""
+    from crag.papers.training.records import write_records
+    from crag.papers.training.self_rag.critique_rules import unleaked
+    from crag.papers.training.self_rag.instruction_pairs import instruction_pairs
+
+    truths, leaks = unleaked(data, development or (), seed)
+    pairs = instruction_pairs(truths, count, declined=declined, unsupported=unsupported, seed=seed)
+    if not pairs:
+        raise TrainingError("no question is left: all of them are in the development data too")
+    write_records(output, pairs)
+    if as_json:
+        print_json({"output": str(output), "pairs": len(pairs), "in_development": leaks})
+        return
+    left_out = f"left out: {leaks:,} in the development data"
+    say(f"{len(pairs):,} pairs written to {safe(output)}; {left_out}")

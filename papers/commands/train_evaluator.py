@@ -1,0 +1,158 @@
+"""`crag train`: train an evaluator with its card from labelled pairs."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from crag.cli.commands import command
+from crag.cli.options import JsonOption
+from crag.cli.terminal import assigned, print_json, print_table, safe, say
+from crag.papers.commands.groups import train
+from crag.papers.commands.options import (
+    CurvesOption,
+    LabelledData,
+    LabelsOption,
+    LicenceOption,
+    RecipeSettings,
+    held_out_option,
+)
+
+if TYPE_CHECKING:
+    from crag.models.model_card import DataFile, EvaluatorCard
+    from crag.papers.training.pairs import Pair
+    from crag.papers.training.recipe import Recipe
+
+LIMITS = [
+    "A score says how well a text fits the question, not whether what the text says is true.",
+    "The thresholds belong to this evaluator and to data like those it was calibrated on.",
+]
+
+
+@command(
+    train,
+    "crag train pairs.jsonl --output mine",
+    "crag train pairs.jsonl --output mine --dev held-out.jsonl --set epochs=3",
+    extra="train",
+)
+def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: LabelledData,
+    output: Annotated[
+        Path, typer.Option(help="Folder to write the evaluator to.", show_default=False)
+    ],
+    development: Annotated[
+        list[Path] | None, typer.Option("--dev", help="Development data; may be repeated.")
+    ] = None,
+    share: Annotated[float, held_out_option("questions")] = 0.1,
+    preset: Annotated[
+        Literal["default", "paper"],
+        typer.Option(help="default: as the shipped one; paper: T5-large, as CRAG."),
+    ] = "default",
+    settings: RecipeSettings = None,
+    labels: LabelsOption = "auto",
+    licence: LicenceOption = None,
+    leaks: Annotated[
+        Literal["refuse", "drop", "allow"],
+        typer.Option(help="Questions and titles in both training and development data."),
+    ] = "refuse",
+    pictures: CurvesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train an evaluator on your labelled data; run it again to resume."""
+    from crag.charts import require_matplotlib
+    from crag.models.model_card import write_card
+    from crag.papers.training import splits
+    from crag.papers.training.blending import fit_blend
+    from crag.papers.training.pairs import describe, read_pairs
+    from crag.papers.training.pictures import training_curves
+    from crag.papers.training.recipe import recipe_from
+    from crag.papers.training.saving import save
+    from crag.papers.training.trainer import finish
+    from crag.papers.training.trainer import train as train_evaluator
+
+    recipe = recipe_from(preset, assigned(settings))
+    if pictures:
+        require_matplotlib("train")
+    read = {path: read_pairs(path, labels) for path in data}
+    pairs = [pair for part in read.values() for pair in part]
+    held_out = _named({path: read_pairs(path, labels) for path in development or ()})
+    if not held_out and share > 0:
+        pairs, held_out["held out"] = splits.held_out(pairs, share, recipe.seed)
+    unseen = [pair for part in held_out.values() for pair in part]
+    if leaks == "drop":
+        pairs = splits.without_leaks(pairs, unseen)
+    splits.check_classes(pairs, "the training data")
+    splits.check_large_enough(unseen, recipe.early_stopping)
+    if leaks == "refuse":
+        splits.check_apart(pairs, unseen)
+    if not as_json:
+        relevant = sum(pair.positive for pair in pairs)
+        say(f"{len(pairs):,} pairs, {relevant:,} of them relevant", stderr=True)
+    trained_on, kept = splits.held_out(pairs, recipe.blend, recipe.seed)
+    splits.check_classes(trained_on, "the training data")
+    if kept:
+        what = "the questions set aside for the blend (blend=0 needs none)"
+        splits.check_classes(kept, what)
+    trained = train_evaluator(recipe, trained_on, unseen, output, quiet=as_json)
+    blend = fit_blend(trained.trainee, recipe, trained_on, kept) if kept else None
+    files = [describe(path, part, licence) for path, part in read.items()]
+    card = _card(recipe, trained.trainee.kind, files)
+    save(trained.trainee, blend, recipe, output, card)
+    card = card.model_copy(update={"metrics": _measured(output, held_out)})
+    write_card(output, card)
+    finish(output)
+    if pictures:
+        training_curves(trained.history, pictures / "training.png")
+    if as_json:
+        print_json({"output": str(output), "card": card.model_dump(mode="json")})
+    else:
+        _show(card, output)
+
+
+def _named(files: Mapping[Path, list["Pair"]]) -> dict[str, list["Pair"]]:
+    """Name development files as the card does: by their paths if two have the same name."""
+    stems = [path.stem for path in files]
+    return {
+        path.stem if stems.count(path.stem) == 1 else path.as_posix(): pairs
+        for path, pairs in files.items()
+    }
+
+
+def _card(recipe: "Recipe", kind: str, files: list["DataFile"]) -> "EvaluatorCard":
+    from crag.models.minilm import WEIGHTS_SHA256
+    from crag.models.model_card import EvaluatorCard
+    from crag.papers.training.models import is_packaged
+
+    return EvaluatorCard.model_validate(
+        {
+            "kind": kind,
+            "base": recipe.base,
+            "base_sha256": WEIGHTS_SHA256 if is_packaged(recipe) else None,
+            "max_length": recipe.max_length,
+            "data": files,
+            "recipe": recipe.model_dump(mode="json"),
+            "limits": LIMITS,
+        }
+    )
+
+
+def _measured(folder: Path, sets: Mapping[str, Sequence["Pair"]]) -> dict[str, dict[str, float]]:
+    """Return the quality of the saved evaluator, loaded like a user's."""
+    from crag.evaluators import load_evaluator
+    from crag.papers.training.evidence import measured_quality
+
+    evaluator = load_evaluator(str(folder.resolve()))
+    return {name: measured_quality(evaluator, pairs) for name, pairs in sets.items() if pairs}
+
+
+def _show(card: "EvaluatorCard", output: Path) -> None:
+    if card.metrics:
+        keys = ("auc", "accuracy", "top1")
+        rows = (
+            (name, *(f"{metrics[key]:.3f}" if key in metrics else "-" for key in keys))
+            for name, metrics in card.metrics.items()
+        )
+        print_table(rows, "development set", "AUC", "accuracy at 0", "top-1")
+    say(f"Written to {safe(output)}. Next, fit its thresholds:")
+    say(safe(f"  crag calibrate DATA --evaluator {output} --write"))

@@ -1,0 +1,186 @@
+"""The questions over real documentation, what is retrieved for them, and how answers are judged.
+
+The folder has corpus/NAME/… and questions.jsonl; each question has gold `answers`, verbatim
+`evidence` and a kind, and 48 of 150 have neither. Every corpus is indexed as `crag index` does it.
+
+A question's evidence is held by a text that contains one of the excerpts. An answer is right if it
+contains an excerpt, or what `answers` asks for: every string for lists, comparisons and
+two-sentences, else any one, as whole words; "yes" and "no" are not looked for. Texts are compared
+in lower case, without HTML tags, the names of reStructuredText roles, quotation marks, backticks,
+asterisks and underscores, white space folded.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import tempfile
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+from crag.evaluators import load_evaluator
+from crag.generation import ExtractiveAnswerer
+from crag.models.encoder import packaged_encoder
+from crag.papers.training.records import read_objects
+from crag.parts import Evaluator, Parts, Quoter
+from crag.retrieval import DocumentIndex, index_paths
+from crag.retrieval.retriever import IndexRetriever
+from crag.state import Strip
+
+K = 10
+_ALL_PARTS = {"list", "comparison", "two-sentences"}
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
+_ROLE = re.compile(r":[\w:+.-]+:(?=`)")
+_QUOTES = re.compile(r"[`*_\"'‘’“”]")
+
+
+class Asked(NamedTuple):
+    """One question with the documents retrieved for it."""
+
+    id: str
+    corpus: str
+    question: str
+    answers: tuple[str, ...]
+    evidence: tuple[str, ...]
+    kind: str
+    documents: tuple[Document, ...]
+
+    @property
+    def answerable(self) -> bool:
+        """Whether a file of the corpus answers it."""
+        return bool(self.evidence)
+
+
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the options that every measurement over documentation has."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    parser.add_argument("docs", type=Path, help="folder with corpus/ and questions.jsonl")
+    parser.add_argument("--only", nargs="*", default=[], help="corpora to take")
+    parser.add_argument("--details", action="store_true", help="print each question's outcome")
+    return parser
+
+
+def questions(docs: Path, only: Sequence[str] = ()) -> list[Asked]:
+    """Return the questions without documents, of all corpora or of these."""
+    rows = map(asked_of, read_objects(docs / "questions.jsonl"))
+    return [row for row in rows if not only or row.corpus in only]
+
+
+def indexed_corpora(
+    docs: Path, asked: Sequence[Asked], keep: Path | None = None
+) -> Iterator[tuple[DocumentIndex, list[Asked]]]:
+    """Yield an index of each corpus with its questions; the folder `keep` keeps the indexes."""
+    with tempfile.TemporaryDirectory() as folder:
+        for corpus in dict.fromkeys(row.corpus for row in asked):
+            with DocumentIndex((keep or Path(folder)) / corpus, packaged_encoder()) as index:
+                index_paths([docs / "corpus" / corpus], index)
+                yield index, [row for row in asked if row.corpus == corpus]
+
+
+def embedded_parts(retriever: BaseRetriever) -> Parts:
+    """Return the embedded default: the shipped evaluator quotes, without a model and a web."""
+    evaluator = _shipped()
+    return Parts(retriever=retriever, evaluator=evaluator, quoter=ExtractiveAnswerer(evaluator))
+
+
+@cache
+def _shipped() -> Evaluator:
+    return load_evaluator()
+
+
+def retrieved(docs: Path, cache: Path | None, only: Sequence[str] = ()) -> list[Asked]:
+    """Return the questions with ten documents each, from `cache` where it holds them."""
+    rows = read_objects(docs / "questions.jsonl")
+    known = {}
+    if cache is not None and cache.exists():
+        known = {row["id"]: row for row in json.loads(cache.read_text(encoding="utf-8"))}
+    found = []
+    for corpus in only or dict.fromkeys(row["corpus"] for row in rows):
+        asked = [row for row in rows if row["corpus"] == corpus]
+        if not all(row["id"] in known for row in asked):
+            _retrieve(docs / "corpus" / corpus, asked)
+            known |= {row["id"]: row for row in asked}
+            if cache is not None:
+                cache.write_text(json.dumps(list(known.values())), encoding="utf-8")
+        found += [known[row["id"]] for row in asked]
+    return [asked_of(row) for row in found]
+
+
+def asked_of(row: Mapping[str, Any]) -> Asked:
+    """Return a question of the file, with the documents that were retrieved for it, if any."""
+    return Asked(
+        row["id"],
+        row["corpus"],
+        row["question"],
+        tuple(row["answers"]),
+        tuple(row["evidence"]),
+        row["kind"],
+        tuple(Document(**found) for found in row.get("documents", ())),
+    )
+
+
+def _retrieve(corpus: Path, rows: Sequence[dict[str, Any]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        pages = Path(folder, "pages")
+        shutil.copytree(corpus, pages)
+        with DocumentIndex(Path(folder, "index"), packaged_encoder()) as index:
+            index_paths([pages], index)
+            retriever = IndexRetriever(index, K)
+            for row in rows:
+                row["documents"] = [
+                    {
+                        "page_content": found.page_content,
+                        "id": found.id,
+                        "metadata": {
+                            **found.metadata,
+                            "source": str(
+                                Path(found.metadata["source"]).relative_to(pages.resolve())
+                            ),
+                            "root": "",
+                        },
+                    }
+                    for found in retriever.invoke(row["question"])
+                ]
+
+
+def shown_passages(quoter: Quoter | None, question: str, strips: Sequence[Strip]) -> list[str]:
+    """Return the passages that an answer leads with, or the closest ones, the first one first."""
+    found = quoter.quote(question, strips) if quoter and strips else []
+    return [quoted.text for quoted in found if not quoted.further]
+
+
+def count_words(texts: Sequence[str]) -> int:
+    """Count what white space divides."""
+    return sum(len(text.split()) for text in texts)
+
+
+def normal(text: str) -> str:
+    """Fold what the gold texts and ours may differ in."""
+    plain = _ROLE.sub("", _TAG.sub("", unicodedata.normalize("NFKC", text)))
+    return " ".join(_QUOTES.sub("", plain.lower()).split())
+
+
+def holds_evidence(text: str, one: Asked) -> bool:
+    """Say whether an excerpt stands in `text`."""
+    found = normal(text)
+    return any(normal(excerpt) in found for excerpt in one.evidence)
+
+
+def is_right(answer: str, one: Asked) -> bool:
+    """Say whether an answer holds what was asked for."""
+    if not answer or not one.answerable:
+        return False
+    if holds_evidence(answer, one):
+        return True
+    wanted = [normal(part) for part in one.answers]
+    if one.kind == "yes-no":
+        wanted = wanted[1:]
+    found = normal(answer)
+    held = [re.search(rf"(?<!\w){re.escape(part)}(?!\w)", found) is not None for part in wanted]
+    return bool(held) and (all(held) if one.kind in _ALL_PARTS else any(held))

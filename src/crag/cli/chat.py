@@ -1,0 +1,87 @@
+"""`crag chat`: question after question, each of which may lean on those before it."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from crag.cli.app import app
+from crag.cli.commands import command
+from crag.cli.folders import absolute, require_folder
+from crag.cli.options import FolderOption, IndexOption, MethodOption, SettingsOption
+from crag.cli.terminal import assigned, environment, print_error, say
+from crag.errors import CragError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@command(app, "crag chat", "crag chat --in handbook", "crag chat --method self-crag --verbose")
+def chat(
+    location: IndexOption = None,
+    method: MethodOption = "crag",
+    settings: SettingsOption = None,
+    folder: FolderOption = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show how each answer came about.")
+    ] = False,
+) -> None:
+    """Ask one question after the other; a follow-up may lean on what was said before.
+
+    Ctrl-C cancels an answer. Where a question is expected, it ends the chat, as Ctrl-D does.
+    """
+    from asyncio import Runner
+
+    from langchain_core.messages import HumanMessage
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.memory import InMemorySaver
+    from rich.console import Console
+
+    from crag.cli.run_graph import answered
+    from crag.cli.show import Trace
+    from crag.cli.stopwatch import Stopwatch
+    from crag.factory import choose_parts
+    from crag.graph_registry import graph_named
+    from crag.settings import settings_from_text
+    from crag.telemetry import start
+
+    folder = absolute(folder)
+    chosen = settings_from_text(assigned(settings) | ({} if folder is None else {"folder": folder}))
+    place = environment(location)
+    start(place)
+    parts = choose_parts(place, index_must_exist=True)
+    if folder is not None:
+        require_folder(folder, parts.retriever, place)
+    graph = graph_named(method).build(parts, checkpointer=InMemorySaver())
+    console = Console(highlight=False)
+    with Runner() as runner:
+        for question in _questions():
+            trace, watch = Trace(console, verbose=verbose, brief=not verbose), Stopwatch()
+            config = RunnableConfig(configurable={"thread_id": "chat"}, callbacks=[watch])
+            given = {"messages": [HumanMessage(question)]}
+            try:
+                answered(runner, graph, given, chosen, config, trace)
+            except KeyboardInterrupt:
+                say("\n[yellow]cancelled[/]", stderr=True)
+            except CragError as error:  # Such as a question that is too long.
+                print_error(error, as_json=False)
+            else:
+                if verbose:
+                    trace.spent(watch.seconds)
+
+
+def _questions() -> "Iterator[str]":
+    """Yield what is typed or piped in, until its end or Ctrl-C."""
+    prompt = ""
+    if sys.stdin.isatty():
+        import readline  # noqa: F401 - arrow keys edit the line, and go through earlier ones
+
+        prompt = "\n> "
+    while True:
+        try:
+            line = input(prompt).strip()
+        except (EOFError, KeyboardInterrupt):
+            say()
+            return
+        if line:
+            yield line

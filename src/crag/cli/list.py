@@ -1,0 +1,25 @@
+"""`crag list`: the documents of the index."""
+
+from crag.cli.app import app
+from crag.cli.commands import command
+from crag.cli.options import IndexOption, JsonOption
+from crag.cli.terminal import environment, from_here, print_json, safe, say
+
+
+@command(app, "crag list", "crag list --json", name="list")
+def list_documents(location: IndexOption = None, as_json: JsonOption = False) -> None:
+    """List the documents of the index: chunks, day of the last change, path and title."""
+    from crag.factory import choose_encoder
+    from crag.retrieval import DocumentIndex
+
+    chosen = environment(location)
+    index = DocumentIndex(chosen.index, choose_encoder(chosen)).open()
+    files = index.files()
+    if as_json:
+        print_json(files)
+        return
+    for file in files:
+        title = f"  [dim]{safe(file['title'])}[/]" if file["title"] else ""
+        say(f"{file['chunks']:>6,}  {file['modified']:<10}  {safe(from_here(file['path']))}{title}")
+    chunks = sum(file["chunks"] for file in files)
+    say(f"{len(files):,} documents, {chunks:,} chunks")

@@ -1,0 +1,76 @@
+"""The options that several commands have; each is declared once, here."""
+
+from typing import Annotated
+
+import typer
+
+from crag.graph_registry import OFFERED
+from crag.retrieval.backends import STORES
+
+METHODS = {name.replace("_", "-"): entry.description for name, entry in OFFERED.items()}
+"""The graphs by the names of `--method`."""
+
+
+def _known_method(method: str) -> str:
+    if method not in METHODS:
+        raise typer.BadParameter(f"{method!r} is not one of {', '.join(METHODS)}")
+    return method
+
+
+IndexOption = Annotated[
+    str | None,
+    typer.Option(
+        "--index",
+        metavar="PLACE",
+        help=f"Where the index is: {', '.join(store.address for store in STORES)}. "
+        "Default: CRAG_INDEX, .crag/index.",
+        show_default=False,
+    ),
+]
+MethodOption = Annotated[
+    str,
+    typer.Option(
+        callback=_known_method,
+        autocompletion=lambda: list(METHODS),
+        metavar="GRAPH",
+        help="\n\n".join(f"{method}: {described}" for method, described in METHODS.items()),
+    ),
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A setting, such as upper=0.5; may be repeated."
+    ),
+]
+FolderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--in",
+        metavar="PATH",
+        help="Search only this folder or file, or any folder of that name.",
+    ),
+]
+ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Questions at the same time.")]
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Work on this Ray cluster: HOST:PORT, auto, or local for the cores of this machine.",
+        show_default=False,
+    ),
+]
+MaxCallsOption = Annotated[
+    int | None, typer.Option(min=0, help="Most calls of the chat model.", show_default=False)
+]
+MaxTokensOption = Annotated[
+    int | None, typer.Option(min=0, help="Most tokens, in and out.", show_default=False)
+]
+MaxCostOption = Annotated[
+    float | None, typer.Option(min=0, help="Needs --prices.", show_default=False)
+]
+PricesOption = Annotated[
+    str | None, typer.Option(metavar="IN,OUT", help="For a million tokens.", show_default=False)
+]
+PortOption = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

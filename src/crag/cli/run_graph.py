@@ -1,0 +1,87 @@
+"""Run a graph for somebody at a terminal: show it, and ask them where it interrupts."""
+
+import sys
+from asyncio import Runner
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.types import Command
+
+from crag.cli.show import Trace
+from crag.cli.terminal import safe, say
+from crag.settings import Settings
+
+INTERRUPT = "__interrupt__"
+_ANSWERS = {"": "approve", "y": "approve", "yes": "approve", "n": "refuse", "no": "refuse"}
+
+
+def answered(  # noqa: PLR0913, PLR0917 - what a run is told
+    runner: Runner,
+    graph: Runnable[Any, Any],
+    given: Mapping[str, Any],
+    settings: Settings,
+    config: RunnableConfig,
+    trace: Trace | None = None,
+) -> dict[str, Any]:
+    """Run `graph` to its end and return the state; `trace` shows what its nodes do.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C; the calls that the graph waited for are cancelled.
+    """
+    following: Any = given
+    while True:
+        state = runner.run(_streamed(graph, following, settings, config, trace))
+        if INTERRUPT not in state:
+            return state
+        following = Command(resume=_confirmed(state[INTERRUPT][0].value))
+
+
+async def _streamed(
+    graph: Runnable[Any, Any],
+    given: Any,
+    settings: Settings,
+    config: RunnableConfig,
+    trace: Trace | None,
+) -> dict[str, Any]:
+    """Run until the graph ends or interrupts, and return the state with any interrupt."""
+    state: dict[str, Any] = {}
+    modes = ["values", "updates", *(["messages"] if trace else [])]
+    async for path, mode, chunk in graph.astream(
+        given, config, context=settings, stream_mode=modes, subgraphs=True
+    ):
+        if mode == "values":
+            state |= {} if path else chunk
+        elif mode == "updates" and INTERRUPT in chunk:
+            state[INTERRUPT] = chunk[INTERRUPT]
+        if trace is not None:
+            _show(trace, mode, chunk)
+    return state
+
+
+def _show(trace: Trace, mode: str, chunk: Any) -> None:
+    if mode == "messages":
+        message, metadata = chunk
+        if metadata.get("langgraph_node") in {"generate", "combine"}:
+            trace.token(message.text, message.id)
+    elif mode == "updates":
+        for node, update in chunk.items():
+            if node != INTERRUPT:
+                trace.update(node, update)
+
+
+def _confirmed(request: Mapping[str, Any]) -> str | dict[str, str]:
+    """Show the query and the reason on standard error, and read the decision.
+
+    An empty line or "y" approves, "n" refuses, anything else is the new query. The end of the input
+    refuses.
+    """
+    say(f"[bold]confirm[/]   {safe(request['reason'])}", stderr=True)
+    say(f"  The web would be searched for: [bold]{safe(request['query'])}[/]", stderr=True)
+    say(r"  Search? \[Y]es, \[n]o, or another query: ", stderr=True, end="")
+    line = sys.stdin.readline()
+    if not line:
+        say(stderr=True)
+        return "refuse"
+    answer = line.strip()
+    return _ANSWERS.get(answer.lower()) or {"query": answer}

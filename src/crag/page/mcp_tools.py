@@ -1,0 +1,135 @@
+"""The assistants as tools of the Model Context Protocol, at `/mcp`.
+
+LangGraph's own endpoint answers with the whole state as a Python literal. This one takes its place,
+and answers as a person would want it: the answer, how sure it is, and the sources; the whole state
+comes where a call asks for the trace.
+"""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import mcp.types as protocol
+from mcp import MCPError
+from mcp.server import Server, ServerRequestContext
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.types import Receive, Scope, Send
+
+from crag.page.completions import RefusedChatError, client, final_state, link_to, roots_of, title_of
+
+LONGEST = 3900
+"""Characters of a result without the trace."""
+_LONGEST_ANSWER = 2800
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "question": {
+            "type": "string",
+            "description": "One complete question that can be understood on its own.",
+        },
+        "trace": {
+            "type": "boolean",
+            "default": False,
+            "description": "Whether to add the whole state: documents, scores, what was kept.",
+        },
+    },
+    "required": ["question"],
+}
+_CERTAINTY = {
+    "answered": "answered from the sources",
+    "unsure": "unsure: these are the closest passages",
+    "nothing_found": "nothing found",
+}
+
+
+class McpEndpoint:
+    """An ASGI application for one path; `running` has to be entered while it serves."""
+
+    def __init__(self) -> None:
+        self._sessions: StreamableHTTPSessionManager | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve within the block; each request stands for itself."""
+        server: Server[Any] = Server("crag", on_list_tools=_listed, on_call_tool=_called)
+        self._sessions = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+        async with self._sessions.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if self._sessions is None:
+            raise RuntimeError("the lifespan of the application has not begun")
+        await self._sessions.handle_request(scope, receive, send)
+
+
+async def _assistants() -> dict[str, Mapping[str, Any]]:
+    """Return the assistants by the names of their tools; of two with one name, the older one."""
+    found = await client().assistants.search(limit=1000, sort_by="created_at", sort_order="desc")
+    return {re.sub(r"[^\w.-]+", "_", one["name"], flags=re.ASCII)[:128]: one for one in found}
+
+
+async def _listed(_: ServerRequestContext[Any], __: object) -> protocol.ListToolsResult:
+    tools = [
+        protocol.Tool(
+            name=name,
+            title=one["name"],
+            description=one.get("description") or f"Answers questions with {one['graph_id']}.",
+            input_schema=dict(_SCHEMA),
+        )
+        for name, one in sorted((await _assistants()).items())
+    ]
+    return protocol.ListToolsResult(tools=tools)
+
+
+async def _called(
+    context: ServerRequestContext[Any], asked: protocol.CallToolRequestParams
+) -> protocol.CallToolResult:
+    assistants = await _assistants()
+    if asked.name not in assistants:
+        known = ", ".join(sorted(assistants))
+        raise MCPError(protocol.INVALID_PARAMS, f"Unknown tool: {asked.name}; there are {known}")
+    arguments = asked.arguments or {}
+    question = str(arguments.get("question") or "").strip()
+    if not question:
+        return _result(
+            "Nothing was asked: put a question into the argument `question`.", error=True
+        )
+    try:
+        assistant = assistants[asked.name]["assistant_id"]
+        state = await final_state(assistant, {"question": question})
+    except RefusedChatError as refused:
+        return _result(refused.message, error=True)
+    base = str(context.request.base_url) if context.request else "/"
+    return _result(told(state, base), state if arguments.get("trace") else None)
+
+
+def _result(
+    text: str, state: Mapping[str, Any] | None = None, *, error: bool = False
+) -> protocol.CallToolResult:
+    content: list[protocol.ContentBlock] = [protocol.TextContent(text=text)]
+    return protocol.CallToolResult(content=content, structured_content=state, is_error=error)
+
+
+def told(state: Mapping[str, Any], base: str) -> str:
+    """Return the answer, how sure it is and its sources, in at most `LONGEST` characters.
+
+    Files are linked on the page at `base`.
+    """
+    answer, sure = state["answer"], str(state.get("certainty") or "")
+    if len(answer) > _LONGEST_ANSWER:
+        rest = len(answer) - _LONGEST_ANSWER
+        answer = f"{answer[:_LONGEST_ANSWER]}… ({rest:,} more characters: ask with `trace`)"
+    # A graph of others may tell none.
+    lines = [answer, "", *([f"Certainty: {_CERTAINTY.get(sure, sure)}."] if sure else [])]
+    roots, citations = roots_of(state), state.get("citations") or []
+    for at, citation in enumerate(citations):
+        source = citation["source"]
+        line = f"[{citation['number']}] {title_of(source)}: {link_to(source, roots, base)}"
+        more = f"and {len(citations) - at} more sources: ask with `trace`"
+        if len("\n".join([*lines, line, more])) > LONGEST:
+            lines.append(more)
+            break
+        lines.append(line)
+    return "\n".join(lines).rstrip()

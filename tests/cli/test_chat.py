@@ -1,0 +1,97 @@
+"""`crag chat`: follow-ups, sources, and what Ctrl-C ends."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import threading
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from tests.commands import CRAG, crag, variables
+from tests.loopback import serving
+
+ASKED = "How do I remove limescale from the kettle?"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("chat")
+    (folder / "kettle.md").write_text(
+        "# Kettles\n\nA kettle boils water in three minutes.\n\n## Care\n\n"
+        "Remove limescale from the kettle with vinegar once a month.\n"
+    )
+    assert crag("index", "kettle.md", folder=folder).returncode == 0
+    return folder
+
+
+def test_a_follow_up_carries_the_question_before_it_and_answers_have_sources(folder: Path) -> None:
+    done = crag("chat", folder=folder, answer=f"{ASKED}\n\nand how often?\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = done.stdout.split("question  ")
+    assert "Remove limescale from the kettle with vinegar once a month." in first
+    assert "kettle.md, line" in first
+    assert second.startswith(f"{ASKED} and how often?\n")
+    assert "once a month" in second
+    assert "grade" not in done.stdout
+
+
+def test_verbose_shows_how_an_answer_came_about(folder: Path) -> None:
+    shown = crag("chat", "--verbose", folder=folder, answer=ASKED).stdout
+    assert "grade     correct" in shown
+    assert "seconds " in shown
+
+
+def test_a_question_that_cannot_be_asked_does_not_end_the_chat(folder: Path) -> None:
+    done = crag("chat", folder=folder, answer=f"{'x' * 10_000}\n{ASKED}\n")
+    assert "the limit is 8,000" in done.stderr
+    assert "with vinegar once a month" in done.stdout
+
+
+def test_ctrl_c_cancels_the_answer_and_then_ends_the_chat(folder: Path) -> None:
+    chunk = {
+        "id": "1", "object": "chat.completion.chunk", "created": 1, "model": "local",
+        "choices": [{"index": 0, "delta": {"content": "With vinegar [2]."}, "finish_reason": None}],
+    }  # fmt: skip
+    body = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
+    with serving(body) as server:
+        server.seconds = 600
+        names = {"OPENAI_BASE_URL": f"{server.url}/v1", "CRAG_MODEL": "local"}
+        with subprocess.Popen(
+            [CRAG, "chat"], cwd=folder, env=variables(names), text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        ) as chat:  # fmt: skip
+            guard = threading.Timer(200, chat.kill)
+            guard.start()
+            assert chat.stdin is not None
+            assert chat.stdout is not None
+            chat.stdin.write(f"{ASKED}\n")
+            chat.stdin.flush()
+            assert server.asked.wait(200)
+            chat.send_signal(signal.SIGINT)
+            shown = _read_until("cancelled", chat.stdout)
+            server.seconds = 0
+            chat.stdin.write("What removes limescale from a kettle?\n")
+            chat.stdin.flush()
+            shown += _read_until("kettle.md, line", chat.stdout)
+            while chat.poll() is None:  # The first may meet the end of the answer.
+                chat.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    chat.wait(20)
+            shown += chat.stdout.read()
+            guard.cancel()
+    assert chat.returncode == 0
+    assert "With vinegar [2]." in shown
+    assert "Traceback" not in shown
+
+
+def _read_until(words: str, output: IO[str]) -> str:
+    """Read lines up to the first that holds the words."""
+    shown = ""
+    for line in output:
+        shown += line
+        if words in line:
+            return shown
+    pytest.fail(f"{words!r} was not shown, but:\n{shown}")

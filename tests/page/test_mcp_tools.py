@@ -1,0 +1,42 @@
+"""The text that a tool answers with: short, whatever the state holds."""
+
+from typing import Any
+
+import pytest
+
+from crag.page.mcp_tools import LONGEST, told
+
+
+def state(answer: str, citations: int, certainty: str = "answered") -> dict[str, Any]:
+    source = {
+        "id": "a",
+        "title": "A title of some length",
+        "url": "/d/b/a.md",
+        "position": "line 3",
+    }
+    return {
+        "answer": answer,
+        "certainty": certainty,
+        "citations": [{"number": at + 1, "source": source} for at in range(citations)],
+        "documents": [{"metadata": {"source": "/d/b/a.md", "root": "/d"}}],
+    }
+
+
+def test_answer_certainty_and_sources() -> None:
+    assert told(state("Ada did [1].", 1, "unsure"), "http://a/") == (
+        "Ada did [1].\n\nCertainty: unsure: these are the closest passages.\n"
+        "[1] A title of some length, line 3: http://a/?source=b/a.md#L3"
+    )
+
+
+@pytest.mark.parametrize(("length", "citations"), [(50_000, 0), (2_000, 400), (50_000, 400)])
+def test_a_result_stays_short(length: int, citations: int) -> None:
+    text = told(state("a" * length, citations), "http://a/")
+    assert len(text) <= LONGEST
+    assert "ask with `trace`" in text
+    assert "\nCertainty: answered from the sources." in text
+
+
+def test_a_graph_that_tells_no_certainty_gets_no_line_for_it() -> None:
+    assert told(state("Ada did.", 0, ""), "http://a/") == "Ada did."
+    assert "Certainty" not in told(state("Ada did [1].", 1, ""), "http://a/")
