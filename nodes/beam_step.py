@@ -12,6 +12,7 @@ from crag.reflection.driver import (
     asked_of,
     in_order,
 )
+from crag.reflection.long_form import search_for
 from crag.settings import Settings
 from crag.state import SearchRecord, State
 
@@ -33,11 +34,11 @@ class BeamStep(ReflectionNode):
             settings = settings.model_copy(update={"segment_retrieval": "static"})
         asked, record = asked_of(state, settings), state.get("search")
         if record is None:
-            search = BeamSearch(asked, settings)
+            search = search_for(settings)(asked, settings)
         else:
             offered = state["passages"] if _were_offered(record, state) else []
             kept = KeptSearch(record, state["choices"], state["critiques"], offered)
-            search = BeamSearch.resumed(asked, settings, kept)
+            search = search_for(settings).resumed(asked, settings, kept)
         yield from search.round()
         return search
 

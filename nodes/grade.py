@@ -3,14 +3,14 @@
 from typing_extensions import TypedDict
 
 from crag.correction.action import decide, limits, replaced
-from crag.correction.evidence import read_passages, reads
-from crag.correction.languages import unread
 from crag.correction.provenance import passage_of
-from crag.correction.scoring import LOWEST, score_passages
+from crag.correction.scoring import LOWEST
 from crag.events import Event, event
 from crag.parts import Evaluator
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
+from crag.runtime.evaluator_calls import read_passages, reads, score_passages
+from crag.runtime.languages import unread
 from crag.runtime.replies import thresholds_of
 from crag.settings import Settings
 from crag.state import Action, State, Thresholds, Usage

@@ -4,10 +4,11 @@ from typing_extensions import TypedDict
 
 from crag.correction.evidence import strips_in_context
 from crag.correction.provenance import kept_whole, source_of, source_within, title_of, unscored
-from crag.correction.scoring import filter_strips, with_title
+from crag.correction.scoring import with_title
 from crag.correction.strips import decompose, located
 from crag.events import Event
 from crag.parts import Evaluator
+from crag.runtime.evaluator_calls import filter_strips
 from crag.settings import Settings
 from crag.state import State, Strip, Usage
 

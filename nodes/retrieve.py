@@ -6,9 +6,9 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
 from typing_extensions import TypedDict
 
-from crag.correction.languages import unread
 from crag.events import Event, event
 from crag.runtime.attempt import Attempt, ignored_filters, options_of
+from crag.runtime.languages import unread
 from crag.runtime.replies import documents_of
 from crag.runtime.waiting import call, compute
 from crag.settings import Settings

@@ -2,12 +2,13 @@
 
 from typing_extensions import TypedDict
 
-from crag.correction.evidence import kept_best, paragraph_in_context, read_passages, reads
-from crag.correction.scoring import LOWEST, Filtered, filter_strips, with_title
+from crag.correction.evidence import kept_best, paragraph_in_context
+from crag.correction.scoring import LOWEST, with_title
 from crag.correction.shortlist import shortlist
 from crag.correction.strips import STRIPS_KEPT
 from crag.events import Event, event
 from crag.parts import Evaluator, Passage
+from crag.runtime.evaluator_calls import Filtered, filter_strips, read_passages, reads
 from crag.settings import Settings
 from crag.state import State, Strip, Usage
 

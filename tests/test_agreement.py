@@ -19,7 +19,8 @@ from crag.papers.experiments.metrics.citing import cited
 from crag.papers.experiments.metrics.long_form import str_em, without_citations
 from crag.papers.experiments.metrics.matching import official_match, official_verdict
 from crag.parts import Candidate
-from crag.reflection.scoring import score, undesired_tokens
+from crag.reflection.released import short_form_score
+from crag.reflection.scoring import undesired_tokens
 from crag.reflection_settings import ReflectionSettings
 from crag.settings import Settings
 from crag.state import Source, Strip
@@ -120,7 +121,8 @@ def test_equations_3_and_4_of_self_rag(form: str) -> None:
         rel = share(candidate.relevance, "[Relevant]")
         plain = released.with_end(candidate._replace(end_log_probability=None))
         total = plain + weights[0] * rel + weights[1] * sup + weights[2] * use
-        return round(score(candidate, options, has_passage=True).total, 9), round(total, 9)
+        scored = short_form_score(candidate, options, has_passage=True)
+        return round(scored.total, 9), round(total, 9)
 
     agree(f"Equations 3 and 4, {form}", RUNS, one)
 

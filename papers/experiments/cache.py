@@ -18,9 +18,10 @@ from langchain_core.messages import AIMessage, messages_from_dict, messages_to_d
 from langchain_core.outputs import ChatGeneration, Generation
 
 from crag.asking.budget import Meter, current_tally
-from crag.correction.scoring import scores_of, takes_passages, with_title
+from crag.correction.scoring import with_title
 from crag.errors import DataError
 from crag.parts import Evaluator, Hit, Passage, WebSearcher
+from crag.runtime.evaluator_calls import scores_of, takes_passages
 from crag.state import Thresholds
 
 Text = TypeVar("Text", str, Passage)

@@ -8,13 +8,14 @@ import bm25s
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from crag.correction.scoring import scores_of, with_title
+from crag.correction.scoring import with_title
 from crag.evaluators import CosineEvaluator
 from crag.evaluators.remembered import RememberedVectors
 from crag.models.encoder import packaged_encoder
 from crag.papers.training.pairs import LabelRule, Pair, by_question, label_of
 from crag.papers.training.records import read_objects
 from crag.parts import Evaluator, Passage
+from crag.runtime.evaluator_calls import scores_of
 from crag.state import Action
 
 Scorer = Callable[[Sequence[Pair]], list[float]]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crag.correction.action import branches
-from crag.correction.scoring import scores_of
 from crag.errors import DataError, EvaluatorError, TrainingError
 from crag.models.model_card import DataFile
 from crag.papers.training.metrics import Discrimination, discrimination, quality
 from crag.papers.training.pairs import LabelRule, Pair, by_question, describe, read_pairs
 from crag.papers.training.thresholds import FEWEST, JudgedSet
 from crag.parts import Evaluator, Passage
+from crag.runtime.evaluator_calls import scores_of
 from crag.state import ACTIONS, Action
 
 SURE = 0.001

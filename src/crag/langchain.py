@@ -35,6 +35,7 @@ from crag.runtime.attempt import Attempt, options_of
 from crag.runtime.waiting import blocking, call
 from crag.settings import Settings, settings_from
 from crag.state import Citation, InputState, State, Strip
+from crag.text.marks import as_mark
 from crag.text.untrusted import neutral
 
 __all__ = ["CorrectiveRetriever", "QuestionInput", "as_tool", "documents_of"]
@@ -247,7 +248,7 @@ def _source(citation: Citation) -> str:
     source = citation["source"]
     where = (source["title"], source["position"], source["url"])
     parts = (" ".join(neutral(part).split()) for part in where if part)
-    return f"[{citation['number']}] {', '.join(parts) or source['id']}"
+    return f"{as_mark(citation['number'])} {', '.join(parts) or source['id']}"
 
 
 def _note(event: Event) -> str:

@@ -1,7 +1,5 @@
 """Strips that are scored by the reading of their document."""
 
-from typing import Any
-
 import pytest
 from langchain_core.documents import Document
 
@@ -9,8 +7,6 @@ from crag.correction.evidence import (
     STRIPS_KEPT_IN_CONTEXT,
     kept_best,
     paragraph_in_context,
-    read_passages,
-    reads,
     strips_in_context,
 )
 from crag.correction.provenance import unscored
@@ -18,7 +14,7 @@ from crag.parts import Passage
 from crag.reading import Reading, Span
 from crag.settings import Settings
 from crag.state import Source
-from crag.testing import FakeEvaluator, FakeReadingEvaluator
+from crag.testing import FakeReadingEvaluator
 
 TEXT = "The first fact is here. So is more.\n\nAnd filler. The second fact is here. And an end."
 DOCUMENT = Document(TEXT, metadata={"title": "Facts", "source": "facts.md", "lines": "7-9"})
@@ -97,52 +93,3 @@ def test_a_paragraph_is_a_passage_of_its_own() -> None:
     strip = paragraph_in_context(unscored("A paragraph.", SOURCE), reading)
     assert strip["score"] == pytest.approx(0.9286, abs=1e-4)
     assert kept_best([strip], 1)[0]["kept"]
-
-
-@pytest.mark.parametrize(
-    ("evaluator", "settings", "expected"),
-    [
-        (FakeReadingEvaluator(), Settings(), True),
-        (FakeEvaluator(), Settings(), False),
-        (FakeReadingEvaluator(), Settings(strip_scores="alone"), False),
-        (FakeReadingEvaluator(), Settings(decomposition="excerption"), False),
-    ],
-)
-def test_who_reads(evaluator: FakeEvaluator, settings: Settings, expected: bool) -> None:
-    assert reads(evaluator, settings) is expected
-
-
-GOOD: dict[str, Any] = {"score": 0.5, "starts": [0, 3], "evidence": [1, 2], "span": None}
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        None,
-        [],
-        [GOOD, GOOD],
-        [None],
-        [{**GOOD, "score": float("nan")}],
-        [{**GOOD, "score": 7.0}],
-        [{**GOOD, "evidence": [1]}],
-        [{**GOOD, "evidence": [1, 101]}],
-        [{**GOOD, "starts": [3, 0]}],
-        [{**GOOD, "starts": [1, 3]}],
-        [{**GOOD, "starts": [0, 99_999]}],
-        [{**GOOD, "span": {"start": 2, "end": 1, "score": 0.0}}],
-        [{**GOOD, "span": {"start": 2, "end": 99_999, "score": 0.0}}],
-    ],
-)
-def test_what_is_no_reading_is_an_event(bad: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluator = FakeReadingEvaluator()
-    monkeypatch.setattr(evaluator, "read", lambda *_: bad)
-    readings, events, _ = read_passages(evaluator, "What?", [Passage("", TEXT)], node="grade")
-    assert readings == []
-    assert [(entry["kind"], entry["node"]) for entry in events] == [("evaluator_failed", "grade")]
-
-
-def test_passages_without_text_are_not_read() -> None:
-    evaluator = FakeReadingEvaluator()
-    readings, events, usage = read_passages(evaluator, "What?", [Passage("A", " ")], node="grade")
-    assert [one["score"] for one in readings] == [-1.0]
-    assert (events, usage, evaluator.read_passages) == ([], {}, [])

@@ -13,12 +13,12 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableLambda
 
-from crag.correction.scoring import score_passages
 from crag.errors import EvaluatorError, SettingsError
 from crag.evaluators.chat import ChatEvaluator
 from crag.evaluators.prompted import LONGEST_TEXT
 from crag.graph import build_crag
 from crag.parts import ChatModel, Evaluator, Parts, Passage
+from crag.runtime.evaluator_calls import score_passages
 from crag.state import Thresholds
 from crag.testing import FakeChatModel, FakeRetriever
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crag.correction.scoring import scores_of, with_title
+from crag.correction.scoring import with_title
 from crag.errors import EvaluatorError
 from crag.evaluators import CrossEncoderEvaluator, load_evaluator
 from crag.evaluators.cross_encoder import ChangedMiniLM
@@ -26,6 +26,7 @@ from crag.papers.training.recipe import Recipe
 from crag.papers.training.saving import save
 from crag.papers.training.trainer import train
 from crag.parts import Evaluator, Passage
+from crag.runtime.evaluator_calls import scores_of
 from tests.trained import outputs_of, some_pairs
 
 PAIRS = some_pairs(24)

@@ -18,12 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crag.correction.scoring import joined, score_passages
+from crag.correction.scoring import joined
 from crag.errors import EvaluatorError
 from crag.evaluators.checkpoint import load_model, load_tokenizer
 from crag.evaluators.t5 import PAPER, T5Evaluator
 from crag.models.model_card import Calibration, EvaluatorCard, write_card
 from crag.parts import Evaluator, Passage
+from crag.runtime.evaluator_calls import score_passages
 
 TINY = Path(__file__).parents[1] / "fixtures" / "tiny_t5"
 EXPECTED = json.loads((TINY / "expected.json").read_text("utf-8"))

@@ -189,7 +189,7 @@ def test_thresholds_of_the_run_win_over_the_evaluators(make_parts: Any) -> None:
 
 def test_a_wrong_setting_is_refused_before_the_run(make_parts: Any) -> None:
     parts = make_parts()
-    with pytest.raises(SettingsError, match="greater than or equal to 1"):
+    with pytest.raises(SettingsError, match="at least 1"):
         build_crag(parts).invoke(QUESTION, context={"k": 0})
     with pytest.raises(SettingsError, match="colour"):
         build_crag(parts).invoke(QUESTION, context={"colour": "red"})

@@ -152,6 +152,17 @@ def test_numbers_without_a_source_are_not_annotated() -> None:
     assert annotations({"answer": "One [1].", "citations": None}, "http://a/") == []
 
 
+def test_every_number_of_a_mark_is_annotated_and_none_in_code() -> None:
+    source = {"url": "a.md", "title": "", "id": "a", "position": ""}
+    citations = [{"number": number, "source": source} for number in (1, 2)]
+    state = {"answer": "Use `a[1]` [1, 2].", "citations": citations}
+    places = [
+        (one["url_citation"]["start_index"], one["url_citation"]["end_index"])
+        for one in annotations(state, "http://a/")
+    ]
+    assert places == [(11, 17), (11, 17)]
+
+
 @pytest.mark.parametrize(
     ("url", "position", "link"),
     [

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from crag.parts import Candidate, Decision, Passage
-from crag.reflection.beam import long_form
 from crag.reflection.driver import Asked, ReflectionOutcome, run
+from crag.reflection.long_form import long_form
 from crag.reflection.testing import FakeReflection, Table, fake_candidate
 from crag.reflection_settings import ReflectionSettings
 from crag.state import Ending

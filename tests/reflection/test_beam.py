@@ -5,8 +5,8 @@ import math
 import pytest
 
 from crag.parts import Decision, Prefix
-from crag.reflection.beam import long_form
 from crag.reflection.driver import run
+from crag.reflection.long_form import long_form
 from crag.reflection.testing import FakeReflection, Table, fake_decision
 from crag.reflection_settings import ReflectionSettings
 from tests.reflection.scripted import (

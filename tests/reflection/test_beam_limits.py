@@ -7,8 +7,8 @@ import pytest
 
 from crag.errors import ModelError
 from crag.parts import Candidate, Decision, Passage, Prefix
-from crag.reflection.beam import long_form
 from crag.reflection.driver import Judged, arun, run
+from crag.reflection.long_form import long_form
 from crag.reflection.testing import FakeReflection, Table, fake_candidate, fake_decision
 from crag.reflection_settings import RELEASED_LONG, ReflectionSettings
 from tests.reflection.scripted import (

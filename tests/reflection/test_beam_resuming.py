@@ -8,8 +8,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from crag.parts import Candidate, Passage, Prefix
-from crag.reflection.beam import BeamSearch, KeptSearch, long_form
+from crag.reflection.beam import BeamSearch, KeptSearch
 from crag.reflection.driver import Asked, ReflectionOutcome, run
+from crag.reflection.long_form import long_form, search_for
 from crag.reflection.testing import FakeReflection
 from crag.reflection_settings import ReflectionSettings
 from tests.reflection.random_tables import OPTIONS, PASSAGES, RandomReflection, found_for
@@ -24,12 +25,12 @@ def resumed(
     asked: Asked, options: ReflectionSettings, backend: FakeReflection
 ) -> tuple[ReflectionOutcome, int]:
     """Run a search that is put away after each round, and count the rounds."""
-    search, rounds = BeamSearch(asked, options, lambda: 0.0), 0
+    search, rounds = search_for(options)(asked, options, lambda: 0.0), 0
     while not search.over:
         run(search.round(), backend, found_for)
         kept = search.keep()
         assert kept.record["over"] == search.over
-        search = BeamSearch.resumed(asked, options, travelled(kept), lambda: 0.0)
+        search = search_for(options).resumed(asked, options, travelled(kept), lambda: 0.0)
         rounds += 1
     return search.outcome(), rounds
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crag.parts import Candidate, Passage, Prefix
-from crag.reflection.beam import long_form
 from crag.reflection.driver import Asked, ReflectionOutcome, run
-from crag.reflection.scoring import long_form_score
+from crag.reflection.long_form import long_form
+from crag.reflection.scoring import score as score_of
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.reflection_settings import ReflectionSettings
 
@@ -57,7 +57,7 @@ def children(tree: Tree, path: Path, passages: Sequence[Passage]) -> list[tuple[
     found = []
     for passage in passages:
         candidate = tree(prefix, passage)
-        score = long_form_score(candidate, ReflectionSettings(), has_passage=True).total
+        score = score_of(candidate, ReflectionSettings(), has_passage=True).total
         grown = ((*path[0], candidate.text), (*path[1], score))
         found.append((grown, candidate.ending == "end"))
     return found

@@ -15,7 +15,6 @@ from langgraph.errors import GraphInterrupt
 from crag.errors import ModelError
 from crag.nodes.short_form import ShortForm
 from crag.parts import Candidate, Continuation, Decision, Passage, Prefix, SegmentLimits
-from crag.reflection.beam import long_form
 from crag.reflection.driver import (
     AskCandidates,
     AskDecision,
@@ -31,6 +30,7 @@ from crag.reflection.driver import (
     in_order,
     run,
 )
+from crag.reflection.long_form import long_form
 from crag.reflection.spending import Spending, counting
 from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
 from crag.reflection_settings import ReflectionSettings

@@ -15,7 +15,8 @@ from crag.reflection.graded_loop import (
     unread,
     use,
 )
-from crag.reflection.scoring import critique_of, short_form_score
+from crag.reflection.released import short_form_score
+from crag.reflection.scoring import critique_of
 from crag.reflection.testing import fake_candidate
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import FULLY, NO_SUPPORT, PARTIALLY

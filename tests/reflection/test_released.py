@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import pytest
 
 from crag.parts import Candidate, Decision, Passage, Prefix
-from crag.reflection.beam import long_form
 from crag.reflection.driver import Asked, ReflectionOutcome, run
+from crag.reflection.long_form import long_form
+from crag.reflection.released import short_form_score
 from crag.reflection.scoring import retrieve_ratio, score
 from crag.reflection.short_form import short_form
 from crag.reflection.testing import FakeReflection
@@ -162,7 +163,7 @@ def test_sequence_score_with_and_without_the_token_that_ends_the_text() -> None:
     pairs, without = [], []
     for seed in range(1000):
         one = released.drawn(seed)
-        ours = score(one, counted, has_passage=True).sequence
+        ours = short_form_score(one, counted, has_passage=True).sequence
         pairs.append((round(ours, 12), round(released.with_end(one), 12)))
         plain = released.with_end(one._replace(end_log_probability=None))
         ours = score(one, ReflectionSettings(), has_passage=True).sequence

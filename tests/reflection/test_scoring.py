@@ -7,20 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.parts import Candidate
+from crag.reflection.released import (
+    long_form_score,
+    released_ratio,
+    remap_ratio,
+    score_rules,
+    short_form_score,
+)
 from crag.reflection.scoring import (
     argmax,
     graded,
-    long_form_score,
     normalised,
-    released_ratio,
-    remap_ratio,
     retrieve_ratio,
     score,
     sequence_score,
-    short_form_score,
     undesired_tokens,
 )
-from crag.reflection_settings import Compat, ReflectionSettings
+from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import GROUPS, TOKENS, UTILITY
 
 YES, NO, MORE = "[Retrieval]", "[No Retrieval]", "[Continue to Use Evidence]"
@@ -65,14 +68,14 @@ def test_a_missing_member_counts_nothing_and_is_flagged() -> None:
 
 
 def test_a_missing_group_is_nothing_and_flagged_or_a_half_as_released() -> None:
-    half: frozenset[Compat] = frozenset({"missing_group_half"})
+    half = score_rules(ReflectionSettings(compat=frozenset({"missing_group_half"})))
     for group, released in (("relevance", 0.5), ("support", 0.5), ("utility", 0.0)):
         assert graded(group, {"Paris": 1.0}) == (0.0, [f"{group}_missing"])  # type: ignore[arg-type]
         assert graded(group, {}, half) == (released, [f"{group}_missing"])  # type: ignore[arg-type]
 
 
 def test_only_the_desired_tokens_count_as_in_equation_four() -> None:
-    only: frozenset[Compat] = frozenset({"desired_token_only"})
+    only = score_rules(ReflectionSettings(compat=frozenset({"desired_token_only"})))
     assert graded("support", SUPPORT, only)[0] == pytest.approx(0.625)
     assert graded("utility", USE, only)[0] == pytest.approx(0.75)
     assert graded("relevance", RELEVANCE, only)[0] == pytest.approx(REL)

@@ -32,8 +32,8 @@ def test_an_unknown_graph_is_told_the_known_ones(url: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"k": 0}, ("k", "greater than or equal to 1", "cannot be 0")),
-        ({"k": "many"}, ("k", "valid integer", "cannot be 'many'")),
+        ({"k": 0}, ("k", "at least 1", "cannot be 0")),
+        ({"k": "many"}, ("k", "whole number", "cannot be 'many'")),
         ({"upper": 0.1, "lower": 0.2}, ("lower (0.2) must not be above upper (0.1)",)),
         ({"task": "trivia"}, ("task", "'default', 'popqa'", "cannot be 'trivia'")),
     ],
@@ -159,5 +159,5 @@ def test_a_server_that_is_down_is_a_connection_error() -> None:
 
 def test_a_remote_graph_raises_what_the_server_says(client: Any) -> None:
     graph: Any = RemoteGraph("crag", sync_client=client)
-    with pytest.raises(RemoteException, match="greater than or equal to 1"):
+    with pytest.raises(RemoteException, match="at least 1"):
         graph.invoke(INPUT, context={"k": 0})

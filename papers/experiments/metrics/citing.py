@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from crag.papers.experiments.examples import Example
-from crag.papers.experiments.metrics.long_form import first_line, without_citations
+from crag.papers.experiments.metrics.long_form import first_line, single_marks, without_citations
 from crag.papers.experiments.metrics.metric import Row, RowMetric
 from crag.papers.experiments.metrics.sentences import Splitter, sentences
 
@@ -19,7 +19,7 @@ AT_MOST = 3
 """Most citations per sentence that count; the published runs ignore the rest."""
 Entails = Callable[[str, str], bool]
 """Does the premise (passages) entail the hypothesis (a sentence)?"""
-_GROUP = re.compile(r"\[(\d+(?:\s*[,;]\s*\d+)+)\]")
+# What ALCE takes for a citation, whichever marks our answers have.
 _NUMBER = re.compile(r"\[(\d+)")
 
 
@@ -45,7 +45,7 @@ def cited(
     A sentence without a citation, or with one that refers to nothing, is not supported; citations
     of the latter do not count for precision. ``[1, 2]`` is read as ``[1][2]``.
     """
-    said = split(_GROUP.sub(_ungroup, first_line(answer)))
+    said = split(single_marks(first_line(answer)))
     if not said:
         return None
     judged = [_judge(sentence, passages, entails) for sentence in said]
@@ -59,10 +59,6 @@ class _Sentence(NamedTuple):
     supported: bool
     citations: int
     right: int
-
-
-def _ungroup(group: re.Match[str]) -> str:
-    return "".join(f"[{number}]" for number in re.findall(r"\d+", group[1]))
 
 
 def _judge(sentence: str, passages: Mapping[int, str], entails: Entails) -> _Sentence:

@@ -8,17 +8,16 @@ without the penalty for short answers.
 """
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
 from crag.papers.experiments.examples import Example, TaskName
 from crag.papers.experiments.metrics.metric import Row, RowMetric
+from crag.text.marks import without_marks
 
 GAMMA = 10
 """Facts below which the penalised score falls (version 0.1.6 and later)."""
-_CITED = re.compile(r"\s?\[\d+(?:\s*[,;]\s*\d+)*\]")
 _TASKS: frozenset[TaskName] = frozenset({"biography"})
 
 
@@ -50,7 +49,7 @@ def factscore(topic: str, answer: str, judge: FactJudge) -> FactScore | None:
     Also None if the judge cannot split it into facts, or cannot judge one of them. Citations are
     removed first: both papers judge texts without any.
     """
-    answer = _CITED.sub("", answer)
+    answer = without_marks(answer)
     facts = judge.facts(answer) if answer.strip() else None
     told = judge.supported(topic, facts) if facts else None
     if not facts or not told or None in told:

@@ -14,6 +14,7 @@ from crag.errors import MissingPackageError
 from crag.papers.experiments.examples import Example, TaskName
 from crag.papers.experiments.metrics.metric import Pairs, Row, RowMetric, SetMetric
 from crag.papers.experiments.metrics.sentences import Splitter, sentences
+from crag.text.marks import marks_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     Features = Callable[[Sequence[str]], NDArray[np.float64]]
 
 MAUVE_WORDS, MAUVE_MODEL, MAUVE_TOKENS = 100, "gpt2-large", 512
-_CITED = re.compile(r" ?\[\d+(?:\s*[,;]\s*\d+)*")
+_CITED = re.compile(r" ?\[\d+")
 _TASKS: frozenset[TaskName] = frozenset({"asqa"})
 
 
@@ -31,12 +32,21 @@ def first_line(answer: str) -> str:
     return answer.strip().split("\n", 1)[0].replace("<|im_end|>", "")
 
 
+def single_marks(text: str) -> str:
+    """Write ``[1, 2]`` as ``[1][2]``, the only marks that ALCE knows."""
+    pieces, end = list[str](), 0
+    for mark in marks_of(text):
+        pieces += [text[end : mark.bracket], *(f"[{number}]" for number in mark.numbers)]
+        end = mark.end
+    return "".join([*pieces, text[end:]])
+
+
 def without_citations(text: str) -> str:
     """Delete ``[1]`` with the space before it, and every closing bracket, as ALCE does.
 
     ``[1, 2]``, which ALCE does not handle, is deleted as well.
     """
-    return _CITED.sub("", text).replace(" |", "").replace("]", "")
+    return _CITED.sub("", single_marks(text)).replace(" |", "").replace("]", "")
 
 
 def str_em(answer: str, answers: Sequence[Sequence[str]]) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from crag.answering.citations import Mark, before_end, marks_in, without_citations
+from crag.answering.citations import before_end, marks_in, without_citations
 from crag.answering.markdown import prose_and_code
 from crag.answering.support import WordAttributor
 from crag.events import Event, event
@@ -21,12 +21,13 @@ from crag.runtime.attempt import Attempt
 from crag.runtime.replies import degrees_of
 from crag.state import AnswerSentence, Citation, SentenceStatus
 from crag.text.language import ENGLISH, language_of
+from crag.text.marks import Mark, as_mark
 from crag.text.sentences import split_sentences
 
 _MOST_SENTENCES = 200
-"""Sentences of one answer that are looked at; those after them stay as they are."""
+"""The most sentences of an answer that are attributed; those after them stay as they are."""
 _MOST_JOINT = 10
-"""Different sets of strips, cited by one sentence, that are read together."""
+"""The most sets of strips that are judged together because one sentence cites all of the set."""
 _LINE = re.compile(r"[^\n]*\S[^\n]*")
 _NOT_PROSE = ("#", "|")
 _ITEM = re.compile(r"\s*(?:[-*+•>]\s+|\d{1,3}[.)]\s+)?")
@@ -37,7 +38,7 @@ _WORDLESS = re.compile(
 )
 """What an answer without words may consist of, besides citations."""
 _VERDICT = re.compile(r"\W*(?:yes|no|true|false)\W*", re.IGNORECASE)
-"""What no strip says word by word, whatever it supports."""
+"""Answers such as "Yes.", which no strip contains word by word even where it supports them."""
 
 
 class Attributed(NamedTuple):
@@ -70,11 +71,11 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
     cites itself stays. Without an attributor, or where it fails, which is an event of `node`,
     shared words decide. With `add` off the answer stays as it is, and is only judged.
     """
-    read = _read(answer)
+    read = _parsed(answer)
     support, events = _supported(question, read.sentences, available, attributor, node)
     if add:
         _move(read, support)
-    edits = [_Edit(loose.start, loose.end, "") for loose in read.loose if add]
+    edits = [_AnswerEdit(loose.start, loose.end, "") for loose in read.loose if add]
     statuses: list[SentenceStatus] = []
     for index, sentence in enumerate(read.sentences):
         is_supported = support.any(index)
@@ -83,20 +84,20 @@ def attribute(  # noqa: PLR0913 - what is judged, and by whom
             statuses[-1] = "attributed"
             sentence.moved.extend([support.best(index)] if add else [])
         if sentence.moved:
-            marks = "".join(f"[{number}]" for number in sentence.moved)
-            edits.append(_Edit(sentence.place, sentence.place, f" {marks}"))
-    edited = _Edited(answer, sorted(edits))
+            marks = "".join(map(as_mark, sentence.moved))
+            edits.append(_AnswerEdit(sentence.place, sentence.place, f" {marks}"))
+    edited = _EditedAnswer(answer, sorted(edits))
     sentences = [
         AnswerSentence(
-            start=edited.start(one.start),
-            end=edited.end(one.end),
-            strips=list(dict.fromkeys([*one.cited, *one.moved])),
+            start=edited.start(sentence.start),
+            end=edited.end(sentence.end),
+            strips=list(dict.fromkeys([*sentence.cited, *sentence.moved])),
             status=status,
         )
-        for one, status in zip(read.sentences, statuses, strict=True)
+        for sentence, status in zip(read.sentences, statuses, strict=True)
     ]
-    used = {number for one in sentences for number in one["strips"]} | read.others
-    citations = [one for one in available if one["number"] in used]
+    used = {number for sentence in sentences for number in sentence["strips"]} | read.others
+    citations = [citation for citation in available if citation["number"] in used]
     return Attributed(edited.text, citations, sentences, events)
 
 
@@ -105,10 +106,10 @@ def unsupported_share(state: Mapping[str, Any]) -> float | None:
 
     None where there is no answer, and where answers have no citations.
     """
-    statuses = [one["status"] for one in state.get("sentences") or []]
+    statuses = [sentence["status"] for sentence in state.get("sentences") or []]
     if statuses:
         return statuses.count("unsupported") / len(statuses)
-    is_quoted = any("quotes" in one for one in state.get("citations") or [])
+    is_quoted = any("quotes" in citation for citation in state.get("citations") or [])
     return 0.0 if is_quoted else None
 
 
@@ -136,7 +137,7 @@ class _Loose(NamedTuple):
     """How many sentences stand before it."""
 
 
-class _Answer(NamedTuple):
+class _ParsedAnswer(NamedTuple):
     """An answer, taken apart."""
 
     sentences: list[_Sentence]
@@ -145,10 +146,10 @@ class _Answer(NamedTuple):
     """Numbers where no sentence is judged, as in tables."""
 
 
-def _read(answer: str) -> _Answer:
+def _parsed(answer: str) -> _ParsedAnswer:
     """Take an answer apart: sentences with their numbers, and lines of numbers alone."""
     language = language_of(without_citations(answer)) or ENGLISH
-    read = _Answer([], [], set())
+    read = _ParsedAnswer([], [], set())
     marks = list(marks_in(answer))
     places = [mark.bracket for mark in marks]
     code, end = _code_blocks(answer), 0
@@ -168,7 +169,7 @@ def _read(answer: str) -> _Answer:
         else:
             read.others.update(numbers)
         end = line.end()
-    if not read.sentences:  # Numbers below a table or code alone have nowhere to go.
+    if not read.sentences:  # Below a table or code alone there is no sentence to move a number to.
         read.others.update(number for loose in read.loose for number in loose.numbers)
         read.loose.clear()
     return read
@@ -176,38 +177,40 @@ def _read(answer: str) -> _Answer:
 
 def _code_blocks(answer: str) -> list[tuple[int, int]]:
     """Return where code of several lines stands, in order."""
-    found, at = list[tuple[int, int]](), 0
+    blocks, at = list[tuple[int, int]](), 0
     for place, piece in enumerate(prose_and_code(answer)):
         if place % 2 and "\n" in piece:
-            found.append((at, at + len(piece)))
+            blocks.append((at, at + len(piece)))
         at += len(piece)
-    return found
+    return blocks
 
 
-def _read_line(line: re.Match[str], marks: Sequence[Mark], language: str, read: _Answer) -> None:
+def _read_line(
+    line: re.Match[str], marks: Sequence[Mark], language: str, read: _ParsedAnswer
+) -> None:
     """Add the sentences of one line, each with the numbers in it and after it."""
     text, origin = _without(line, marks)
     item = _ITEM.match(text)
     at = item.end() if item else 0
-    found: list[_Sentence] = []
+    sentences: list[_Sentence] = []
     for piece in split_sentences(text[at:], language):
         said, start = piece.strip(), at + len(piece) - len(piece.lstrip())
         at += len(piece)
         if not is_wordless(said):
             end = origin[start + len(said) - 1] + 1
             place = origin[start + before_end(said) - 1] + 1
-            found.append(_Sentence(said, origin[start], end, place, [], []))
+            sentences.append(_Sentence(said, origin[start], end, place, [], []))
     for mark in marks:
-        before = sum(one.start < mark.bracket for one in found)
-        if not found:
+        before = sum(sentence.start < mark.bracket for sentence in sentences)
+        if not sentences:
             read.others.update(mark.numbers)
             continue
-        owner = found[max(before - 1, 0)]
+        owner = sentences[max(before - 1, 0)]
         owner.cited.extend(mark.numbers)
         start, end = min(owner.start, mark.bracket), max(owner.end, mark.end)
-        found[max(before - 1, 0)] = owner._replace(start=start, end=end)
-    for sentence in found:
-        # What leads to a list, and a mere yes, claim nothing that a strip could hold.
+        sentences[max(before - 1, 0)] = owner._replace(start=start, end=end)
+    for sentence in sentences:
+        # The line before a list, and a mere yes, make no claim that a strip could support.
         if sentence.text.endswith(":") or _VERDICT.fullmatch(sentence.text):
             read.others.update(sentence.cited)
         else:
@@ -258,13 +261,13 @@ def _supported(
     node: str,
 ) -> tuple[_Support, list[Event]]:
     """Judge all sentences by all strips in one call, and by several where they cite several."""
-    numbers = [one["number"] for one in available]
-    cited = [tuple(sorted(set(one.cited))) for one in sentences]
-    several: list[tuple[int, ...]] = [one for one in cited if len(one) > 1]
+    numbers = [citation["number"] for citation in available]
+    cited = [tuple(sorted(set(sentence.cited))) for sentence in sentences]
+    several: list[tuple[int, ...]] = [group for group in cited if len(group) > 1]
     sets = list(dict.fromkeys(several))[:_MOST_JOINT]
-    passages = [Passage(one["source"]["title"], one["text"]) for one in available]
-    passages += [_joint(available, one) for one in sets]
-    texts = [one.text for one in sentences]
+    passages = [Passage(citation["source"]["title"], citation["text"]) for citation in available]
+    passages += [_joint(available, group) for group in sets]
+    texts = [sentence.text for sentence in sentences]
     words, events = WordAttributor(), list[Event]()
     degrees, threshold = words.support(question, texts, passages), words.threshold
     if attributor is not None and texts:
@@ -276,21 +279,21 @@ def _supported(
             fallback = "shared words attribute the sentences"
             events.append(event("evaluator_failed", node, attempt.error, fallback))
     joint = {
-        index: degrees[index][len(available) + sets.index(one)]
-        for index, one in enumerate(cited)
-        if one in sets
+        index: degrees[index][len(available) + sets.index(group)]
+        for index, group in enumerate(cited)
+        if group in sets
     }
     rows = [row[: len(available)] for row in degrees]
     return _Support(rows, joint, numbers, threshold), events
 
 
 def _joint(available: Sequence[Citation], numbers: Sequence[int]) -> Passage:
-    strips = [one for one in available if one["number"] in numbers]
-    titles = dict.fromkeys(one["source"]["title"] for one in strips)
-    return Passage(" ".join(titles), "\n".join(one["text"] for one in strips))
+    strips = [citation for citation in available if citation["number"] in numbers]
+    titles = dict.fromkeys(citation["source"]["title"] for citation in strips)
+    return Passage(" ".join(titles), "\n".join(citation["text"] for citation in strips))
 
 
-def _move(read: _Answer, support: _Support) -> None:
+def _move(read: _ParsedAnswer, support: _Support) -> None:
     """Give the numbers of each loose line to the sentences above it that their strips support.
 
     A number whose strip supports none of them goes to the sentence that it supports most, the last
@@ -298,7 +301,9 @@ def _move(read: _Answer, support: _Support) -> None:
     """
     first = last = 0
     for loose in read.loose:
-        if loose.before > last:  # Otherwise the line follows another one of numbers.
+        if (
+            loose.before > last
+        ):  # Otherwise this line follows another line of numbers, and belongs to the same block.
             first, last = last, loose.before
         block = range(first, last) or range(last, len(read.sentences))
         for number in dict.fromkeys(loose.numbers):
@@ -309,7 +314,7 @@ def _move(read: _Answer, support: _Support) -> None:
                     sentence.moved.append(number)
 
 
-class _Edit(NamedTuple):
+class _AnswerEdit(NamedTuple):
     """A part of the answer to replace."""
 
     start: int
@@ -317,10 +322,10 @@ class _Edit(NamedTuple):
     text: str
 
 
-class _Edited:
+class _EditedAnswer:
     """A text after edits, which are sorted and do not overlap, without white space around it."""
 
-    def __init__(self, text: str, edits: Sequence[_Edit]) -> None:
+    def __init__(self, text: str, edits: Sequence[_AnswerEdit]) -> None:
         pieces, at = [], 0
         for edit in edits:
             pieces += [text[at : edit.start], edit.text]

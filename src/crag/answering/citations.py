@@ -5,20 +5,17 @@ reflection writes them, is made to cite the strips that the passages consist of.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from crag.answering.links import without_links
 from crag.answering.markdown import prose_and_code
 from crag.state import Citation, OfferedPassage, Source, Strip
+from crag.text.marks import Mark, as_mark, marks_of, with_numbers
 
-_MARK = re.compile(r"(?:(?<!\s)\s+)?\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
-_PASSAGE_MARK = re.compile(r"\[(\d+)\]")
 _WORD = re.compile(r"\w+")
 _ROUNDS = 3
-_MOST_DIGITS = 10
-_AFTER = ".,;:!?"
-_GONE = "(link removed)"
+"""The most times that an answer is validated again, after a removal may have formed a new link."""
 _SENTENCE_ENDS = ".!?…。！？"
 
 
@@ -44,22 +41,15 @@ def validate(answer: str, available: Sequence[Citation]) -> Validated:
     used: set[int] = set()
     removed: list[int] = []
 
-    def check(mark: re.Match[str]) -> str:
-        numbers = [int(number) for number in re.findall(r"\d+", mark[1])]
-        valid = [number for number in numbers if number in known]
-        used.update(valid)
+    def valid(numbers: Sequence[int]) -> list[int]:
+        used.update(number for number in numbers if number in known)
         removed.extend(number for number in numbers if number not in known)
-        if len(valid) == len(numbers):
-            return mark[0]
-        leading = mark[0][: mark[0].index("[")]
-        return leading + f"[{', '.join(map(str, valid))}]" if valid else ""
+        return [number for number in numbers if number in known]
 
     answer, links = without_links(answer, available)
     for _ in range(_ROUNDS):
         used.clear()
-        pieces = prose_and_code(answer)
-        pieces[::2] = [_MARK.sub(check, prose) for prose in pieces[::2]]
-        cited = "".join(pieces)
+        cited = _with_numbers(answer, valid)
         if cited == answer:
             break
         answer, more = without_links(cited, available)
@@ -68,11 +58,11 @@ def validate(answer: str, available: Sequence[Citation]) -> Validated:
 
 
 def with_number(text: str, number: int | None) -> str:
-    """Insert ``[number]`` before the punctuation that ends a sentence; None changes nothing."""
+    """Insert a mark before the punctuation that ends a sentence; None changes nothing."""
     if number is None:
         return text
     place = before_end(text)
-    return f"{text[:place]} [{number}]{text[place:]}"
+    return f"{text[:place]} {as_mark(number)}{text[place:]}"
 
 
 def before_end(text: str) -> int:
@@ -80,65 +70,40 @@ def before_end(text: str) -> int:
     return len(text.rstrip(_SENTENCE_ENDS))
 
 
-class Mark(NamedTuple):
-    """One ``[n]`` or ``[n, m]`` of an answer."""
-
-    start: int
-    """Of the bracket, or of the white space before it."""
-    bracket: int
-    end: int
-    numbers: list[int]
-
-
 def marks_in(answer: str) -> Iterator[Mark]:
     """Find the citations of an answer from left to right; those in code are none."""
     at = 0
     for place, piece in enumerate(prose_and_code(answer)):
-        for found in _MARK.finditer(piece) if place % 2 == 0 else ():
-            start, bracket = at + found.start(), at + found.start() + found[0].index("[")
-            numbers = [int(number) for number in re.findall(r"\d+", found[1])]
-            yield Mark(start, bracket, at + found.end(), numbers)
+        for start, bracket, end, numbers in marks_of(piece) if place % 2 == 0 else ():
+            yield Mark(at + start, at + bracket, at + end, numbers)
         at += len(piece)
 
 
 def renumbered(answer: str, numbers: Mapping[int, int]) -> str:
     """Replace the numbers of citations by others; code, and numbers without another one, stay."""
-
-    def replace(mark: re.Match[str]) -> str:
-        before, _, marked = mark[0].partition("[")
-        return f"{before}[" + re.sub(
-            r"\d+", lambda number: str(numbers.get(int(number[0]), int(number[0]))), marked
-        )
-
-    pieces = prose_and_code(answer)
-    pieces[::2] = [_MARK.sub(replace, prose) for prose in pieces[::2]]
-    return "".join(pieces)
+    return _with_numbers(answer, lambda cited: [numbers.get(number, number) for number in cited])
 
 
 def without_citations(answer: str) -> str:
-    """Return an answer without its ``[n]``; code is not changed."""
-    pieces = prose_and_code(answer)
-    pieces[::2] = [_MARK.sub("", prose) for prose in pieces[::2]]
-    return "".join(pieces)
+    """Return an answer without its marks; code is not changed."""
+    return _with_numbers(answer, lambda _: ())
 
 
 def attributed(answer: str, passages: Sequence[OfferedPassage]) -> tuple[str, list[Citation]]:
-    """Replace each ``[n]``, which cites ``passages[n - 1]``, by the number of one of its strips.
+    """Replace each number, which cites ``passages[n - 1]``, by the number of one of its strips.
 
     The strip is the one that shares most words with the text since the previous mark, the first of
     equals. Strips are numbered in the order in which they are cited, and returned in that order. A
-    mark that refers to no passage is removed.
+    number that refers to no passage is removed.
     """
-    pieces = _PASSAGE_MARK.split(answer)
     citations: list[Citation] = []
-    for place in range(1, len(pieces), 2):
-        # Python reads no number of thousands of digits.
-        number = int(pieces[place]) if len(pieces[place]) < _MOST_DIGITS else 0
-        pieces[place] = ""
-        if 1 <= number <= len(passages):
-            strip = _nearest(pieces[place - 1], passages[number - 1])
-            pieces[place] = f"[{_number(strip, citations)}]"
-    return "".join(pieces), citations
+    pieces, end = list[str](), 0
+    for mark in marks_of(answer):
+        said, end = answer[end : mark.bracket], mark.end
+        cited = [passages[number - 1] for number in mark.numbers if 1 <= number <= len(passages)]
+        numbers = [_number(_nearest(said, passage), citations) for passage in cited]
+        pieces += [said, as_mark(*numbers) if numbers else ""]
+    return "".join([*pieces, answer[end:]]), citations
 
 
 def numbered_passages(passages: Sequence[OfferedPassage]) -> list[Citation]:
@@ -147,6 +112,13 @@ def numbered_passages(passages: Sequence[OfferedPassage]) -> list[Citation]:
         Citation(number=number, text=passage["text"], source=_strips(passage)[0]["source"])
         for number, passage in enumerate(passages, start=1)
     ]
+
+
+def _with_numbers(answer: str, change: Callable[[Sequence[int]], Sequence[int]]) -> str:
+    """Change the numbers of an answer's marks; code is not changed."""
+    pieces = prose_and_code(answer)
+    pieces[::2] = [with_numbers(prose, change) for prose in pieces[::2]]
+    return "".join(pieces)
 
 
 def _nearest(text: str, passage: OfferedPassage) -> Strip:

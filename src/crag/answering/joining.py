@@ -7,28 +7,31 @@ from crag.answering.citations import renumbered
 from crag.answering.context import numbered
 from crag.answering.outcome import NOT_FOUND
 from crag.state import Citation, Source, Strip, SubQuestion
+from crag.text.marks import SINGLE
 
 _Key = tuple[str, str, str]
-_AFTER_QUOTATION = re.compile(r"(?<=” )\[(\d{1,4})\]")
+_AFTER_QUOTATION = re.compile(rf"(?<=” )(?:{SINGLE})")
 
 
 def merged(strips: Sequence[Strip], others: Sequence[Strip]) -> list[Strip]:
     """Return the strips of both, each once; one that either kept is kept."""
-    found = {_key(strip["text"], strip["source"]): strip for strip in strips}
+    by_place = {_key(strip["text"], strip["source"]): strip for strip in strips}
     for strip in others:
         key = _key(strip["text"], strip["source"])
-        if key not in found or (strip["kept"] and not found[key]["kept"]):
-            found[key] = strip
-    return list(found.values())
+        if key not in by_place or (strip["kept"] and not by_place[key]["kept"]):
+            by_place[key] = strip
+    return list(by_place.values())
 
 
 def joined(parts: Sequence[SubQuestion], strips: Sequence[Strip]) -> tuple[str, list[Citation]]:
     """Write the answers one after the other, with their citations numbered as `strips` are.
 
-    Of a part without an answer it says so, by its question.
+    A part without an answer becomes its question, followed by the sentence that nothing was found.
     """
     available = numbered(strips)
-    numbers = {_key(one["text"], one["source"]): one["number"] for one in available}
+    numbers = {
+        _key(citation["text"], citation["source"]): citation["number"] for citation in available
+    }
     citations: dict[int, Citation] = {}
     texts = []
     for part in parts:
@@ -45,12 +48,10 @@ def joined(parts: Sequence[SubQuestion], strips: Sequence[Strip]) -> tuple[str, 
 
 
 def _with_numbers(part: SubQuestion, numbers: Mapping[int, int]) -> str:
-    """Change the numbers of citations, and no number in brackets that a quotation has itself."""
-    if not any("quotes" in one for one in part["citations"]):
+    """Change the numbers of citations, but not those in brackets within a quotation."""
+    if not any("quotes" in citation for citation in part["citations"]):
         return renumbered(part["answer"], numbers)
-    return _AFTER_QUOTATION.sub(
-        lambda mark: f"[{numbers.get(int(mark[1]), int(mark[1]))}]", part["answer"]
-    )
+    return _AFTER_QUOTATION.sub(lambda mark: renumbered(mark[0], numbers), part["answer"])
 
 
 def _both(known: Citation | None, citation: Citation, number: int) -> Citation:

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from crag.answering.markdown import DEEPEST, LONGEST, Block, Span, Text, parsed
+from crag.answering.markdown import DEEPEST, LONGEST, MarkdownBlock, MarkdownSpan, Text, parsed
 from crag.state import Citation
+from crag.text.marks import SINGLE
 
 if TYPE_CHECKING:
     from linkify_it import LinkifyIt
@@ -23,9 +24,9 @@ _ROUNDS = 10
 _MOST_WORK = 60_000
 """Characters parsed over all rounds."""
 _MOST_NAMES = 500
-"""Words with a full stop within them that are looked at."""
+"""The most words with a full stop inside, each of which may be the name of a host."""
 _DEEPEST = DEEPEST - 8
-"""Brackets within brackets among which the parser finds every link."""
+"""The deepest nesting of brackets in which the parser still finds every link."""
 
 _CLOSING = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*")
 _BLANK_LINE = re.compile(r"^[ \t]*$", re.MULTILINE)
@@ -60,14 +61,14 @@ _TAIL = re.compile(r"[)*_~'\"”»]*[.,;!?…]?")
 clients take the first."""
 _PATH = re.compile(r"[/?#:][^\s<]*")
 _NAMED = re.compile(r"(?<!/)/(?!/)|[(\[{\"\s]")
-"""What stands in no name of a host."""
+"""Characters that the name of a host cannot contain."""
 _DOTTED = re.compile(r"\.[^\s.]")
 _NAME = re.compile(r"[^\s<>()\[\]{}\"'“”‘’,;`*|]+")
 _EXTENDED = re.compile(r"\||~~")
-"""What GitHub's tables and strikethrough need; text ends at a stroke, and an address may begin."""
-_OPEN = re.compile(r"\\.|\[\d{1,4}\]|[\[\]]|\n[ \t]*\n", re.DOTALL)
-_OPENING = re.compile(r"(?<!\\)(?:\\\\)*\[(?!\d{1,4}\])")
-_ACTIVE = re.compile(r"[\\`<&!]|\[(?!\d{1,4}\](?![\[(:]))|(?<=\])\(|[.@](?=\S)|//")
+"""Marks of GitHub's tables and strikethrough: an address may begin right after one."""
+_OPEN = re.compile(rf"\\.|{SINGLE}|[\[\]]|\n[ \t]*\n", re.DOTALL)
+_OPENING = re.compile(rf"(?<!\\)(?:\\\\)*(?!{SINGLE})\[")
+_ACTIVE = re.compile(rf"[\\`<&!]|(?!(?:{SINGLE})(?![\[(:]))\[|(?<=\])\(|[.@](?=\S)|//")
 
 
 def without_links(answer: str, available: Sequence[Citation]) -> tuple[str, list[str]]:
@@ -85,7 +86,7 @@ def without_links(answer: str, available: Sequence[Citation]) -> tuple[str, list
     parser finds a picture, tag or unknown address in it.
     """
     text = answer.replace("\0", "\ufffd").replace("\r\n", "\n").replace("\r", "\n").strip()
-    known = _Known(available)
+    known = _KnownAddresses(available)
     removed: list[str] = []
     rounds = max(1, min(_ROUNDS, _MOST_WORK // (len(text) + 1)))
     for nth in range(rounds + 1):
@@ -109,7 +110,7 @@ class _Edit(NamedTuple):
     """What is removed, if it is an address."""
 
 
-class _Known:
+class _KnownAddresses:
     """The addresses that an answer may hold."""
 
     def __init__(self, available: Sequence[Citation]) -> None:
@@ -118,12 +119,14 @@ class _Known:
     @cached_property
     def _addresses(self) -> dict[int, frozenset[str]]:
         """The addresses of each citation, by its number."""
-        found: dict[int, frozenset[str]] = {}
+        by_number: dict[int, frozenset[str]] = {}
         for citation in self._available:
             texts = [citation["source"]["url"], *_occurring(citation["text"])]
             addresses = frozenset(_normal(address) for address in texts if address)
-            found[citation["number"]] = found.get(citation["number"], frozenset()) | addresses
-        return found
+            by_number[citation["number"]] = (
+                by_number.get(citation["number"], frozenset()) | addresses
+            )
+        return by_number
 
     @cached_property
     def _all(self) -> frozenset[str]:
@@ -134,7 +137,7 @@ class _Known:
         return address == address.strip() and _normal(address) in self._all
 
     def holds_for(self, label: str, address: str) -> bool:
-        """Return whether it may be defined for a label: for a number, by its citation alone."""
+        """Return whether a label may be defined so: a number, only as its citation's address."""
         if not label.strip().isdecimal():
             return self.holds(address)
         return _normal(address) in self._addresses.get(int(label[:9]), ())
@@ -145,17 +148,17 @@ class _Known:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for citation in self._available:
             for text in (citation["text"], citation["source"]["url"]):
                 for name in _NAME.findall(text):
                     if "://" not in name:
                         whole = name.rstrip(_AFTER)
-                        found |= {whole, *whole.split("/")}
-        return frozenset(found)
+                        names |= {whole, *whole.split("/")}
+        return frozenset(names)
 
 
-def _edits(text: str, known: _Known) -> list[_Edit] | None:
+def _edits(text: str, known: _KnownAddresses) -> list[_Edit] | None:
     """Return what to change; None if it is too much to parse."""
     if len(_DOTTED.findall(text)) > _MOST_NAMES:
         return None
@@ -178,7 +181,7 @@ def _applied(text: str, edits: Sequence[_Edit]) -> str:
     return "".join([*pieces, text[end:]])
 
 
-def _of_block(source: str, block: Block, known: _Known) -> Iterator[_Edit]:
+def _of_block(source: str, block: MarkdownBlock, known: _KnownAddresses) -> Iterator[_Edit]:
     token = block.token
     whole = source[block.start : block.end]
     if token.type == "fence" and not token.level and block.end == len(source):
@@ -197,8 +200,8 @@ def _of_block(source: str, block: Block, known: _Known) -> Iterator[_Edit]:
             yield from _of_text(block.text, known)
 
 
-def _of_definition(block: Block, whole: str, known: _Known) -> Iterator[_Edit]:
-    """Remove a definition of an unknown address, and make text of one that is no address."""
+def _of_definition(block: MarkdownBlock, whole: str, known: _KnownAddresses) -> Iterator[_Edit]:
+    """Remove the definition of an unknown address; escape one that defines something else."""
     label, address = block.token.meta["label"], block.token.meta["url"]
     start = whole.index("[")
     if known.holds_for(label, address) and not label.startswith("^"):
@@ -217,7 +220,7 @@ def _of_html(start: int, whole: str) -> Iterator[_Edit]:
         yield _Edit(place, start + tag.end(), "") if tag["comment"] else _inserted(place, "\\")
 
 
-def _closing(whole: str, block: Block, markup: str) -> Iterator[_Edit]:
+def _closing(whole: str, block: MarkdownBlock, markup: str) -> Iterator[_Edit]:
     """Close a fence at the end of an answer, unless it is closed."""
     first, _, rest = whole.partition("\n")
     last = _CLOSING.fullmatch(rest.rstrip("\n").rpartition("\n")[2])
@@ -229,14 +232,14 @@ def _closing(whole: str, block: Block, markup: str) -> Iterator[_Edit]:
     yield _inserted(min(start, block.end), f"\n{markup}")
 
 
-def _of_unplaced(block: Block, whole: str) -> Iterator[_Edit]:
-    """Escape lines that cannot be told from what marks them, if there is anything in them."""
+def _of_unplaced(block: MarkdownBlock, whole: str) -> Iterator[_Edit]:
+    """Escape the lines of a block whose text has no known place in the source, if it has markup."""
     if any(token.type not in {"text", "softbreak"} for token in block.token.children or []):
         for active in _ACTIVE.finditer(whole):
             yield _inserted(block.start + active.start(), "\\")
 
 
-def _of_text(text: Text, known: _Known) -> Iterator[_Edit]:
+def _of_text(text: Text, known: _KnownAddresses) -> Iterator[_Edit]:
     """Return what to change in the text of a paragraph, heading or cell."""
     spans: list[tuple[int, int]] = []
     code: list[tuple[int, int]] = []
@@ -246,7 +249,7 @@ def _of_text(text: Text, known: _Known) -> Iterator[_Edit]:
         links += token.nesting if token.type.startswith("link_") else 0
         if token.type == "text" and not links:
             names += _names(token.content)
-        span: Span | None = token.meta.get("span")
+        span: MarkdownSpan | None = token.meta.get("span")
         if span is None:
             continue
         if not spans or span.start >= spans[-1][1]:
@@ -263,7 +266,9 @@ def _of_text(text: Text, known: _Known) -> Iterator[_Edit]:
     yield from _of_names(text, names, spans, known)
 
 
-def _of_token(text: Text, token: "Token", span: Span, known: _Known) -> Iterator[_Edit]:
+def _of_token(
+    text: Text, token: "Token", span: MarkdownSpan, known: _KnownAddresses
+) -> Iterator[_Edit]:
     """Return what to change in a tag, link or picture; a link's label is looked at by itself."""
     start, end = text.places_of(span.start, span.end)
     if token.type == "html_inline" and token.content.startswith("<!--"):
@@ -290,7 +295,7 @@ def _of_token(text: Text, token: "Token", span: Span, known: _Known) -> Iterator
             yield _Edit(label_end + is_number, end, "", address or "#")
 
 
-def _of_prose(text: Text, start: int, end: int, known: _Known) -> Iterator[_Edit]:
+def _of_prose(text: Text, start: int, end: int, known: _KnownAddresses) -> Iterator[_Edit]:
     """Return what to change in words without code, links and tags: the addresses among them."""
     said, offsets = _decoded(text.content[start:end])
     cursor = 0
@@ -322,7 +327,7 @@ def _of_prose(text: Text, start: int, end: int, known: _Known) -> Iterator[_Edit
 
 
 def _of_names(
-    text: Text, names: Sequence[str], spans: Sequence[tuple[int, int]], known: _Known
+    text: Text, names: Sequence[str], spans: Sequence[tuple[int, int]], known: _KnownAddresses
 ) -> Iterator[_Edit]:
     """Make code of the names that a client would turn into links; they come in their order."""
     content = text.content
@@ -350,8 +355,8 @@ def _names(content: str) -> Iterator[str]:
         end = piece.start() if piece else len(content)
         said = content[max(start - 1, 0) : end]
         if _DOTTED.search(said):
-            found = _linkify().match(said) or ()
-            yield from (one.raw for one in found if not _HEAD.match(one.raw))
+            matches = _linkify().match(said) or ()
+            yield from (match.raw for match in matches if not _HEAD.match(match.raw))
         start = piece.end() if piece else end
 
 
@@ -427,10 +432,10 @@ def _occurring(text: str) -> Iterator[str]:
     for bare in _BARE.finditer(text):
         run = _RUN.match(text, bare.start())
         certain = _CERTAIN.match(text, bare.start())
-        for found in (run, certain):
-            if found and not bare["mail"]:
-                yield _trimmed(found[0])
-                yield html.unescape(_trimmed(found[0]))
+        for address in (run, certain):
+            if address and not bare["mail"]:
+                yield _trimmed(address[0])
+                yield html.unescape(_trimmed(address[0]))
 
 
 def _normal(address: str) -> str:

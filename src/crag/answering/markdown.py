@@ -45,7 +45,7 @@ class Text(NamedTuple):
         return self.place(start), self.place(end - 1) + 1
 
 
-class Span(NamedTuple):
+class MarkdownSpan(NamedTuple):
     """Where in the content of a `Text` something begins and ends."""
 
     start: int
@@ -54,20 +54,20 @@ class Span(NamedTuple):
     """Where the label of a link or picture ends; otherwise the same as `end`."""
 
 
-class Block(NamedTuple):
+class MarkdownBlock(NamedTuple):
     """A block that has no other blocks within it, with its place in the source."""
 
     token: "Token"
     start: int
     end: int
     text: Text | None
-    """None for code, HTML and definitions, and where its place cannot be told."""
+    """None for code, HTML and definitions, and where its place in the source is unknown."""
 
 
 class Parsed(NamedTuple):
     """A source and its blocks."""
 
-    blocks: list[Block]
+    blocks: list[MarkdownBlock]
     is_whole: bool
     """Whether the parser entered all blocks: it leaves out what is nested too deep."""
 
@@ -76,7 +76,7 @@ def parsed(source: str, *, tables: bool) -> Parsed:
     """Parse an answer, by CommonMark alone or with tables and strikethrough as well."""
     tokens = _parser(tables=tables).parse(source)
     lines = [line.span() for line in _LINE.finditer(source)]
-    blocks: list[Block] = []
+    blocks: list[MarkdownBlock] = []
     cursor = 0
     for before, token in zip([None, *tokens], tokens, strict=False):
         if token.nesting or token.map is None:
@@ -90,7 +90,7 @@ def parsed(source: str, *, tables: bool) -> Parsed:
             text = _placed(token, source, lines, cursor if is_cell else None)
             if text is not None and text.content:
                 cursor = text.place(len(text.content) - 1) + 1
-        blocks.append(Block(token, start, end, text))
+        blocks.append(MarkdownBlock(token, start, end, text))
     is_whole = all(token.level < DEEPEST - 2 for token in tokens)
     return Parsed(blocks, is_whole)
 
@@ -116,7 +116,7 @@ def _code(source: str) -> Iterator[tuple[int, int]]:
             yield block.start, block.end
         for token in block.text.tokens if block.text else ():
             if token.type == "code_inline" and block.text:
-                span: Span = token.meta["span"]
+                span: MarkdownSpan = token.meta["span"]
                 yield block.text.places_of(span.start, span.end)
 
 
@@ -154,7 +154,7 @@ def _parser(*, tables: bool) -> "MarkdownIt":
     from markdown_it import MarkdownIt, rules_inline
 
     class Parser(MarkdownIt):
-        """A parser that takes every address for one: clients differ in those that they refuse."""
+        """A parser that accepts every address, since clients differ in which ones they refuse."""
 
         def validateLink(self, url: str) -> bool:  # noqa: ARG002, N802 - the parser's name
             return True
@@ -175,19 +175,19 @@ def _parser(*, tables: bool) -> "MarkdownIt":
 
 
 def _with_span(rule: Any, label: int | None) -> Any:
-    """Let a rule tell where what it reads begins and ends; `label` is where its ``[`` stands."""
+    """Make a rule record where its tokens begin and end; `label` is the offset of its ``[``."""
 
     def spanned(state: "StateInline", silent: bool) -> bool:
         start, count = state.pos, len(state.tokens)
         if not rule(state, silent):
             return False
         end = label_end = state.pos
-        made = next((one for one in state.tokens[count:] if one.type != "text"), None)
+        made = next((token for token in state.tokens[count:] if token.type != "text"), None)
         if not silent and made is not None:
             if label is not None:
                 find = state.md.helpers.parseLinkLabel
                 label_end = find(state, start + label, disableNested=not label)
-            made.meta["span"] = Span(start, end, label_end)
+            made.meta["span"] = MarkdownSpan(start, end, label_end)
         return True
 
     return spanned

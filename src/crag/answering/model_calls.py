@@ -1,4 +1,4 @@
-"""Ask a chat model, and tell a usable reply from a failure, a refusal and silence."""
+"""Call a chat model, and classify its reply: usable, failed, refused or empty."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ _CUT_BY_FILTER = {"content_filter", "refusal", "safety", "SAFETY"}
 
 
 class Reply(NamedTuple):
-    """What a model said, or why there is nothing to use."""
+    """The reply of a model, or the reason why there is none to use."""
 
     text: str
     problem: ModelProblem | None
@@ -32,7 +32,7 @@ async def aask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
     """Call the model once without blocking the event loop; no failure of it raises."""
     reply: Reply | None = None
     with Attempt("model") as attempt:
-        reply = _read(await call(model.invoke, model.ainvoke, list(messages)))
+        reply = _as_reply(await call(model.invoke, model.ainvoke, list(messages)))
     return reply or _failed(attempt)
 
 
@@ -45,8 +45,8 @@ def _failed(attempt: Attempt) -> Reply:
     return Reply("", "failed", attempt.error, None, Usage(llm_calls=1))
 
 
-def _read(returned: object) -> Reply:
-    """Read what a model returned; whatever in it raises counts as a failure of the call."""
+def _as_reply(returned: object) -> Reply:
+    """Read what a model returned; an exception while reading counts as a failure of the call."""
     raw, usage = message_of(returned), usage_of(returned)
     if isinstance(raw, str):
         written, message_id, refusal = raw, None, ""
@@ -63,9 +63,9 @@ def _read(returned: object) -> Reply:
 
 
 def _refusal(message: BaseMessage) -> str:
-    """Return why the provider withheld the reply, in the two ways providers say so."""
-    given: object = message.additional_kwargs
-    if isinstance(given, Mapping) and (refused := given.get("refusal")):
+    """Return why the provider withheld the reply; providers report it in one of two fields."""
+    extras: object = message.additional_kwargs
+    if isinstance(extras, Mapping) and (refused := extras.get("refusal")):
         return f"the model refused: {refused}"
     metadata: object = message.response_metadata
     if not isinstance(metadata, Mapping):

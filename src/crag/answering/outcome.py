@@ -14,13 +14,14 @@ from crag.correction.provenance import source_within
 from crag.events import Event, event
 from crag.parts import Attributor, Quotation
 from crag.state import AnswerSentence, Certainty, Citation, Quote, State, Strip, Usage
+from crag.text.marks import as_mark
 
 NOT_FOUND = "I could not find this in the documents."
 """The answer of a run that abstains; the prompt asks the model for the same words."""
 UNSURE = "No sure answer in the documents. The closest passages:"
-"""What leads in the passages that are shown where none is sure to answer."""
+"""The sentence before the passages, where none of them is sure to answer."""
 MOST_CLOSEST = 2
-"""Passages that are shown so, and those that follow the words of a model that found no answer."""
+"""The most passages after that sentence, and after the reply of a model that found no answer."""
 _CLOSEST = "The closest passages:"
 DECLINED = "What I found does not answer this."
 """What a generator trained by `crag train generator` writes where no passage answers."""
@@ -46,7 +47,7 @@ class GenerateUpdate(TypedDict):
 
 
 def declines(text: str) -> bool:
-    """Return whether a model wrote that there is no answer, in the words it was given for it."""
+    """Return whether a model wrote that there is no answer, in the words that its prompt gives."""
     said = text.strip().lower()
     return said.startswith(tuple(words.lower().rstrip(".") for words in (NOT_FOUND, DECLINED)))
 
@@ -74,7 +75,7 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     checked, _, removed, links = validate(reply.text, available)
     events = links_removed(_NODE, links)
     if removed:
-        marks = ", ".join(f"[{number}]" for number in removed)
+        marks = ", ".join(map(as_mark, removed))
         detail = f"the answer cited {marks}, but there are {len(strips)} strips"
         events.append(event("citation_removed", _NODE, detail, "the citation was removed"))
     answer, citations, sentences, failed = attribute(
@@ -88,7 +89,7 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
 
 
 def links_removed(node: str, links: Sequence[str]) -> list[Event]:
-    """Record the addresses that an answer lost, if there are any."""
+    """Return an event with the addresses that were removed from an answer, if there are any."""
     detail = f"the answer linked what no strip holds: {', '.join(links)}"
     return [event("link_removed", node, detail, "the link was removed")] if links else []
 
@@ -115,7 +116,9 @@ def from_quotations(
         detail = "the model found no answer in the knowledge" if declined else _NOT_SURE
         events.append(event("abstained", _NODE, detail, "show the closest passages"))
         answer = f"{f'{NOT_FOUND} {_CLOSEST}' if declined else UNSURE}\n\n{answer}"
-    knowledge = "\n".join(f"[{entry['number']}] {entry['text']}" for entry in numbered(strips))
+    knowledge = "\n".join(
+        f"{as_mark(place)} {strip['text']}" for place, strip in enumerate(strips, start=1)
+    )
     update = _update(state, answer, knowledge, _quoted(shown, strips), events, None)
     update["further"] = _quoted(further, strips)
     if not sure:
@@ -128,13 +131,18 @@ def _quoted(quotations: Sequence[Quotation], strips: Sequence[Strip]) -> list[Ci
     available = numbered(strips)
     used = sorted({quotation.strip for quotation in quotations})
     for index in used:
-        _show_quotes(available[index], [one for one in quotations if one.strip == index])
+        _show_quotes(
+            available[index], [quotation for quotation in quotations if quotation.strip == index]
+        )
     return [available[index] for index in used]
 
 
 def quoted_text(quotations: Sequence[Quotation]) -> str:
     """Write short quotations in a row, and one of several lines as a block of its own."""
-    pieces = [f"“{_fenced_apart(quoted.text)}” [{quoted.strip + 1}]" for quoted in quotations]
+    pieces = [
+        f"“{_fenced_apart(quotation.text)}” {as_mark(quotation.strip + 1)}"
+        for quotation in quotations
+    ]
     has_lines = any("\n" in quoted.text for quoted in quotations)
     return ("\n\n" if has_lines else " ").join(pieces)
 
@@ -150,7 +158,9 @@ def _fenced_apart(text: str) -> str:
 def _show_quotes(citation: Citation, quotations: Sequence[Quotation]) -> None:
     """Add to a citation what is quoted of it, and make its source point at the quotations."""
     source, text = citation["source"], citation["text"]
-    placed = [(one.place, one.span) for one in quotations if one.place is not None]
+    placed = [
+        (quotation.place, quotation.span) for quotation in quotations if quotation.place is not None
+    ]
     if not placed:
         return
     citation["quotes"] = [
@@ -204,7 +214,7 @@ def chat_reply(
 ) -> list[AnyMessage]:
     """Answer with a message where a message asked; its id is that of the streamed tokens.
 
-    What its ``[n]`` refer to stands beside it, in `additional_kwargs`.
+    What its marks refer to stands beside it, in `additional_kwargs`.
     """
     messages = state.get("messages") or []
     if not messages or not isinstance(messages[-1], HumanMessage):

@@ -16,17 +16,18 @@ from crag.text.sentences import sentences_of
 from crag.text.untrusted import neutral
 
 AT_THRESHOLD = 0.95
-"""Degree of a score at the upper threshold; at the lower one it is what this leaves of 1."""
+"""The degree of a score at the upper threshold; at the lower one the degree is 1 minus this."""
 UNKNOWN_FIGURE = 0.5
 """The most coverage of a text with a figure that is not in the passage."""
 _NARROWEST = 0.2
-"""On the evaluator's scale: thresholds closer together, or equal, would make a degree a switch."""
+"""The least distance of the thresholds that is used: closer together, the curve becomes a step."""
 _STEEPEST = 50.0
 """Exponents beyond this change no digit of a degree, and large ones overflow."""
 _WORD = re.compile(r"\w+")
 _LONG_WORD = 4
+"""Letters from which on a word counts: shorter ones are mostly function words."""
 _REMEMBERED = 64
-"""Texts: each sentence of an answer is compared with the same passages."""
+"""Texts whose words are cached, since each sentence of an answer is compared with all passages."""
 _OPENINGS = re.compile(
     r"an?|according|additionally|after|all|also|although|and|as|at|based|because|before|both|but|by|"
     r"each|finally|for|from|he|here|how|however|if|in|it|its|no|not|of|on|one|or|otherwise|our|she|"
@@ -69,12 +70,12 @@ def agreement(sentence: str, passage: Passage, question: str = "") -> float:
     question that the passage puts otherwise, so these count only if the sentence has no others. In
     [0, 1].
     """
-    asked = frozenset(_words(question))
+    question_words = frozenset(_words(question))
     names = [word.casefold() for word in _named(sentence)]
-    names = [name for name in names if name not in asked]
+    names = [name for name in names if name not in question_words]
     known = _known(passage)
     share = sum(name in known for name in names) / len(names) if names else 1.0
-    return share * coverage(sentence, passage, asked)
+    return share * coverage(sentence, passage, question_words)
 
 
 def degree_of(score: float, thresholds: Thresholds) -> float:
@@ -90,16 +91,16 @@ def degree_of(score: float, thresholds: Thresholds) -> float:
     return 1 / (1 + math.exp(-max(-_STEEPEST, min(_STEEPEST, exponent))))
 
 
-def coverage(text: str, passage: Passage, asked: frozenset[str] = frozenset()) -> float:
+def coverage(text: str, passage: Passage, question_words: frozenset[str] = frozenset()) -> float:
     """Return the share of the words of `text`, in [0, 1], that occur in the passage or its title.
 
-    Words under four letters, and those `asked`, do not count unless there are no others. A figure
-    that is not in the passage limits the share to 0.5. A text without words has 0.
+    Words under four letters, and `question_words`, do not count unless there are no others. A
+    figure that is not in the passage limits the share to 0.5. A text without words has 0.
     """
     known = _known(passage)
     words = _words(without_tokens(text))
     long = [word for word in words if _counts(word)]
-    counted = [word for word in long if word not in asked] or long or words
+    counted = [word for word in long if word not in question_words] or long or words
     if not counted:
         return 0.0
     share = sum(word in known for word in counted) / len(counted)

@@ -29,7 +29,7 @@ _DECIDING = (
 """Fields of the environment that change answers."""
 
 
-class Answer(AnswerRow):
+class BatchAnswer(AnswerRow):
     """A line of the file."""
 
     key: str
@@ -75,7 +75,7 @@ class Ended:
     """The limit that ended it early."""
 
 
-class AnswerFile(Lines[Answer]):
+class AnswerFile(Lines[BatchAnswer]):
     """The answers of one run.
 
     Raises:
@@ -83,7 +83,7 @@ class AnswerFile(Lines[Answer]):
     """
 
     def __init__(self, path: Path, run: str) -> None:
-        super().__init__(path, Answer.__required_keys__, "an answer of `crag batch`")
+        super().__init__(path, BatchAnswer.__required_keys__, "an answer of `crag batch`")
         if any(row["run"] != run for row in self.rows.values()):
             self._file.close()
             problem = (
@@ -120,7 +120,7 @@ def answer_all(  # noqa: PLR0913 - what a run is told
     }
     ended, meter = Ended(len(distinct), resumed=len(done)), Meter(budget)
 
-    def on_answer(row: Answer) -> None:
+    def on_answer(row: BatchAnswer) -> None:
         answers.append(row)
         usage = row["usage"]
         meter.calls += usage.get("llm_calls", 0)
@@ -144,7 +144,7 @@ def answer_all(  # noqa: PLR0913 - what a run is told
     return ended
 
 
-def _in_worker(asking: Asking, question: Question) -> Answer:
+def _in_worker(asking: Asking, question: Question) -> BatchAnswer:
     return event_loop().run(answered(_kept_graph(asking), asking, question))
 
 
@@ -163,11 +163,11 @@ def graph_of(asking: Asking) -> Graph:
     return graph_named(asking.method).build(parts)
 
 
-async def answered(graph: Graph, asking: Asking, question: Question) -> Answer:
+async def answered(graph: Graph, asking: Asking, question: Question) -> BatchAnswer:
     """Answer one question; a run that fails is an answer that says so."""
     settings = settings_from_text(dict(asking.settings))
     run = await run_question(graph, question.question, settings)
-    return Answer(
+    return BatchAnswer(
         **run.row(question.id),
         key=asking.key(question),
         run=asking.run,

@@ -43,7 +43,7 @@ class Question(NamedTuple):
     """Off: only an abstention is right."""
 
 
-class Found(TypedDict):
+class FoundDocument(TypedDict):
     """A document, with what the evaluator said of it."""
 
     place: str
@@ -76,7 +76,7 @@ class Row(AnswerRow):
     verdict: Verdict
     lost: Lost
     thresholds: dict[str, float]
-    documents: list[Found]
+    documents: list[FoundDocument]
     strips: list[Strip]
     """Kept ones, then dropped ones."""
     retrieved: bool | None
@@ -252,10 +252,10 @@ def _texts(path: Path, number: int, given: Mapping[str, Any], *names: str) -> tu
     return tuple(found)
 
 
-def _found(question: Question, source: Source, text: str, score: float | None) -> Found:
+def _found(question: Question, source: Source, text: str, score: float | None) -> FoundDocument:
     place = f"{source['url']}, {source['position']}".strip(", ")
     holds = _holds(question, source, text)
-    return Found(place=place, title=source["title"], text=text, score=score, holds=holds)
+    return FoundDocument(place=place, title=source["title"], text=text, score=score, holds=holds)
 
 
 def _holds(question: Question, source: Source, text: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from crag.asking.answer_judge import JudgeSummary
-from crag.asking.evaluation import Found, Row, Summary, is_failure
+from crag.asking.evaluation import FoundDocument, Row, Summary, is_failure
 from crag.state import Strip
 
 _STYLE = """
@@ -121,7 +121,7 @@ def _failure(row: Row) -> str:
     return f"<details><summary>{heading}</summary>{told}{documents}{strips}</details>"
 
 
-def _document(found: Found) -> str:
+def _document(found: FoundDocument) -> str:
     score = "" if found["score"] is None else f"{found['score']:+.2f} "
     mark = ' class="holds"' if found["holds"] else ""
     place = escape(f"{score}{found['title']} ({found['place']})")

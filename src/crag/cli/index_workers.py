@@ -31,7 +31,7 @@ RECORDS = 256
 """Of a block of records, which this process reads: only embedding takes long there."""
 
 
-class Block(NamedTuple):
+class FileBlock(NamedTuple):
     """Work of one task: files to read, or records that were read."""
 
     files: Sequence[tuple[Path, str]]
@@ -68,7 +68,7 @@ def ray_reader(environment: Environment, address: str, workers: int | None = Non
     return read
 
 
-def blocks(found: Found, held: Held, limits: Limits | None = None) -> Iterator[Block]:
+def blocks(found: Found, held: Held, limits: Limits | None = None) -> Iterator[FileBlock]:
     """Divide the files, in their order."""
     waiting: list[tuple[Path, str]] = []
     size = 0
@@ -85,23 +85,23 @@ def blocks(found: Found, held: Held, limits: Limits | None = None) -> Iterator[B
         yield _of_files(waiting, held)
 
 
-def _of_files(files: Sequence[tuple[Path, str]], held: Held) -> Block:
+def _of_files(files: Sequence[tuple[Path, str]], held: Held) -> FileBlock:
     names = {str(file) for file, _ in files}
-    return Block(list(files), (), {name: held[name] for name in names & held.keys()})
+    return FileBlock(list(files), (), {name: held[name] for name in names & held.keys()})
 
 
 def _of_records(
     file: Path, root: str, found: Found, held: Held, limits: Limits | None
-) -> Iterator[Block]:
+) -> Iterator[FileBlock]:
     with IsolatedReader(limits) as files:
         read = files.read(file, loaders=found.loaders)
         records = (FromFile(file, root, one.loaded) for one in read)
         while part := list(islice(records, RECORDS)):
             names = {one.loaded.source for one in part}
-            yield Block((), part, {name: held[name] for name in names & held.keys()})
+            yield FileBlock((), part, {name: held[name] for name in names & held.keys()})
 
 
-def made(shared: Shared, loaders: Mapping[str, Loader], block: Block) -> list[FromFile]:
+def made(shared: Shared, loaders: Mapping[str, Loader], block: FileBlock) -> list[FromFile]:
     """Read a block in a worker; split and embed what the index does not hold."""
     environment = Environment.of(shared)
     read: list[FromFile] = []

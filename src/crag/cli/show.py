@@ -24,6 +24,7 @@ from crag.state import (
     Usage,
     add_usage,
 )
+from crag.text.marks import as_mark
 from crag.text.untrusted import without_controls
 
 _COLOURS: ByAction[str] = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
@@ -244,7 +245,7 @@ def _spans(citations: Sequence[Citation]) -> Iterator[str]:
 
 
 def _reference(citation: Citation) -> Text:
-    text = Text(f"  [{citation['number']}] ")
+    text = Text(f"  {as_mark(citation['number'])} ")
     source = citation["source"]
     place = without_controls(_place(source) or source["id"])
     link = source["url"]

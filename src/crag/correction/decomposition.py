@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from crag.text.marks import without_marks
+
 _WHAT = "who whom whose what which when where why how".split()  # noqa: SIM905 - reads better
 _QUESTION = re.compile(r"[^?]*\?+[\"”')\]]*", re.DOTALL)
 _AND = re.compile(rf",?\s+and\s+(?:also\s+)?(?=(?:{'|'.join(_WHAT)})\b)", re.IGNORECASE)
@@ -16,14 +18,14 @@ _REFERS = re.compile(
     re.IGNORECASE,
 )
 _FIRST_WORDS = 5
+"""The words of a later part among which a pronoun refers to an earlier part."""
 _NUMBER = re.compile(r"#(\d{1,2})\b")
-_MARKS = re.compile(r"\s*\[\d{1,4}(?:\s*[,;]\s*\d{1,4})*\]")
 _LONGEST_ANSWER = 200
 """Characters of an answer that a later part is asked with."""
 
 
-class _Parts(BaseModel):
-    """What a model is asked for."""
+class _QuestionParts(BaseModel):
+    """The JSON that the prompt asks for."""
 
     model_config = ConfigDict(strict=True)
 
@@ -53,15 +55,15 @@ def read_parts(reply: str, most: int, longest: int) -> list[str] | None:
     A part is at most `longest` characters long. ``#n`` may stand for the answer to the n-th part
     before it; a part that refers to itself or to a later one makes the reply unusable.
     """
-    # Between the outermost braces, as models add fences and courtesies.
+    # Models put fences and polite sentences around the JSON.
     try:
-        found = _Parts.model_validate_json(reply[reply.find("{") : reply.rfind("}") + 1])
+        parsed = _QuestionParts.model_validate_json(reply[reply.find("{") : reply.rfind("}") + 1])
     except ValidationError:
         return None
-    parts = [" ".join(part.split()) for part in found.questions]
+    parts = [" ".join(part.split()) for part in parsed.questions]
     unusable = not parts or not all(0 < len(part) <= longest for part in parts)
     for number, part in enumerate(parts, start=1):
-        unusable |= any(not 1 <= int(told) < number for told in _NUMBER.findall(part))
+        unusable |= any(not 1 <= int(reference) < number for reference in _NUMBER.findall(part))
     return None if unusable else bounded(parts, most)
 
 
@@ -70,21 +72,21 @@ def bounded(parts: Sequence[str], most: int) -> list[str]:
     return [*parts[: most - 1], " ".join(parts[most - 1 :])] if len(parts) > most else [*parts]
 
 
-def with_answers(part: str, asked: Sequence[str], answers: Sequence[str | None]) -> str:
+def with_answers(part: str, questions: Sequence[str], answers: Sequence[str | None]) -> str:
     """Put answers to earlier parts in the place of ``#1``, ``#2`` and so on.
 
-    `asked` are the earlier parts, `answers` theirs; one without an answer (None) is described by
-    its question.
+    `questions` are the earlier parts, `answers` theirs; a part without an answer (None) is
+    described by its question.
     """
 
     def answer(mark: re.Match[str]) -> str:
         place = int(mark[1]) - 1
-        if not 0 <= place < len(asked):
+        if not 0 <= place < len(questions):
             return mark[0]
         said = answers[place]
         if said is None:
-            return f"the answer to “{asked[place]}”"
-        return _shortened(" ".join(_MARKS.sub("", said).split()).strip("“”").rstrip("."))
+            return f"the answer to “{questions[place]}”"
+        return _shortened(" ".join(without_marks(said).split()).strip("“”").rstrip("."))
 
     return _NUMBER.sub(answer, part)
 

@@ -8,20 +8,15 @@ document's own score, ranks the strips.
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, TypeGuard
+from typing import Final
 
 from langchain_core.documents import Document
 
 from crag.correction.provenance import source_of, source_within, unscored
-from crag.correction.scoring import LOWEST
 from crag.correction.strips import choose, decompose, located, score_of
-from crag.events import Event, event
-from crag.parts import Evaluator, Passage, ReadingEvaluator, is_reading
 from crag.reading import Reading, evidence_in, sliced
-from crag.runtime.attempt import Attempt
-from crag.runtime.replies import readings_of
 from crag.settings import Decomposition, Settings
-from crag.state import Strip, Usage
+from crag.state import Strip
 
 STRIPS_KEPT_IN_CONTEXT: Final = 8
 """Strips kept of the documents unless `Settings.strips_kept` says otherwise. They hold the
@@ -38,47 +33,6 @@ _LEAST = 0.005
 """Probabilities nearer to 0 or 1 say no more than this one."""
 _CERTAIN = 1 - 1e-12
 """A score of 1 has no log-odds."""
-_NOTHING: Final = Reading(score=LOWEST, starts=[], evidence=[], span=None)
-
-
-class ReadPassages(NamedTuple):
-    """Readings in the order of the passages, with usage and events of the call.
-
-    There are none if the evaluator failed.
-    """
-
-    readings: list[Reading]
-    events: list[Event]
-    usage: Usage
-
-
-def reads(evaluator: Evaluator, settings: Settings) -> TypeGuard[ReadingEvaluator]:
-    """Return whether strips of this run take their scores from readings of whole passages.
-
-    Strips of the official mode `excerption` cannot be located in their document, so they are
-    scored alone.
-    """
-    in_context = settings.strip_scores == "in_context" and settings.decomposition != "excerption"
-    return in_context and is_reading(evaluator)
-
-
-def read_passages(
-    evaluator: ReadingEvaluator, question: str, passages: Sequence[Passage], *, node: str
-) -> ReadPassages:
-    """Read `passages` for `question` in one call of the evaluator.
-
-    If the evaluator fails, or returns what is not a reading, an event is recorded.
-    """
-    if not any(passage.text.strip() for passage in passages):
-        return ReadPassages([_NOTHING.copy() for _ in passages], [], Usage())
-    readings: list[Reading] = []
-    with Attempt("evaluator") as attempt:
-        readings = readings_of(evaluator.read(question, list(passages)), passages)
-    usage = Usage(evaluator_calls=1, evaluated_texts=len(passages))
-    if attempt.error is not None:
-        fallback = f"all {len(passages)} texts score {LOWEST}"
-        return ReadPassages([], [event("evaluator_failed", node, attempt.error, fallback)], usage)
-    return ReadPassages(readings, [], usage)
 
 
 def strips_in_context(

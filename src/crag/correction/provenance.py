@@ -44,12 +44,15 @@ def source_within(source: Source, text: str, start: int, end: int) -> Source:
     try:
         first, last = lines_between(text, known, start, end)
         inner = lines_of_part(text, known, start, end)
-    except (ValueError, IndexError):  # Documents of others may say something else by this name.
+    except (
+        ValueError,
+        IndexError,
+    ):  # Another program may have written something else into this metadata key.
         return source
     position = f"{unit} {first}" if first == last else f"{unit}s {first}-{last}"
-    found: Source = {**source, "position": position}
-    found[key] = inner
-    return found
+    narrowed: Source = {**source, "position": position}
+    narrowed[key] = inner
+    return narrowed
 
 
 def passage_of(document: Document, titles: str) -> Passage:

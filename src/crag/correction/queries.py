@@ -62,8 +62,8 @@ def keywords(question: str, longest: int = LONGEST) -> str:
     English question and function words are removed, unless nothing else would be left.
     """
     plain = without_operators(question)
-    found = list(_distinct(_WORD.findall(plain)))
-    return cut(" ".join(found[:MOST_WORDS]) or plain or " ".join(question.split()), longest)
+    words = list(_distinct(_WORD.findall(plain)))
+    return cut(" ".join(words[:MOST_WORDS]) or plain or " ".join(question.split()), longest)
 
 
 def cut(text: str, longest: int) -> str:

@@ -20,8 +20,8 @@ def shortlist(question: str, texts: Sequence[str], most: int, sources: Sequence[
     """
     if len(texts) <= most:
         return list(range(len(texts)))
-    asked = set(_words(keywords(question)))
-    shared = [asked.intersection(_words(text)) for text in texts]
+    question_words = set(_words(keywords(question)))
+    shared = [question_words.intersection(_words(text)) for text in texts]
     seen = Counter(word for words in shared for word in words)
     weight = {word: math.log((len(texts) + 1) / count) for word, count in seen.items()}
     best = sorted(range(len(texts)), key=lambda place: -sum(weight[w] for w in shared[place]))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
 from crag.text.untrusted import neutral
-from crag.text.wholes import Piece, pieces_of
+from crag.text.wholes import TextPiece, pieces_of
 
 SENTENCES_PER_STRIP = 3
 """The paper says a few sentences; the official excerption joins three."""
@@ -111,9 +111,9 @@ def neutral_knowledge(text: str) -> str:
     Published knowledge files have it too. Only the first one counts, and only in a text that begins
     as joint knowledge does, so that a page cannot set one within its own text.
     """
-    first, found, second = text.partition(SEPARATOR + _SECOND)
-    if found and first.startswith(_FIRST):
-        return neutral(first) + found + neutral(second)
+    first, separator, second = text.partition(SEPARATOR + _SECOND)
+    if separator and first.startswith(_FIRST):
+        return neutral(first) + separator + neutral(second)
     return neutral(text)
 
 
@@ -124,7 +124,7 @@ def _units_of_sentences(text: str) -> list[str]:
     leads it in; a sentence that refers to the one before it stays with that, if both are short.
     """
     units: list[tuple[int, int]] = []
-    unit: list[Piece] = []
+    unit: list[TextPiece] = []
     for piece in [part for whole in list(pieces_of(text)) for part in _cut_long(text, whole)]:
         if unit and _starts_unit(text, unit, piece):
             units.append((unit[0].start, unit[-1].end))
@@ -135,13 +135,13 @@ def _units_of_sentences(text: str) -> list[str]:
     return [text[start:end] for start, end in units]
 
 
-def _starts_unit(text: str, unit: Sequence[Piece], piece: Piece) -> bool:
+def _starts_unit(text: str, unit: Sequence[TextPiece], piece: TextPiece) -> bool:
     """Return whether a piece begins the next unit, rather than going on with this one."""
     if unit[-1].kind == "heading":
         return False
     if piece.kind == "heading":
         return True
-    size = sum(_SIZES[one.kind] for one in unit)
+    size = sum(_SIZES[earlier.kind] for earlier in unit)
     words = len(text[unit[0].start : piece.end].split())
     if unit[-1].leads_in:
         return words > LONGEST_INTRODUCED
@@ -150,7 +150,7 @@ def _starts_unit(text: str, unit: Sequence[Piece], piece: Piece) -> bool:
     return size >= SENTENCES_PER_STRIP or words > LONGEST_SENTENCE
 
 
-def _cut_long(text: str, piece: Piece) -> Iterator[Piece]:
+def _cut_long(text: str, piece: TextPiece) -> Iterator[TextPiece]:
     """Cut a very long piece between lines, and a very long line between words."""
     start, count = piece.start, 0
     for line in _LINE.finditer(text, piece.start, piece.end):

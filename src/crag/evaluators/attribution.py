@@ -29,7 +29,7 @@ class ReaderAttributor:
             [agreement(sentence, passage, question) for passage in passages]
             for sentence in sentences
         ]
-        asked: dict[tuple[int, int], tuple[str, Passage]] = {}
+        claims: dict[tuple[int, int], tuple[str, Passage]] = {}
         for row, sentence in enumerate(sentences):
             is_short = len(sentence.split()) < FEWEST_WORDS
             for column, passage in enumerate(passages):
@@ -37,8 +37,8 @@ class ReaderAttributor:
                     degrees[row][column] = 1.0
                 elif degrees[row][column] >= self.threshold:
                     claim = f"{question} {sentence}" if is_short else sentence
-                    asked[row, column] = claim, passage
-        scores = self._reader.score_pairs(list(asked.values()))
-        for (row, column), score in zip(asked, scores, strict=True):
+                    claims[row, column] = claim, passage
+        scores = self._reader.score_pairs(list(claims.values()))
+        for (row, column), score in zip(claims, scores, strict=True):
             degrees[row][column] *= degree_of(score, self._reader.thresholds)
         return degrees

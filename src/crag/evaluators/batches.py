@@ -8,6 +8,7 @@ from crag.models.batches import length_sorted_batches
 CHARACTERS = 8
 """Characters of a text that are tokenised for each token that fits; English has about five."""
 _SEARCHED = 1000
+"""Characters before the cut in which a space is looked for."""
 _GAP = re.compile(r"(?<=[^\W_\u0900-\U0010ffff]) (?=[^\W_\u0900-\U0010ffff])")
 """A space between letters or digits that no neighbour can combine with."""
 

@@ -134,7 +134,7 @@ def _said(model: ChatModel, messages: list[AnyMessage]) -> Grades:
     if reply.problem is not None:
         raise failure(reply.detail)
     text = without_thoughts(reply.text)
-    try:  # Between the outermost braces, as models add fences and courtesies.
+    try:  # Models put fences and polite sentences around the JSON.
         return Grades.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
     except ValidationError:
         raise _GradesError(_NO_FORM) from None
@@ -161,11 +161,13 @@ def _scores(grades: Grades, count: int) -> list[float]:
     Raises:
         _GradesError: it names every passage without exactly one grade in range.
     """
-    given = Counter(grade.passage for grade in grades.grades)
+    times_graded = Counter(grade.passage for grade in grades.grades)
     faults = {
-        "no grade for passage": [n for n in range(1, count + 1) if n not in given],
-        "more than one grade for passage": [n for n, times in given.items() if times > 1],
-        f"passages end at {count}, but a grade for": [n for n in given if not 1 <= n <= count],
+        "no grade for passage": [n for n in range(1, count + 1) if n not in times_graded],
+        "more than one grade for passage": [n for n, times in times_graded.items() if times > 1],
+        f"passages end at {count}, but a grade for": [
+            n for n in times_graded if not 1 <= n <= count
+        ],
         f"grade outside {WORST} to {BEST} for passage": [
             grade.passage for grade in grades.grades if not WORST <= grade.relevance <= BEST
         ],

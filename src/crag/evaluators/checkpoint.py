@@ -132,8 +132,8 @@ def _check_config(folder: Path) -> None:
     config = _json(folder, folder / "config.json")
     kinds = config.get("architectures") or [ARCHITECTURE]
     if config.get("model_type") != "t5" or ARCHITECTURE not in kinds:
-        found = f"model_type {config.get('model_type')!r}, architectures {kinds}"
-        problem = f"config.json describes no {ARCHITECTURE} ({found}). Give another folder"
+        described = f"model_type {config.get('model_type')!r}, architectures {kinds}"
+        problem = f"config.json describes no {ARCHITECTURE} ({described}). Give another folder"
         raise refusal(folder, problem)
     labels = config.get("num_labels") or len(config.get("id2label") or _UNSAID)
     if labels != 1:

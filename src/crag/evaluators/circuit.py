@@ -42,7 +42,7 @@ class Circuit:
             return 0.0
 
     def succeeded(self) -> None:
-        """Close it."""
+        """Close the circuit, since a call succeeded."""
         with self._lock:
             self._failed, self._opened = 0, None
 

@@ -4,8 +4,8 @@
 
     GET  /ok      → {"ok": true}
     GET  /about   → About
-    POST /score   Asked → Scores
-    POST /read    Asked → Readings; only where `About.reads`
+    POST /score   EvaluationRequest → Scores
+    POST /read    EvaluationRequest → Readings; only where `About.reads`
 
 Each reply to /score and /read holds the `About` of the evaluator that judged, so that its
 thresholds belong to its scores even while a service changes to another evaluator. An error has a
@@ -22,19 +22,19 @@ from crag.reading import Reading
 from crag.state import Thresholds
 
 MOST_PASSAGES = 256
-"""Of one request; a client with more sends several."""
+"""The most passages of one request; a client with more sends several requests."""
 MOST_CHARACTERS = 2_000_000
-"""Of question and passages of one request, unless a single passage is longer."""
+"""The most characters of question and passages together, unless one passage alone is longer."""
 MOST_BYTES = 32 * 2**20
-"""Of the body of a request."""
+"""The largest body of a request."""
 _LONGEST_NAME = 200
 
 
-class _Message(BaseModel):
+class _ServiceMessage(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class AskedPassage(_Message):
+class AskedPassage(_ServiceMessage):
     """A passage of a request."""
 
     title: str = ""
@@ -43,36 +43,36 @@ class AskedPassage(_Message):
     """Headings above it, as ``Use > Install``."""
 
 
-class Asked(_Message):
+class EvaluationRequest(_ServiceMessage):
     """The body of /score and /read."""
 
     question: str
     passages: Annotated[list[AskedPassage], Field(max_length=MOST_PASSAGES)]
 
     @property
-    def asked(self) -> list[Passage]:
+    def as_passages(self) -> list[Passage]:
         """The passages as evaluators take them."""
-        return [Passage(one.title, one.text, one.section) for one in self.passages]
+        return [Passage(passage.title, passage.text, passage.section) for passage in self.passages]
 
 
-class Limits(_Message):
+class ServedThresholds(_ServiceMessage):
     """The thresholds that the evaluator was calibrated with."""
 
     upper: FiniteFloat
     lower: FiniteFloat
 
     @model_validator(mode="after")
-    def _in_order(self) -> "Limits":
+    def _in_order(self) -> "ServedThresholds":
         if self.lower > self.upper:
             raise ValueError(f"lower is {self.lower:g}, above upper, {self.upper:g}")
         return self
 
 
-class About(_Message):
+class About(_ServiceMessage):
     """Which evaluator judges, and how its scores are to be read."""
 
     name: Annotated[str, Field(max_length=_LONGEST_NAME)]
-    thresholds: Limits
+    thresholds: ServedThresholds
     reads: bool = False
     """Whether it offers /read."""
     quote_threshold: FiniteFloat | None = None
@@ -88,7 +88,7 @@ class About(_Message):
         return Thresholds(upper=self.thresholds.upper, lower=self.thresholds.lower)
 
 
-class Scores(_Message):
+class Scores(_ServiceMessage):
     """The reply of /score."""
 
     about: About
@@ -96,7 +96,7 @@ class Scores(_Message):
     """In the order of the passages; null for one that could not be scored."""
 
 
-class Readings(_Message):
+class Readings(_ServiceMessage):
     """The reply of /read."""
 
     about: About

@@ -36,7 +36,7 @@ class CosineEvaluator:
         self, embeddings: Embeddings, *, slope: float, intercept: float, thresholds: Thresholds
     ) -> None:
         self.languages = languages_of(embeddings)
-        """Those of the encoder."""
+        """The languages that the encoder reads."""
         self._vectors = RememberedVectors(embeddings)
         self._slope, self._intercept = slope, intercept
         self._thresholds = thresholds
@@ -75,8 +75,8 @@ class CosineEvaluator:
         """
         views = [list(_views(passage)) for passage in passages]
         flat = [view for group in views for view in group]
-        asked, *vectors = self._vectors.of([question, *flat])
-        cosines = iter(np.asarray(vectors) @ asked if vectors else ())
+        question_vector, *vectors = self._vectors.of([question, *flat])
+        cosines = iter(np.asarray(vectors) @ question_vector if vectors else ())
         return [max((float(next(cosines)) for _ in group), default=None) for group in views]
 
 

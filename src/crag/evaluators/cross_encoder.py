@@ -21,7 +21,7 @@ from crag.parts import Passage
 from crag.state import Thresholds
 
 _UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
-"""Of an evaluator whose card has none: a probability of three quarters, and of one."""
+"""Thresholds for a card without any: probabilities of three quarters and of one quarter."""
 
 
 class PairModel(Protocol):
@@ -101,12 +101,12 @@ class CrossEncoderEvaluator:
 
     def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
         """Return one score in [-1, 1] for each passage."""
-        asked = [index for index, passage in enumerate(passages) if passage.text.strip()]
+        places = [index for index, passage in enumerate(passages) if passage.text.strip()]
         scores = [LOWEST] * len(passages)
-        if asked:
-            pairs = [(question, passages[index]) for index in asked]
+        if places:
+            pairs = [(question, passages[index]) for index in places]
             logits = self._model.logits(pairs, self._batch_size)
-            for index, score in zip(asked, np.tanh(logits / 2).tolist(), strict=True):
+            for index, score in zip(places, np.tanh(logits / 2).tolist(), strict=True):
                 scores[index] = score
         return scores
 
@@ -135,7 +135,9 @@ class ChangedMiniLM:
         with self._lock:
             model, weights, blend = self._loaded = self._loaded or self._load()
         logits = np.empty(len(pairs))
-        encodings = model.encode([(asked, with_title(one.title, one.text)) for asked, one in pairs])
+        encodings = model.encode(
+            [(question, with_title(passage.title, passage.text)) for question, passage in pairs]
+        )
         for batch in model.hidden(encodings, batch_size):
             first = np.array([states[0] for states in batch.results])
             outputs = _head(first, weights).astype(np.float64)

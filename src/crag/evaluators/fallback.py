@@ -3,11 +3,12 @@
 import threading
 from collections.abc import Sequence
 
-from crag.correction.scoring import LOWEST, scores_of, split_title
+from crag.correction.scoring import LOWEST, split_title
 from crag.events import note
 from crag.parts import Evaluator, Passage, ReadingEvaluator, is_reading
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
+from crag.runtime.evaluator_calls import scores_of
 from crag.runtime.replies import readings_of, scores_of_reply, thresholds_of
 from crag.state import Thresholds
 from crag.text.language import languages_of
@@ -36,7 +37,7 @@ class EvaluatorWithFallback:
 
     @property
     def thresholds(self) -> Thresholds:
-        """Those of the evaluator that judged last in this thread."""
+        """The thresholds of the evaluator that judged last in this thread."""
         with Attempt("evaluator") as attempt:
             return thresholds_of(self._last())
         self._replace(attempt.error)
@@ -44,7 +45,7 @@ class EvaluatorWithFallback:
 
     @property
     def languages(self) -> frozenset[str]:
-        """Those that the same evaluator reads; empty if unknown."""
+        """The languages that the same evaluator reads; empty if unknown."""
         return frozenset(languages_of(self._last()))
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
@@ -54,9 +55,9 @@ class EvaluatorWithFallback:
     def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
         """Return one score for each passage, all by the same evaluator."""
         with Attempt("evaluator") as attempt:
-            found = scores_of_reply(scores_of(self._first, question, passages), len(passages))
+            scores = scores_of_reply(scores_of(self._first, question, passages), len(passages))
             self._judged.last = self._first
-            return found
+            return scores
         self._replace(attempt.error)
         return scores_of(self._second, question, passages)
 
@@ -70,7 +71,7 @@ class EvaluatorWithFallback:
 
 
 class ReaderWithFallback(EvaluatorWithFallback):
-    """The same for evaluators that read."""
+    """An `EvaluatorWithFallback` of two evaluators that read."""
 
     def __init__(self, first: ReadingEvaluator, second: ReadingEvaluator, named: str) -> None:
         super().__init__(first, second, named)
@@ -100,8 +101,8 @@ class ReaderWithFallback(EvaluatorWithFallback):
         """Return one reading for each passage, all by the same evaluator."""
         first, second = self._readers
         with Attempt("evaluator") as attempt:
-            found = readings_of(first.read(question, passages), passages)
+            readings = readings_of(first.read(question, passages), passages)
             self._judged.last = first
-            return found
+            return readings
         self._replace(attempt.error)
         return second.read(question, passages)

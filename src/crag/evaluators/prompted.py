@@ -50,19 +50,19 @@ class PromptedEvaluator(ABC):
         Raises:
             EvaluatorError: every call failed; the message gives the first reason.
         """
-        asked = [index for index, text in enumerate(texts) if text.strip()]
-        groups = self.groups([texts[index] for index in asked])
+        places = [index for index, text in enumerate(texts) if text.strip()]
+        groups = self.groups([texts[index] for index in places])
         judged = self._at_once(question, groups)
         failures = [scores for scores in judged if isinstance(scores, EvaluatorError)]
         if failures and len(failures) == len(groups):
-            message = f"the chat model judged none of {len(asked)} texts: {failures[0]}"
+            message = f"the chat model judged none of {len(places)} texts: {failures[0]}"
             raise EvaluatorError(message)
-        found = iter(asked)
+        following = iter(places)
         result = [LOWEST] * len(texts)
         for group, scores in zip(groups, judged, strict=True):
             known = [math.nan] * len(group) if isinstance(scores, EvaluatorError) else scores
             for score in known:
-                result[next(found)] = score
+                result[next(following)] = score
         return result
 
     @abstractmethod

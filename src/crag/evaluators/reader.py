@@ -31,7 +31,7 @@ class ReaderEvaluator:
     """
 
     languages = frozenset({"en"})
-    """Those of the packaged encoder, which every reader changes."""
+    """The languages of the packaged encoder, which every reader is a change of."""
 
     def __init__(
         self,
@@ -115,14 +115,14 @@ class ReaderEvaluator:
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, in order; all are read in batches of like length."""
         views = self.model.views(question, passages)
-        return [self._reading(*one) for one in zip(passages, views, strict=True)]
+        return [self._reading(*pair) for pair in zip(passages, views, strict=True)]
 
     def score_pairs(self, pairs: Sequence[tuple[str, Passage]]) -> list[float]:
         """Return one score in [-1, 1] for each question and passage, all read in one batch."""
         views = self.model.views_of(pairs)
         return [
-            self._reading(passage, one)["score"]
-            for (_, passage), one in zip(pairs, views, strict=True)
+            self._reading(passage, passage_views)["score"]
+            for (_, passage), passage_views in zip(pairs, views, strict=True)
         ]
 
     def _reading(self, passage: Passage, views: Sequence[View]) -> Reading:
@@ -132,7 +132,7 @@ class ReaderEvaluator:
         score = math.tanh(max(map(self.model.grade, views)) / 2)
         best = max(views, key=lambda view: view.span[2])
         span = None
-        if best.window.offsets:  # A text may hold nothing that the tokenizer knows.
+        if best.window.offsets:  # All characters of a text may be unknown to the tokenizer.
             first, last, odds = best.span
             start, end = best.window.offsets[first][0], best.window.offsets[last][1]
             span = Span(start=start, end=end, score=math.tanh(odds / 2))
@@ -149,8 +149,8 @@ def _packaged_reader(_: Runtime) -> ReaderEvaluator:
     return ReaderEvaluator.packaged()
 
 
-def _overlap(one: View, other: View) -> bool:
-    return other.window.first < one.window.first + len(one.window.offsets)
+def _overlap(earlier: View, later: View) -> bool:
+    return later.window.first < earlier.window.first + len(earlier.window.offsets)
 
 
 def _evidence(text: str, views: Sequence[View]) -> tuple[list[int], list[int]]:

@@ -27,17 +27,17 @@ class RememberedVectors:
     def of(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of `texts`, each of length 1, in order."""
         with self._lock:
-            found = {text: self._known[text] for text in texts if text in self._known}
-        new = [text for text in dict.fromkeys(texts) if text not in found]
+            vectors = {text: self._known[text] for text in texts if text in self._known}
+        new = [text for text in dict.fromkeys(texts) if text not in vectors]
         if new:
-            found |= zip(new, _unit(self._embeddings.embed_documents(new)), strict=True)
+            vectors |= zip(new, _unit(self._embeddings.embed_documents(new)), strict=True)
         with self._lock:
             for text in texts:
-                self._known[text] = found[text]
+                self._known[text] = vectors[text]
                 self._known.move_to_end(text)
             while len(self._known) > self._most:
                 self._known.popitem(last=False)
-        return [found[text] for text in texts]
+        return [vectors[text] for text in texts]
 
 
 def _unit(vectors: Sequence[Sequence[float]]) -> Vector:

@@ -23,8 +23,8 @@ from crag.evaluators.contract import (
     MOST_CHARACTERS,
     MOST_PASSAGES,
     About,
-    Asked,
     AskedPassage,
+    EvaluationRequest,
     Readings,
     Scores,
 )
@@ -35,11 +35,11 @@ from crag.runtime.replies import readings_of
 from crag.state import Thresholds
 
 ATTEMPTS = 3
-"""Most requests for one thing."""
+"""The most attempts at one request."""
 SECONDS = 10.0
 """Default for the longest time that one request may take."""
 LONGEST_WAIT = 2.0
-"""Most seconds between two requests; there is no other one if the service asks for more."""
+"""Most seconds between two requests; there is no second one if the service asks for more."""
 _LEAST_BYTES, _BYTES_FOR_CHARACTER = 2**20, 16
 """A reading has two numbers for each word at most; scores are shorter."""
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
@@ -88,20 +88,20 @@ class RemoteEvaluator:
 
     @property
     def about(self) -> About:
-        """What the service says of itself: with its last judgement in this thread, or now."""
-        told: About | None = getattr(self._judged, "about", None) or self._known
-        if told is None:
-            told = self._known = self._sent("GET", "about", None, About)
-        return told
+        """How the service describes itself: in its last reply in this thread, or else asked now."""
+        about: About | None = getattr(self._judged, "about", None) or self._known
+        if about is None:
+            about = self._known = self._sent("GET", "about", None, About)
+        return about
 
     @property
     def thresholds(self) -> Thresholds:
-        """Those that the served evaluator was calibrated with."""
+        """The thresholds that the served evaluator was calibrated with."""
         return self.about.limits
 
     @property
     def languages(self) -> frozenset[str]:
-        """Those that the served evaluator reads; empty if unknown."""
+        """The languages that the served evaluator reads; empty if unknown."""
         return frozenset(self.about.languages)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
@@ -110,12 +110,12 @@ class RemoteEvaluator:
 
     def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
         """Return one score for each passage; an empty one is not sent."""
-        asked = [index for index, passage in enumerate(passages) if passage.text.strip()]
+        places = [index for index, passage in enumerate(passages) if passage.text.strip()]
         scores = [LOWEST] * len(passages)
-        found: list[float | None] = []
-        for part in _requests([passages[index] for index in asked]):
-            found += self._asked("score", question, part, Scores).scores
-        for index, score in zip(asked, found, strict=True):
+        received: list[float | None] = []
+        for part in _requests([passages[index] for index in places]):
+            received += self._judgements("score", question, part, Scores).scores
+        for index, score in zip(places, received, strict=True):
             scores[index] = float("nan") if score is None else score
         return scores
 
@@ -123,28 +123,30 @@ class RemoteEvaluator:
         """Ask the service about itself now rather than on first use."""
         self._known = self._sent("GET", "about", None, About)
 
-    def _asked(
+    def _judgements(
         self, what: str, question: str, passages: Sequence[Passage], form: type[_Answer]
     ) -> _Answer:
-        body = Asked(
-            question=question, passages=[AskedPassage(**one._asdict()) for one in passages]
+        body = EvaluationRequest(
+            question=question, passages=[AskedPassage(**passage._asdict()) for passage in passages]
         )
         answer = self._sent("POST", what, body, form)
         self._judged.about = self._known = answer.about
         return answer
 
-    def _sent(self, method: str, what: str, body: Asked | None, form: type[_Reply]) -> _Reply:
+    def _sent(
+        self, method: str, what: str, body: EvaluationRequest | None, form: type[_Reply]
+    ) -> _Reply:
         """Send a request, several times if need be, and note that."""
         if (wait := self._circuit.wait()) > 0:
             message = f"it failed {self._circuit.failures} times in a row; next try in {wait:.0f} s"
             raise self._error(message)
-        told: list[str] = []
+        failures: list[str] = []
 
         def once() -> _Reply:
             try:
                 reply = self._once(method, what, body, form)
             except PassingError as error:
-                told.append(str(error))
+                failures.append(str(error))
                 if self._circuit.failed():
                     note("circuit_opened", error, f"not asked for {self._circuit.seconds:.0f} s")
                 raise
@@ -158,11 +160,13 @@ class RemoteEvaluator:
             reraise=True,
         )
         reply = patiently(once)
-        if told:
-            note("evaluator_retried", told[-1], f"asked {len(told) + 1} times")
+        if failures:
+            note("evaluator_retried", failures[-1], f"asked {len(failures) + 1} times")
         return reply
 
-    def _once(self, method: str, what: str, body: Asked | None, form: type[_Reply]) -> _Reply:
+    def _once(
+        self, method: str, what: str, body: EvaluationRequest | None, form: type[_Reply]
+    ) -> _Reply:
         content = None if body is None else body.model_dump_json().encode()
         headers = self._headers | ({"Content-Type": "application/json"} if content else {})
         most = _LEAST_BYTES + _BYTES_FOR_CHARACTER * len(content or b"")
@@ -214,8 +218,8 @@ class RemoteEvaluator:
             raise self._error(problem)
         said = received.decode("utf-8", "replace")[:_SHOWN]
         if status in _PASSING:
-            asked = response.headers.get("retry-after", "").strip()
-            wait = float(asked) if asked.isdecimal() else None
+            seconds = response.headers.get("retry-after", "").strip()
+            wait = float(seconds) if seconds.isdecimal() else None
             raise self._passing(f"status {status}: {said}", wait)
         raise self._error(f"status {status}: {said}")
 
@@ -232,23 +236,23 @@ class RemoteReader(RemoteEvaluator):
     @property
     def quote_threshold(self) -> float:
         """The quoting threshold of the served evaluator; its upper one where it names none."""
-        told = self.about
-        return told.thresholds.upper if told.quote_threshold is None else told.quote_threshold
+        about = self.about
+        return about.thresholds.upper if about.quote_threshold is None else about.quote_threshold
 
     @property
     def closest_threshold(self) -> float:
-        """That of the served evaluator; -1.0 where it names none."""
-        told = self.about.closest_threshold
-        return LOWEST if told is None else told
+        """The `closest_threshold` of the served evaluator; -1.0 if it has none."""
+        threshold = self.about.closest_threshold
+        return LOWEST if threshold is None else threshold
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, in order."""
-        asked = [index for index, passage in enumerate(passages) if passage.text.strip()]
+        places = [index for index, passage in enumerate(passages) if passage.text.strip()]
         readings = [Reading(score=LOWEST, starts=[], evidence=[], span=None) for _ in passages]
-        found: list[Reading] = []
-        for part in _requests([passages[index] for index in asked]):
-            found += self._asked("read", question, part, Readings).readings
-        for index, reading in zip(asked, found, strict=True):
+        received: list[Reading] = []
+        for part in _requests([passages[index] for index in places]):
+            received += self._judgements("read", question, part, Readings).readings
+        for index, reading in zip(places, received, strict=True):
             readings[index] = reading
         return readings
 
@@ -318,14 +322,14 @@ def _requests(passages: Sequence[Passage]) -> Iterator[list[Passage]]:
         yield part
 
 
-def _check(reply: BaseModel, body: Asked | None) -> None:
+def _check(reply: BaseModel, body: EvaluationRequest | None) -> None:
     """Check a reply against what was asked.
 
     Raises:
         ReplyError: it is for other passages.
     """
     if isinstance(reply, Readings) and body is not None:
-        readings_of(reply.readings, body.asked)
+        readings_of(reply.readings, body.as_passages)
     if isinstance(reply, Scores) and body is not None and len(reply.scores) != len(body.passages):
         problem = f"returned {len(reply.scores)} scores for {len(body.passages)} texts"
         raise ReplyError("evaluator", problem)
@@ -341,8 +345,8 @@ def _given_up(state: RetryCallState) -> bool:
 
 
 def _waiting(state: RetryCallState) -> float:
-    asked = _wanted(state)
-    return _JITTER(state) if asked is None else asked
+    seconds = _wanted(state)
+    return _JITTER(state) if seconds is None else seconds
 
 
 _JITTER = wait_random_exponential(multiplier=0.1, max=LONGEST_WAIT)

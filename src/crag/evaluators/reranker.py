@@ -28,7 +28,9 @@ class EvaluatorReranker(BaseDocumentCompressor):
         """Return all documents in the new order."""
         del callbacks
         passages = [passage_of(document, "passage") for document in documents]
-        scores = self.evaluator.score(query, [with_title(one.title, one.text) for one in passages])
+        scores = self.evaluator.score(
+            query, [with_title(passage.title, passage.text) for passage in passages]
+        )
         order = sorted(range(len(documents)), key=lambda place: _rank(scores[place]))
         return [documents[place] for place in order]
 

@@ -116,18 +116,18 @@ class T5Evaluator:
         Texts of like length share a batch, padded to its longest. A model that overflows returns
         NaN, and so does this.
         """
-        asked = [index for index, text in enumerate(texts) if text.strip()]
+        places = [index for index, text in enumerate(texts) if text.strip()]
         scores = [LOWEST] * len(texts)
-        if not asked:
+        if not places:
             return scores
         with self._lock:  # Fast tokenizers are not thread-safe.
             loaded = self._loaded = self._loaded or self._load()
-            found = scored_in_batches(
-                [texts[index] for index in asked],
+            outputs = scored_in_batches(
+                [texts[index] for index in places],
                 self._batch_size,
                 lambda batch: self._forward(loaded, question, batch),
             )
-        for index, score in zip(asked, found, strict=True):
+        for index, score in zip(places, outputs, strict=True):
             scores[index] = score
         return scores
 

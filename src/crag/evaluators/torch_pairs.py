@@ -20,6 +20,7 @@ from crag.parts import Passage
 _LONGEST_TOKEN = 100
 """Characters: no word that a tokenizer keeps whole is longer."""
 _FEWEST_TOKENS = 32
+"""A tokenizer with fewer tokens has lost its vocabulary."""
 
 
 class TorchPairs:
@@ -47,10 +48,11 @@ class TorchPairs:
         logits = np.empty(len(pairs))
         most = self._max_length * _LONGEST_TOKEN
         short = [
-            (question[:most], with_title(one.title, one.text)[:most]) for question, one in pairs
+            (question[:most], with_title(passage.title, passage.text)[:most])
+            for question, passage in pairs
         ]
         lengths = [len(question) + len(text) for question, text in short]
-        titles = [bare_title(one.title) for _, one in pairs]
+        titles = [bare_title(passage.title) for _, passage in pairs]
         with self._lock:  # Fast tokenizers are not thread-safe.
             model, tokenizer = self._loaded = self._loaded or self._load()
             for batch in length_sorted_batches(lengths, batch_size):
@@ -93,7 +95,7 @@ class TorchPairs:
             problem = f"it cannot be loaded. Copy it again, whole, with its tokenizer ({first})"
             raise refusal(self._folder, problem) from error
         if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
-            # Where there is none, transformers builds one that knows no words.
+            # Without a vocabulary, transformers builds a tokenizer that maps every word to unknown.
             raise refusal(self._folder, "there is no tokenizer. Copy it there, whole")
         if report["missing_keys"] or model.config.num_labels != 1:
             problem = (

@@ -5,16 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from crag.correction.evidence import parts_in_context
-from crag.correction.scoring import LOWEST, scores_of
+from crag.correction.scoring import LOWEST
 from crag.correction.strips import FEWEST_WORDS
 from crag.generation.quoting import quotations_in
 from crag.parts import Evaluator, Passage, Quotation, ReadingEvaluator, is_reading
+from crag.runtime.evaluator_calls import scores_of
 from crag.state import Strip
 from crag.text.sentences import sentences_of
 
 _MARKUP = ("#", "|", "```", "![")
 """What a line begins with that is no prose: headings, table rows, code fences, pictures."""
 _MOST_SENTENCES, _MOST_STRIPS = 3, 4
+"""The most quotations of an answer: sentences scored one by one, or strips that were read."""
 _FEWEST_ECHOED = 4
 """Words of a question that stand in a document; fewer may be an answer."""
 _WORD = re.compile(r"\w+")
@@ -53,7 +55,7 @@ class ExtractiveAnswerer:
             limits = {"threshold": threshold, "closest": _closest_threshold(evaluator)}
             parts = [
                 part
-                for part in _read(evaluator, question, strips)
+                for part in _read_parts(evaluator, question, strips)
                 if not _ends_with_question(part.strip, question)
             ]
             return _quoted_in(parts, self._most or _MOST_STRIPS, limits)
@@ -81,7 +83,7 @@ class ExtractiveAnswerer:
         return whole is not None and whole >= threshold and quoted.score == max(rivals)
 
 
-class _Part(NamedTuple):
+class _ReadPart(NamedTuple):
     """A strip that was read, or one that was cut from a longer text when that was read."""
 
     whole: int
@@ -90,19 +92,21 @@ class _Part(NamedTuple):
     strip: Strip
 
 
-def _read(evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]) -> list[_Part]:
+def _read_parts(
+    evaluator: ReadingEvaluator, question: str, strips: Sequence[Strip]
+) -> list[_ReadPart]:
     """Read what no node has read, such as whole documents, and cut that into strips."""
     unread = [index for index, strip in enumerate(strips) if "reading" not in strip]
     passages = [Passage(strips[i]["source"]["title"], strips[i]["text"]) for i in unread]
-    found = evaluator.read(question, passages) if passages else []
-    readings = dict(zip(unread, found, strict=True))
-    parts: list[_Part] = []
+    fresh = evaluator.read(question, passages) if passages else []
+    readings = dict(zip(unread, fresh, strict=True))
+    parts: list[_ReadPart] = []
     for index, strip in enumerate(strips):
         if index in readings:
             cut = parts_in_context(strip, readings[index])
-            parts += [_Part(index, offset, part) for offset, part in cut]
+            parts += [_ReadPart(index, offset, part) for offset, part in cut]
         else:
-            parts.append(_Part(index, 0, strip))
+            parts.append(_ReadPart(index, 0, strip))
     return parts
 
 
@@ -111,29 +115,31 @@ def _ends_with_question(strip: Strip, question: str) -> bool:
     span = strip["reading"]["span"]
     if span is None:
         return False
-    found = _WORD.findall(strip["text"][span["start"] : span["end"]].casefold())
-    asked = _WORD.findall(question.casefold())
-    places = range(len(asked) - len(found) + 1)
-    echoed = any(asked[start : start + len(found)] == found for start in places)
+    answer = _WORD.findall(strip["text"][span["start"] : span["end"]].casefold())
+    words = _WORD.findall(question.casefold())
+    places = range(len(words) - len(answer) + 1)
+    echoed = any(words[start : start + len(answer)] == answer for start in places)
     more = _WORD.findall(strip["text"][span["end"] :])  # As in a list of questions and answers.
-    return echoed and len(found) >= _FEWEST_ECHOED and len(more) < FEWEST_WORDS
+    return echoed and len(answer) >= _FEWEST_ECHOED and len(more) < FEWEST_WORDS
 
 
 def _closest_threshold(evaluator: ReadingEvaluator) -> float:
-    """Return the least score of a passage worth showing; evaluators of others may tell none."""
+    """Return the least score of a passage worth showing; other evaluators may have none."""
     return float(getattr(evaluator, "closest_threshold", LOWEST))
 
 
-def _quoted_in(parts: Sequence[_Part], most: int, limits: Mapping[str, float]) -> list[Quotation]:
+def _quoted_in(
+    parts: Sequence[_ReadPart], most: int, limits: Mapping[str, float]
+) -> list[Quotation]:
     """Quote the best parts, each as a range of the strip that it belongs to."""
     quotations: list[Quotation] = []
-    for one in quotations_in([part.strip for part in parts], most=most, **limits):
-        part = parts[one.strip]
+    for quotation in quotations_in([part.strip for part in parts], most=most, **limits):
+        part = parts[quotation.strip]
         place, span = (
-            found and (found[0] + part.offset, found[1] + part.offset)
-            for found in (one.place, one.span)
+            bounds and (bounds[0] + part.offset, bounds[1] + part.offset)
+            for bounds in (quotation.place, quotation.span)
         )
-        quotations.append(one._replace(strip=part.whole, place=place, span=span))
+        quotations.append(quotation._replace(strip=part.whole, place=place, span=span))
     return quotations
 
 

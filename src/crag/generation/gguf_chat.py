@@ -44,6 +44,7 @@ SECONDS = 300.0
 _BATCH = 256
 """Tokens of a prompt that are read between two looks at whether the caller is still there."""
 _POLL = 0.1
+"""Seconds after which a caller that waits for its turn looks whether it was cancelled."""
 _TOO_LONG = "exceed_context_size_error"
 
 
@@ -84,8 +85,10 @@ class GgufChat(BaseChatModel):
             ModelError: it cannot answer.
         """
         prompt = HumanMessage("Count aloud, on and on. " + "one two three four five " * 40)
-        told = self.invoke([prompt], max_tokens=24).response_metadata.get("timings", {})
-        return Speed(told.get("prompt_per_second", 0.0), told.get("predicted_per_second", 0.0))
+        timings = self.invoke([prompt], max_tokens=24).response_metadata.get("timings", {})
+        return Speed(
+            timings.get("prompt_per_second", 0.0), timings.get("predicted_per_second", 0.0)
+        )
 
     def _generate(
         self,
@@ -112,13 +115,13 @@ class GgufChat(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        told: SimpleQueue[Any] = SimpleQueue()
+        items: SimpleQueue[Any] = SimpleQueue()
         left, ends = threading.Event(), None
-        self._begin(self._request(messages, stop, kwargs), told.put, left)
+        self._begin(self._request(messages, stop, kwargs), items.put, left)
         try:
             while True:
                 try:
-                    item = told.get(timeout=_left(ends))
+                    item = items.get(timeout=_left(ends))
                 except Empty:
                     raise self._too_slow() from None
                 if item is _END:
@@ -138,12 +141,12 @@ class GgufChat(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        loop, told = asyncio.get_running_loop(), asyncio.Queue[Any]()
+        loop, items = asyncio.get_running_loop(), asyncio.Queue[Any]()
         left, ends = threading.Event(), None
 
         def put(item: object) -> None:
             try:
-                loop.call_soon_threadsafe(told.put_nowait, item)
+                loop.call_soon_threadsafe(items.put_nowait, item)
             except RuntimeError:  # The loop has ended, and the caller with it.
                 left.set()
 
@@ -151,7 +154,7 @@ class GgufChat(BaseChatModel):
         try:
             while True:
                 try:
-                    item = await asyncio.wait_for(told.get(), _left(ends))
+                    item = await asyncio.wait_for(items.get(), _left(ends))
                 except TimeoutError:
                     raise self._too_slow() from None
                 if item is _END:
@@ -167,7 +170,7 @@ class GgufChat(BaseChatModel):
     def _request(
         self, messages: list[BaseMessage], stop: list[str] | None, options: Mapping[str, Any]
     ) -> dict[str, Any]:
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,  # Calls back while a prompt is read, so that it can be ended.
@@ -175,15 +178,15 @@ class GgufChat(BaseChatModel):
             "max_tokens": options.get("max_tokens") or LONGEST_ANSWER,
         }
         if stop:
-            asked["stop"] = stop
+            request["stop"] = stop
         if self.framing == "raw":
-            return asked | {"prompt": raw_prompt(messages)}
-        return asked | {"messages": convert_to_openai_messages(messages)}
+            return request | {"prompt": raw_prompt(messages)}
+        return request | {"messages": convert_to_openai_messages(messages)}
 
     def _begin(
         self, request: dict[str, Any], put: Callable[[Any], None], left: threading.Event
     ) -> None:
-        """Answer in a thread, which passes on all that llama.cpp tells, or why it cannot."""
+        """Answer in a thread, which passes on llama.cpp's items, or the error that ended it."""
 
         def work() -> None:
             try:
@@ -196,29 +199,29 @@ class GgufChat(BaseChatModel):
 
         threading.Thread(target=work, name="gguf", daemon=True).start()
 
-    def _chunk(self, told: Any) -> ChatGenerationChunk | None:
-        """Read what llama.cpp told; None if it holds nothing for the caller.
+    def _chunk(self, item: Any) -> ChatGenerationChunk | None:
+        """Read an item of llama.cpp; None if it has nothing for the caller.
 
         Raises:
             ModelError: it is an error.
         """
-        if isinstance(told, ModelError):
-            raise told
-        if not isinstance(told, Mapping):
+        if isinstance(item, ModelError):
+            raise item
+        if not isinstance(item, Mapping):
             return None
-        error = told.get("error")
+        error = item.get("error")
         if isinstance(error, Mapping):
             raise self._failed(error)
-        choice = (told.get("choices") or [{}])[0]
+        choice = (item.get("choices") or [{}])[0]
         text = (choice.get("delta") or {}).get("content") or choice.get("text") or ""
-        usage = told.get("usage")
+        usage = item.get("usage")
         if not (text or usage or choice.get("finish_reason")):
             return None
         metadata = {
             name: value
             for name, value in (
                 ("finish_reason", choice.get("finish_reason")),
-                ("timings", told.get("timings")),
+                ("timings", item.get("timings")),
             )
             if value
         }
@@ -265,7 +268,7 @@ class _Engine:
         params.n_ctx, params.n_parallel, params.n_batch = context, 1, _BATCH
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
         params.warmup, params.verbosity, params.offline = False, -1, True
-        # It opens a port of this machine that nobody here uses, and anybody could.
+        # It opens a port that this program does not use, but other programs on the machine could.
         params.api_keys = [secrets.token_urlsafe()]
         params.ui = params.endpoint_slots = False
         try:
@@ -288,8 +291,8 @@ class _Engine:
         try:
             put(_TURN)
 
-            def tell(told: Any) -> bool:
-                put(told)
+            def tell(item: Any) -> bool:
+                put(item)
                 return left.is_set()
 
             ask = self._server.handle_completions if "prompt" in request else None

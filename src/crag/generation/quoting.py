@@ -34,7 +34,7 @@ _HEADINGS = re.compile(r"(?:\s*(?:#{1,6} .*|<!--.*-->|\S.*\n([=\-~^\"'*+#.`])\1{
 _WORD = re.compile(r"\w")
 
 
-class _Candidate(NamedTuple):
+class _QuotedStrip(NamedTuple):
     """A strip as it would be quoted."""
 
     strip: int
@@ -55,29 +55,31 @@ def quotations_in(
     """
     ranked = sorted(
         (_candidate(index, strip) for index, strip in enumerate(strips)),
-        key=lambda one: -one.odds,
+        key=lambda candidate: -candidate.odds,
     )
-    ranked = [one for one in ranked if _WORD.search(one.text)]
+    ranked = [candidate for candidate in ranked if _WORD.search(candidate.text)]
     if not ranked or math.tanh(ranked[0].odds / 2) < closest:
         return []
     sure = math.tanh(ranked[0].odds / 2) >= threshold
-    near = [one for one in ranked if one.odds >= ranked[0].odds - MARGIN]
-    distinct = [one for place, one in enumerate(near) if not _repeats(one, near[:place])]
+    near = [candidate for candidate in ranked if candidate.odds >= ranked[0].odds - MARGIN]
+    distinct = [
+        candidate for place, candidate in enumerate(near) if not _repeats(candidate, near[:place])
+    ]
     quotations: list[Quotation] = []
     words = 0
-    for one in distinct[: most if sure else min(most, MOST_CLOSEST)]:
-        words += len(one.text.split())
+    for candidate in distinct[: most if sure else min(most, MOST_CLOSEST)]:
+        words += len(candidate.text.split())
         quotations.append(
             Quotation(
-                one.text, one.strip, math.tanh(one.odds / 2), one.place,
-                _span(strips[one.strip], one.place), sure=sure,
+                candidate.text, candidate.strip, math.tanh(candidate.odds / 2), candidate.place,
+                _span(strips[candidate.strip], candidate.place), sure=sure,
                 further=sure and bool(quotations) and words > MOST_WORDS,
             )
         )  # fmt: skip
     return quotations
 
 
-def _candidate(index: int, strip: Strip) -> _Candidate:
+def _candidate(index: int, strip: Strip) -> _QuotedStrip:
     text, reading = strip["text"], strip["reading"]
     start = _after_headings(text)
     ranges = [
@@ -85,7 +87,7 @@ def _candidate(index: int, strip: Strip) -> _Candidate:
         for begin, end in excerpt_at(text[start:], max(0, _anchor(reading) - start), MOST_WORDS)
     ] or [(start, len(text))]
     quoted = "\n".join(as_read(text[begin:end]) for begin, end in ranges)
-    return _Candidate(index, _odds(strip), quoted, ranges[-1])
+    return _QuotedStrip(index, _odds(strip), quoted, ranges[-1])
 
 
 def _odds(strip: Strip) -> float:
@@ -102,15 +104,15 @@ def _anchor(reading: Reading) -> int:
         return (span["start"] + span["end"]) // 2
     edges = [*reading["starts"], reading["starts"][-1] + 1] if reading["starts"] else [0, 0]
     best = max(
-        zip(pairwise(edges), reading["evidence"], strict=False), key=lambda one: one[1],
+        zip(pairwise(edges), reading["evidence"], strict=False), key=lambda word: word[1],
         default=((0, 0), 0),
     )  # fmt: skip
     return best[0][0]
 
 
-def _repeats(one: _Candidate, better: Sequence[_Candidate]) -> bool:
-    """Whether a better quotation says the same."""
-    return any(one.text in other.text or other.text in one.text for other in better)
+def _repeats(candidate: _QuotedStrip, better: Sequence[_QuotedStrip]) -> bool:
+    """Return whether a better quotation contains this one, or the other way round."""
+    return any(candidate.text in other.text or other.text in candidate.text for other in better)
 
 
 def _after_headings(text: str) -> int:

@@ -40,7 +40,7 @@ class RawCompletion(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         del run_manager  # The completion is this model's own call, not one below it.
-        return _read(self.llm.generate([raw_prompt(messages)], stop, **kwargs))
+        return _chat_result(self.llm.generate([raw_prompt(messages)], stop, **kwargs))
 
     async def _agenerate(
         self,
@@ -50,7 +50,7 @@ class RawCompletion(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         del run_manager
-        return _read(await self.llm.agenerate([raw_prompt(messages)], stop, **kwargs))
+        return _chat_result(await self.llm.agenerate([raw_prompt(messages)], stop, **kwargs))
 
 
 def raw_prompt(messages: Sequence[BaseMessage]) -> str:
@@ -58,15 +58,15 @@ def raw_prompt(messages: Sequence[BaseMessage]) -> str:
     return "\n\n".join(str(message.text) for message in messages)
 
 
-def _read(result: LLMResult) -> ChatResult:
-    (found,) = result.generations[0]
+def _chat_result(result: LLMResult) -> ChatResult:
+    (generated,) = result.generations[0]
     counted = (result.llm_output or {}).get("token_usage") or {}
     usage = None
     if counted:
         sent, made = int(counted["prompt_tokens"]), int(counted.get("completion_tokens", 0))
         usage = UsageMetadata(input_tokens=sent, output_tokens=made, total_tokens=sent + made)
-    finish = (found.generation_info or {}).get("finish_reason")
+    finish = (generated.generation_info or {}).get("finish_reason")
     message = AIMessage(
-        content=found.text, usage_metadata=usage, response_metadata={"finish_reason": finish}
+        content=generated.text, usage_metadata=usage, response_metadata={"finish_reason": finish}
     )
     return ChatResult(generations=[ChatGeneration(message=message)])

@@ -97,10 +97,10 @@ class BatchQueue(Generic[Row, Result]):
             while not caller.done and not (caller.pending and self._running < self._abreast):
                 self._changed.wait()
             if caller.done:
-                found = caller.done.popleft()
-                if isinstance(found, Exception):
-                    raise found
-                return found
+                batch = caller.done.popleft()
+                if isinstance(batch, Exception):
+                    raise batch
+                return batch
             self._running += 1
             shared = self._chosen()
         try:
@@ -120,9 +120,9 @@ class BatchQueue(Generic[Row, Result]):
                 self._changed.notify_all()
         return None
 
-    def _chosen(self) -> "list[_Part[Row, Result]]":
-        """Take the longest rows of the first caller, and those of others that go with them."""
-        shared: list[_Part[Row, Result]] = []
+    def _chosen(self) -> "list[_Share[Row, Result]]":
+        """Take the longest rows of the first caller, and rows of others of similar length."""
+        shared: list[_Share[Row, Result]] = []
         longest = count = tokens = 0
         most = self._waiting[0].size
         for caller in self._waiting:
@@ -141,17 +141,17 @@ class BatchQueue(Generic[Row, Result]):
                 count, tokens = count + 1, tokens + length
             if taken:
                 most = limit
-                shared.append(_Part(caller, taken))
+                shared.append(_Share(caller, taken))
         for part in shared:
             part.caller.take(part.indices)
-        for caller in [one for one in self._waiting if one.taken >= _TURN]:
+        for caller in [waiting for waiting in self._waiting if waiting.taken >= _TURN]:
             caller.taken = 0
             self._waiting.remove(caller)
             self._waiting.append(caller)
         return shared
 
     def _outcomes(
-        self, shared: "Sequence[_Part[Row, Result]]"
+        self, shared: "Sequence[_Share[Row, Result]]"
     ) -> "list[Batch[Result] | Exception]":
         rows = [row for part in shared for row in part.rows]
         for watch in _WATCHING:
@@ -194,7 +194,7 @@ class _Caller(Generic[Row, Result]):
         self.taken += len(indices)
 
 
-class _Part(NamedTuple, Generic[Row, Result]):
+class _Share(NamedTuple, Generic[Row, Result]):
     """The rows of one caller in a batch."""
 
     caller: _Caller[Row, Result]

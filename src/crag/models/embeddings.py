@@ -65,18 +65,18 @@ class ServedEmbeddings(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed passages."""
-        return self._asked(self._embeddings.embed_documents, texts) if texts else []
+        return self._embedded(self._embeddings.embed_documents, texts) if texts else []
 
     def embed_query(self, text: str) -> list[float]:
         """Embed a question."""
-        return self._asked(self._embeddings.embed_query, text)
+        return self._embedded(self._embeddings.embed_query, text)
 
-    def _asked(self, embed: Callable[[_T], list[_V]], given: _T) -> list[_V]:
+    def _embedded(self, embed: Callable[[_T], list[_V]], texts: _T) -> list[_V]:
         from httpx import HTTPError
         from openai import OpenAIError
 
         try:
-            return embed(given)
+            return embed(texts)
         except (OpenAIError, HTTPError, OSError, ValueError) as error:
             raise EncoderError(self.name, f"its server failed: {error}") from error
 

@@ -112,8 +112,8 @@ class _OpenVino:
 
     def __call__(self, feed: Feed) -> NDArray[np.float32]:
         # One request for each call: those of one model run side by side.
-        found = self._model.create_infer_request().infer(dict(feed))
-        states: NDArray[np.float32] = found[0]
+        results = self._model.create_infer_request().infer(dict(feed))
+        states: NDArray[np.float32] = results[0]
         return states
 
 

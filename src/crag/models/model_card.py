@@ -21,11 +21,11 @@ CARD = "card.json"
 EvaluatorKind = Literal["cross_encoder", "reader", "t5"]
 
 
-class _Part(BaseModel):
+class _CardPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class DataFile(_Part):
+class DataFile(_CardPart):
     """A file that an evaluator was trained or calibrated on."""
 
     name: str
@@ -36,7 +36,7 @@ class DataFile(_Part):
     licence: str | None = None
 
 
-class Calibration(_Part):
+class Calibration(_CardPart):
     """How the thresholds were fitted, and on which scores."""
 
     upper: FiniteFloat
@@ -66,7 +66,7 @@ class Calibration(_Part):
         return Thresholds(upper=self.upper, lower=self.lower)
 
 
-class EvaluatorCard(_Part):
+class EvaluatorCard(_CardPart):
     """The file ``card.json`` next to the weights of an evaluator."""
 
     kind: EvaluatorKind

@@ -46,6 +46,7 @@ _CLS, _SEP = 101, 102
 _ENDS = (".", "?", "!", "…")
 """What ends a question as it is typed."""
 _NEVER = -1e4
+"""Log-odds of what cannot be, such as a span that ends before it begins."""
 _HEADS = ("outputs.", "marks.")
 """What the graph of the encoder has no place for."""
 Floats = NDArray[np.float64]
@@ -92,7 +93,7 @@ class Window(NamedTuple):
 
 
 class View(NamedTuple):
-    """What the model says about one window."""
+    """The outputs of the model for one window."""
 
     window: Window
     signals: Floats
@@ -121,11 +122,11 @@ class ReaderModel:
     def views_of(self, pairs: Sequence[tuple[str, Passage]]) -> list[list[View]]:
         """Do the same for pairs of a question and a passage, all of them in one batch."""
         windows = list(self._windows(pairs))
-        found: list[list[View]] = [[] for _ in pairs]
+        by_pair: list[list[View]] = [[] for _ in pairs]
         for batch in self._loaded.encoder.hidden(windows, self._batch_size):
             for index, states in zip(batch.indices, batch.results, strict=True):
-                found[windows[index].passage].append(self._view(windows[index], states))
-        return [sorted(views, key=lambda view: view.window.first) for views in found]
+                by_pair[windows[index].passage].append(self._view(windows[index], states))
+        return [sorted(views, key=lambda view: view.window.first) for views in by_pair]
 
     def grade(self, view: View) -> float:
         """Return the log-odds that a window serves the question."""
@@ -135,18 +136,18 @@ class ReaderModel:
     def _windows(self, pairs: Sequence[tuple[str, Passage]]) -> Iterator[Window]:
         questions = list(dict.fromkeys(question for question, _ in pairs))
         passages = [passage for _, passage in pairs]
-        known = dict(zip(questions, self._tokens(map(_ended, questions)), strict=True))
+        known = dict(zip(questions, self._tokens(map(_with_question_mark, questions)), strict=True))
         texts = self._tokens(passage.text[:MOST_CHARACTERS] for passage in passages)
         headers = self._tokens(map(_header, passages))
         for index, (passage, header, text) in enumerate(zip(passages, headers, texts, strict=True)):
             if not passage.text.strip():
                 continue
-            asked = known[pairs[index][0]]
-            start = [_CLS, *asked.ids[:_QUESTION], _SEP]
+            question_ids = known[pairs[index][0]]
+            start = [_CLS, *question_ids.ids[:_QUESTION], _SEP]
             titled = header.ids[:_HEADER]
             room = self._max_length - len(start) - len(titled) - 1
             firsts = range(0, max(1, len(text.ids) - OVERLAP), room - OVERLAP)
-            for first in self._nearest(firsts, text.ids, room, asked.ids):
+            for first in self._nearest(firsts, text.ids, room, question_ids.ids):
                 part = slice(first, first + room)
                 yield Window(
                     passage=index,
@@ -159,12 +160,12 @@ class ReaderModel:
                 )
 
     def _nearest(
-        self, firsts: range, ids: Sequence[int], room: int, asked: Sequence[int]
+        self, firsts: range, ids: Sequence[int], room: int, question_ids: Sequence[int]
     ) -> Sequence[int]:
         """Return the starts of the windows to read, in order."""
         if len(firsts) <= MOST_WINDOWS:
             return firsts
-        rarity, words = self._loaded.rarity, set(asked)
+        rarity, words = self._loaded.rarity, set(question_ids)
 
         def shared(first: int) -> float:
             return float(rarity[list(words.intersection(ids[first : first + room]))].sum())
@@ -174,7 +175,7 @@ class ReaderModel:
     def _tokens(self, texts: Iterable[str]) -> list[_Tokens]:
         known = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         encodings = self._loaded.encoder.encode(known)
-        return [_Tokens(found.ids[1:-1], found.offsets[1:-1]) for found in encodings]
+        return [_Tokens(encoding.ids[1:-1], encoding.offsets[1:-1]) for encoding in encodings]
 
     def _view(self, window: Window, states: States) -> View:
         loaded = self._loaded
@@ -222,7 +223,7 @@ class _Loaded:
         return features(ids[1 : window.question - 1], title, ids[window.text], self.rarity)
 
     def _layer(self, name: str, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Apply a layer; einsum, unlike `@`, wakes no threads that the next batch needs."""
+        """Apply a layer; einsum, unlike `@`, starts no BLAS threads that slow the next batch."""
         weights = self._weights
         product: NDArray[np.float32] = np.einsum("...i,oi->...o", states, weights[f"{name}.weight"])
         return product + weights[f"{name}.bias"]
@@ -239,14 +240,14 @@ def _best_span(first: Floats, last: Floats, none: float) -> tuple[int, int, floa
     return start, end, float(sums[start, end] - none)
 
 
-def _ended(question: str) -> str:
+def _with_question_mark(question: str) -> str:
     """End a question that is typed without its mark.
 
     The questions of Natural Questions have none, and their passages mostly hold the answer, so that
     the packaged reader takes a missing mark for a sign of an answer.
     """
-    asked = question.rstrip()
-    return asked if asked.endswith(_ENDS) else f"{asked}?"
+    typed = question.rstrip()
+    return typed if typed.endswith(_ENDS) else f"{typed}?"
 
 
 def _header(passage: Passage) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 DELTA = "delta.safetensors"
 Weights = dict[str, NDArray[np.float32]]
 _STEPS = 127
+"""The largest 8-bit integer, which stands for the largest change of a row."""
 _SMALL = 4096
 """Tensors with at most this many numbers are stored whole."""
 

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from crag.answering.citations import marks_in
 from crag.retrieval.documents import name_of
 
 _KEEP_ALIVE = 10.0
@@ -26,7 +27,6 @@ _KEEP_ALIVE = 10.0
 _TIMEOUT = 900.0
 """Seconds that a run may take."""
 _PIECE = re.compile(r"\s*\S+")
-_NUMBER = re.compile(r"\[(\d+)\]")
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _NO_CACHE = {"Cache-Control": "no-store"}
 
@@ -75,7 +75,7 @@ class ChatRequest(BaseModel):
         ]
 
 
-class RefusedError(Exception):
+class RefusedChatError(Exception):
     """An error as OpenAI's clients read it."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -107,7 +107,7 @@ async def chat_completions(request: Request) -> Response:
             stream = _streamed(asked, asyncio.ensure_future(answering), base)
             return StreamingResponse(stream, media_type="text/event-stream", headers=_NO_CACHE)
         return JSONResponse(_completion(asked, await answering, base), headers=_NO_CACHE)
-    except RefusedError as refused:
+    except RefusedChatError as refused:
         return JSONResponse(refused.body(), refused.status)
 
 
@@ -118,24 +118,25 @@ routes = [
 
 
 def annotations(state: Mapping[str, Any], base: str) -> list[dict[str, Any]]:
-    """Return an annotation for each ``[n]`` of the answer, with its place there in characters.
+    """Return an annotation for each number cited, with the place of its mark in characters.
 
     A file of the index is linked on the page at `base`, which opens it at the cited lines.
     """
-    sources = {one["number"]: one for one in state.get("citations") or []}
+    sources = {one["number"]: one["source"] for one in state.get("citations") or []}
     roots = roots_of(state)
     return [
         {
             "type": "url_citation",
             "url_citation": {
-                "start_index": found.start(),
-                "end_index": found.end(),
-                "url": link_to(sources[int(found[1])]["source"], roots, base),
-                "title": title_of(sources[int(found[1])]["source"]),
+                "start_index": mark.bracket,
+                "end_index": mark.end,
+                "url": link_to(sources[number], roots, base),
+                "title": title_of(sources[number]),
             },
         }
-        for found in _NUMBER.finditer(state["answer"])
-        if int(found[1]) in sources
+        for mark in marks_in(state["answer"])
+        for number in mark.numbers
+        if number in sources
     ]
 
 
@@ -164,10 +165,10 @@ async def _read(request: Request) -> ChatRequest:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "the body"
-        raise RefusedError(400, "invalid_value", f"{field}: {first['msg']}") from None
+        raise RefusedChatError(400, "invalid_value", f"{field}: {first['msg']}") from None
     if not asked.chat() or asked.chat()[-1]["role"] != "user":
         message = "messages: the last one must be what the user asks"
-        raise RefusedError(400, "invalid_value", message)
+        raise RefusedChatError(400, "invalid_value", message)
     return asked
 
 
@@ -191,7 +192,7 @@ async def _assistant(model: str) -> str:
     assistants = await _assistants()
     if model not in assistants:
         message = f"there is no model {model!r}; there are {', '.join(assistants)}"
-        raise RefusedError(404, "model_not_found", message)
+        raise RefusedChatError(404, "model_not_found", message)
     return assistants[model]
 
 
@@ -199,7 +200,7 @@ async def final_state(assistant: str, asked: Mapping[str, Any]) -> Mapping[str, 
     """Ask an assistant, and return the state that its run ends with.
 
     Raises:
-        RefusedError: the question cannot be asked, the run failed, or it waits for a human.
+        RefusedChatError: the question cannot be asked, the run failed, or it waits for a human.
     """
     state = await client().runs.wait(
         None, assistant, input=asked, raise_error=False, on_disconnect="cancel"
@@ -207,10 +208,10 @@ async def final_state(assistant: str, asked: Mapping[str, Any]) -> Mapping[str, 
     if failed := state.get("__error__"):
         is_theirs = failed.get("error") in {"QuestionError", "SettingsError"}
         status, code = (400, "invalid_value") if is_theirs else (500, "run_failed")
-        raise RefusedError(status, code, str(failed.get("message") or failed.get("error")))
+        raise RefusedChatError(status, code, str(failed.get("message") or failed.get("error")))
     if "__interrupt__" in state or state.get("answer") is None:
         message = "the run waits for a human: use an assistant whose confirm_web is off"
-        raise RefusedError(409, "interrupted", message)
+        raise RefusedChatError(409, "interrupted", message)
     return dict(state)
 
 
@@ -244,7 +245,7 @@ async def _streamed(
         yield chunk({"annotations": annotations(state, base)}, "stop", crag=_told(state))
         if asked.stream_options and asked.stream_options.include_usage:
             yield _event(head | {"choices": [], "usage": _usage(state)})
-    except RefusedError as refused:
+    except RefusedChatError as refused:
         yield _event(refused.body())
     finally:
         answering.cancel()  # Does nothing to one that has ended.

@@ -16,7 +16,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Receive, Scope, Send
 
-from crag.page.completions import RefusedError, client, final_state, link_to, roots_of, title_of
+from crag.page.completions import RefusedChatError, client, final_state, link_to, roots_of, title_of
 
 LONGEST = 3900
 """Characters of a result without the trace."""
@@ -99,7 +99,7 @@ async def _called(
     try:
         assistant = assistants[asked.name]["assistant_id"]
         state = await final_state(assistant, {"question": question})
-    except RefusedError as refused:
+    except RefusedChatError as refused:
         return _result(refused.message, error=True)
     base = str(context.request.base_url) if context.request else "/"
     return _result(told(state, base), state if arguments.get("trace") else None)

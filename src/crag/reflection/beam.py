@@ -11,24 +11,19 @@ A round extends every hypothesis that is not done by one segment:
 At the end the segments of the best hypothesis are assembled to an answer with citations. Time,
 tokens and depth are bounded; a flag of the outcome says which bound ended the search early. Between
 two rounds the search can be stored as plain JSON.
+
+`released_search` overrides the steps that the released program takes otherwise.
 """
 
 import math
 import time
 from collections.abc import Sequence
-from typing import NamedTuple, Self, cast
+from typing import Final, NamedTuple, Self, cast
 
 from crag.answering.citations import with_number
 from crag.errors import ModelError
 from crag.parts import Candidate, Decision, Passage, Prefix, SegmentLimits
-from crag.reflection.cleaning import (
-    cleaned,
-    cut,
-    cut_at_retrieval,
-    first_block,
-    released_answer,
-    spaced,
-)
+from crag.reflection.cleaning import cleaned, cut
 from crag.reflection.driver import (
     AskCandidates,
     AskDecision,
@@ -40,21 +35,10 @@ from crag.reflection.driver import (
     ReflectionOutcome,
     Steps,
 )
-from crag.reflection.retrieval_decision import (
-    Verdict,
-    needs_next_decision,
-    next_verdict,
-    opening_verdict,
-)
-from crag.reflection.scoring import (
-    argmax,
-    critique_of,
-    long_form_score,
-    remapped,
-    undesired_tokens,
-)
+from crag.reflection.retrieval_decision import Verdict, next_verdict, opening_verdict
+from crag.reflection.scoring import CritiqueScores, argmax, critique_of, score, undesired_tokens
 from crag.reflection_settings import Accumulation, ReflectionSettings
-from crag.reflection_tokens import CONTINUE, IRRELEVANT, NO_RETRIEVAL, NO_SUPPORT, OPEN
+from crag.reflection_tokens import IRRELEVANT, NO_RETRIEVAL, NO_SUPPORT
 from crag.state import (
     Choice,
     Critique,
@@ -65,6 +49,9 @@ from crag.state import (
     SearchRecord,
     SegmentRecord,
 )
+
+ENDINGS: Final = ("end", "length")
+"""How a candidate ends after which its answer cannot go on."""
 
 
 class Hypothesis(NamedTuple):
@@ -116,7 +103,7 @@ class KeptSearch(NamedTuple):
     """In the order in which the records count them."""
 
 
-class _Task(NamedTuple):
+class Extension(NamedTuple):
     """A hypothesis to extend."""
 
     place: int
@@ -128,26 +115,13 @@ class _Task(NamedTuple):
     """Generate the rest of the answer at once, without retrieval."""
 
 
-class _Child(NamedTuple):
+class Child(NamedTuple):
     """A hypothesis after one more segment, or one that was done before (no critique)."""
 
     hypothesis: Hypothesis
     critique: Critique | None = None
     dropped: tuple[str, ...] = ()
     """The undesired tokens among its critiques."""
-
-
-def long_form(
-    asked: Asked, settings: ReflectionSettings, clock: Clock = time.monotonic
-) -> Steps[ReflectionOutcome]:
-    """Answer in segments by a beam search; `clock` returns seconds.
-
-    A `ModelError` after the first segment ends the search with the best answer so far.
-    """
-    search = BeamSearch(asked, settings, clock)
-    while not search.over:
-        yield from search.round()
-    return search.outcome()
 
 
 class BeamSearch:
@@ -182,8 +156,13 @@ class BeamSearch:
         search._began -= record["seconds"]
         search._depth = record["depth"]
         search._pool = [
-            Hypothesis(one["before"], tuple(one["segments"]), one["done"], one["ending"])
-            for one in record["pool"]
+            Hypothesis(
+                kept_one["before"],
+                tuple(kept_one["segments"]),
+                kept_one["done"],
+                kept_one["ending"],
+            )
+            for kept_one in record["pool"]
         ]
         search._offered.add([Passage(entry["title"], entry["text"]) for entry in kept.passages])
         search._static = record["static"]
@@ -196,9 +175,12 @@ class BeamSearch:
         """Return the search as plain JSON, which later rounds do not change."""
         pool = [
             HypothesisRecord(
-                before=one.before, segments=list(one.segments), done=one.done, ending=one.ending
+                before=hypothesis.before,
+                segments=list(hypothesis.segments),
+                done=hypothesis.done,
+                ending=hypothesis.ending,
             )
-            for one in self._pool
+            for hypothesis in self._pool
         ]
         record = SearchRecord(
             depth=self._depth,
@@ -218,9 +200,12 @@ class BeamSearch:
         """Whether no round follows; there is always a first one."""
         if self._depth == 0:
             return False
-        deepest = max(1, self._settings.max_depth - ("depth_counts_root" in self._settings.compat))
         done = all(hypothesis.done for hypothesis in self._pool)
-        return self._ended is not None or done or self._depth >= deepest
+        return self._ended is not None or done or self._depth >= self._deepest()
+
+    def _deepest(self) -> int:
+        """Return the most segments of an answer."""
+        return self._settings.max_depth
 
     def round(self) -> Steps[None]:
         """Extend every hypothesis that is not done, and keep the best.
@@ -245,14 +230,17 @@ class BeamSearch:
             self._ended = "token_limit" if tasks else None
             return
         answers: list[list[Candidate]] = yield [self._request(task, room) for task in tasks]
-        known, children = len(self._critiques), list[_Child]()
+        known, children = len(self._critiques), list[Child]()
         for task, candidates in zip(tasks, answers, strict=True):
             self._tokens += sum(candidate.tokens for candidate in candidates)
             children += self._children(task, candidates)
-        finished = [] if "deepest_level" in self._settings.compat else self._pool
-        done = [_Child(hypothesis) for hypothesis in finished if hypothesis.done]
-        self._pool = [child.hypothesis for child in _pruned([*done, *children], self._settings)]
+        done = [Child(hypothesis) for hypothesis in self._finished()]
+        self._pool = [child.hypothesis for child in self._pruned([*done, *children])]
         yield [Judged((), tuple(map(_copied, self._critiques[known:])))]
+
+    def _finished(self) -> list[Hypothesis]:
+        """Return the hypotheses that compete with longer ones although they are done."""
+        return [hypothesis for hypothesis in self._pool if hypothesis.done]
 
     def _verdicts(self, depth: int) -> Steps[dict[int, Verdict]]:
         """Decide for each place of the beam, and record the choices."""
@@ -269,54 +257,62 @@ class BeamSearch:
     def _next_verdicts(self) -> Steps[dict[int, Verdict]]:
         """Decide before a later segment; a hypothesis that no segment follows is done."""
         live = {place: h for place, h in enumerate(self._pool) if not h.done}
-        asking = [p for p, h in live.items() if needs_next_decision(h.ending, self._settings)]
+        asking = [place for place, hypothesis in live.items() if self._asks(hypothesis)]
         decisions: dict[int, Decision] = {}
         if asking:
             replies = yield [AskDecision(self._prefix(live[place])) for place in asking]
             decisions = dict(zip(asking, replies, strict=True))
         verdicts: dict[int, Verdict] = {}
         for place, hypothesis in live.items():
-            verdict = next_verdict(
-                decisions.get(place),
-                hypothesis.ending,
-                self._settings,
-                can_continue=hypothesis.last_passage is not None,
-            )
+            verdict = self._next_verdict(hypothesis, decisions.get(place))
             if verdict is None:
                 self._pool[place] = hypothesis._replace(done=True)
             else:
                 verdicts[place] = verdict
         return verdicts
 
-    def _tasks(self, verdicts: dict[int, Verdict], depth: int) -> Steps[list[_Task]]:
+    def _asks(self, hypothesis: Hypothesis) -> bool:  # noqa: ARG002 - the released search uses it
+        """Return whether the model decides before the next segment of a hypothesis."""
+        return self._settings.retrieval_mode == "adaptive"
+
+    def _next_verdict(self, hypothesis: Hypothesis, decision: Decision | None) -> Verdict | None:
+        """Decide before a later segment; None if no segment is to follow."""
+        can_continue = hypothesis.last_passage is not None
+        return next_verdict(decision, hypothesis.ending, self._settings, can_continue=can_continue)
+
+    def _tasks(self, verdicts: dict[int, Verdict], depth: int) -> Steps[list[Extension]]:
         """Return each hypothesis with the passages to extend it with."""
         retrieving = [place for place, verdict in verdicts.items() if verdict.action == "retrieve"]
-        found: dict[int, list[int]] = {}
+        by_place: dict[int, list[int]] = {}
         if retrieving:
-            found = yield from self._found(retrieving, is_first=depth == 0)
-        tasks: list[_Task] = []
+            by_place = yield from self._retrieved(retrieving, is_first=depth == 0)
+        tasks: list[Extension] = []
         for place, verdict in verdicts.items():
             hypothesis = self._pool[place]
             passages: list[int | None] = [None]
             if verdict.action == "continue":
                 passages = [hypothesis.last_passage]
             elif verdict.action == "retrieve":
-                passages = self._unused(hypothesis, found[place])
-            tasks.append(_Task(place, hypothesis, tuple(passages), self._is_whole(verdict, depth)))
+                passages = self._unused(hypothesis, by_place[place])
+            tasks.append(
+                Extension(place, hypothesis, tuple(passages), self._is_whole(verdict, depth))
+            )
         return tasks
 
-    def _found(self, places: Sequence[int], *, is_first: bool) -> Steps[dict[int, list[int]]]:
+    def _retrieved(self, places: Sequence[int], *, is_first: bool) -> Steps[dict[int, list[int]]]:
         """Return the passages for each place: the same for every segment, or a search for each."""
-        given, is_static = self._asked.passages, self._settings.segment_retrieval == "static"
-        if is_static or (given is not None and is_first):
+        prepared, is_static = self._asked.passages, self._settings.segment_retrieval == "static"
+        if is_static or (prepared is not None and is_first):
             if self._static is None:
-                passages: Sequence[Passage] | None = given
+                passages: Sequence[Passage] | None = prepared
                 if passages is None:
                     passages = (yield [AskPassages(self._asked.query)])[0]
                 self._static = self._add(passages or ())
             return dict.fromkeys(places, self._static)
-        found = yield [AskPassages(self._query(self._pool[place])) for place in places]
-        return {place: self._add(passages) for place, passages in zip(places, found, strict=True)}
+        retrieved = yield [AskPassages(self._query(self._pool[place])) for place in places]
+        return {
+            place: self._add(passages) for place, passages in zip(places, retrieved, strict=True)
+        }
 
     def _query(self, hypothesis: Hypothesis) -> str:
         last = hypothesis.segments[-1]["shown"] if hypothesis.segments else ""
@@ -338,36 +334,31 @@ class BeamSearch:
         return left or [None]
 
     def _is_whole(self, verdict: Verdict, depth: int) -> bool:
-        """Return whether the answer is generated at once: in mode "never", and as released."""
-        released = "released_search" in self._settings.compat and depth == 0
-        return self._settings.retrieval_mode == "never" or (
-            released and verdict.action == "no_retrieve"
-        )
+        """Return whether the whole answer is generated at once."""
+        del verdict, depth  # The released search uses them.
+        return self._settings.retrieval_mode == "never"
 
-    def _room(self, tasks: Sequence[_Task]) -> int:
+    def _room(self, tasks: Sequence[Extension]) -> int:
         """Return the limit of tokens for each segment of this round."""
         count = sum(len(task.passages) for task in tasks)
         left = (self._settings.max_reflection_tokens - self._tokens) // max(1, count)
         return min(self._settings.max_segment_tokens, left)
 
-    def _request(self, task: _Task, room: int) -> AskCandidates:
-        is_whole = task.is_whole or "whole_continuation" in self._settings.compat
+    def _request(self, task: Extension, room: int) -> AskCandidates:
         passages = tuple(self._offered[index] for index in task.passages)
-        limits = SegmentLimits(room, is_whole)
+        limits = SegmentLimits(room, task.is_whole)
         return AskCandidates(self._prefix(task.hypothesis), passages, limits)
 
     def _prefix(self, hypothesis: Hypothesis) -> Prefix:
         passage = self._offered[hypothesis.last_passage]
         return self._asked.prefix(hypothesis.answered, passage)
 
-    def _children(self, task: _Task, candidates: Sequence[Candidate]) -> list[_Child]:
+    def _children(self, task: Extension, candidates: Sequence[Candidate]) -> list[Child]:
         """Extend a hypothesis by each candidate, and record the critiques."""
-        parent, compat = task.hypothesis, self._settings.compat
-        children: list[_Child] = []
-        before = parent.answered
+        parent, children = task.hypothesis, list[Child]()
         for passage, candidate in zip(task.passages, candidates, strict=True):
             text, ending, invented = self._cut(candidate, is_whole=task.is_whole)
-            scored = long_form_score(candidate, self._settings, has_passage=passage is not None)
+            scored = self._scored(candidate, has_passage=passage is not None)
             segment = SegmentRecord(
                 text=text,
                 shown=cleaned(text),
@@ -378,8 +369,7 @@ class BeamSearch:
                 is_unsupported=argmax("support", candidate.support) == NO_SUPPORT,
             )
             done = task.is_whole or self._ends(candidate, ending)
-            extend = _with_segment if "released_ranking" in compat else _extended
-            hypothesis = extend(parent, segment, before=before, done=done, ending=ending)
+            hypothesis = self._extended(parent, segment, done=done, ending=ending)
             critique = critique_of(
                 candidate._replace(text=text),
                 scored,
@@ -387,42 +377,73 @@ class BeamSearch:
                 segment=len(parent.segments),
                 hypothesis=task.place,
             )
-            found: dict[Flag, bool] = {
+            raised: dict[Flag, bool] = {
                 "empty": not segment["shown"],
                 "cut": ending == "length",
                 "invented_passage": invented,
             }
-            critique["flags"].extend(flag for flag, is_found in found.items() if is_found)
+            critique["flags"].extend(flag for flag, is_found in raised.items() if is_found)
             self._critiques.append(critique)
             dropped = tuple(undesired_tokens(candidate, self._settings))
-            children.append(_Child(hypothesis, critique, dropped))
-            if "sibling_leak" in compat:
-                before = parent.before + text
+            children.append(Child(hypothesis, critique, dropped))
         return children
 
     def _cut(self, candidate: Candidate, *, is_whole: bool) -> tuple[str, Ending, bool]:
         """Return text and ending of a segment, and whether it went on into an invented passage."""
-        compat = self._settings.compat
-        if "whole_continuation" not in compat:
-            return cut(candidate, at_retrieval=False)
-        if is_whole:
-            return candidate.text, candidate.ending, OPEN in candidate.text
-        text = candidate.text
-        if "released_remap" in compat:
-            text = remapped(candidate, self._settings.delta)
-        text, ending = cut_at_retrieval(text, candidate.ending)
-        return text, ending, OPEN in text
+        del is_whole  # The released search uses it.
+        return cut(candidate, at_retrieval=False)
+
+    def _scored(self, candidate: Candidate, *, has_passage: bool) -> CritiqueScores:
+        return score(candidate, self._settings, has_passage=has_passage)
+
+    def _extended(
+        self, parent: Hypothesis, segment: SegmentRecord, *, done: bool, ending: Ending
+    ) -> Hypothesis:
+        """Return the parent with one more segment; a segment without text ends it instead."""
+        if not segment["shown"] and parent.segments:
+            return parent._replace(done=True, ending=ending)
+        done = done or not segment["shown"]
+        return Hypothesis(parent.answered, (*parent.segments, segment), done, ending)
 
     def _ends(self, candidate: Candidate, ending: Ending) -> bool:
         """Return whether an answer ends with this candidate."""
-        compat = self._settings.compat
-        goes_on = ending not in ("end", "length")
-        if "released_search" in compat:
-            decides = "released_remap" in compat and "whole_continuation" not in compat
-            return ending != "retrieve" and not (goes_on and decides)
-        # IsUse ends an answer, but in a whole continuation it may follow the part that was cut off.
-        ends = candidate.utility is not None and "whole_continuation" not in compat
-        return ends or not goes_on
+        return candidate.utility is not None or ending in ENDINGS
+
+    def _pruned(self, entries: Sequence[Child]) -> list[Child]:
+        """Return the beam, best first, and record in the critiques what became of each child.
+
+        Hard constraints drop children first, unless nothing would be left; of those that say the
+        same the best is kept; then the best `beam_width` of all.
+        """
+        width = self._settings.beam_width
+        if self._settings.constraints == "hard":
+            entries = _unconstrained(entries)
+        ranked = self._ranked(entries)
+        for rank, entry in enumerate(ranked, start=1):
+            stays = rank <= width
+            beam = f"a beam of {width}"
+            _conclude(entry, f"place {rank} {'in' if stays else 'beyond'} {beam}", kept=stays)
+        return ranked[:width]
+
+    def _ranked(self, entries: Sequence[Child]) -> list[Child]:
+        """Merge those that say the same, and return the best first; ties keep their order.
+
+        Hypotheses that say nothing come last.
+        """
+        accumulation = self._settings.accumulation
+        different = _distinct([entry.hypothesis for entry in entries], accumulation)
+        for place, entry in enumerate(entries):
+            if place not in different:
+                _conclude(entry, "another hypothesis that says the same scored at least as high")
+                if entry.critique is not None:
+                    entry.critique["flags"].append("merged")
+        return sorted(
+            (entries[place] for place in different),
+            key=lambda entry: (
+                not entry.hypothesis.shown,
+                -entry.hypothesis.score(accumulation),
+            ),
+        )
 
     def outcome(self) -> ReflectionOutcome:
         """Return the best hypothesis as an answer."""
@@ -430,16 +451,16 @@ class BeamSearch:
         chosen = [self._critiques[segment["critique"]] for segment in best.segments]
         for critique in chosen:
             critique["chosen"] = True
-        assembled = assemble(best.segments, self._settings)
-        found: dict[Flag, bool] = {
+        assembled = self._assembled(best.segments)
+        raised_now: dict[Flag, bool] = {
             "constraint_fallback": any("constraint_fallback" in c["flags"] for c in chosen),
             "depth_limit": self._ended is None and not best.done,
             "cut": best.ending == "length",
             "empty": not assembled.answer,
         }
-        ended: list[Flag] = [self._ended] if self._ended else []
-        raised: list[Flag] = [flag for flag, is_raised in found.items() if is_raised]
-        flags = dict.fromkeys((*self._flags, *assembled.flags, *ended, *raised))
+        last: list[Flag] = [self._ended] if self._ended else []
+        raised: list[Flag] = [flag for flag, is_raised in raised_now.items() if is_raised]
+        flags = dict.fromkeys((*self._flags, *assembled.flags, *last, *raised))
         return ReflectionOutcome(
             answer=assembled.answer,
             raw=best.answered,
@@ -453,69 +474,18 @@ class BeamSearch:
         )
 
     def _best(self) -> Hypothesis:
-        """Return the best hypothesis; of the released program the second if the first is empty."""
-        best, *others = self._pool
-        texts = (released_answer(segment["text"]).strip() for segment in best.segments)
-        if "released_citations" in self._settings.compat and others and not any(texts):
-            return others[0]
-        return best
+        return self._pool[0]
+
+    def _assembled(self, segments: Sequence[SegmentRecord]) -> "Assembled":
+        return assemble(segments, ignore_no_support=self._settings.ignore_no_support)
 
 
 def _copied(critique: Critique) -> Critique:
-    """Return a copy that does not change when the search goes on."""
+    """Return a copy, since the search changes its critiques in later rounds."""
     return cast("Critique", {**critique, "flags": list(critique["flags"])})
 
 
-def _with_segment(
-    parent: Hypothesis, segment: SegmentRecord, *, before: str, done: bool, ending: Ending
-) -> Hypothesis:
-    """Return the parent with one more segment, whatever it says."""
-    return Hypothesis(before, (*parent.segments, segment), done, ending)
-
-
-def _extended(
-    parent: Hypothesis, segment: SegmentRecord, *, before: str, done: bool, ending: Ending
-) -> Hypothesis:
-    """Return the parent with one more segment; a segment without text ends the parent instead."""
-    if not segment["shown"] and parent.segments:
-        return parent._replace(done=True, ending=ending)
-    done = done or not segment["shown"]
-    return Hypothesis(before, (*parent.segments, segment), done, ending)
-
-
-def _pruned(entries: Sequence[_Child], settings: ReflectionSettings) -> list[_Child]:
-    """Return the beam, best first, and record in the critiques what became of each child.
-
-    Hard constraints drop children first, unless nothing would be left; of those that say the same
-    the best is kept; then the best `beam_width` of all.
-    """
-    if settings.constraints == "hard":
-        entries = _unconstrained(entries)
-    released = "released_ranking" in settings.compat
-    pool = [entry.hypothesis for entry in entries]
-    different = list(range(len(pool))) if released else _distinct(pool, settings.accumulation)
-    for place, entry in enumerate(entries):
-        if place not in different:
-            _conclude(entry, "another hypothesis that says the same scored at least as high")
-            if entry.critique is not None:
-                entry.critique["flags"].append("merged")
-    entries = [entries[place] for place in different]
-    # Hypotheses that say nothing come last; ties keep their order.
-    ranked = sorted(
-        entries,
-        key=lambda one: (
-            not released and not one.hypothesis.shown,
-            -one.hypothesis.score(settings.accumulation),
-        ),
-    )
-    for rank, entry in enumerate(ranked, start=1):
-        stays = rank <= settings.beam_width
-        beam = f"a beam of {settings.beam_width}"
-        _conclude(entry, f"place {rank} {'in' if stays else 'beyond'} {beam}", kept=stays)
-    return ranked[: settings.beam_width]
-
-
-def _unconstrained(entries: Sequence[_Child]) -> list[_Child]:
+def _unconstrained(entries: Sequence[Child]) -> list[Child]:
     """Drop those with an undesired critique; all are kept if that leaves none."""
     left = [entry for entry in entries if not entry.dropped]
     for entry in entries:
@@ -542,7 +512,7 @@ def _distinct(pool: Sequence[Hypothesis], accumulation: Accumulation) -> list[in
     return sorted(best.values())
 
 
-def _conclude(entry: _Child, why: str, *, kept: bool = False) -> None:
+def _conclude(entry: Child, why: str, *, kept: bool = False) -> None:
     if entry.critique is not None:
         entry.critique["kept"], entry.critique["why"] = kept, why
 
@@ -556,34 +526,17 @@ class Assembled(NamedTuple):
     flags: list[Flag]
 
 
-def assemble(segments: Sequence[SegmentRecord], settings: ReflectionSettings) -> Assembled:
+def assemble(segments: Sequence[SegmentRecord], *, ignore_no_support: bool) -> Assembled:
     """Join segments to an answer.
 
     ``[n]`` is inserted before the full stop of a segment; a passage that is cited again keeps its
     number. A segment that repeats an earlier one is left out. One whose passage was judged
     irrelevant, or that was judged unsupported, cites nothing.
     """
-    alone = all(segment["passage"] is None for segment in segments)
-    if "cut_at_blank_line" in settings.compat and alone:
-        blocks = [first_block(segment["text"]) for segment in segments]
-        segments = [
-            cast("SegmentRecord", {**segment, "text": block, "shown": cleaned(block)})
-            for segment, block in zip(segments, blocks, strict=True)
-        ]
-    released = settings.compat & {"released_citations", "released_biography"}
     kept = list(segments)
-    if settings.ignore_no_support and released:
-        kept = [segment for segment in segments if NO_SUPPORT not in segment["text"]]
-    elif settings.ignore_no_support:
+    if ignore_no_support:
         kept = [segment for segment in segments if not segment["is_unsupported"]]
     flags: list[Flag] = ["all_removed"] if segments and not kept else []
-    if released and alone:
-        return Assembled(" ".join(released_answer(one["text"]) for one in kept), [], flags)
-    if "released_biography" in settings.compat:
-        joined = released_answer(" ".join(segment["text"] for segment in kept))
-        return Assembled(spaced(joined), [], flags)
-    if released:
-        return Assembled(*_released(segments, kept), flags)
     spoken = [segment for segment in kept if segment["shown"]]
     unique: dict[str, SegmentRecord] = {}
     for segment in spoken:
@@ -603,22 +556,3 @@ def _number(segment: SegmentRecord, cited: list[int]) -> int | None:
     if passage not in cited:
         cited.append(passage)
     return cited.index(passage) + 1
-
-
-def _released(
-    segments: Sequence[SegmentRecord], kept: Sequence[SegmentRecord]
-) -> tuple[str, list[int]]:
-    """Number by place among all segments; skipped ones leave the list of passages shorter."""
-    answer, seen, cited = "", set[str](), list[int]()
-    for number, segment in enumerate(segments, start=1):
-        text = released_answer(segment["text"])
-        if segment not in kept or not text or text in seen:
-            continue
-        seen.add(text)
-        if segment["passage"] is None:
-            answer += f"{text} "
-            continue
-        answer += f"{text[:-1]} [{number}]. "
-        cited.append(segment["passage"])
-    answer = spaced(answer).replace(f".{CONTINUE}", " [1]. ")
-    return answer.replace(". [1] ", " [1]. ").strip(), cited

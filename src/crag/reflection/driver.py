@@ -172,7 +172,7 @@ async def arun(
     Raises:
         ModelError: the back end failed, and the algorithm could not continue without it.
     """
-    progress = _Progress(steps)
+    progress = _RunningSteps(steps)
     while progress.calls is not None:
         calls = [_answers(requests, backend, search, watch) for requests in progress.calls]
         try:
@@ -198,7 +198,7 @@ def run(
     return blocking(arun(steps, backend, searched, watch))
 
 
-class _Progress(Generic[Result]):
+class _RunningSteps(Generic[Result]):
     """A generator, the calls it waits for, and its result once it has ended."""
 
     def __init__(self, steps: Steps[Result]) -> None:
@@ -213,8 +213,8 @@ class _Progress(Generic[Result]):
         """Pass the answers to the generator, in the order of its requests."""
         placed = {
             place: answer
-            for places, found in zip(self._places, answers, strict=True)
-            for place, answer in zip(places, found, strict=True)
+            for places, replies_of_call in zip(self._places, answers, strict=True)
+            for place, answer in zip(places, replies_of_call, strict=True)
         }
         replies = [placed[place] for place in range(len(placed))]
         self._advance(lambda: self._steps.send(replies))
@@ -289,10 +289,10 @@ def _prefixes(requests: Sequence[Request]) -> list[Prefix]:
 
 def _continuations(requests: Sequence[Request]) -> list[Continuation]:
     return [
-        one
+        continuation
         for request in requests
         if isinstance(request, AskCandidates)
-        for one in continuations(request.prefix, request.passages)
+        for continuation in continuations(request.prefix, request.passages)
     ]
 
 

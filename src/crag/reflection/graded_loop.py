@@ -33,12 +33,12 @@ from crag.reflection.driver import (
     ReflectionOutcome,
     Steps,
 )
+from crag.reflection.released import short_form_score
 from crag.reflection.retrieval_decision import Verdict, opening_verdict
 from crag.reflection.scoring import (
     CritiqueScores,
     argmax,
     critique_of,
-    short_form_score,
     undesired_tokens,
 )
 from crag.reflection_settings import ReflectionSettings
@@ -164,9 +164,9 @@ class _Loop:
         for part in final.parts:
             part["kept"] = part["chosen"] = True
         of_parts = (flag for part in final.parts for flag in part["flags"])
-        found: list[Flag] = [flag for flag in of_parts if flag in _OF_THE_ANSWER]
+        flags: list[Flag] = [flag for flag in of_parts if flag in _OF_THE_ANSWER]
         if not final.parts:
-            found.append("empty")
+            flags.append("empty")
         return ReflectionOutcome(
             answer=final.text,
             raw=final.raw,
@@ -175,7 +175,7 @@ class _Loop:
             score=final.score,
             choices=[verdict.choice(0, 0)],
             critiques=self._critiques,
-            flags=list(dict.fromkeys((*self._flags, *found))),
+            flags=list(dict.fromkeys((*self._flags, *flags))),
             tokens=self._tokens,
         )
 
@@ -262,12 +262,12 @@ class _Loop:
         scored = short_form_score(candidate, self._settings, has_passage=place is not None)
         critique = critique_of(candidate, scored, self._offered.numbered(place), segment=segment)
         critique["text"] = text
-        found: dict[Flag, bool] = {
+        raised: dict[Flag, bool] = {
             "empty": not short_answer(text),
             "cut": candidate.ending == "length",
             "invented_passage": OPEN in candidate.text,
         }
-        critique["flags"].extend(flag for flag, is_found in found.items() if is_found)
+        critique["flags"].extend(flag for flag, is_found in raised.items() if is_found)
         return critique
 
     def _judged(self, critique: Critique) -> Sequence[Judged]:
@@ -298,10 +298,10 @@ def grades_by_place(
 
     A repeated passage has the grade it had first.
     """
-    found: dict[int, GradeLevel] = {}
+    by_place: dict[int, GradeLevel] = {}
     for passage, grade in zip(passages, grades, strict=True):
-        found.setdefault(offered.add([passage])[0], grade)
-    return found
+        by_place.setdefault(offered.add([passage])[0], grade)
+    return by_place
 
 
 def unread(passage: tuple[int, Passage] | None, why: str) -> Critique:

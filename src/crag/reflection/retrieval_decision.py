@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from crag.parts import Decision, Prefix
 from crag.reflection.driver import AskDecision, Asked, Steps
-from crag.reflection.scoring import argmax, released_ratio, remap_ratio, retrieve_ratio
+from crag.reflection.released import released_ratio
+from crag.reflection.scoring import argmax, retrieve_ratio
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import CONTINUE, RETRIEVAL
 from crag.state import Choice, Ending, Flag, RetrievalAction
@@ -59,29 +60,20 @@ def opening_verdict(asked: Asked, settings: ReflectionSettings, *, short: bool) 
     return Verdict(decided["action"], decided["why"], decided["ratio"], flags, made)
 
 
-def needs_next_decision(ending: Ending, settings: ReflectionSettings) -> bool:
-    """Return whether the model is asked before the segment that follows one with this ending."""
-    if "released_search" in settings.compat:
-        return ending != "retrieve" and "released_remap" in settings.compat
-    return settings.retrieval_mode == "adaptive"
-
-
 def next_verdict(
     decision: Decision | None, ending: Ending, settings: ReflectionSettings, *, can_continue: bool
-) -> Verdict | None:
+) -> Verdict:
     """Decide before a later segment; "continue" is possible if the last one had a passage.
 
-    None: no segment follows, as in the released search without a ``[Retrieval]``.
+    Without a `decision`, which only mode "adaptive" asks for, the mode decides; in mode "hard" the
+    token that ended the last segment.
     """
-    if "released_search" in settings.compat:
-        if decision is None:
-            return _followed(ending, can_continue=False) if ending == "retrieve" else None
-        verdict = _next(decision, settings, can_continue=False)
-        return verdict if verdict.action == "retrieve" else None
     if decision is not None:
-        return _next(decision, settings, can_continue=can_continue)
+        if can_continue and argmax("retrieve", decision.retrieve) == CONTINUE:
+            return Verdict("continue", f"{CONTINUE} is the likeliest", None, (), decision)
+        return compared(decision, settings, *retrieval_share(decision, settings))
     if settings.retrieval_mode == "hard":
-        return _followed(ending, can_continue=can_continue)
+        return followed(ending, can_continue=can_continue)
     return _by_mode(settings)
 
 
@@ -93,22 +85,14 @@ def _first_verdict(prefix: Prefix, settings: ReflectionSettings, *, short: bool)
     if settings.retrieval_mode == "hard":
         action: RetrievalAction = "retrieve" if decision.emitted == RETRIEVAL else "no_retrieve"
         return Verdict(action, f"emitted {decision.emitted!r}", None, (), decision)
-    ratio, flags = _share(decision, settings)
+    ratio, flags = retrieval_share(decision, settings)
     if short and "released_ratio" in settings.compat:
         ratio = released_ratio(decision.retrieve)
-    return _compared(decision, settings, ratio, flags)
+    return compared(decision, settings, ratio, flags)
 
 
-def _next(decision: Decision, settings: ReflectionSettings, *, can_continue: bool) -> Verdict:
-    ratio, flags = _share(decision, settings)
-    if "released_remap" in settings.compat:
-        return _compared(decision, settings, remap_ratio(decision.retrieve), flags)
-    if can_continue and argmax("retrieve", decision.retrieve) == CONTINUE:
-        return Verdict("continue", f"{CONTINUE} is the likeliest", None, (), decision)
-    return _compared(decision, settings, ratio, flags)
-
-
-def _share(decision: Decision, settings: ReflectionSettings) -> tuple[float, list[Flag]]:
+def retrieval_share(decision: Decision, settings: ReflectionSettings) -> tuple[float, list[Flag]]:
+    """Return the share of the token Retrieval, by the equation that the settings choose."""
     over_all = "share_of_three" in settings.compat
     return retrieve_ratio(decision.retrieve, over_all=over_all)
 
@@ -118,7 +102,7 @@ def _by_mode(settings: ReflectionSettings) -> Verdict:
     return Verdict("retrieve" if always else "no_retrieve", f"mode {settings.retrieval_mode}")
 
 
-def _followed(ending: Ending, *, can_continue: bool) -> Verdict:
+def followed(ending: Ending, *, can_continue: bool) -> Verdict:
     """Follow the Retrieve token that ended the last segment."""
     action = _FOLLOWED.get(ending, "no_retrieve")
     if action == "continue" and not can_continue:
@@ -126,9 +110,10 @@ def _followed(ending: Ending, *, can_continue: bool) -> Verdict:
     return Verdict(action, f"the last segment ended with {ending!r}")
 
 
-def _compared(
+def compared(
     decision: Decision, settings: ReflectionSettings, ratio: float, flags: list[Flag]
 ) -> Verdict:
+    """Retrieve if the ratio is above the threshold `delta`."""
     action: RetrievalAction = "retrieve" if ratio > settings.delta else "no_retrieve"
     relation = "above" if action == "retrieve" else "not above"
     why = f"{ratio:.3f} is {relation} {settings.delta:g}"

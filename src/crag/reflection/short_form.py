@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from crag.parts import Candidate, Passage, SegmentLimits
-from crag.reflection.cleaning import cleaned, released_answer, released_lead, short_answer
+from crag.reflection.cleaning import cleaned, short_answer
 from crag.reflection.driver import (
     AskCandidates,
     Asked,
@@ -19,8 +19,9 @@ from crag.reflection.driver import (
     ReflectionOutcome,
     Steps,
 )
+from crag.reflection.released import released_answer, released_lead, short_form_score
 from crag.reflection.retrieval_decision import Verdict, opening_verdict
-from crag.reflection.scoring import critique_of, short_form_score, undesired_tokens
+from crag.reflection.scoring import critique_of, undesired_tokens
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import OPEN
 from crag.state import Critique, Flag
@@ -28,13 +29,13 @@ from crag.state import Critique, Flag
 _OF_THE_ANSWER: frozenset[Flag] = frozenset({"empty", "cut", "constraint_fallback"})
 
 
-class _Entry(NamedTuple):
-    """A candidate in the competition."""
+class _Contender(NamedTuple):
+    """A candidate, ready to be compared with the others."""
 
     critique: Critique
     tokens: int
     answer: str
-    """Post-processed, as answers are compared."""
+    """The text after post-processing, by which answers to closed questions are compared."""
     dropped: list[str]
     """The undesired tokens among its critiques."""
 
@@ -71,11 +72,11 @@ def _places(
     """Return the places of the passages to generate with, or one None if there are none."""
     if verdict.action == "no_retrieve":
         return [None]
-    found: Sequence[Passage] | None = asked.passages
-    if found is None:
-        found = (yield [AskPassages(asked.query)])[0]
-    places = offered.add(found or ())
-    if len(places) < len(found or ()):
+    retrieved: Sequence[Passage] | None = asked.passages
+    if retrieved is None:
+        retrieved = (yield [AskPassages(asked.query)])[0]
+    places = offered.add(retrieved or ())
+    if len(places) < len(retrieved or ()):
         flags.append("duplicate_passages")
     if not places:
         flags.append("no_passages")
@@ -87,7 +88,7 @@ def _entry(
     passage: tuple[int, Passage] | None,
     asked: Asked,
     settings: ReflectionSettings,
-) -> _Entry:
+) -> _Contender:
     scored = short_form_score(candidate, settings, has_passage=passage is not None)
     critique = critique_of(candidate, scored, passage)
     if not cleaned(candidate.text):
@@ -97,7 +98,7 @@ def _entry(
     if OPEN in candidate.text:
         critique["flags"].append("invented_passage")
     answer = _identity(asked, settings, has_passage=passage is not None)(candidate.text)
-    return _Entry(critique, candidate.tokens, answer, undesired_tokens(candidate, settings))
+    return _Contender(critique, candidate.tokens, answer, undesired_tokens(candidate, settings))
 
 
 def _identity(
@@ -106,12 +107,12 @@ def _identity(
     """Return the post-processing by which answers to closed questions are compared."""
     if "released_text" not in settings.compat:
         return short_answer
-    # Answers to open questions keep their tokens there, if they were written with a passage.
+    # The released program keeps the tokens of answers to open questions that have a passage.
     return released_answer if asked.closed or not has_passage else str
 
 
 def _outcome(
-    entries: Sequence[_Entry], asked: Asked, settings: ReflectionSettings
+    entries: Sequence[_Contender], asked: Asked, settings: ReflectionSettings
 ) -> ReflectionOutcome:
     """Choose the best entry; keys that do not depend on the entries stay empty."""
     running = _running(entries, settings)
@@ -133,7 +134,7 @@ def _outcome(
     )
 
 
-def _running(entries: Sequence[_Entry], settings: ReflectionSettings) -> list[_Entry]:
+def _running(entries: Sequence[_Contender], settings: ReflectionSettings) -> list[_Contender]:
     """Leave out entries that hard constraints drop, and empty ones unless all are."""
     pool = list(entries)
     if settings.constraints == "hard":
@@ -143,18 +144,18 @@ def _running(entries: Sequence[_Entry], settings: ReflectionSettings) -> list[_E
             for entry in entries:
                 entry.critique["flags"].append("constraint_fallback")
     if "released_text" in settings.compat:
-        return pool  # An empty answer competes there as any other.
+        return pool  # The released program compares empty answers like any other.
     return [entry for entry in pool if "empty" not in entry.critique["flags"]] or pool
 
 
-def _sums(entries: Sequence[_Entry]) -> dict[str, float]:
+def _sums(entries: Sequence[_Contender]) -> dict[str, float]:
     sums: dict[str, float] = {}
     for entry in entries:
         sums[entry.answer] = sums.get(entry.answer, 0.0) + entry.critique["total"]
     return sums
 
 
-def _best(entries: Sequence[_Entry], sums: dict[str, float]) -> _Entry:
+def _best(entries: Sequence[_Contender], sums: dict[str, float]) -> _Contender:
     """Return the first of the best; with sums, the best of the answer with the largest one."""
     if sums:
         winner = max(sums, key=sums.__getitem__)
@@ -163,7 +164,10 @@ def _best(entries: Sequence[_Entry], sums: dict[str, float]) -> _Entry:
 
 
 def _explain(
-    entries: Sequence[_Entry], running: Sequence[_Entry], best: _Entry, sums: dict[str, float]
+    entries: Sequence[_Contender],
+    running: Sequence[_Contender],
+    best: _Contender,
+    sums: dict[str, float],
 ) -> None:
     for entry in entries:
         critique = entry.critique
@@ -175,7 +179,7 @@ def _explain(
         critique["why"] = _why(entry, best, sums, competes=competes)
 
 
-def _why(entry: _Entry, best: _Entry, sums: dict[str, float], *, competes: bool) -> str:
+def _why(entry: _Contender, best: _Contender, sums: dict[str, float], *, competes: bool) -> str:
     total, highest = entry.critique["total"], best.critique["total"]
     if not competes:
         said = f"it says {', '.join(entry.dropped)}"

@@ -98,9 +98,11 @@ class FakeReflection:
         """Return one candidate for each continuation, in order."""
         self._call()
         self.batches.append(len(continuations))
-        for prefix, run in groupby(continuations, key=lambda one: one.prefix):
-            self.generated.append((prefix, tuple(one.passage for one in run), limits))
-        return [self._candidate(*one) for one in continuations]
+        for prefix, run in groupby(continuations, key=lambda continuation: continuation.prefix):
+            self.generated.append(
+                (prefix, tuple(continuation.passage for continuation in run), limits)
+            )
+        return [self._candidate(*continuation) for continuation in continuations]
 
     async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Do as `decide`."""

@@ -20,15 +20,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from crag.correction.scoring import scores_of
 from crag.errors import EvaluatorError
 from crag.evaluators.contract import (
     MOST_BYTES,
     About,
-    Asked,
-    Limits,
+    EvaluationRequest,
     Readings,
     Scores,
+    ServedThresholds,
 )
 from crag.evaluators.remote import is_service
 from crag.events import describe
@@ -36,6 +35,7 @@ from crag.factory import choose_encoder, choose_evaluator, choose_model, choose_
 from crag.parts import Evaluator, is_reading
 from crag.runtime.attempt import Attempt
 from crag.runtime.environment import Environment
+from crag.runtime.evaluator_calls import scores_of
 from crag.runtime.replies import readings_of, scores_of_reply, thresholds_of
 from crag.server.refusals import RefusedRequestError
 from crag.text.language import languages_of
@@ -121,23 +121,25 @@ class _Service:
         own = thresholds_of(evaluator)
         return About(
             name=self._name,
-            thresholds=Limits(upper=own["upper"], lower=own["lower"]),
+            thresholds=ServedThresholds(upper=own["upper"], lower=own["lower"]),
             reads=is_reading(evaluator),
             quote_threshold=evaluator.quote_threshold if is_reading(evaluator) else None,
             closest_threshold=getattr(evaluator, "closest_threshold", None),
             languages=sorted(languages_of(evaluator)),
         )
 
-    def _scores(self, asked: Asked) -> Scores:
-        found = scores_of(self._evaluator, asked.question, asked.asked)
+    def _scores(self, asked: EvaluationRequest) -> Scores:
+        found = scores_of(self._evaluator, asked.question, asked.as_passages)
         scores = scores_of_reply(found, len(asked.passages))
         # After judging, as the thresholds may be those of the evaluator that judged last.
         about = self._about()
         return Scores(about=about, scores=[one if math.isfinite(one) else None for one in scores])
 
-    def _readings(self, asked: Asked) -> Readings:
+    def _readings(self, asked: EvaluationRequest) -> Readings:
         assert is_reading(self._evaluator)  # noqa: S101 - the route is there for one that reads
-        readings = readings_of(self._evaluator.read(asked.question, asked.asked), asked.asked)
+        readings = readings_of(
+            self._evaluator.read(asked.question, asked.as_passages), asked.as_passages
+        )
         return Readings(about=self._about(), readings=readings)
 
     async def _judged(self, judge: Callable[[], _Result]) -> _Result:
@@ -176,7 +178,7 @@ class _Service:
             detail = "the token is missing or wrong: send it as Authorization: Bearer"
             raise RefusedRequestError(401, detail)
 
-    async def _asked(self, request: Request) -> Asked:
+    async def _asked(self, request: Request) -> EvaluationRequest:
         """Read and check the body.
 
         Raises:
@@ -191,7 +193,7 @@ class _Service:
             if len(body) > MOST_BYTES:
                 raise RefusedRequestError(413, f"a body may have {MOST_BYTES:,} bytes: send less")
         try:
-            return Asked.model_validate_json(bytes(body))
+            return EvaluationRequest.model_validate_json(bytes(body))
         except ValidationError as error:
             first: Any = error.errors(include_url=False, include_context=False)[0]
             where = ".".join(map(str, first["loc"]))

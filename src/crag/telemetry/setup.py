@@ -109,23 +109,23 @@ def _providers() -> "tuple[Tracer, Meter]":
     tracers = TracerProvider(resource=resource)
     if spans := _exporter("trace", "OTLPSpanExporter"):
         tracers.add_span_processor(BatchSpanProcessor(spans))
-    found = _exporter("metric", "OTLPMetricExporter")
-    readers = [PeriodicExportingMetricReader(found)] if found else []
+    exporter = _exporter("metric", "OTLPMetricExporter")
+    readers = [PeriodicExportingMetricReader(exporter)] if exporter else []
     meters = MeterProvider(readers, resource)
     return tracers.get_tracer("crag"), meters.get_meter("crag")
 
 
 def _resource() -> "Resource":
-    """Return what is told of this process; each has an id, as counters of two must not be mixed."""
+    """Return the resource of this process; its own id keeps its counters apart from others'."""
     from opentelemetry.sdk.resources import Resource
 
-    found = Resource.create({"service.instance.id": str(uuid4())})
-    is_named = not str(found.attributes["service.name"]).startswith("unknown_service")
-    return found if is_named else found.merge(Resource({"service.name": "crag"}))
+    resource = Resource.create({"service.instance.id": str(uuid4())})
+    is_named = not str(resource.attributes["service.name"]).startswith("unknown_service")
+    return resource if is_named else resource.merge(Resource({"service.name": "crag"}))
 
 
 def _exporter(signal: Signal, name: str) -> Any:
-    """Return what sends a signal, None if it is not wanted.
+    """Return the exporter of a signal, None if it is switched off.
 
     Raises:
         SettingsError: the variables name an exporter or a protocol that there is not.

@@ -113,7 +113,7 @@ class RunWatch(BaseCallbackHandler):
             self._become_graph(run)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
-        """End a node, or a graph with what its final state says."""
+        """End the span of a node, or of a graph with the outcome in its final state."""
         if run := self._runs.pop(run_id, None):
             if run.is_graph and isinstance(outputs, Mapping):
                 self._count(run, outputs)
@@ -172,13 +172,13 @@ class RunWatch(BaseCallbackHandler):
         meters, context = self._instruments, _context_of(run)
         graph = {"crag.graph": run.label}
         action = str(state.get("action") or "none")
-        ended = {**graph, "crag.outcome": outcome, **failure}
-        meters.questions.add(1, {**ended, "crag.action": action}, context)
-        meters.question_duration.record(run.seconds, ended, context)
+        attributes = {**graph, "crag.outcome": outcome, **failure}
+        meters.questions.add(1, {**attributes, "crag.action": action}, context)
+        meters.question_duration.record(run.seconds, attributes, context)
         events = list(state.get("events", ()))
         usage = {name: much for name, much in state.get("usage", {}).items() if much}
-        for one in events:
-            kind = {"crag.event.kind": one["kind"], "crag.node": one["node"]}
+        for entry in events:
+            kind = {"crag.event.kind": entry["kind"], "crag.node": entry["node"]}
             meters.events.add(1, {**graph, **kind}, context)
             if run.span:
                 run.span.add_event("crag.event", kind)
@@ -187,15 +187,15 @@ class RunWatch(BaseCallbackHandler):
         for name, amount in usage.items():
             meters.usage.add(amount, {**graph, "crag.usage.name": name}, context)
         if run.span:
-            run.span.set_attributes({**ended, "crag.action": action})
+            run.span.set_attributes({**attributes, "crag.action": action})
             run.span.set_attributes({f"crag.usage.{name}": much for name, much in usage.items()})
-        told = {
+        logged = {
             "graph": run.label, "action": action, "outcome": outcome, **failure,
-            "seconds": round(run.seconds, 3), "events": [one["kind"] for one in events],
+            "seconds": round(run.seconds, 3), "events": [entry["kind"] for entry in events],
             "usage": {**usage, "cost": cost} if cost else usage,
             **({"thread_id": run.thread} if run.thread else {}), **_ids_of(run.span),
         }  # fmt: skip
-        _logger.info("question", extra={"told": told})
+        _logger.info("question", extra={"told": logged})
 
     # Models, retrievers and tools
 
@@ -223,13 +223,13 @@ class RunWatch(BaseCallbackHandler):
             "gen_ai.provider.name": str(known.get("ls_provider") or "unknown"),
             "gen_ai.request.model": str(name),
         }
-        asked = {
+        attributes = {
             f"gen_ai.request.{name}": known[key]
             for key, name in _WANTED.items()
             if isinstance(known.get(key), int | float)
         }
         span = f"{operation} {name}"
-        run.span = self._span(span, run, {**run.model, **asked}, SpanKind.CLIENT)
+        run.span = self._span(span, run, {**run.model, **attributes}, SpanKind.CLIENT)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         """End a call of a model with its tokens."""
@@ -351,19 +351,19 @@ def _type_of(error: BaseException | None) -> dict[str, str]:
 
 def _ids_of(span: "Span | None") -> dict[str, str]:
     """Return what finds the trace of a log line, if there is one."""
-    found = span.get_span_context() if span else None
-    if found is None or not found.is_valid:
+    context = span.get_span_context() if span else None
+    if context is None or not context.is_valid:
         return {}
-    return {"trace_id": f"{found.trace_id:032x}", "span_id": f"{found.span_id:016x}"}
+    return {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"}
 
 
 def _tokens_of(response: LLMResult) -> dict[str, int]:
-    """Return the tokens that a model read and wrote, as far as it says so."""
+    """Return the tokens that a model read and wrote, if the reply reports them."""
     tokens: dict[str, int] = {}
     for generations in response.generations:
-        for one in generations[:1]:
-            told = getattr(getattr(one, "message", None), "usage_metadata", None) or {}
+        for generation in generations[:1]:
+            counts = getattr(getattr(generation, "message", None), "usage_metadata", None) or {}
             for kind in ("input", "output"):
-                if isinstance(count := told.get(f"{kind}_tokens"), int):
+                if isinstance(count := counts.get(f"{kind}_tokens"), int):
                     tokens[kind] = tokens.get(kind, 0) + count
     return tokens

@@ -56,7 +56,7 @@ _EMPTY_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
 _BARE_FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
 
 
-class _Line(NamedTuple):
+class _ShownLine(NamedTuple):
     text: str
     code: bool = False
 
@@ -67,7 +67,7 @@ def as_read(text: str) -> str:
     Lists, tables and code keep their lines, and code is between fences. Absolute addresses of
     links stay, in brackets after their labels. Plain text comes back with its words as they are.
     """
-    lines = list(_read(with_fences(text).split("\n")))
+    lines = list(_shown_lines(with_fences(text).split("\n")))
     parts = []
     for code, group in groupby(lines, key=lambda line: line.code):
         part = "\n".join(line.text for line in group)
@@ -88,8 +88,8 @@ def with_fences(text: str) -> str:
     A fence opens code if it names a language, or stands first or after a blank line.
     """
     lines = text.split("\n")
-    found = ((at, _BARE_FENCE.match(line)) for at, line in enumerate(lines))
-    fences = [(at, mark[1]) for at, mark in found if mark]
+    matches = ((at, _BARE_FENCE.match(line)) for at, line in enumerate(lines))
+    fences = [(at, mark[1]) for at, mark in matches if mark]
     if len(fences) % 2 == 0:
         return text
     (first, fence), (_, last) = fences[0], fences[-1]
@@ -98,7 +98,7 @@ def with_fences(text: str) -> str:
     return f"{text}\n{last}" if names_language or after_blank else f"{fence}\n{text}"
 
 
-def _read(lines: Sequence[str]) -> Iterator[_Line]:
+def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
     at = 0
     before = ""
     while at < len(lines):
@@ -107,23 +107,23 @@ def _read(lines: Sequence[str]) -> Iterator[_Line]:
             end = _closing(lines, at, fence["fence"])
             yield from _fenced(lines, at, end, fence)
             at = end + 1
-        elif found := _DIRECTIVE.match(line):
+        elif opening := _DIRECTIVE.match(line):
             body, at = _indented(lines, at)
-            yield from _directive(found["name"], found["rest"] or "", body)
-        elif found := _NOTE.match(line) or _TAB.match(line):
+            yield from _directive(opening["name"], opening["rest"] or "", body)
+        elif opening := _NOTE.match(line) or _TAB.match(line):
             body, at = _indented(lines, at)
-            groups = found.groupdict()
+            groups = opening.groupdict()
             title = groups["title"]
             yield from _titled(groups["name"].capitalize() if title is None else title, body)
         elif line.rstrip().endswith("::") and _indented(lines, at)[0]:
             body, at = _indented(lines, at)
             if led := line.rstrip().removesuffix(":").removesuffix(":").rstrip():
-                yield _Line(f"{led}:")
+                yield _ShownLine(f"{led}:")
             yield from _code("", body)
         elif _TARGET.match(line) or (_UNDERLINE.match(line) and before.strip()):
             at += 1
         else:
-            yield _Line(line)
+            yield _ShownLine(line)
             at += 1
         before = line
 
@@ -140,22 +140,26 @@ def _closes(line: str, fence: str) -> bool:
     return line.strip(" >\t").startswith(fence) and not line.strip(" >\t`~:")
 
 
-def _fenced(lines: Sequence[str], start: int, end: int, fence: re.Match[str]) -> Iterator[_Line]:
+def _fenced(
+    lines: Sequence[str], start: int, end: int, fence: re.Match[str]
+) -> Iterator[_ShownLine]:
     body = lines[start + 1 : end if _closes(lines[end], fence["fence"]) else end + 1]
     if fence["name"] is not None:
         if fence["name"] == "eval-rst":
-            yield from _read(body)
+            yield from _shown_lines(body)
         else:
             yield from _directive(fence["name"], fence["rest"].strip(), body)
     elif fence["fence"].startswith(":"):
         yield from _titled(fence["rest"].strip(" :").capitalize(), body)
     elif _closes(lines[end], fence["fence"]) and end > start:
-        yield from (_Line(line, code=True) for line in lines[start : end + 1])
+        yield from (_ShownLine(line, code=True) for line in lines[start : end + 1])
     elif end > start:
-        yield from (_Line(line, code=True) for line in [*lines[start : end + 1], fence["fence"]])
+        yield from (
+            _ShownLine(line, code=True) for line in [*lines[start : end + 1], fence["fence"]]
+        )
 
 
-def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_Line]:
+def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_ShownLine]:
     while body and (_OPTION.match(body[0]) or not body[0].strip()):
         body = body[1:]
     short = name.rpartition(":")[2].lower()
@@ -170,32 +174,32 @@ def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_Line]:
     elif short in _TITLED:
         yield from _titled(rest, body)
     elif name.startswith("py:") or short in {"function", "class", "method", "option", "envvar"}:
-        yield _Line(f"`{rest}`")
-        yield from _read(dedent("\n".join(body)).split("\n"))
+        yield _ShownLine(f"`{rest}`")
+        yield from _shown_lines(dedent("\n".join(body)).split("\n"))
     else:
         yield from _code("", body)
 
 
-def _titled(title: str, body: Sequence[str]) -> Iterator[_Line]:
+def _titled(title: str, body: Sequence[str]) -> Iterator[_ShownLine]:
     """Put the title of a note before its text."""
-    if body and not body[0][:1].isspace():  # It begins on the line of its directive.
+    if body and not body[0][:1].isspace():  # The note begins on the line of its directive.
         whole = "\n".join([body[0], dedent("\n".join(body[1:]))])
     else:
         whole = dedent("\n".join(body))
-    lines = list(_read(whole.strip("\n").split("\n")))
+    lines = list(_shown_lines(whole.strip("\n").split("\n")))
     if title and lines and lines[0].text.strip() and not lines[0].code:
-        lines[0] = _Line(f"{title}: {lines[0].text.lstrip()}")
+        lines[0] = _ShownLine(f"{title}: {lines[0].text.lstrip()}")
     elif title:
-        lines.insert(0, _Line(f"{title}:"))
+        lines.insert(0, _ShownLine(f"{title}:"))
     yield from lines
 
 
-def _code(language: str, body: Sequence[str]) -> Iterator[_Line]:
+def _code(language: str, body: Sequence[str]) -> Iterator[_ShownLine]:
     code = dedent("\n".join(body)).strip("\n")
     if code.strip():
         mark = "~~~" if "```" in code else "```"
         for line in (f"{mark}{language}", *code.split("\n"), mark):
-            yield _Line(line, code=True)
+            yield _ShownLine(line, code=True)
 
 
 def _indented(lines: Sequence[str], at: int) -> tuple[list[str], int]:
@@ -217,23 +221,23 @@ def _depth(line: str) -> int:
 
 def _shown(match: re.Match[str]) -> str:
     """Return what a reader sees of markup within a line."""
-    found = match.groupdict()
+    groups = match.groupdict()
     match match.lastgroup:
         case "rst_literal":
-            seen = f"`{found['rst_literal'][2:-2]}`"
+            seen = f"`{groups['rst_literal'][2:-2]}`"
         case "literal":
-            seen = found["literal"]
+            seen = groups["literal"]
         case "role" | "myst":
-            role = found["role"] or found["myst"]
+            role = groups["role"] or groups["myst"]
             seen = _ROLE_TARGET.sub("", role).lstrip("~!") or role
         case "address":
-            seen = _linked(found["label"].strip(), found["address"])
+            seen = _linked(groups["label"].strip(), groups["address"])
         case "target":
-            seen = _linked(found["text"], found["target"])
+            seen = _linked(groups["text"], groups["target"])
         case "tag":
-            seen = " " if found["tag"].startswith("<br") else ""
+            seen = " " if groups["tag"].startswith("<br") else ""
         case _:
-            seen = found["reference"] or found["named"] or ""
+            seen = groups["reference"] or groups["named"] or ""
     return seen
 
 

@@ -15,6 +15,7 @@ _MARKS = (
 _HEADER = re.compile(r"charset\s*=\s*(?:[\"']\s*)?([\w.:-]+)", re.IGNORECASE)
 _META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*(?:[\"']\s*)?([\w.:-]+)", re.IGNORECASE)
 _META_WITHIN = 4_096
+"""Bytes in which a meta element is looked for; browsers stop after 1,024."""
 _PLAIN = ("text/plain", "text/markdown", "text/x-markdown")
 _SUPERSETS = {
     "ascii": "cp1252",
@@ -33,7 +34,9 @@ _FOR_TEXT = re.compile(
 )
 _TAG = re.compile(rb"<[^<>]{0,2000}>")
 _SAMPLE = 20_000
+"""Bytes from which an encoding is guessed: guessing takes time for each of them."""
 _MOST_BINARY = 0.05
+"""The share of characters that texts do not have above which a body is binary."""
 _BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f\x7f\N{REPLACEMENT CHARACTER}]")
 _TOLERATED = 0.1
 """Share of damaged characters among those beyond ASCII, up to which a declared encoding holds."""
@@ -79,7 +82,9 @@ def _decoded(body: bytes, content_type: str) -> str:
         text = body.decode(encoding, "replace")
         if encoding != "utf-8-sig" or _fits(text):
             return text
-        body = body[len(codecs.BOM_UTF8) :]  # The mark lies.
+        body = body[
+            len(codecs.BOM_UTF8) :
+        ]  # The mark is wrong: what follows is in another encoding.
     for encoding in filter(None, [*map(_known, _declared(body, content_type)), "utf-8"]):
         text = body.decode(encoding, "replace")
         if _fits(text):
@@ -97,21 +102,21 @@ def _declared(body: bytes, content_type: str) -> list[str]:
         for encoding, start in (("utf-16-le", b"<\0"), ("utf-16-be", b"\0<"))
         if body[:2] == start
     ]
-    found = [header[1]] if header else []
-    found += unmarked
+    names = [header[1]] if header else []
+    names += unmarked
     # A meta element that can be read byte by byte cannot be in UTF-16, whatever it says.
     meta_name = meta[1].decode("ascii", "replace") if meta else ""
-    return [*found, "utf-8" if meta_name.lower().startswith("utf-16") else meta_name]
+    return [*names, "utf-8" if meta_name.lower().startswith("utf-16") else meta_name]
 
 
 def _known(name: str) -> str | None:
     """Return Python's name of an encoding of text, None for anything else (`rot13`, `idna`)."""
     try:
-        found = codecs.lookup(name).name if name else ""
+        codec = codecs.lookup(name).name if name else ""
     except (LookupError, ValueError):
         return None
-    found = _SUPERSETS.get(found, found)
-    return found if _FOR_TEXT.match(found) else None
+    codec = _SUPERSETS.get(codec, codec)
+    return codec if _FOR_TEXT.match(codec) else None
 
 
 def _fits(text: str) -> bool:

@@ -24,7 +24,7 @@ _BLOCK = re.compile(
     "h[1-6r]|header|li|main|ol|p|pre|section|summary|t(able|body|foot|head|r)|ul"
 )
 _APART = ["nav", "form", "title"]
-"""Elements that are no part of what a page tells."""
+"""Elements that are not part of the text of a page."""
 _FEWEST_LETTERS = 3
 """A title's first part is only kept alone if it has them."""
 
@@ -34,7 +34,7 @@ class HtmlText(NamedTuple):
 
     title: str
     url: str
-    """Where the page itself says that it stands; empty where it does not."""
+    """The canonical address that the page names; empty if it names none."""
     text: str
     """As Markdown: its blocks, an empty line between two of them."""
 
@@ -118,13 +118,13 @@ class _Blocks:
 def _mark(element: "HtmlElement") -> str:
     tag = str(element.tag)
     if tag == "li":
-        depth = sum(one.tag in {"ul", "ol"} for one in element.iterancestors())
+        depth = sum(ancestor.tag in {"ul", "ol"} for ancestor in element.iterancestors())
         return "  " * max(depth - 1, 0) + "- "
     return "#" * int(tag[1]) + " " if re.fullmatch("h[1-6]", tag) else ""
 
 
 def _holds_data(table: "HtmlElement") -> bool:
-    """Tell a table of short cells from one that lays out a page."""
+    """Return whether a table has short cells, rather than being used for the layout of a page."""
     inner = [element.tag for element in table.iter() if element is not table]
     return not {"table", "ul", "ol", "pre", "h1", "h2", "h3", "h4"}.intersection(inner)
 
@@ -158,10 +158,10 @@ def _main_content(tree: "HtmlElement") -> list[str]:
     logger = logging.getLogger("trafilatura")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.CRITICAL)  # It reports each page without main content as an error.
-    found = trafilatura.bare_extraction(
+    extracted = trafilatura.bare_extraction(
         tree, favor_recall=True, include_comments=False, include_tables=True, with_metadata=False
     )
-    body = getattr(found, "body", None)
+    body = getattr(extracted, "body", None)
     return [] if body is None else [paragraph for child in body for paragraph in _block(child)]
 
 

@@ -71,9 +71,11 @@ LANGUAGES = {
 """The languages that are told apart, by ISO 639-1 code; others are taken for a similar one."""
 
 _FEWEST_LETTERS = 12
+"""Fewer letters, such as those of a name, do not show a language."""
 _FEWEST_SYLLABLES = 4
 """In scripts whose characters are syllables or words."""
 _SURE = 0.5
+"""The probability from which on the model's guess is used."""
 _SAMPLE = 1000
 """Characters of each part of a long text that are read."""
 _WORD = re.compile(
@@ -102,9 +104,9 @@ def language_of(text: str) -> str:
     if len(text) <= 3 * _SAMPLE:
         return _language_of(text)
     starts = 0, (len(text) - _SAMPLE) // 2, len(text) - _SAMPLE
-    found = Counter(_language_of(text[start : start + _SAMPLE]) for start in starts)
-    found.pop("", None)
-    return found.most_common(1)[0][0] if found else ""
+    counts = Counter(_language_of(text[start : start + _SAMPLE]) for start in starts)
+    counts.pop("", None)
+    return counts.most_common(1)[0][0] if counts else ""
 
 
 def languages_of(part: object) -> frozenset[str]:
@@ -115,8 +117,8 @@ def languages_of(part: object) -> frozenset[str]:
 def unread_language(part: object, text: str) -> str:
     """Return the code of a text's language if it is clear that a model does not read it."""
     languages = languages_of(part)
-    found = language_of(text) if languages else ""
-    return "" if found in languages else found
+    language = language_of(text) if languages else ""
+    return "" if language in languages else language
 
 
 def named(languages: Iterable[str]) -> str:

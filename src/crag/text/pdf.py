@@ -92,10 +92,10 @@ def read_web_pdf(body: bytes, *, most_pages: int, most_characters: int) -> PdfTe
 def _page_of(document: Any, number: int) -> str:
     page = document[number]
     text = page.get_textpage()
-    found = str(text.get_text_range())
+    content = str(text.get_text_range())
     text.close()
     page.close()
-    return found.replace("\r\n", "\n").replace(_HYPHEN_OF_PDFIUM, "-\n")
+    return content.replace("\r\n", "\n").replace(_HYPHEN_OF_PDFIUM, "-\n")
 
 
 def _until(most: int, pages: Iterable[str]) -> Iterator[str]:

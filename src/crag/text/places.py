@@ -18,16 +18,17 @@ def places_written(numbers: Iterable[int]) -> str:
 
 def lines_written(numbers: Iterable[int]) -> str:
     """Write the line numbers of a chunk's lines, in their order, as ranges."""
-    found = list(numbers)
-    breaks = [0, *(at for at, (a, b) in enumerate(pairwise(found), 1) if b != a + 1), len(found)]
-    ranges = ((found[start], found[end - 1]) for start, end in pairwise(breaks) if end > start)
+    lines = list(numbers)
+    breaks = [0, *(at for at, (a, b) in enumerate(pairwise(lines), 1) if b != a + 1), len(lines)]
+    ranges = ((lines[start], lines[end - 1]) for start, end in pairwise(breaks) if end > start)
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
 def line_numbers(lines: str, most: int | None = None) -> list[int]:
     """Return the line, or page, of the file for each line of a chunk, from its metadata.
 
-    No more than `most`, which a chunk has lines: metadata of others may name any number.
+    At most `most` numbers, one for each line of the chunk: metadata written by another program may
+    name any number of lines.
     """
     return list(islice(chain.from_iterable(map(_numbers, lines.split())), most))
 
@@ -51,8 +52,8 @@ def lines_between(text: str, lines: str, start: int, end: int) -> tuple[int, int
     part = text[start:end]
     first = start + len(part) - len(part.lstrip())
     last = max(first, start + len(part.rstrip()) - 1)
-    found = [numbers[text.count("\n", 0, offset)] for offset in (first, last)]
-    return min(found), max(found)
+    ends = [numbers[text.count("\n", 0, offset)] for offset in (first, last)]
+    return min(ends), max(ends)
 
 
 def lines_of_part(text: str, lines: str, start: int, end: int) -> str:

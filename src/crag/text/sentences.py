@@ -29,6 +29,7 @@ _GERMAN_ORDINAL = re.compile(
 )
 """A number after an article or preposition; any noun that follows has a capital letter."""
 _LONGEST_END = 24
+"""Characters before a full stop in which an abbreviation is looked for."""
 _MARKER = re.compile(r"\s*(?:\d{1,3}|[a-zA-Z])[.)]\s*\Z")
 
 

@@ -49,7 +49,7 @@ def respelled(question: str, texts: Iterable[str]) -> str:
     if not there or language not in {ENGLISH, ""}:
         return question
     is_english = language == ENGLISH
-    return _TYPED.sub(lambda found: _corrected(found[0], there, is_english=is_english), question)
+    return _TYPED.sub(lambda typed: _corrected(typed[0], there, is_english=is_english), question)
 
 
 def _corrected(typed: str, there: Mapping[str, int], *, is_english: bool) -> str:
@@ -59,24 +59,30 @@ def _corrected(typed: str, there: Mapping[str, int], *, is_english: bool) -> str
     english = _english()
     if english[word] >= FEWEST_OCCURRENCES:
         return typed
-    near = [one for one in english.edit_distance_1(word) if one[0] == word[0]]
-    if any(one in there and _are_forms(one, word) for one in near):
+    near = [known_word for known_word in english.edit_distance_1(word) if known_word[0] == word[0]]
+    if any(known_word in there and _are_forms(known_word, word) for known_word in near):
         return typed
-    likely = [one for one in near if _is_likely(one, word)]
+    likely = [known_word for known_word in near if _is_likely(known_word, word)]
     is_long = len(word) >= LONG and not english[word]
     if english[word]:  # A rare word is meant, but for one slip of the fingers.
-        likely = [one for one in likely if len(one) == len(word)]
-    known = Counter({one: there[one] for one in (near if is_long else likely)})
+        likely = [known_word for known_word in likely if len(known_word) == len(word)]
+    known = Counter({known_word: there[known_word] for known_word in (near if is_long else likely)})
     if not +known and is_english:
-        known = Counter({one: english[one] for one in likely})
-        known = Counter({one: n for one, n in known.items() if n >= FEWEST_OCCURRENCES})
-    best = max(+known, key=lambda one: (one in likely, known[one], one), default=word)
+        known = Counter({known_word: english[known_word] for known_word in likely})
+        known = Counter(
+            {known_word: n for known_word, n in known.items() if n >= FEWEST_OCCURRENCES}
+        )
+    best = max(
+        +known,
+        key=lambda known_word: (known_word in likely, known[known_word], known_word),
+        default=word,
+    )
     return best.capitalize() if typed[0].isupper() else best
 
 
-def _are_forms(one: str, other: str) -> bool:
+def _are_forms(word: str, other: str) -> bool:
     """Return whether two words differ in an ending only."""
-    short, long = sorted((one, other), key=len)
+    short, long = sorted((word, other), key=len)
     return long.startswith(short) and 0 < len(long) - len(short) <= _LONGEST_ENDING
 
 

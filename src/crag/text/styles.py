@@ -24,7 +24,7 @@ _NAMED: dict[str, Colour] = {
 }
 _WHITE = _NAMED["white"]
 _NEAR = 16
-"""Steps of one channel that nobody tells apart."""
+"""Steps of one colour channel (0 to 255) that readers cannot distinguish."""
 _AWAY = -900.0
 """Pixels beyond an edge where no window reaches."""
 
@@ -82,8 +82,8 @@ def colour_of(attributes: Mapping[str, str], style: Mapping[str, str]) -> Colour
 def background_of(attributes: Mapping[str, str], style: Mapping[str, str]) -> Colour | None:
     """Return the colour behind an element's text; None if not set here or transparent."""
     value = style.get("background-color") or style.get("background") or ""
-    found = _colour(value or attributes.get("bgcolor", ""))
-    return None if found in {"transparent", "none"} else found
+    colour = _colour(value or attributes.get("bgcolor", ""))
+    return None if colour in {"transparent", "none"} else colour
 
 
 def is_lost(colour: Colour | None, background: Colour | None) -> bool:
@@ -94,7 +94,7 @@ def is_lost(colour: Colour | None, background: Colour | None) -> bool:
         return colour in {"transparent", background}
     behind = _WHITE if background is None else background
     return not isinstance(behind, str) and all(
-        abs(one - other) <= _NEAR for one, other in zip(colour, behind, strict=True)
+        abs(channel - other) <= _NEAR for channel, other in zip(colour, behind, strict=True)
     )
 
 

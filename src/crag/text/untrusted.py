@@ -7,6 +7,7 @@ and only what nobody sees is removed.
 import re
 
 from crag.plain import well_formed
+from crag.text.marks import CLOSINGS, OPENINGS
 
 _ANSI = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
@@ -47,7 +48,9 @@ _WORDS = (
     r"utility\s*:\s*\d+|sep|/?\s*inst|/?\s*(?:system_prompt|available_tools|tool_calls|tool_results)"
 )
 _NUMBERS = r"\d+(?:\s*[,;–-]\s*\d+)*"
-_BRACKETED = re.compile(rf"[\[［](\s*(?:{_WORDS}|{_NUMBERS})\s*)[\]］]", re.IGNORECASE)
+_BRACKETED = re.compile(
+    rf"(?:{OPENINGS}|［)(\s*(?:{_WORDS}|{_NUMBERS})\s*)(?:{CLOSINGS}|］)", re.IGNORECASE
+)
 
 
 def neutral(text: str) -> str:
@@ -64,7 +67,7 @@ def neutral(text: str) -> str:
 
 
 def without_controls(text: str) -> str:
-    """Remove what a terminal obeys and what nobody sees; of line breaks only the line feed stays.
+    """Remove control sequences and invisible characters; of line breaks only the line feed stays.
 
     Escape sequences, control and direction characters become a space, so that the words around them
     stay apart. Half a pair of surrogates, which nothing can write, becomes U+FFFD.

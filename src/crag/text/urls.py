@@ -55,11 +55,11 @@ def is_wikipedia(url: str) -> bool:
 
 def distinct(hits: Iterable[_Found]) -> list[_Found]:
     """Return the first hit of each page, in order; one without an http(s) URL is left out."""
-    found: dict[str, _Found] = {}
+    by_page: dict[str, _Found] = {}
     for hit in hits:
         if _host_of(hit.url):
-            found.setdefault(canonical(hit.url), hit)
-    return list(found.values())
+            by_page.setdefault(canonical(hit.url), hit)
+    return list(by_page.values())
 
 
 def _host_of(url: str) -> str:

@@ -27,6 +27,7 @@ _LONGEST_URL = 2_000
 _RUNAWAY = 3_000
 """Where elements nest deeper, reading stops: the parser would need minutes for it."""
 _STEP = 65_536
+"""Bytes fed to the parser at once; between two steps reading can stop."""
 _UNSEEN = re.compile(
     "script|style|template|noscript|noframes|noembed|svg|math|iframe|object|applet|canvas|audio|"
     "video|select|textarea|datalist"

@@ -30,7 +30,7 @@ _LEANS = re.compile(
     r"instead|however|but|and|or|so|also|both|here|in (?:this|that|these|those|such|which))\b",
     re.IGNORECASE,
 )
-"""A sentence that begins so says little without the one before it."""
+"""How a sentence begins that is not understood without the one before it."""
 
 
 class Line(NamedTuple):
@@ -47,7 +47,7 @@ class Line(NamedTuple):
 Range = tuple[int, int]
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A heading, a sentence, or a block that is read whole."""
 
     start: int
@@ -56,10 +56,10 @@ class Piece(NamedTuple):
     leads_in: bool = False
     """It ends with a colon: what comes next belongs to it."""
     leans: bool = False
-    """It says little without the piece before it."""
+    """It is not understood without the piece before it."""
 
 
-def pieces_of(text: str) -> Iterator[Piece]:
+def pieces_of(text: str) -> Iterator[TextPiece]:
     """Cut a text into pieces, in order; only white space stands between them.
 
     A list, a table, a block of code and an admonition are one piece each.
@@ -77,20 +77,20 @@ def pieces_of(text: str) -> Iterator[Piece]:
             case "blank":
                 pass
             case "heading":
-                yield from (Piece(one.start, one.end, "heading") for one in lines[first:at])
+                yield from (TextPiece(line.start, line.end, "heading") for line in lines[first:at])
             case "prose":
                 yield from _sentences_within(text, start, end)
             case _:
-                yield Piece(start, end, "block")
+                yield TextPiece(start, end, "block")
 
 
-def _sentences_within(text: str, start: int, end: int) -> Iterator[Piece]:
+def _sentences_within(text: str, start: int, end: int) -> Iterator[TextPiece]:
     for piece in split_sentences(text[start:end]):
         low, high = _trimmed(text, start, start + len(piece))
         start += len(piece)
         if low < high:
             sentence = text[low:high]
-            yield Piece(low, high, "sentence", _leads_in(sentence), _leans(sentence))
+            yield TextPiece(low, high, "sentence", _leads_in(sentence), _leans(sentence))
 
 
 def _leads_in(sentence: str) -> bool:
@@ -116,8 +116,8 @@ def whole_at(text: str, place: int) -> list[Range]:
     match lines[at].kind:
         case "code" | "admonition":
             first, last = _run(lines, at)
-            found = _without_blanks(text, lines[first].start, lines[last].end)
-            return _with_lead_in(text, lines, first, found)
+            block = _without_blanks(text, lines[first].start, lines[last].end)
+            return _with_lead_in(text, lines, first, block)
         case "row":
             return _row(text, lines, at)
         case "item":
@@ -140,7 +140,7 @@ def excerpt_at(text: str, place: int, most: int) -> list[Range]:
     low, high = ranges[0][0], ranges[-1][1]
     if _count(text, low, high) > most:
         return ranges
-    pieces = [(one.start, one.end) for one in pieces_of(text)]
+    pieces = [(piece.start, piece.end) for piece in pieces_of(text)]
     grown = True
     while grown:
         after = next((stop for begin, stop in pieces if begin >= high), high)
@@ -208,20 +208,20 @@ def _run(lines: Sequence[Line], at: int) -> tuple[int, int]:
     return first, last
 
 
-def _with_lead_in(text: str, lines: Sequence[Line], first: int, found: Range) -> list[Range]:
+def _with_lead_in(text: str, lines: Sequence[Line], first: int, block: Range) -> list[Range]:
     """Put the last sentence before a block in front of it, if it leads the block in."""
     before = first - 1
     while before >= 0 and lines[before].kind == "blank":
         before -= 1
     if before < 0 or lines[before].kind != "prose" or first - before > _NEAR:
-        return [found]
+        return [block]
     start, _ = _run(lines, before)
     leading = text[lines[start].start : lines[before].end]
     sentence = split_sentences(leading)[-1].strip()
     if not _leads_in(sentence):
-        return [found]
+        return [block]
     begin = lines[before].end - len(leading.rstrip()) + leading.rstrip().rfind(sentence)
-    return [(begin, begin + len(sentence)), found]
+    return [(begin, begin + len(sentence)), block]
 
 
 def _row(text: str, lines: Sequence[Line], at: int) -> list[Range]:
@@ -273,10 +273,10 @@ def _sentence(text: str, lines: Sequence[Line], at: int, place: int) -> list[Ran
     low, high = sentences[index]
     if index and _leans(text[low:high].lstrip()):
         low = sentences[index - 1][0]
-    found = _trimmed(text, low, high)
-    if index == len(sentences) - 1 and _leads_in(text[slice(*found)]):
-        return [found, *_introduced(text, lines, last)]
-    return [found]
+    sentence = _trimmed(text, low, high)
+    if index == len(sentences) - 1 and _leads_in(text[slice(*sentence)]):
+        return [sentence, *_introduced(text, lines, last)]
+    return [sentence]
 
 
 def _introduced(text: str, lines: Sequence[Line], last: int) -> list[Range]:

@@ -55,7 +55,10 @@ def beam_tree(run: Walk) -> list[Twig]:
         new = update["critiques"][len(parents) :]
         parents += [ends[critique["hypothesis"]] for critique in new]
         pool = update["search"]["pool"] if update["search"] is not None else []
-        ends = [one["segments"][-1]["critique"] if one["segments"] else None for one in pool]
+        ends = [
+            hypothesis["segments"][-1]["critique"] if hypothesis["segments"] else None
+            for hypothesis in pool
+        ]
     return [Twig(*pair) for pair in zip(run.state["critiques"], parents, strict=True)]
 
 
@@ -155,6 +158,6 @@ def _box(axes: "Axes", box: _Box) -> None:
 
 def _says(twigs: Sequence[Twig], shown: int) -> str:
     answer = [twig.critique for twig in twigs if twig.critique["chosen"]]
-    path = " → ".join(shortened(cleaned(one["text"]), 40) for one in answer)
+    path = " → ".join(shortened(cleaned(critique["text"]), 40) for critique in answer)
     segments = 1 + max(twig.critique["segment"] for twig in twigs)
     return f"{shown} candidates in {segments} segments; the answer: {path}"

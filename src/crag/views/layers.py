@@ -52,17 +52,17 @@ def _without_returns(nodes: Sequence[str], edges: Sequence[Edge]) -> list[Edge]:
     """Remove the edges that close a cycle, walking in the order of the nodes."""
     following = {node: [target for source, target in edges if source == node] for node in nodes}
     closing: set[Edge] = set()
-    ended: set[str] = set()
+    visited: set[str] = set()
 
     def visit(node: str, path: frozenset[str]) -> None:
         for target in following[node]:
             if target in path or target == node:
                 closing.add((node, target))
-            elif target not in ended:
+            elif target not in visited:
                 visit(target, path | {node})
-        ended.add(node)
+        visited.add(node)
 
     for node in nodes:
-        if node not in ended:
+        if node not in visited:
             visit(node, frozenset())
     return [edge for edge in edges if edge not in closing]

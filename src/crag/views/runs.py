@@ -38,11 +38,11 @@ class Walk:
         return " → ".join(step.node for step in self.steps)
 
     def _repr_markdown_(self) -> str:
-        documents, told = self.state.get("documents") or [], set[str]()
+        documents, shown = self.state.get("documents") or [], set[str]()
         lines: list[str] = []
         for number, step in enumerate(self.steps, start=1):
-            new = [part for part in written(step.update, documents) if part not in told]
-            told.update(new)
+            new = [part for part in written(step.update, documents) if part not in shown]
+            shown.update(new)
             lines += [f"**{number} · {step.node}**", *(new or ["*nothing new*"])]
         return "\n\n".join(lines)
 

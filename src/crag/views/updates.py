@@ -18,6 +18,7 @@ from crag.state import (
     Strip,
     Thresholds,
 )
+from crag.text.marks import as_mark
 from crag.views.display import Table, plain, shortened
 
 _TEXT, _CANDIDATE = 90, 70
@@ -36,16 +37,18 @@ def written(update: Mapping[str, Any], documents: Sequence[Document] = ()) -> li
 
 
 def _documents(documents: Sequence[Document]) -> str:
-    titles = [str(one.metadata.get("title", "")) or one.page_content for one in documents]
+    titles = [
+        str(document.metadata.get("title", "")) or document.page_content for document in documents
+    ]
     listed = "\n".join(f"1. {plain(shortened(title, _TEXT))}" for title in titles)
     return f"`documents`, nearest first\n\n{listed}"
 
 
-def _scores(given: tuple[Sequence[Document], Sequence[float], Thresholds]) -> str:
-    documents, scores, thresholds = given
+def _scores(graded: tuple[Sequence[Document], Sequence[float], Thresholds]) -> str:
+    documents, scores, thresholds = graded
     rows = [
-        (float(score), str(one.metadata.get("title", "")))
-        for one, score in zip(documents, scores, strict=True)
+        (float(score), str(document.metadata.get("title", "")))
+        for document, score in zip(documents, scores, strict=True)
     ]
     best = [place for place, score in enumerate(scores) if score == max(scores)]
     table = Table(["score", "document"], rows, bold=best, numeric=["score"]).markdown()
@@ -99,7 +102,7 @@ def critique_table(critiques: Sequence[Critique]) -> Table:
     Candidates in the answer are bold. IsRel, IsSup and the sequence score are in [0, 1], IsUse is
     in [-1, 1]; a missing critique is empty.
     """
-    chosen = [place for place, one in enumerate(critiques) if one["chosen"]]
+    chosen = [place for place, critique in enumerate(critiques) if critique["chosen"]]
     segments = {critique["segment"] for critique in critiques}
     columns = ["passage", "candidate", *_NUMBERS, "what became of it"]
     rows = [_row(critique) for critique in critiques]
@@ -127,15 +130,18 @@ def _two_decimals(value: float | None) -> str:
 
 
 def _citations(citations: Sequence[Citation]) -> str:
-    listed = (f"[{one['number']}] {plain(one['source']['title'])}" for one in citations)
+    listed = (
+        f"{as_mark(citation['number'])} {plain(citation['source']['title'])}"
+        for citation in citations
+    )
     return "`citations` " + ", ".join(listed)
 
 
 def _events(events: Sequence[Event]) -> str:
     return "\n\n".join(
-        f"`{one['kind']}` {plain(one['detail'])}"
-        + (f" → {plain(one['fallback'])}" if one["fallback"] else "")
-        for one in events
+        f"`{entry['kind']}` {plain(entry['detail'])}"
+        + (f" → {plain(entry['fallback'])}" if entry["fallback"] else "")
+        for entry in events
     )
 
 

@@ -130,8 +130,8 @@ class Fetcher:
 
     def _wait(self, state: RetryCallState) -> float:
         error = state.outcome and state.outcome.exception()
-        asked = error.after if isinstance(error, FetchError) else None
-        return (asked or 0.0) + self._pause(state)
+        seconds = error.after if isinstance(error, FetchError) else None
+        return (seconds or 0.0) + self._pause(state)
 
     async def _request(self, target: Target, terms: Terms) -> Fetched | Target:
         async with terms.gate(target):

@@ -32,8 +32,8 @@ class Resolver(Protocol):
 
 async def resolve(host: str, port: int) -> list[str]:
     """Resolve a host with the operating system."""
-    found = await in_thread(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    entries = await in_thread(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 def plain_connector() -> httpcore.AsyncNetworkBackend:

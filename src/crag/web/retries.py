@@ -32,8 +32,8 @@ class PassingSearchError(SearchError):
         self, provider: str, problem: SearchProblem, message: str, wait: float | None = None
     ) -> None:
         self.wait = wait
-        asked = "" if wait is None else f" (the service asks to wait {wait:.0f} s)"
-        super().__init__(provider, problem, message + asked)
+        hint = "" if wait is None else f" (the service asks to wait {wait:.0f} s)"
+        super().__init__(provider, problem, message + hint)
 
 
 def patiently(longest_wait: float) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
@@ -46,11 +46,11 @@ def patiently(longest_wait: float) -> Callable[[Callable[_P, _R]], Callable[_P, 
     jitter = wait_random_exponential(multiplier=0.5, max=longest_wait)
 
     def wait(state: RetryCallState) -> float:
-        asked = _asked(state)
-        return jitter(state) if asked is None else asked
+        seconds = _requested_wait(state)
+        return jitter(state) if seconds is None else seconds
 
     def too_long(state: RetryCallState) -> bool:
-        return (_asked(state) or 0.0) > longest_wait
+        return (_requested_wait(state) or 0.0) > longest_wait
 
     return retry(
         retry=retry_if_exception_type(PassingSearchError),
@@ -60,7 +60,7 @@ def patiently(longest_wait: float) -> Callable[[Callable[_P, _R]], Callable[_P, 
     )
 
 
-def _asked(state: RetryCallState) -> float | None:
+def _requested_wait(state: RetryCallState) -> float | None:
     error = state.outcome.exception() if state.outcome else None
     return error.wait if isinstance(error, PassingSearchError) else None
 

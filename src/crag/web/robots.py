@@ -22,6 +22,7 @@ SECONDS = 2.0
 MOST_BYTES = 512 * 1024
 """Most bytes of one robots.txt; the standard requires at least 500 KiB."""
 _HOURS = 24.0
+"""Hours for which a robots.txt is used (RFC 9309, Sec. 2.4)."""
 MOST_SITES = 1000
 """Sites whose rules are kept in memory."""
 
@@ -29,7 +30,7 @@ FetchText = Callable[[str], Awaitable[str | None]]
 """Returns the text at a URL, "" if the site has none, None if the request failed."""
 
 
-class _Known(NamedTuple):
+class _KnownSite(NamedTuple):
     rules: Protego
     since: float
 
@@ -45,7 +46,7 @@ class Robots:
 
     def __init__(self, cache: PageCache | None = None, *, seconds: float = SECONDS) -> None:
         self._cache, self.seconds = cache, seconds
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _KnownSite] = {}
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -58,7 +59,7 @@ class Robots:
         """
         known = self._known.get(target.origin)
         if known is None or monotonic() - known.since > _HOURS * 3600:
-            known = _Known(await self._rules(target, hours, fetch), monotonic())
+            known = _KnownSite(await self._rules(target, hours, fetch), monotonic())
             self._remember(target.origin, known)
         return known.rules.can_fetch(target.url, ROBOT)
 
@@ -81,7 +82,7 @@ class Robots:
             await in_thread(self._cache.put, key, {"text": text}, hours)
         return text
 
-    def _remember(self, origin: str, known: _Known) -> None:
+    def _remember(self, origin: str, known: _KnownSite) -> None:
         with self._lock:
             if len(self._known) >= MOST_SITES:
                 self._known.clear()

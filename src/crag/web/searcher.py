@@ -93,8 +93,8 @@ class JsonSearcher(ABC):
         return (await self._patiently(self._request(query, limit)))[:limit]
 
     def _request(self, query: str, limit: int) -> Mapping[str, Any]:
-        asked = query_of(self.provider, query, self.longest_query)
-        return {"url": self.address, **self.request(asked, limit)}
+        shortened = query_of(self.provider, query, self.longest_query)
+        return {"url": self.address, **self.request(shortened, limit)}
 
     async def _ask(self, request: Mapping[str, Any]) -> list[Hit]:
         import httpx
@@ -108,14 +108,14 @@ class JsonSearcher(ABC):
             ):
                 async for piece in response.aiter_bytes():
                     self._collect(body, piece)
-        return self._read(response, body)
+        return self._hits(response, body)
 
     def _collect(self, body: bytearray, piece: bytes) -> None:
         body.extend(piece)
         if len(body) > LARGEST_REPLY:
             raise self._error("the reply is too large")
 
-    def _read(self, response: "httpx.Response", body: bytearray) -> list[Hit]:
+    def _hits(self, response: "httpx.Response", body: bytearray) -> list[Hit]:
         if response.is_redirect:
             target = shown(response.headers["Location"])[:200]
             message = f"the server redirects to {target}: use the final address"

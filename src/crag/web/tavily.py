@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 ADDRESS = "https://api.tavily.com"
 _MOST_RESULTS = 20
+"""The most that the API takes."""
 
 
 class TavilySearcher(JsonSearcher):

@@ -65,11 +65,11 @@ def transcribe(body: bytes, content_type: str, url: str) -> Transcript:
     if kind is None:
         raise PageError(url, "content_type", f"{_media_type(content_type)!r} is not text")
     try:
-        title, found = _read(kind, body, content_type, url)
+        title, texts = _title_and_texts(kind, body, content_type, url)
     except ContentError as error:
         raise PageError(url, "unreadable", error.problem) from error
     title = " ".join(title.split())[:LONGEST_TITLE]
-    paragraphs = _paragraphs(found, title)
+    paragraphs = _paragraphs(texts, title)
     if not paragraphs:
         raise PageError(url, "empty", "no text in it")
     return Transcript(title, paragraphs)
@@ -88,7 +88,9 @@ def _kind(body: bytes, content_type: str) -> MediaKind | None:
     return _KINDS.get(name)
 
 
-def _read(kind: MediaKind, body: bytes, content_type: str, url: str) -> tuple[str, Iterable[str]]:
+def _title_and_texts(
+    kind: MediaKind, body: bytes, content_type: str, url: str
+) -> tuple[str, Iterable[str]]:
     if kind == "pdf":
         title, pages = read_web_pdf(
             body, most_pages=MOST_PDF_PAGES, most_characters=_MOST_CHARACTERS
@@ -105,11 +107,11 @@ def _read(kind: MediaKind, body: bytes, content_type: str, url: str) -> tuple[st
             return "", paragraphs_of(text)
 
 
-def _paragraphs(found: Iterable[str], title: str) -> tuple[str, ...]:
+def _paragraphs(texts: Iterable[str], title: str) -> tuple[str, ...]:
     """Split long paragraphs; drop short ones, duplicates and the title."""
     seen = {title.casefold()}
     kept: list[str] = []
-    for piece in (piece for paragraph in found for piece in _cut(paragraph)):
+    for piece in (piece for paragraph in texts for piece in _cut(paragraph)):
         if len(piece) >= FEWEST_CHARACTERS and piece.casefold() not in seen:
             seen.add(piece.casefold())
             kept.append(piece)

@@ -51,7 +51,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             httpx.TransportError: As any transport of httpx.
         """
         target_of(str(request.url))
-        asked = httpcore.Request(
+        sent = httpcore.Request(
             request.method,
             httpcore.URL(
                 scheme=request.url.raw_scheme,
@@ -64,15 +64,15 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             extensions=request.extensions,
         )
         with _as_httpx_errors():
-            answer = await self._pool.handle_async_request(asked)
-        return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer))
+            answer = await self._pool.handle_async_request(sent)
+        return httpx.Response(answer.status, headers=answer.headers, stream=_ResponseBody(answer))
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._pool.aclose()
 
 
-class _Body(httpx.AsyncByteStream):
+class _ResponseBody(httpx.AsyncByteStream):
     def __init__(self, answer: httpcore.Response) -> None:
         self._answer = answer
 

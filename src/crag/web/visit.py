@@ -82,7 +82,7 @@ class Visit:
     async def _page(self, url: str) -> Page:
         attempt = Attempt("reading a page")
         with attempt:
-            return await self._kept(url) or await self._read(url)
+            return await self._kept(url) or await self._read_page(url)
         return self._failed(url, attempt.error)
 
     def _failed(self, url: str, error: Exception | None) -> Page:
@@ -106,7 +106,7 @@ class Visit:
         value = await in_thread(self._tools.cache.get, canonical(url), self._limits.cache_hours)
         return _from_cache(url, value)
 
-    async def _read(self, url: str) -> Page:
+    async def _read_page(self, url: str) -> Page:
         until = asyncio.get_running_loop().time() + self._limits.page_seconds
         fetched = await self._fetched(url, until)
         try:

@@ -16,7 +16,9 @@ _REFUSED = (
     "set CRAG_CONTACT to your e-mail address or URL"
 )
 _MOST_EXTRACTS = 20
+"""The most that the API takes."""
 _INTRODUCTION = 1200
+"""Characters; the API takes at most 1,200."""
 _BUSY = re.compile(r"internal_api_error|maxlag|readonly|.*(backend-error|too-busy)")
 
 
@@ -67,14 +69,14 @@ class WikipediaSearcher(JsonSearcher):
         """Read the pages, which come in any order, sorted by rank."""
         if reply.get("error"):
             raise self._reported(reply["error"])
-        found = reply.get("query") or {}
+        result = reply.get("query") or {}
         return [
             Hit(
                 plain(page.get("title")),
                 text(page.get("fullurl")),
                 plain(page.get("extract")) or plain(page.get("snippet")),
             )
-            for page in sorted(objects(found["pages"]) if found else [], key=_rank)
+            for page in sorted(objects(result["pages"]) if result else [], key=_rank)
         ]
 
     def _reported(self, error: object) -> SearchError:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from crag.asking.budget import Budget, Meter
-from crag.correction.scoring import scores_of
 from crag.errors import DataError, SettingsError
 from crag.papers.experiments.answering import Answerer
 from crag.papers.experiments.cache import Cache, CachedEvaluator, CachedSearcher
@@ -24,6 +23,7 @@ from crag.papers.experiments.summary import summarise
 from crag.papers.experiments.units import plan
 from crag.parts import Passage
 from crag.runtime.environment import Environment
+from crag.runtime.evaluator_calls import scores_of
 from crag.testing import FakeEvaluator, FakeSearcher
 from tests.loopback import serving
 from tests.papers.experiments.chat_server import ChatServer, chatting

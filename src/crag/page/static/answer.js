@@ -1,6 +1,6 @@
 /** The answer: streamed, cited, or the reason why there is none. */
 
-import { cited, pieces, quotations, signed, statusReader } from "./citations.js";
+import { asMark, cited, pieces, quotations, signed, statusReader } from "./citations.js";
 import { byId, element, link, show, webAddress } from "./dom.js";
 import { idOf } from "./documents.js";
 import { isMarkdown, markdown } from "./markdown.js";
@@ -182,7 +182,7 @@ function spansOf({ text, quotes = [] }) {
 const drawnPart = (part, at) => (at % 2 ? element("mark", {}, part) : part);
 
 function mark(number, citation, attributed) {
-  if (!citation) return `[${number}]`;
+  if (!citation) return asMark(number);
   const label = `Citation ${number}: ${citation.source.title || citation.source.url || citation.source.id}`;
   const cite = { cite: number };
   const found = attributed ? `${label}, found for this sentence` : label;

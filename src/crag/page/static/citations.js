@@ -1,11 +1,12 @@
 /** Citations under the numbers that the page shows: from 1, in the order in which the answer cites. */
 
-export const MARK = /\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]/;
+/** A mark, as in `text/marks.py`; a test compares them. */
+export const MARK = /(\[\d{1,4}(?:\s*[,;]\s*\d{1,4})*\])/;
+export const asMark = (...numbers) => `[${numbers.join(", ")}]`;
 /** Around a sentence of the answer that no source supports, and one whose number was found for it. */
 const AROUND = { unsupported: ["\uE000", "\uE001"], attributed: ["\uE002", "\uE003"] };
 const SIGN = /([\uE000-\uE003])/;
 export const SIGNS = /[\uE000-\uE003]/g;
-const SEPARATOR = /\s*[,;]\s*/;
 const QUOTATION = /“([^]*?)”\s?((?:\[\d{1,4}\])+)(?=\s+“|\s*$)/y;
 const found = new WeakMap();
 
@@ -14,7 +15,7 @@ const found = new WeakMap();
  * @returns {(string|number[])[]}
  */
 export function pieces(answer) {
-  return answer.split(MARK).map((piece, at) => (at % 2 ? piece.split(SEPARATOR).map(Number) : piece));
+  return answer.split(MARK).map((piece, at) => (at % 2 ? piece.match(/\d+/g).map(Number) : piece));
 }
 
 /**
@@ -31,7 +32,7 @@ export function cited(values) {
   for (const number of known.keys()) order.add(number);
   const shown = new Map([...order].map((number, at) => [number, at + 1]));
   const written = pieces(answer).map((piece) =>
-    typeof piece === "string" ? piece : `[${piece.map((number) => shown.get(number) ?? number).join(", ")}]`);
+    typeof piece === "string" ? piece : asMark(...piece.map((number) => shown.get(number) ?? number)));
   const renumbered = [...order].map((number) => ({ ...known.get(number), number: shown.get(number) }));
   found.set(citations, { of: answer, answer: written.join(""), citations: renumbered });
   return found.get(citations);

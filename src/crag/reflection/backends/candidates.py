@@ -117,8 +117,8 @@ def _probabilities(position: Position, group: Group) -> Probabilities:
 
 
 def _where_emitted(positions: Sequence[Position], group: Group) -> Probabilities | None:
-    found = (_probabilities(at, group) for at in positions if at.token in GROUPS[group])
-    return next(found, None)
+    emitted = (_probabilities(at, group) for at in positions if at.token in GROUPS[group])
+    return next(emitted, None)
 
 
 NO_LOG_PROBABILITY = 0.0

@@ -68,6 +68,7 @@ _NOT_ECHOED = "the server does not echo prompts"
 _ALL = 1_000_000
 """Prompts in one request."""
 _UNSEEN_SHARE = 0.01
+"""The share of a group that a token the server did not list may have before that is logged."""
 _LONGEST = 300
 """Characters of the server's own words."""
 _logger = logging.getLogger(__name__)
@@ -179,8 +180,8 @@ class CompletionsReflection:
         if not prefixes:
             return []
         names = await self._known_names()
-        found = await self._client.ask(list(map(decision_prompt, prefixes)), 1, {})
-        return [self._decision(completion, names) for completion in found]
+        completions = await self._client.ask(list(map(decision_prompt, prefixes)), 1, {})
+        return [self._decision(completion, names) for completion in completions]
 
     async def acandidates(
         self, continuations: Sequence[Continuation], limits: SegmentLimits
@@ -190,8 +191,8 @@ class CompletionsReflection:
             return []
         names = await self._known_names()
         prompts = self._prompts(continuations)
-        found = await self._client.ask(prompts, limits.max_tokens, _stopping(names, limits))
-        return self._candidates(found, continuations, limits, names)
+        completions = await self._client.ask(prompts, limits.max_tokens, _stopping(names, limits))
+        return self._candidates(completions, continuations, limits, names)
 
     def _prompts(self, continuations: Sequence[Continuation]) -> list[str]:
         return [candidate_prompt(prefix, self._shown(passage)) for prefix, passage in continuations]
@@ -219,10 +220,10 @@ class CompletionsReflection:
         limits: SegmentLimits,
         names: Names,
     ) -> list[Candidate]:
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for (_, passage), completion in zip(continuations, completions, strict=True):
             positions = positions_of(self._model, completion, names)
-            found.append(
+            candidates.append(
                 read_candidate(
                     positions,
                     _segment(completion.text, positions, limits),
@@ -231,7 +232,7 @@ class CompletionsReflection:
                     otherwise="length" if completion.finish_reason == "length" else "end",
                 )
             )
-        return found
+        return candidates
 
     async def _known_names(self) -> Names:
         names = self._names
@@ -264,8 +265,8 @@ class CompletionsReflection:
         return names_by_number(numbers)
 
     def _names_of(self, echoes: Sequence[Completion]) -> Names:
-        told = [echo.logprobs.tokens for echo in echoes]
-        return read_names(self._model, told, tokens_required=self._tokens_required)
+        echoed = [echo.logprobs.tokens for echo in echoes]
+        return read_names(self._model, echoed, tokens_required=self._tokens_required)
 
     def _looked_up(self) -> Names | None:
         if self._tokenizer is None:
@@ -325,22 +326,25 @@ class CompletionsClient:
             result = await call(model.generate, model.agenerate, list(prompts), **options)
         except faults() as error:
             raise self._error(error) from None  # The cause may spell out the key.
-        return self._read(result, prompts, further)
+        return self._completions(result, prompts, further)
 
     def numbers(self) -> dict[int, str] | None:
         """Return the reflection token of each number, if the server is llama.cpp's."""
         return ask_names(self._base_url, self._model, self._key, self._timeout)
 
-    def _read(
+    def _completions(
         self, result: "LLMResult", prompts: Sequence[str], further: Mapping[str, Any]
     ) -> list[Completion]:
         if further is not ECHO:
             spend(_usage(result))
-        found = [one for several in result.generations for one in several]
-        if len(found) != len(prompts):
-            problem = f"the reply has {len(found)} completions for {len(prompts)} prompts"
+        generated = [generation for several in result.generations for generation in several]
+        if len(generated) != len(prompts):
+            problem = f"the reply has {len(generated)} completions for {len(prompts)} prompts"
             raise ModelError(self._model, "failed", problem)
-        return [read_completion(self._model, one.text, one.generation_info) for one in found]
+        return [
+            read_completion(self._model, generation.text, generation.generation_info)
+            for generation in generated
+        ]
 
     def _error(self, error: Exception) -> ModelError:
         return model_error(error, self._model, self.host, self._key)
@@ -383,15 +387,15 @@ def read_completion(model: str, text: object, information: Mapping[str, Any] | N
     Raises:
         ModelError: it has no log-probabilities, or is not of the known form.
     """
-    found = dict(information or {})
-    if found.get("logprobs") is None:
+    details = dict(information or {})
+    if details.get("logprobs") is None:
         problem = (
             "the reply has no log-probabilities, without which there is no reflection. Use a "
             "server whose completions have them (vLLM does), or prompted reflection"
         )
         raise ModelError(model, "failed", problem)
     try:
-        return Completion.model_validate(found | {"text": text})
+        return Completion.model_validate(details | {"text": text})
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         problem = f"the reply is no completion with log-probabilities: {where} is malformed"

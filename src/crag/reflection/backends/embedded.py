@@ -14,7 +14,7 @@ from math import log
 from typing import NamedTuple
 
 from crag.answering.support import coverage, degree_of, is_quoted
-from crag.correction.scoring import LOWEST, score_passages
+from crag.correction.scoring import LOWEST
 from crag.correction.strips import decompose
 from crag.errors import ModelError
 from crag.events import event
@@ -45,6 +45,7 @@ from crag.reflection_tokens import (
     without_tokens,
 )
 from crag.runtime.attempt import Attempt
+from crag.runtime.evaluator_calls import score_passages
 from crag.state import Ending, Source, Strip
 
 logger = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class EmbeddedReflection:
     def __init__(self, evaluator: Evaluator, quoter: Quoter) -> None:
         self._evaluator = evaluator
         self._quoter = quoter
-        self._read = lru_cache(maxsize=_REMEMBERED)(self._readings)
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._readings)
 
     def decide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Retrieve, with probability 1."""
@@ -99,12 +100,19 @@ class EmbeddedReflection:
             ModelError: the quoter failed, or the evaluator judged nothing.
         """
         made: dict[Continuation, Candidate] = {}
-        for prefix in dict.fromkeys(one.prefix for one in continuations):
-            passages = [one.passage for one in continuations if one.prefix == prefix]
-            given = dict.fromkeys(passage for passage in passages if passage is not None)
-            for passage, candidate in self._after(prefix, tuple(given), limits).items():
+        for prefix in dict.fromkeys(continuation.prefix for continuation in continuations):
+            passages = [
+                continuation.passage
+                for continuation in continuations
+                if continuation.prefix == prefix
+            ]
+            different = dict.fromkeys(passage for passage in passages if passage is not None)
+            for passage, candidate in self._after(prefix, tuple(different), limits).items():
                 made[Continuation(prefix, passage)] = candidate
-        return [nothing(None) if one.passage is None else made[one] for one in continuations]
+        return [
+            nothing(None) if continuation.passage is None else made[continuation]
+            for continuation in continuations
+        ]
 
     async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Do as `decide`."""
@@ -119,7 +127,9 @@ class EmbeddedReflection:
     def _after(
         self, prefix: Prefix, passages: tuple[Passage, ...], limits: SegmentLimits
     ) -> dict[Passage, Candidate]:
-        readings = [reading.after(prefix) for reading in self._read(prefix.question, passages)]
+        readings = [
+            reading.after(prefix) for reading in self._remembered(prefix.question, passages)
+        ]
         drafts = [_draft(reading, readings, limits) for reading in readings]
         supported = self._supported(drafts)
         return {
@@ -127,10 +137,10 @@ class EmbeddedReflection:
             for draft, degree in zip(drafts, supported, strict=True)
         }
 
-    def _readings(self, question: str, passages: Sequence[Passage]) -> "list[_Reading]":
+    def _readings(self, question: str, passages: Sequence[Passage]) -> "list[_ScoredPassage]":
         scores = self._scores(question, passages)
         return [
-            _Reading(passage, score, tuple(self._quotations(question, passage, score)))
+            _ScoredPassage(passage, score, tuple(self._quotations(question, passage, score)))
             for passage, score in zip(passages, scores, strict=True)
         ]
 
@@ -185,14 +195,14 @@ class EmbeddedReflection:
         )
 
 
-class _Reading(NamedTuple):
+class _ScoredPassage(NamedTuple):
     """A passage, its score, and what is quoted from it, in the order of its sentences."""
 
     passage: Passage
     score: float
     quotations: tuple[Quotation, ...]
 
-    def after(self, prefix: Prefix) -> "_Reading":
+    def after(self, prefix: Prefix) -> "_ScoredPassage":
         """Leave out quotations that the answer contains already."""
         said = Passage("", without_tokens(prefix.answered))
         fresh = (quoted for quoted in self.quotations if not is_quoted(quoted.text, said))
@@ -209,7 +219,9 @@ class _Draft(NamedTuple):
     ending: Ending
 
 
-def _draft(reading: _Reading, readings: Sequence[_Reading], limits: SegmentLimits) -> _Draft:
+def _draft(
+    reading: _ScoredPassage, readings: Sequence[_ScoredPassage], limits: SegmentLimits
+) -> _Draft:
     quoted = _fitting(reading.quotations, limits)
     best = max((quotation.score for quotation in quoted), default=LOWEST)
     text, is_cut = shortened(" ".join(prose(quotation.text) for quotation in quoted), limits)
@@ -232,7 +244,7 @@ def _fitting(quotations: Sequence[Quotation], limits: SegmentLimits) -> list[Quo
     return [quoted for quoted in quotations if quoted in taken]
 
 
-def _leaves_some(text: str, readings: Sequence[_Reading]) -> bool:
+def _leaves_some(text: str, readings: Sequence[_ScoredPassage]) -> bool:
     """Return whether any passage holds a quotation that `text` does not give."""
     said = Passage("", text)
     every = (quotation for reading in readings for quotation in reading.quotations)

@@ -27,14 +27,14 @@ class _Content(BaseModel):
     content: list[_Listed]
 
 
-class _Piece(BaseModel):
+class _TokenPiece(BaseModel):
     id: int
     piece: str | list[int]
     """Bytes, if they are no UTF-8 by themselves."""
 
 
 class _Pieces(BaseModel):
-    tokens: list[_Piece]
+    tokens: list[_TokenPiece]
 
 
 class _Properties(BaseModel):
@@ -43,16 +43,18 @@ class _Properties(BaseModel):
     eos_token: str
 
 
-def parallel_lists(told: Any) -> Any:
+def parallel_lists(information: Any) -> Any:
     """Return the log-probabilities of a completion in OpenAI's form; in any other as they are."""
     try:
-        listed = _Content.model_validate(told).content
+        listed = _Content.model_validate(information).content
     except ValidationError:
-        return told
+        return information
     return {
-        "tokens": [_named(one) for one in listed],
-        "token_logprobs": [one.logprob for one in listed],
-        "top_logprobs": [{_named(top): top.logprob for top in one.top_logprobs} for one in listed],
+        "tokens": [_named(token) for token in listed],
+        "token_logprobs": [token.logprob for token in listed],
+        "top_logprobs": [
+            {_named(top): top.logprob for top in token.top_logprobs} for token in listed
+        ],
     }
 
 
@@ -67,27 +69,27 @@ def ask_names(base_url: str, model: str, key: str, timeout: float) -> dict[int, 
     are not llama.cpp's.
     """
     try:
-        return _asked(base_url, model, key, timeout)
+        return _token_names(base_url, model, key, timeout)
     except (httpx.HTTPError, ValidationError):
         return None
 
 
-def _asked(base_url: str, model: str, key: str, timeout: float) -> dict[int, str]:
+def _token_names(base_url: str, model: str, key: str, timeout: float) -> dict[int, str]:
     place = urlsplit(base_url)
     root = urlunsplit(place._replace(path=place.path.rstrip("/").removesuffix("/v1")))
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     with httpx.Client(timeout=timeout, headers=headers) as client:
-        told = client.get(f"{root}/props", params={"model": model}).raise_for_status()
-        end = _Properties.model_validate_json(told.content).eos_token
-        asked = {
+        reply = client.get(f"{root}/props", params={"model": model}).raise_for_status()
+        end = _Properties.model_validate_json(reply.content).eos_token
+        request = {
             "model": model, "content": "".join((*TOKENS, end)), "with_pieces": True,
             "add_special": False, "parse_special": True,
         }  # fmt: skip
-        told = client.post(f"{root}/tokenize", json=asked).raise_for_status()
-    return _names(_Pieces.model_validate_json(told.content).tokens, end)
+        reply = client.post(f"{root}/tokenize", json=request).raise_for_status()
+    return _names(_Pieces.model_validate_json(reply.content).tokens, end)
 
 
-def _names(pieces: Sequence[_Piece], end: str) -> dict[int, str]:
-    found = {one.id: one.piece for one in pieces if isinstance(one.piece, str)}
-    names = {number: piece for number, piece in found.items() if piece in TOKENS}
-    return names | {number: END for number, piece in found.items() if piece == end}
+def _names(pieces: Sequence[_TokenPiece], end: str) -> dict[int, str]:
+    by_id = {token.id: token.piece for token in pieces if isinstance(token.piece, str)}
+    names = {number: piece for number, piece in by_id.items() if piece in TOKENS}
+    return names | {number: END for number, piece in by_id.items() if piece == end}

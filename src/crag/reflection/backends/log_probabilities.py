@@ -44,11 +44,11 @@ def of_labels(
     escaped there, so that it cannot hold a field.
     """
     reply = "".join(token.text for token in tokens)
-    *_, found = (None, *re.finditer(rf'"{field}"\s*:\s*"?', reply))
-    if found is None:
+    *_, field_start = (None, *re.finditer(rf'"{field}"\s*:\s*"?', reply))
+    if field_start is None:
         return None
     seen: dict[str, float] = {}
-    for beginning, log_probability in _at(tokens, found.end()):
+    for beginning, log_probability in _at(tokens, field_start.end()):
         fitting = [name for label, name in labels.items() if label.startswith(beginning)]
         if len(fitting) == 1:
             seen[fitting[0]] = seen.get(fitting[0], 0.0) + math.exp(log_probability)
@@ -57,10 +57,10 @@ def of_labels(
 
 def of_text(tokens: Sequence[Token]) -> tuple[float, int] | None:
     """Return the mean log-probability of the tokens of the field ``text``, and their number."""
-    *_, found = (None, *_TEXT.finditer("".join(token.text for token in tokens)))
-    if found is None:
+    *_, text_field = (None, *_TEXT.finditer("".join(token.text for token in tokens)))
+    if text_field is None:
         return None
-    first, last = found.span(1)
+    first, last = text_field.span(1)
     inside = [
         token.log_probability
         for start, token in _placed(tokens)

@@ -233,7 +233,7 @@ class PromptedReflection:
         self, continuations: Sequence[Continuation], limits: SegmentLimits
     ) -> list[Candidate]:
         """Do as `candidates` without blocking the event loop."""
-        forms = [_candidate_form(one, limits) for one in continuations]
+        forms = [_candidate_form(continuation, limits) for continuation in continuations]
         return _candidates(await self._said(forms), continuations, limits)
 
     async def _said(self, forms: "Sequence[_Form]") -> list[Said]:
@@ -295,8 +295,8 @@ def _candidates(
     replies: Sequence[Said], continuations: Sequence[Continuation], limits: SegmentLimits
 ) -> list[Candidate]:
     return [
-        _candidate(said, one.passage, limits)
-        for said, one in zip(replies, continuations, strict=True)
+        _candidate(said, continuation.passage, limits)
+        for said, continuation in zip(replies, continuations, strict=True)
     ]
 
 
@@ -380,17 +380,17 @@ class FormAsker:
         return self._usable(await call(batch, abatch, list(calls), self._config))
 
     def failure(self, said: Said) -> ModelError:
-        """Return the error that says why a reply cannot be used, without any secret."""
+        """Return the error with the reason why a reply cannot be used, without any secret."""
         detail = said.reply.detail or f"the reply does not fill in the form: {said.reply.text!r}"
         described = event("model_failed", "reflect", detail)["detail"]
         return ModelError(self._name, said.reply.problem or "failed", described)
 
     def _usable(self, said: list[Said]) -> list[Said]:
-        failed = [one for one in said if one.form is None]
+        failed = [reply for reply in said if reply.form is None]
         if failed and len(failed) == len(said):
             raise self.failure(failed[0])
-        for one in failed:
-            _logger.warning("a reply cannot be used: %s", self.failure(one))
+        for reply in failed:
+            _logger.warning("a reply cannot be used: %s", self.failure(reply))
         return said
 
     def _model(self, call: Call, seen: list[BaseMessage]) -> Runnable[Any, Any]:
@@ -398,13 +398,13 @@ class FormAsker:
 
 
 def _asking(model: ChatModel, form: type[BaseModel], *, structured: bool) -> Runnable[Any, Any]:
-    asked: Runnable[Any, Any] = model
+    runnable: Runnable[Any, Any] = model
     if structured and isinstance(model, BaseChatModel):
         try:
-            asked = model.with_structured_output(form, include_raw=True)
+            runnable = model.with_structured_output(form, include_raw=True)
         except NotImplementedError:
             _logger.debug("%s has no structured output", type(model).__name__)
-    return asked.with_config(tags=[TAG_NOSTREAM])
+    return runnable.with_config(tags=[TAG_NOSTREAM])
 
 
 def _message(seen: list[BaseMessage], result: Any) -> Any:

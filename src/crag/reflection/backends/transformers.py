@@ -180,17 +180,17 @@ class TransformersReflection:
         most, stops = limits.max_tokens, () if limits.whole_answer else RETRIEVE
         with self._lock:
             model = self._model()
-            prompts = [_prompt(model, *one, most) for one in continuations]
+            prompts = [_prompt(model, *continuation, most) for continuation in continuations]
             rows = self._generated(model, prompts, most, stops)
             return [
                 read_candidate(
                     row.positions,
                     row.text(length(row.positions, limits)),
                     limits,
-                    has_passage=one.passage is not None,
+                    has_passage=continuation.passage is not None,
                     otherwise="length",
                 )
-                for one, row in zip(continuations, rows, strict=True)
+                for continuation, row in zip(continuations, rows, strict=True)
             ]
 
     async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
@@ -210,9 +210,9 @@ class TransformersReflection:
         rows: dict[int, Generated] = {}
         batches = length_sorted_batches([len(prompt) for prompt in prompts], self._batch_size)
         for batch in batches:
-            given = [prompts[place] for place in batch]
-            made = _generate(model, given, most, stops)
-            spend(_usage(given, made, calls=0 if rows else 1))
+            rows_in = [prompts[place] for place in batch]
+            made = _generate(model, rows_in, most, stops)
+            spend(_usage(rows_in, made, calls=0 if rows else 1))
             rows |= zip(batch, made, strict=True)
         return [rows[place] for place in range(len(prompts))]
 

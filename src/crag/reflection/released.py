@@ -1,0 +1,135 @@
+"""What the released programs of Self-RAG compute otherwise than `scoring` and `cleaning` do.
+
+Names in `ReflectionSettings.compat` choose each of these by itself; see `crag.reflection_settings`.
+`released_search` has what differs in the search of the long form.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+
+from crag.parts import Candidate, Probabilities
+from crag.reflection.scoring import CritiqueScores, ScoreRules, score, seen
+from crag.reflection_settings import CritiqueWeights, ReflectionSettings
+from crag.reflection_tokens import (
+    CONTINUE,
+    FULLY,
+    NO_RETRIEVAL,
+    RELEVANT,
+    RETRIEVAL,
+    RETRIEVE,
+    TOKENS,
+    UTILITY,
+    Group,
+)
+
+_HALF = 0.5
+_UNSEEN = -100.0
+"""The probability, or its logarithm, of a token that the model did not report."""
+_RETRIEVE = re.compile("|".join(map(re.escape, RETRIEVE)))
+_DELETED = re.compile(
+    "|".join(re.escape(token) for token in (*TOKENS, "</s>", "\n", "<|endoftext|>")
+             if token != CONTINUE)
+)  # fmt: skip
+_MISSING_SPACE = re.compile(r"(?<=\w)([.!?])(?=\w)")
+_DESIRED: Mapping[Group, Mapping[str, float]] = {
+    "relevance": {RELEVANT: 1.0},
+    "support": {FULLY: 1.0},
+    "utility": {UTILITY[-1]: 1.0},
+}
+
+
+def long_form_score(
+    candidate: Candidate, settings: ReflectionSettings, *, has_passage: bool
+) -> CritiqueScores:
+    """Score a segment of the long form, with the quirks that `compat` names."""
+    if "zero_utility" in settings.compat:
+        candidate = candidate._replace(utility=None)
+    if "fixed_weights" in settings.compat:
+        settings = _weighted(settings, CritiqueWeights(), sequence_score=False)
+    rules = score_rules(settings)
+    if "minus_100_relevance" in settings.compat:
+        rules = rules._replace(unseen_relevance=_UNSEEN)
+    return score(candidate, settings, has_passage=has_passage, rules=rules)
+
+
+def short_form_score(
+    candidate: Candidate, settings: ReflectionSettings, *, has_passage: bool
+) -> CritiqueScores:
+    """Score a whole answer of the short form, with the quirks that `compat` names."""
+    rules = score_rules(settings)
+    if "released_utility_weight" in settings.compat:
+        settings = _weighted(settings, settings.weights._replace(utility=1.0))
+    return score(candidate, settings, has_passage=has_passage, rules=rules)
+
+
+def score_rules(settings: ReflectionSettings) -> ScoreRules:
+    """Return the rules that both forms have in common."""
+    rules = ScoreRules(counts_end="end_token_counts" in settings.compat)
+    if "missing_group_half" in settings.compat:
+        rules = rules._replace(unseen=_HALF)
+    if "desired_token_only" in settings.compat:
+        rules = rules._replace(grades=_DESIRED)
+    return rules
+
+
+def _weighted(
+    settings: ReflectionSettings, weights: CritiqueWeights, **changed: bool
+) -> ReflectionSettings:
+    names = {f"weight_{name}": weight for name, weight in weights._asdict().items()}
+    return settings.model_copy(update=names | changed)
+
+
+def released_ratio(probabilities: Probabilities) -> float:
+    """Return the ratio of log-probabilities, as the released short form has it; it is inverted."""
+    yes, no = (_log(seen(probabilities, token)) for token in (RETRIEVAL, NO_RETRIEVAL))
+    return yes / (yes + no) if yes + no else _HALF
+
+
+def remap_ratio(probabilities: Probabilities) -> float:
+    """Return (p(yes) + p(continue)) / (p(yes) + p(no)), as the released long form; may exceed 1."""
+    yes, no, more = (seen(probabilities, t) for t in (RETRIEVAL, NO_RETRIEVAL, CONTINUE))
+    if yes + no == 0:
+        return math.inf if more else _HALF
+    return (yes + more) / (yes + no)
+
+
+def remapped(candidate: Candidate, delta: float) -> str:
+    """Return the text of a continuation with `[No Retrieval]` rewritten, as the released long form.
+
+    Each one whose `remap_ratio` is above `delta` becomes ``[Retrieval]``. The last part always
+    gets a ``[No Retrieval]`` that the model did not write; a text without any stays as it is.
+    """
+    if NO_RETRIEVAL not in candidate.text:
+        return candidate.text
+    positions = zip(_RETRIEVE.finditer(candidate.text), candidate.retrieve, strict=False)
+    ratios = [remap_ratio(shares) for token, shares in positions if token[0] == NO_RETRIEVAL]
+    parts = candidate.text.split(NO_RETRIEVAL)
+    return "".join(
+        part + (RETRIEVAL if place < len(ratios) and ratios[place] > delta else NO_RETRIEVAL)
+        for place, part in enumerate(parts)
+    )
+
+
+def released_answer(text: str) -> str:
+    """Delete exactly what the released script deletes: 14 tokens, ends, line breaks."""
+    return _DELETED.sub("", text)
+
+
+def released_lead(text: str) -> str:
+    """Remove one leading ``#`` or ``:``, as the released script does at the very end."""
+    return text[1:] if text.startswith(("#", ":")) else text
+
+
+def spaced(text: str) -> str:
+    """Insert the space that is missing between a sentence's end and a word."""
+    return _MISSING_SPACE.sub(r"\1 ", text)
+
+
+def first_block(text: str) -> str:
+    """Return the text up to its first empty line, as the released script cuts it."""
+    return text.split("\n\n", 1)[0]
+
+
+def _log(p: float) -> float:
+    return max(_UNSEEN, math.log(p)) if p > 0 else _UNSEEN

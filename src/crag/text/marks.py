@@ -1,0 +1,74 @@
+"""Citation marks: how an answer says which strips a sentence rests on, as ``[3]`` or ``[1, 2]``.
+
+Everything that writes, reads, changes, removes or disarms marks uses this module, so a format is
+known here, and in `page/static/citations.js`, which a test compares with it.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+FORMATS = (("[", "]"),)
+"""What stands before and after the numbers, for each format that is read; the first is written."""
+OPENINGS, CLOSINGS = ("|".join(map(re.escape, ends)) for ends in zip(*FORMATS, strict=True))
+_NUMBERS = r"\d{1,4}(?:\s*[,;]\s*\d{1,4})*"
+PATTERN = "|".join(f"{re.escape(before)}{_NUMBERS}{re.escape(after)}" for before, after in FORMATS)
+"""A mark, as a part of a regular expression without groups."""
+SINGLE = "|".join(rf"{re.escape(before)}\d{{1,4}}{re.escape(after)}" for before, after in FORMATS)
+"""A mark of one number, also as a part of a regular expression."""
+# White space is matched from its beginning only: from each of its places it would take quadratic
+# time.
+_MARK = re.compile(rf"(?:(?<!\s)\s+)?({PATTERN})")
+_NUMBER = re.compile(r"\d+")
+
+
+class Mark(NamedTuple):
+    """One mark in a text."""
+
+    start: int
+    """Of the mark, or of the white space before it."""
+    bracket: int
+    end: int
+    numbers: list[int]
+
+
+def as_mark(*numbers: int) -> str:
+    """Write the mark that cites strips, or passages, by their numbers."""
+    before, after = FORMATS[0]
+    return f"{before}{', '.join(map(str, numbers))}{after}"
+
+
+def marks_of(text: str) -> Iterator[Mark]:
+    """Find the marks of a text from left to right."""
+    for match in _MARK.finditer(text):
+        yield Mark(match.start(), match.start(1), match.end(), _numbers(match[1]))
+
+
+def with_numbers(text: str, change: Callable[[Sequence[int]], Sequence[int]]) -> str:
+    """Replace the numbers of each mark by those that `change` returns for them.
+
+    A mark left without numbers is removed, together with the white space before it.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        numbers = _numbers(match[1])
+        changed = change(numbers)
+        if not changed:
+            return ""
+        if [*changed] == numbers:
+            return match[0]
+        if len(changed) != len(numbers):
+            return match[0].replace(match[1], as_mark(*changed))
+        following = iter(changed)  # What stands between the numbers stays.
+        return _NUMBER.sub(lambda _: str(next(following)), match[0])
+
+    return _MARK.sub(replace, text)
+
+
+def without_marks(text: str) -> str:
+    """Remove the marks of a text, together with the white space before each."""
+    return with_numbers(text, lambda _: ())
+
+
+def _numbers(mark: str) -> list[int]:
+    return [int(number) for number in _NUMBER.findall(mark)]

@@ -1,0 +1,198 @@
+"""An evaluator that breaks its contract is found out."""
+
+import math
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from crag.correction.provenance import unscored
+from crag.parts import Passage
+from crag.runtime.evaluator_calls import (
+    filter_strips,
+    read_passages,
+    reads,
+    score_passages,
+    takes_passages,
+)
+from crag.settings import Settings
+from crag.state import Source
+from crag.testing import FakeEvaluator, FakeReadingEvaluator
+
+SOURCE = Source(id="1", title="Title", url="", position="")
+UNTITLED = Source(id="2", title="", url="", position="")
+
+
+def untitled(*texts: str) -> list[Passage]:
+    return [Passage("", text) for text in texts]
+
+
+class Wrong(FakeEvaluator):
+    """Returns whatever it was told to."""
+
+    def __init__(self, scores: Any) -> None:
+        super().__init__()
+        self._wrong = scores
+
+    def score(self, question: str, texts: Any) -> list[float]:
+        del question, texts
+        return self._wrong  # type: ignore[no-any-return]
+
+
+def test_empty_texts_score_lowest_without_the_evaluator() -> None:
+    evaluator = FakeEvaluator(0.7)
+    assert score_passages(evaluator, "q", untitled("", "text", " \n"), node="grade").scores == [
+        -1,
+        0.7,
+        -1,
+    ]
+    assert evaluator.calls == [("q", ["text"])]
+    assert score_passages(evaluator, "q", [], node="grade").scores == []
+    assert len(evaluator.calls) == 1
+
+
+@pytest.mark.parametrize("scores", [[], [0.9], [0.9] * 3, None, ["high", "low"]])
+def test_a_wrong_reply_scores_everything_lowest(scores: Any) -> None:
+    scored = score_passages(Wrong(scores), "q", untitled("a b", "c d"), node="grade")
+    assert scored.scores == [-1.0, -1.0]
+    assert [entry["kind"] for entry in scored.events] == ["evaluator_failed"]
+
+
+def test_nan_costs_only_its_own_text() -> None:
+    scored = score_passages(
+        Wrong([math.nan, 0.4, math.inf]), "q", untitled("a", "b", "c"), node="grade"
+    )
+    assert scored.scores == [-1.0, 0.4, -1.0]
+    assert "2 of 3 scores" in scored.events[0]["detail"]
+
+
+def test_an_evaluator_that_raises_is_an_event() -> None:
+    scored = score_passages(
+        FakeEvaluator(error=RuntimeError("out of memory")), "q", untitled("a"), node="x"
+    )
+    assert scored.scores == [-1.0]
+    assert scored.events[0]["detail"] == "RuntimeError: out of memory"
+
+
+def test_short_strips_score_lowest_and_titles_take_part() -> None:
+    evaluator = FakeEvaluator(0.7)
+    strips = [unscored("Too short here", SOURCE), unscored("This one is long enough", SOURCE)]
+    judged = filter_strips(evaluator, "q", strips, Settings(), node="refine").strips
+    assert [strip["score"] for strip in judged] == [-1.0, 0.7]
+    assert evaluator.calls[0][1] == ["Title // This one is long enough"]
+    filter_strips(evaluator, "q", strips, Settings(titles="none"), node="refine")
+    assert evaluator.calls[1][1] == ["This one is long enough"]
+
+
+class Apart(FakeEvaluator):
+    """Takes titles apart from texts."""
+
+    def __init__(self) -> None:
+        super().__init__(0.7)
+        self.passages: list[Passage] = []
+
+    def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        del question
+        self.passages += passages
+        return [0.7] * len(passages)
+
+
+class Overridden(Apart):
+    """Changes `score` alone, as somebody may who knows no other method."""
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        return [score / 2 for score in super().score(question, texts)]
+
+
+CODE = "total = price * count // 2  // round down"
+
+
+@pytest.mark.parametrize("titles", ["every_strip", "passage", "none"])
+def test_strokes_in_an_untitled_text_are_no_title(titles: Any) -> None:
+    evaluator = Apart()
+    strips = [unscored(CODE, UNTITLED)]
+    filter_strips(evaluator, "q", strips, Settings(titles=titles), node="refine")
+    assert evaluator.passages == [Passage("", CODE)]
+
+
+def test_a_title_that_stands_before_the_document_is_the_title_of_its_first_strip() -> None:
+    evaluator, titled = Apart(), Source(id="1", title="St. John  (film)", url="", position="")
+    first, second = "St John (film) // It opened in 1912.", "x = 1 // the first of them"
+    strips = [unscored(first, titled), unscored(second, titled)]
+    settings = Settings(titles="passage")
+    judged = filter_strips(evaluator, "q", strips, settings, node="refine").strips
+    assert evaluator.passages == [
+        Passage("St John (film)", "It opened in 1912."),
+        Passage("", second),
+    ]
+    assert [strip["text"] for strip in judged] == [first, second]
+
+
+def test_an_evaluator_is_asked_by_the_method_it_defined_last() -> None:
+    assert takes_passages(Apart())
+    assert not takes_passages(FakeEvaluator())
+    evaluator = Overridden()
+    assert not takes_passages(evaluator)
+    asked = [Passage("Ada", "She wrote."), Passage("", CODE)]
+    assert score_passages(evaluator, "q", asked, node="grade").scores == [0.35, 0.35]
+    assert evaluator.calls == [("q", ["Ada // She wrote.", CODE])]
+    assert evaluator.passages == []
+
+
+def test_an_evaluator_whose_method_is_an_attribute_is_asked_by_score() -> None:
+    evaluator: Any = SimpleNamespace(score=lambda _, texts: [0.25 for _ in texts])
+    assert not takes_passages(evaluator)
+    assert score_passages(evaluator, "q", untitled("a", "b"), node="x").scores == [0.25, 0.25]
+
+
+READ = "The first fact is here. And an end."
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "settings", "expected"),
+    [
+        (FakeReadingEvaluator(), Settings(), True),
+        (FakeEvaluator(), Settings(), False),
+        (FakeReadingEvaluator(), Settings(strip_scores="alone"), False),
+        (FakeReadingEvaluator(), Settings(decomposition="excerption"), False),
+    ],
+)
+def test_who_reads(evaluator: FakeEvaluator, settings: Settings, expected: bool) -> None:
+    assert reads(evaluator, settings) is expected
+
+
+GOOD: dict[str, Any] = {"score": 0.5, "starts": [0, 3], "evidence": [1, 2], "span": None}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        None,
+        [],
+        [GOOD, GOOD],
+        [None],
+        [{**GOOD, "score": float("nan")}],
+        [{**GOOD, "score": 7.0}],
+        [{**GOOD, "evidence": [1]}],
+        [{**GOOD, "evidence": [1, 101]}],
+        [{**GOOD, "starts": [3, 0]}],
+        [{**GOOD, "starts": [1, 3]}],
+        [{**GOOD, "starts": [0, 99_999]}],
+        [{**GOOD, "span": {"start": 2, "end": 1, "score": 0.0}}],
+        [{**GOOD, "span": {"start": 2, "end": 99_999, "score": 0.0}}],
+    ],
+)
+def test_what_is_no_reading_is_an_event(bad: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluator = FakeReadingEvaluator()
+    monkeypatch.setattr(evaluator, "read", lambda *_: bad)
+    readings, events, _ = read_passages(evaluator, "What?", [Passage("", READ)], node="grade")
+    assert readings == []
+    assert [(entry["kind"], entry["node"]) for entry in events] == [("evaluator_failed", "grade")]
+
+
+def test_passages_without_text_are_not_read() -> None:
+    evaluator = FakeReadingEvaluator()
+    readings, events, usage = read_passages(evaluator, "What?", [Passage("A", " ")], node="grade")
+    assert [one["score"] for one in readings] == [-1.0]
+    assert (events, usage, evaluator.read_passages) == ([], {}, [])
