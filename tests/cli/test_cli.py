@@ -80,6 +80,25 @@ def test_settings_and_method_change_the_run(index: str) -> None:
     assert plain["answer"]
 
 
+def test_plain_retrieval_is_shown_beside_correction(index: str) -> None:
+    Path("docs/ropes.md").write_text("# Ropes\n\nA climbing rope is replaced after ten years.\n")
+    call("index", "docs", "--index", index)
+    asked = ("ask", "How do I remove limescale from the kettle?", "--index", index)
+    shown = call(*asked, "--compare")
+    plain, corrected = shown.split("\nCorrected\n")
+    assert plain.startswith("Plain retrieval\n")
+    for answer in (plain, corrected):
+        assert "Remove limescale from the kettle with vinegar once a month." in answer
+    assert "dropped   1\n  - docs/ropes.md, line" in corrected
+    told = json.loads(call(*asked, "--compare", "--json"))
+    urls = [strip["source"]["url"] for strip in told["dropped"]]
+    assert [Path(url).name for url in urls] == ["ropes.md"]
+    assert told["added"] == []
+    assert (
+        told["plain"]["answer"] == json.loads(call(*asked, "--method", "rag", "--json"))["answer"]
+    )
+
+
 def test_the_parts_of_a_question_are_shown_one_by_one(index: str) -> None:
     asked = "How long does a kettle take to boil water? What removes limescale from a kettle?"
     shown = call("ask", asked, "--index", index, "--method", "decomposed")
@@ -271,6 +290,8 @@ def test_none_is_a_value_where_a_setting_has_it() -> None:
         (["index", "docs", "--ray", "auto", "--watch"], "leave out --watch and --remove"),
         (["index", "docs", "--ray", "auto", "--remove"], "leave out --watch and --remove"),
         (["serve", "--workers", "2"], "--workers needs --postgres"),
+        (["ask", "Why?", "--compare", "--quiet"], "leave out --method and --quiet"),
+        (["ask", "Why?", "--compare", "--method", "rag"], "leave out --method and --quiet"),
         (["ask", "Why?", "--quiet", "--json"], "--quiet excludes --json, --verbose and --all"),
     ],
 )

@@ -1,6 +1,7 @@
 """`crag ask`: run a graph on a question and show its decisions."""
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,6 +32,7 @@ _REPORTED_BY_SOME = (
     app,
     'crag ask "How long is parental leave?"',
     'crag ask "Who approves travel?" --in handbook --verbose',
+    'crag ask "Who approves travel?" --compare',
     'crag ask "Why?" --set upper=0.5 --set strips_kept=3 --json',
 )
 def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -58,6 +60,12 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the answer and nothing else.")
     ] = False,
+    compared: Annotated[
+        bool,
+        typer.Option(
+            "--compare", help="Ask plain retrieval too, and show what correction changed."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask a question; see the decision, the strips, the answer and its sources.
@@ -67,6 +75,8 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     if quiet and (as_json or verbose or everything):
         raise typer.BadParameter("--quiet excludes --json, --verbose and --all")
+    if compared and (quiet or method != "crag"):
+        raise typer.BadParameter("--compare shows crag beside rag: leave out --method and --quiet")
 
     from asyncio import Runner
 
@@ -74,6 +84,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from langgraph.checkpoint.memory import InMemorySaver
     from rich.console import Console
 
+    from crag.cli.compare import answered_plainly, compare, show_comparison
     from crag.cli.run_graph import answered
     from crag.cli.show import Trace
     from crag.cli.stopwatch import Stopwatch
@@ -93,21 +104,31 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if folder is not None:
         require_folder(folder, parts.retriever, place)
     checkpointer = InMemorySaver() if chosen.confirm_web else None
-    graph = graph_named(method).build(parts, checkpointer=checkpointer)
     watch = Stopwatch()
     config = RunnableConfig(configurable={"thread_id": "ask"}, callbacks=[watch])
     trace = None
-    if not (quiet or as_json):
-        trace = Trace(Console(highlight=False), verbose=verbose, everything=everything)
+    plain: dict[str, Any] = {}
     with Runner() as runner:
+        if compared:
+            plain = answered_plainly(runner, parts, question, chosen, shown=not as_json)
+        if not (quiet or as_json):
+            trace = Trace(Console(highlight=False), verbose=verbose, everything=everything)
+        graph = graph_named(method).build(parts, checkpointer=checkpointer)
         state = answered(runner, graph, {"question": question}, chosen, config, trace)
     if as_json:
-        told: dict[str, Any] = {name: state.get(name) for name in _REPORTED}
-        told |= {name: state[name] for name in _REPORTED_BY_SOME if name in state}
-        print_json({"method": method} | told | {"seconds": watch.seconds})
+        beside = {"plain": _told(plain), **compare(plain, state)._asdict()} if compared else {}
+        print_json({"method": method} | _told(state) | beside | {"seconds": watch.seconds})
         return
     if trace is not None:
+        if compared:
+            show_comparison(compare(plain, state))
         trace.spent(watch.seconds)
     else:
         sys.stdout.write(f"{without_controls(state['answer'])}\n")
     raise typer.Exit(EXIT_CODES[state["certainty"]])
+
+
+def _told(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `--json` tells of a state."""
+    told = {name: state.get(name) for name in _REPORTED}
+    return told | {name: state[name] for name in _REPORTED_BY_SOME if name in state}

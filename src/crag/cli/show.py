@@ -247,7 +247,7 @@ def _spans(citations: Sequence[Citation]) -> Iterator[str]:
 def _reference(citation: Citation) -> Text:
     text = Text(f"  {as_mark(citation['number'])} ")
     source = citation["source"]
-    place = without_controls(_place(source) or source["id"])
+    place = without_controls(place_of_source(source) or source["id"])
     link = source["url"]
     if link and "://" not in link and Path(link).exists():
         link = Path(link).resolve().as_uri()
@@ -255,7 +255,7 @@ def _reference(citation: Citation) -> Text:
     return text
 
 
-def _place(source: Source) -> str:
+def place_of_source(source: Source) -> str:
     """Return the place for a user: path, relative if below this folder, and position."""
     here = from_here(source["url"]) or source["title"]
     return ", ".join(part for part in (here, source["position"]) if part)

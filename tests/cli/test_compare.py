@@ -1,0 +1,32 @@
+"""What correction changed of the knowledge of plain retrieval."""
+
+from crag.cli.compare import compare
+from crag.state import Source, Strip
+
+
+def strip(document: str, text: str, *, kept: bool = True) -> Strip:
+    source = Source(id=document, title="", url="", position="")
+    return Strip(text=text, source=source, score=None, kept=kept, reason="")
+
+
+def test_each_document_is_dropped_shortened_or_left_and_the_web_is_added() -> None:
+    plain = {"internal": [strip("a", "One. Two."), strip("b", "Three."), strip("c", "Four.")]}
+    corrected = {
+        "internal": [
+            strip("a", "One."),
+            strip("a", "Two.", kept=False),
+            strip("b", "Three.", kept=False),
+            strip("c", "Four."),
+        ],
+        "external": [strip("hit-1", "Five."), strip("hit-2", "Six.", kept=False)],
+    }
+    comparison = compare(plain, corrected)
+    assert [one["text"] for one in comparison.dropped] == ["Three."]
+    assert [one["text"] for one in comparison.shortened] == ["One. Two."]
+    assert [one["text"] for one in comparison.added] == ["Five."]
+
+
+def test_documents_that_were_not_refined_at_all_are_dropped() -> None:
+    comparison = compare({"internal": [strip("a", "One.")]}, {"internal": [], "external": []})
+    assert [one["text"] for one in comparison.dropped] == ["One."]
+    assert not (comparison.shortened or comparison.added)
