@@ -29,4 +29,4 @@ def test_each_document_is_dropped_shortened_or_left_and_the_web_is_added() -> No
 def test_documents_that_were_not_refined_at_all_are_dropped() -> None:
     comparison = compare({"internal": [strip("a", "One.")]}, {"internal": [], "external": []})
     assert [one["text"] for one in comparison.dropped] == ["One."]
-    assert not (comparison.shortened or comparison.added)
+    assert not [*comparison.shortened, *comparison.added]
