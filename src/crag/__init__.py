@@ -6,12 +6,12 @@ own; what a graph is built from stands in `crag.parts`, what can be changed for 
 """
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from crag.asking.front_door import OpenDocuments
+    from crag.asking.front_door import Answer, OpenDocuments, Step, Token
     from crag.parts import Parts
     from crag.settings import Settings
     from crag.settings_dict import SettingsDict
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __version__ = "0.1.0"
+__all__ = ["Answer", "OpenDocuments", "Step", "Token", "open"]
 
 
 def open(  # noqa: A001 - as in `crag.open`, like that of gzip or tarfile
@@ -37,3 +38,12 @@ def open(  # noqa: A001 - as in `crag.open`, like that of gzip or tarfile
     from crag.asking.front_door import open_documents
 
     return open_documents(location, method=method, settings=settings, parts=parts)
+
+
+def __getattr__(name: str) -> Any:
+    """Load what `open` returns when it is named, so that importing the package stays light."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from crag.asking import front_door
+
+    return getattr(front_door, name)

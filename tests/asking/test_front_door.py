@@ -19,6 +19,7 @@ from crag.parts import Parts
 from crag.settings import Settings
 from crag.testing import FakeChatModel, FakeEvaluator, FakeReflection, FakeRetriever
 from tests import commands
+from tests.graph.reflective import says
 
 QUESTION = "Who wrote the first program?"
 WRITTEN = "Ada Lovelace did [1]."
@@ -31,7 +32,7 @@ def parts() -> Parts:
         retriever=FakeRetriever(documents=shelf),
         evaluator=FakeEvaluator({"Ada": 0.9}),
         model=FakeChatModel(replies=[WRITTEN] * 9),
-        reflection=FakeReflection(),
+        reflection=FakeReflection(says),
     )
 
 
@@ -88,8 +89,6 @@ def test_an_index_is_opened_with_the_parts_of_the_environment(
     (tmp_path / "orrin.md").write_text("# Orrin\n\nThe ferry to Orrin leaves at seven.\n")
     commands.crag("index", "orrin.md", "--index", "index", folder=tmp_path)
     monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "CRAG_MODEL", "CRAG_INDEX"):
-        monkeypatch.delenv(name, raising=False)
     for place in ("index", tmp_path / "index"):
         answer = crag.open(place).ask("When does the ferry to Orrin leave?")
         assert "leaves at seven" in answer.answer
