@@ -1,10 +1,9 @@
 """Corrective RAG (CRAG, Fig. 2 and Algorithm 1)."""
 
-from langgraph.graph import END, StateGraph
-from langgraph.graph.state import CompiledStateGraph
+from langgraph.graph import END
 from langgraph.types import Checkpointer
 
-from crag.graph.opening import open_run_before
+from crag.graph.opening import Graph, opened_graph
 from crag.graph.routes import BRANCHES, by_action
 from crag.graph.web import build_web
 from crag.nodes.generate import Generate
@@ -13,20 +12,15 @@ from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
 from crag.runtime.node_adapter import computing, waiting
-from crag.settings import Settings
-from crag.state import InputState, State
 
 
-def build_crag(
-    parts: Parts, *, checkpointer: Checkpointer = None
-) -> CompiledStateGraph[State, Settings, InputState, State]:
+def build_crag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     """Compile open_run → retrieve → grade → refine and/or web → generate.
 
     Ambiguous runs both branches in parallel. `generate` is deferred, so it joins the branches and
     runs once. There is one pass and no cycle, as in the paper.
     """
-    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    open_run_before("retrieve", graph, parts)
+    graph = opened_graph("retrieve", parts)
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))

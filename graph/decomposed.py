@@ -1,11 +1,10 @@
 """Corrective RAG for questions of several parts: each part is corrected and answered by itself."""
 
-from langgraph.graph import END, StateGraph
-from langgraph.graph.state import CompiledStateGraph
+from langgraph.graph import END
 from langgraph.types import Checkpointer
 
 from crag.graph.corrective import build_crag
-from crag.graph.opening import open_run_before
+from crag.graph.opening import Graph, opened_graph
 from crag.graph.routes import PLANS, REST, by_plan, by_rest
 from crag.graph_registry import PART_TAG
 from crag.nodes.answer_part import AnswerPart
@@ -14,21 +13,16 @@ from crag.nodes.combine import Combine
 from crag.nodes.decompose import Decompose
 from crag.parts import Parts
 from crag.runtime.node_adapter import waiting
-from crag.settings import Settings
-from crag.state import InputState, State
 
 
-def build_decomposed(
-    parts: Parts, *, checkpointer: Checkpointer = None
-) -> CompiledStateGraph[State, Settings, InputState, State]:
+def build_decomposed(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     """Compile open_run → decompose → answer_whole, or decompose → answer_part, repeated → combine.
 
     Both answers run the graph of `build_crag`. The cycle is bounded by `Settings.sub_questions`; a
     part may use the answers to earlier ones, so they are asked one after the other.
     """
     crag = build_crag(parts).with_config(tags=[PART_TAG])
-    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    open_run_before("decompose", graph, parts)
+    graph = opened_graph("decompose", parts)
     graph.add_node("decompose", waiting(Decompose(parts.model, parts.prompts)))
     graph.add_node("answer_whole", waiting(AnswerWhole(crag)))
     graph.add_node("answer_part", waiting(AnswerPart(crag)))

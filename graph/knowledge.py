@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from langgraph.graph import END, StateGraph
-from langgraph.graph.state import CompiledStateGraph
+from langgraph.graph import END
 from langgraph.types import Checkpointer
 
-from crag.graph.opening import open_run_before
+from crag.graph.opening import Graph, opened_graph
 from crag.graph.routes import BRANCHES, by_action
 from crag.graph.web import build_web
 from crag.nodes.grade import Grade
@@ -14,8 +13,6 @@ from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts
 from crag.runtime.node_adapter import computing, waiting
-from crag.settings import Settings
-from crag.state import InputState, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,17 +23,14 @@ class KnowledgeParts(Parts):
         """Accept parts without a model or a quoter."""
 
 
-def build_knowledge(
-    parts: Parts, *, checkpointer: Checkpointer = None
-) -> CompiledStateGraph[State, Settings, InputState, State]:
+def build_knowledge(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     """Compile open_run → retrieve → grade → refine and/or web: `build_crag` up to the knowledge.
 
     The kept strips are in `internal` and `external` of the state; `knowledge` and `answer` stay
     empty. Ambiguous runs both branches in parallel. A follow-up question in a chat is used as it
     was asked.
     """
-    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    open_run_before("retrieve", graph)
+    graph = opened_graph("retrieve")
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("refine", computing(Refine(parts.evaluator)))

@@ -1,9 +1,10 @@
 """How every graph begins."""
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TypeAlias
 
 from langgraph.graph import START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 
 from crag.graph.routes import by_history
 from crag.nodes.contextualize import Contextualize
@@ -11,22 +12,31 @@ from crag.nodes.open_run import OpenRun
 from crag.parts import Parts
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
+from crag.settings_dict import SettingsDict
 from crag.state import InputState, State
 
+Graph: TypeAlias = CompiledStateGraph[State, Settings | SettingsDict, InputState, State]
+"""A compiled graph; a run takes its settings as `context`, an object or a dictionary."""
 
-def open_run_before(
-    first: str, graph: StateGraph[State, Settings, InputState, Any], chat: Parts | None = None
-) -> None:
-    """Add open_run → `first`, with contextualize between them for a follow-up question in a chat.
 
-    Without the parts for that, a follow-up question is used as it was asked.
+def opened_graph(
+    first: str, chat: Parts | None = None
+) -> StateGraph[State, Settings | SettingsDict, InputState, State]:
+    """Return a graph that begins with open_run → `first`.
+
+    A follow-up question in a chat passes contextualize between them. Without the parts for that, it
+    is used as it was asked.
     """
+    graph = StateGraph[State, Settings | SettingsDict, InputState, State](
+        State, context_schema=Settings, input_schema=InputState
+    )
     graph.add_node("open_run", computing(OpenRun()), input_schema=InputState)
     graph.add_edge(START, "open_run")
     if chat is None:
         graph.add_edge("open_run", first)
-        return
+        return graph
     graph.add_node("contextualize", waiting(Contextualize(chat.model, chat.prompts)))
     paths: dict[Hashable, str] = {"follow-up": "contextualize", "first question": first}
     graph.add_conditional_edges("open_run", by_history, paths)
     graph.add_edge("contextualize", first)
+    return graph

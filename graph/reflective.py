@@ -1,11 +1,10 @@
 """Self-RAG and Self-CRAG, which reflect with tokens (Self-RAG, Alg. 1; CRAG, App. B.2)."""
 
-from langgraph.graph import END, StateGraph
-from langgraph.graph.state import CompiledStateGraph
+from langgraph.graph import END
 from langgraph.types import Checkpointer
 
 from crag.errors import CragError
-from crag.graph.opening import open_run_before
+from crag.graph.opening import Graph, opened_graph
 from crag.graph.reflect import build_reflect
 from crag.graph.routes import CHOICES, KNOWLEDGE, by_choice, by_knowledge
 from crag.graph.web import build_web
@@ -16,13 +15,9 @@ from crag.nodes.refine import Refine
 from crag.nodes.retrieve import Retrieve
 from crag.parts import Parts, ReflectionBackend
 from crag.runtime.node_adapter import computing, waiting
-from crag.settings import Settings
-from crag.state import InputState, State
 
 
-def build_self_rag(
-    parts: Parts, *, checkpointer: Checkpointer = None
-) -> CompiledStateGraph[State, Settings, InputState, State]:
+def build_self_rag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     """Compile open_run → decide → retrieve → prepare_passages → reflect: Self-RAG.
 
     `decide` may go to `reflect` at once.
@@ -31,8 +26,7 @@ def build_self_rag(
         CragError: the parts hold no reflection back end.
     """
     backend = _backend(parts)
-    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    open_run_before("decide", graph, parts)
+    graph = opened_graph("decide", parts)
     graph.add_node("decide", waiting(Decide(backend, grades=False)))
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("prepare_passages", computing(PreparePassages(prepared=False)))
@@ -45,9 +39,7 @@ def build_self_rag(
     return graph.compile(checkpointer=checkpointer, name="self_rag")
 
 
-def build_self_crag(
-    parts: Parts, *, checkpointer: Checkpointer = None
-) -> CompiledStateGraph[State, Settings, InputState, State]:
+def build_self_crag(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:
     """Compile open_run → decide → retrieve → grade → … → prepare_passages → reflect.
 
     Between are refine and/or web: the knowledge that CRAG prepares replaces the documents. If the
@@ -57,8 +49,7 @@ def build_self_crag(
         CragError: the parts hold no reflection back end.
     """
     backend = _backend(parts)
-    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    open_run_before("decide", graph, parts)
+    graph = opened_graph("decide", parts)
     graph.add_node("decide", waiting(Decide(backend, grades=True)))
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever, parts.reranker)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))

@@ -47,7 +47,9 @@ class WebOutput(TypedDict):
     usage: Usage
 
 
-def build_web(parts: Parts) -> CompiledStateGraph[State, Settings, WebInput, WebOutput]:
+def build_web(
+    parts: Parts,
+) -> CompiledStateGraph[State, Settings, WebInput, WebOutput]:
     """Compile the branch as one node of a graph."""
     graph = StateGraph(
         State, context_schema=Settings, input_schema=WebInput, output_schema=WebOutput

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.generated import PARTS, ROOT, langgraph_json, renewed
+from tests.generated import PARTS, ROOT, SETTINGS_DICT, langgraph_json, renewed, settings_dict
 
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 WITH_CODE = [
@@ -27,6 +27,10 @@ def test_generated_parts_are_up_to_date(path: Path) -> None:
 
 def test_langgraph_json_serves_every_graph() -> None:
     assert (ROOT / "langgraph.json").read_text("utf-8") == langgraph_json(), "run `make docs`"
+
+
+def test_the_settings_as_a_dictionary_are_up_to_date() -> None:
+    assert SETTINGS_DICT.read_text("utf-8") == settings_dict(), "run `make docs`"
 
 
 @pytest.mark.parametrize("path", WITH_CODE, ids=lambda path: path.name)

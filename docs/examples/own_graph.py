@@ -12,12 +12,11 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+import crag
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
-from crag.graph import build_crag
 from crag.models.encoder import packaged_encoder
 from crag.parts import Parts
-from crag.settings import Settings
 
 DOCUMENTS = [
     Document(
@@ -52,14 +51,14 @@ class Research:
             evaluator=evaluator,
             quoter=ExtractiveAnswerer(evaluator),
         )
-        self._crag = build_crag(parts)
+        self._documents = crag.open(parts=parts, settings={"k": 4})
 
     def __call__(self, state: Note) -> Note:
         """Ask where the bird nests."""
         question = f"Where does the {state['bird']} nest?"
-        found = self._crag.invoke({"question": question}, context=Settings(k=4))
-        sources = [cited["source"]["url"] for cited in found["citations"]]
-        return Note(found=found["answer"], sources=sources, known=not found["abstained"])
+        answer = self._documents.ask(question)
+        sources = [cited["source"]["url"] for cited in answer.citations]
+        return Note(found=answer.answer, sources=sources, known=answer.certainty == "answered")
 
 
 def write(state: Note) -> Note:

@@ -13,9 +13,9 @@ from pathlib import Path
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
+import crag
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
-from crag.graph import build_crag
 from crag.models.encoder import packaged_encoder
 from crag.parts import Parts
 from crag.retrieval import DocumentIndex, IndexRetriever, index_paths
@@ -44,11 +44,11 @@ def ask(location: str, folder: Path) -> None:
             evaluator=evaluator,
             quoter=ExtractiveAnswerer(evaluator),  # or `model`, any LangChain chat model
         )
-        graph = build_crag(parts)
+        documents = crag.open(parts=parts)
         for question in QUESTIONS:
-            state = graph.invoke({"question": question})
-            sources = [Path(cited["source"]["url"]).name for cited in state["citations"]]
-            print(f"{state['action']}: {state['answer']} {', '.join(sources)}")
+            answer = documents.ask(question)
+            sources = [Path(cited["source"]["url"]).name for cited in answer.citations]
+            print(f"{answer.action}: {answer} {', '.join(sources)}")
 
 
 def main() -> None:

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
-from langgraph.graph import END, StateGraph
-from langgraph.graph.state import CompiledStateGraph
+from langgraph.graph import END
 
 from crag.answering.model_calls import Reply, aask
 from crag.correction.provenance import kept_whole, strips_of_snippet, title_of
@@ -20,7 +19,7 @@ from crag.correction.scoring import with_title
 from crag.errors import CragError, EvaluatorError
 from crag.evaluators.chat import verdict
 from crag.events import Event, event
-from crag.graph.opening import open_run_before
+from crag.graph.opening import Graph, opened_graph
 from crag.graph.web import build_web
 from crag.nodes.generate import Generate
 from crag.nodes.pass_through import PassThrough
@@ -31,10 +30,9 @@ from crag.parts import ChatModel, Parts
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
-from crag.state import InputState, State, Strip, Usage, add_usage
+from crag.state import State, Strip, Usage, add_usage
 from crag.text.untrusted import neutral
 
-Graph = CompiledStateGraph[State, Settings, InputState, State]
 Update = dict[str, Any]
 _AFTER_GRADES: dict[Hashable, str] = {"rewrite": "rewrite", "generate": "generate"}
 YES, NO = 1.0, -1.0
@@ -45,8 +43,7 @@ def build_rag_web(parts: Parts) -> Graph:
 
     Web knowledge is always added. The paper adds it without an evaluator: set `select` to false.
     """
-    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    open_run_before("retrieve", graph)
+    graph = opened_graph("retrieve")
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever)))
     graph.add_node("pass_through", computing(PassThrough()))
     graph.add_node("web", build_web(parts))
@@ -74,8 +71,7 @@ def build_binary_llm(parts: Parts) -> Graph:
     if parts.model is None:
         raise CragError("binary_llm asks a chat model about each document: give Parts(model=…)")
     longest = longest_query(parts.searcher)
-    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    open_run_before("retrieve", graph)
+    graph = opened_graph("retrieve")
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever)))
     graph.add_node("grade", waiting(GradeOneByOne(parts.model, parts.prompts)))
     graph.add_node("rewrite", waiting(Rewrite(parts.model, parts.prompts, longest=longest)))

@@ -14,19 +14,15 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langgraph.graph.state import CompiledStateGraph
 from pydantic import ConfigDict
 
 from crag.correction.queries import cut
 from crag.errors import CragError
 from crag.graph import build_self_rag
+from crag.graph.opening import Graph
 from crag.papers.experiments.corpus import HOST
 from crag.parts import Hit, Parts, WebSearcher
-from crag.settings import Settings
-from crag.state import InputState, State
 from crag.text.urls import is_wikipedia
-
-Graph = CompiledStateGraph[State, Settings, InputState, State]
 
 DOCUMENTS, INTRODUCTIONS = 5, 5
 """Passages from the retriever, and from the web."""

@@ -8,10 +8,9 @@ search service nor the web of 2023.
 
 from typing import Any
 
-from langgraph.graph import END, StateGraph
-from langgraph.graph.state import CompiledStateGraph
+from langgraph.graph import END
 
-from crag.graph.opening import open_run_before
+from crag.graph.opening import Graph, opened_graph
 from crag.nodes.generate import Generate
 from crag.nodes.grade import Grade
 from crag.nodes.retrieve import Retrieve
@@ -19,15 +18,12 @@ from crag.papers.experiments.current_example import current_example
 from crag.parts import Parts
 from crag.runtime.node_adapter import computing, waiting
 from crag.settings import Settings
-from crag.state import InputState, Source, State, Strip, known_action
-
-Graph = CompiledStateGraph[State, Settings, InputState, State]
+from crag.state import Source, State, Strip, known_action
 
 
 def build_crag_published(parts: Parts) -> Graph:
     """Compile open_run → retrieve → grade → look up → generate, by published knowledge."""
-    graph = StateGraph(State, context_schema=Settings, input_schema=InputState)
-    open_run_before("retrieve", graph)
+    graph = opened_graph("retrieve")
     graph.add_node("retrieve", waiting(Retrieve(parts.retriever)))
     graph.add_node("grade", computing(Grade(parts.evaluator)))
     graph.add_node("look_up", computing(LookUp()))

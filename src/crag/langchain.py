@@ -19,7 +19,6 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langchain_core.vectorstores import VectorStoreRetriever
-from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from crag.answering.outcome import NOT_FOUND
@@ -29,6 +28,7 @@ from crag.errors import CragError
 from crag.evaluators import load_evaluator
 from crag.events import Event, redact
 from crag.graph.knowledge import KnowledgeParts, build_knowledge
+from crag.graph.opening import Graph
 from crag.parts import ChatModel, Evaluator, PageReader, WebSearcher
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt, options_of
@@ -88,7 +88,7 @@ class CorrectiveRetriever(BaseRetriever):
         return settings_from(given) if isinstance(given, Mapping) else given
 
     @cached_property
-    def graph(self) -> CompiledStateGraph[State, Settings, InputState, State]:
+    def graph(self) -> Graph:
         """The compiled graph, for drawing, streaming, or use within another graph."""
         parts = KnowledgeParts(
             retriever=self.retriever,

@@ -1,18 +1,20 @@
 """Run a graph for somebody at a terminal: show it, and ask them where it interrupts."""
 
+import asyncio
 import sys
 from asyncio import Runner
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Command
 
+from crag.asking.streaming import INTERRUPT, MODES, StreamedRun, Token
 from crag.cli.show import Trace
 from crag.cli.terminal import safe, say
+from crag.runtime.waiting import cancelled
 from crag.settings import Settings
 
-INTERRUPT = "__interrupt__"
 _ANSWERS = {"": "approve", "y": "approve", "yes": "approve", "n": "refuse", "no": "refuse"}
 
 
@@ -31,10 +33,20 @@ def answered(  # noqa: PLR0913, PLR0917 - what a run is told
     """
     following: Any = given
     while True:
-        state = runner.run(_streamed(graph, following, settings, config, trace))
+        state = runner.run(_cancellable(_streamed(graph, following, settings, config, trace)))
         if INTERRUPT not in state:
             return state
         following = Command(resume=_confirmed(state[INTERRUPT][0].value))
+
+
+async def _cancellable(body: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """Run `body` so that one Ctrl-C ends it, even where a call swallows the cancellation."""
+    task = asyncio.create_task(body)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await cancelled(task)
+        raise
 
 
 async def _streamed(
@@ -45,29 +57,19 @@ async def _streamed(
     trace: Trace | None,
 ) -> dict[str, Any]:
     """Run until the graph ends or interrupts, and return the state with any interrupt."""
-    state: dict[str, Any] = {}
-    modes = ["values", "updates", *(["messages"] if trace else [])]
+    run = StreamedRun()
+    modes = MODES if trace else [mode for mode in MODES if mode != "messages"]
     async for path, mode, chunk in graph.astream(
         given, config, context=settings, stream_mode=modes, subgraphs=True
     ):
-        if mode == "values":
-            state |= {} if path else chunk
-        elif mode == "updates" and INTERRUPT in chunk:
-            state[INTERRUPT] = chunk[INTERRUPT]
-        if trace is not None:
-            _show(trace, mode, chunk)
-    return state
-
-
-def _show(trace: Trace, mode: str, chunk: Any) -> None:
-    if mode == "messages":
-        message, metadata = chunk
-        if metadata.get("langgraph_node") in {"generate", "combine"}:
-            trace.token(message.text, message.id)
-    elif mode == "updates":
-        for node, update in chunk.items():
-            if node != INTERRUPT:
-                trace.update(node, update)
+        for piece in run.read(path, mode, chunk):
+            if trace is None:
+                continue
+            if isinstance(piece, Token):
+                trace.token(piece.text, piece.reply)
+            else:
+                trace.update(piece.node, piece.update)
+    return run.state
 
 
 def _confirmed(request: Mapping[str, Any]) -> str | dict[str, str]:

@@ -1,0 +1,132 @@
+"""`crag.open`: ask from a Python program."""
+
+import asyncio
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage
+
+import crag
+from crag.asking.front_door import Answer, Step, Token
+from crag.errors import CragError, IndexNotFoundError, QuestionError, SettingsError
+from crag.graph_registry import OFFERED
+from crag.parts import Parts
+from crag.settings import Settings
+from crag.testing import FakeChatModel, FakeEvaluator, FakeReflection, FakeRetriever
+from tests import commands
+from tests.graph.reflective import says
+
+QUESTION = "Who wrote the first program?"
+WRITTEN = "Ada Lovelace did [1]."
+
+
+@pytest.fixture
+def parts() -> Parts:
+    shelf = [Document("Ada Lovelace wrote the first program."), Document("A kettle boils water.")]
+    return Parts(
+        retriever=FakeRetriever(documents=shelf),
+        evaluator=FakeEvaluator({"Ada": 0.9}),
+        model=FakeChatModel(replies=[WRITTEN] * 9),
+        reflection=FakeReflection(says),
+    )
+
+
+def test_an_answer_has_what_it_rests_on(parts: Parts) -> None:
+    answer = crag.open(parts=parts).ask(QUESTION)
+    assert str(answer) == answer.answer == WRITTEN
+    assert (answer.question, answer.certainty, answer.action) == (QUESTION, "answered", "correct")
+    assert [citation["number"] for citation in answer.citations] == [1]
+    assert [strip["kept"] for strip in answer.strips] == [True, False]
+    assert answer.events == []
+    assert answer.usage["llm_calls"] == 1
+    assert answer.state["scores"] == [0.9, -1.0]
+
+
+@pytest.mark.parametrize("method", OFFERED)
+def test_every_graph_answers_alike_in_all_four_ways(method: str, parts: Parts) -> None:
+    documents = crag.open(parts=parts, method=method)
+
+    async def awaited() -> tuple[Answer, list[Token | Step | Answer]]:
+        asked = await documents.aask(QUESTION)
+        return asked, [piece async for piece in documents.astream(QUESTION)]
+
+    streamed = list(documents.stream(QUESTION))
+    asked, pieces = asyncio.run(awaited())
+    last = [documents.ask(QUESTION), asked, streamed[-1], pieces[-1]]
+    assert [one.answer for one in last if isinstance(one, Answer)] == [last[0].answer] * 4
+    nodes = [
+        [piece.node for piece in each if isinstance(piece, Step)] for each in (streamed, pieces)
+    ]
+    assert nodes[0] == nodes[1]
+    assert nodes[0][0] == "open_run"
+
+
+def test_the_words_of_the_model_are_streamed(parts: Parts) -> None:
+    pieces = list(crag.open(parts=parts).stream(QUESTION))
+    assert "".join(piece.text for piece in pieces if isinstance(piece, Token)) == WRITTEN
+
+
+def test_a_chat_is_answered_by_its_last_message(parts: Parts) -> None:
+    chat = [HumanMessage("Hello."), AIMessage("Hello."), HumanMessage(QUESTION)]
+    assert crag.open(parts=parts).ask(chat, settings={"contextualize": False}).answer == WRITTEN
+
+
+def test_settings_of_a_question_change_those_of_the_documents(parts: Parts) -> None:
+    documents = crag.open(parts=parts, settings={"upper": 0.95, "lower": -0.5})
+    assert documents.ask(QUESTION).action == "ambiguous"
+    assert documents.ask(QUESTION, settings={"upper": 0.5}).action == "correct"
+    assert documents.ask(QUESTION, settings=Settings(lower=0.92)).action == "incorrect"
+
+
+def test_an_index_is_opened_with_the_parts_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "orrin.md").write_text("# Orrin\n\nThe ferry to Orrin leaves at seven.\n")
+    commands.crag("index", "orrin.md", "--index", "index", folder=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for place in ("index", tmp_path / "index"):
+        answer = crag.open(place).ask("When does the ferry to Orrin leave?")
+        assert "leaves at seven" in answer.answer
+        assert answer.citations[0]["source"]["url"].endswith("orrin.md")
+    shutil.rmtree("index")
+    with pytest.raises(IndexNotFoundError, match="Build it with"):
+        crag.open("index")
+
+
+def test_what_cannot_be_asked_is_refused(parts: Parts) -> None:
+    with pytest.raises(CragError, match="give either them or the place of an index"):
+        crag.open("index", parts=parts)
+    with pytest.raises(SettingsError, match="'method' cannot be 'crog'"):
+        crag.open(parts=parts, method="crog")
+    with pytest.raises(SettingsError, match="'kk'"):
+        crag.open(parts=parts, settings={"kk": 1})  # type: ignore[typeddict-unknown-key]
+    documents = crag.open(parts=parts)
+    with pytest.raises(QuestionError, match="empty"):
+        documents.ask(" ")
+    with pytest.raises(SettingsError, match="'confirm_web' cannot be True: nobody can be asked"):
+        documents.ask(QUESTION, settings={"confirm_web": True})
+
+
+def test_type_checkers_know_the_fields_and_the_settings(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import crag\n"
+        'documents = crag.open("index", settings={"k": 5, "upper": 0.4})\n'
+        'print(documents.ask("Who?").certainty, documents.ask("Who?").citations[0]["number"])\n'
+        'print(documents.ask("Who?").certainly)\n'
+        'print(documents.ask("Who?", settings={"uper": 0.4}))\n'
+        'documents.ask("Who?").citations[0]["nummer"]\n'
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, str(program)],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    wrong = sorted(
+        {int(number) for number in re.findall(r"program\.py:(\d+):\d+ - error", done.stdout)}
+    )
+    assert wrong == [4, 5, 6], done.stdout
