@@ -40,6 +40,7 @@ from crag.prompts import Prompt, Prompts, parse
 from crag.settings import Settings
 from crag.state import State, Strip
 from crag.testing import FakeRetriever
+from crag.text.marks import as_mark
 from crag.text.untrusted import neutral
 
 VARIANTS = Path(__file__).parent / "answer_prompts"
@@ -178,7 +179,7 @@ def written(strips: Sequence[Strip], layout: str) -> str:
     if layout != "numbers":
         return fenced(strips)
     return "\n\n".join(
-        f"[{one['number']}] {neutral(one['source']['title'])}\n{neutral(one['text'])}"
+        f"{as_mark(one['number'])} {neutral(one['source']['title'])}\n{neutral(one['text'])}"
         for one in numbered(strips)
     )
 

@@ -1,8 +1,10 @@
 """What the terminal shows of an answer."""
 
+import re
 from io import StringIO
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 
 from crag.cli.show import Trace
@@ -32,11 +34,41 @@ def test_sentences_that_no_source_supports_are_named_below_the_answer() -> None:
     assert "supports: Ada did." not in printed.getvalue()
 
 
-def test_a_reply_that_is_asked_for_again_begins_on_a_line_of_its_own() -> None:
+def test_a_terminal_shows_the_answer_once_and_takes_its_drafts_back() -> None:
+    printed = StringIO()
+    trace = Trace(Console(file=printed, width=10, force_terminal=True, color_system=None))
+    pieces = (("one", "[4]"), ("two", "Ada Lovelace "), ("two", "did.\n日本"), ("two", ""))
+    for message, text in pieces:
+        trace.token(text, message)
+    trace.update("generate", answered("Ada Lovelace did [1]."))
+    assert screen(printed.getvalue(), 10) == ["", "Ada Lovela", "ce did [1]", "."]
+
+
+def test_what_is_no_terminal_is_told_the_answer_alone() -> None:
     printed = StringIO()
     trace = Trace(Console(file=printed, width=200))
-    for message, text in (("one", "[4]"), ("two", "Ada "), ("two", "did.")):
-        trace.token(text, message)
-    trace.update("generate", answered("Ada did."))
-    lines = [line for line in printed.getvalue().splitlines() if line]
-    assert lines == ["[4]", "Ada did."]
+    trace.token("Ada did.", "one")
+    trace.update("generate", answered("Ada did [1]."))
+    assert printed.getvalue().split() == ["Ada", "did", "[1]."]
+
+
+def screen(output: str, width: int) -> list[str]:
+    """Return the rows that a terminal of this width shows, for the few codes used here."""
+    rows, row, column = [""], 0, 0
+    for piece in re.findall(r"\x1b\[\d*[AK]|[^\x1b]", output):
+        if piece.endswith("A") and len(piece) > 1:
+            row -= int(piece[2:-1])
+        elif piece.endswith("K") and len(piece) > 1:
+            rows[row] = ""
+        elif piece == "\r":
+            column = 0
+        else:
+            wide = cell_len(piece)
+            if piece == "\n" or column + wide > width:
+                row, column = row + 1, 0
+                rows += [""] * (row + 1 - len(rows))
+            if piece != "\n":
+                rows[row], column = rows[row] + piece, column + wide
+    while rows and not rows[-1]:
+        rows.pop()
+    return rows

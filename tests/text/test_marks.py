@@ -11,6 +11,7 @@ from crag.state import Citation, Source
 from crag.text.marks import (
     FORMATS,
     PATTERN,
+    SINGLE,
     Mark,
     as_mark,
     marks_of,
@@ -67,6 +68,7 @@ def test_marks_of_an_answer_are_validated_and_those_of_a_document_disarmed(
 def test_the_page_knows_the_same_marks() -> None:
     code = (Path(crag.page.__file__).parent / "static" / "citations.js").read_text("utf-8")
     assert f"\nexport const MARK = /({PATTERN})/;\n" in code
+    assert f"((?:{SINGLE})+)" in code  # After a quotation.
     written = re.search(
         r'asMark = \(\.\.\.numbers\) => `(.+)\$\{numbers\.join\(", "\)\}(.+)`;', code
     )

@@ -3,11 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
+from rich.control import Control
 from rich.markup import escape
+from rich.segment import ControlType
 from rich.text import Text
 
 from crag.cli.critique import CritiqueTrace
@@ -85,20 +89,33 @@ class Trace:
         }
 
     def token(self, text: str, message: str | None = None) -> None:
-        """Print a piece of the answer as the model streams it; `message` is the id of its reply."""
-        if self._draft and message != self._message:  # It is asked again: the draft was no answer.
-            self._console.print()
-            self._draft = ""
+        """Show a piece of the answer as the model streams it; `message` is the id of its reply.
+
+        It is a draft until the answer was checked, so it is shown on a terminal alone, from which
+        it can be withdrawn.
+        """
+        if not self._console.is_terminal:
+            return
+        if message != self._message:  # It is asked again: the draft was no answer.
+            self._withdraw()
         self._message = message
-        if text and not self._draft:
-            self._console.print()
-        self._draft += text
+        self._draft += without_controls(text)
         self._console.print(Text(without_controls(text)), end="", soft_wrap=True)
+
+    def _withdraw(self) -> None:
+        """Erase the draft, up to the top of the screen."""
+        if not self._draft:
+            return
+        lines, width = self._draft.split("\n"), max(1, self._console.width)
+        rows = sum(max(1, ceil(cell_len(line) / width)) for line in lines)
+        erased: list[tuple[ControlType, int]] = [(ControlType.ERASE_IN_LINE, 2)]
+        up = [(ControlType.CURSOR_UP, 1), *erased]
+        self._console.control(Control(ControlType.CARRIAGE_RETURN, *erased, *up * (rows - 1)))
+        self._draft = ""
 
     def update(self, node: str, update: Mapping[str, Any]) -> None:
         """Print what `node` wrote, then the events it recorded."""
-        if self._draft:
-            self._console.print()
+        self._withdraw()
         if node not in self._nodes:  # A subgraph, whose nodes were already shown.
             return
         if self._brief and node not in _OF_ANSWERS:
@@ -199,13 +216,12 @@ class Trace:
             self._console.print(f"  [dim]- {count} dropped: {escape(reason)}[/]", soft_wrap=True)
 
     def _answer(self, update: Mapping[str, Any]) -> None:
-        if update["answer"] != self._draft.strip():  # The streamed text had to be corrected.
-            self._console.print()
-            answer = Text(without_controls(update["answer"]))
-            answer.stylize("yellow" if update["abstained"] else "bold")
-            for span in _spans(update["citations"]):
-                answer.highlight_words([span], "underline")
-            self._console.print(answer, soft_wrap=True)
+        self._console.print()
+        answer = Text(without_controls(update["answer"]))
+        answer.stylize("yellow" if update["abstained"] else "bold")
+        for span in _spans(update["citations"]):
+            answer.highlight_words([span], "underline")
+        self._console.print(answer, soft_wrap=True)
         self._console.print()
         for citation in update["citations"]:
             self._console.print(_reference(citation), soft_wrap=True)
@@ -213,7 +229,6 @@ class Trace:
             self._line("no source", f"[yellow]supports:[/] {safe(text)}")
         self._further(update.get("further", []))
         self.certainty = update["certainty"]
-        self._draft = ""  # The answer to a part may be followed by others.
 
     def _further(self, citations: Sequence[Citation]) -> None:
         """Print what could be quoted besides, or say how to see it."""

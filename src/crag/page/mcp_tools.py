@@ -17,6 +17,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Receive, Scope, Send
 
 from crag.page.completions import RefusedChatError, client, final_state, link_to, roots_of, title_of
+from crag.text.marks import as_mark
 
 LONGEST = 3900
 """Characters of a result without the trace."""
@@ -126,7 +127,7 @@ def told(state: Mapping[str, Any], base: str) -> str:
     roots, citations = roots_of(state), state.get("citations") or []
     for at, citation in enumerate(citations):
         source = citation["source"]
-        line = f"[{citation['number']}] {title_of(source)}: {link_to(source, roots, base)}"
+        line = f"{as_mark(citation['number'])} {title_of(source)}: {link_to(source, roots, base)}"
         more = f"and {len(citations) - at} more sources: ask with `trace`"
         if len("\n".join([*lines, line, more])) > LONGEST:
             lines.append(more)

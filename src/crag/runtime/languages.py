@@ -36,14 +36,14 @@ def unread(
     node: Literal["retrieve", "grade"], part: object, question: str, documents: str = ""
 ) -> list[Event]:
     """Return an event if it is clear that the part of a node does not read one of two texts."""
-    told = _PARTS[node]
-    with Attempt(told.attempt):
+    words = _PARTS[node]
+    with Attempt(words.attempt):
         for what, text in (("the question seems", question), ("the documents seem", documents)):
             if language := unread_language(part, text):
                 reads = named(languages_of(part))
                 detail = (
-                    f"{what} to be in {named([language])}, and {told.name} reads {reads}: "
-                    f"{told.advice}"
+                    f"{what} to be in {named([language])}, and {words.name} reads {reads}: "
+                    f"{words.advice}"
                 )
-                return [event("unread_language", node, detail, told.fallback)]
+                return [event("unread_language", node, detail, words.fallback)]
     return []
