@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import threading
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -62,6 +63,8 @@ def test_ctrl_c_cancels_the_answer_and_then_ends_the_chat(folder: Path) -> None:
         with subprocess.Popen(
             [CRAG, "chat"], cwd=folder, env=variables(names), text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            # Who started the tests in the background may have let them ignore it.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         ) as chat:  # fmt: skip
             guard = threading.Timer(200, chat.kill)
             guard.start()

@@ -1,9 +1,8 @@
 """Run a graph for somebody at a terminal: show it, and ask them where it interrupts."""
 
-import asyncio
 import sys
 from asyncio import Runner
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -12,7 +11,6 @@ from langgraph.types import Command
 from crag.asking.streaming import INTERRUPT, MODES, StreamedRun, Token
 from crag.cli.show import Trace
 from crag.cli.terminal import safe, say
-from crag.runtime.waiting import cancelled
 from crag.settings import Settings
 
 _ANSWERS = {"": "approve", "y": "approve", "yes": "approve", "n": "refuse", "no": "refuse"}
@@ -33,20 +31,10 @@ def answered(  # noqa: PLR0913, PLR0917 - what a run is told
     """
     following: Any = given
     while True:
-        state = runner.run(_cancellable(_streamed(graph, following, settings, config, trace)))
+        state = runner.run(_streamed(graph, following, settings, config, trace))
         if INTERRUPT not in state:
             return state
         following = Command(resume=_confirmed(state[INTERRUPT][0].value))
-
-
-async def _cancellable(body: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Run `body` so that one Ctrl-C ends it, even where a call swallows the cancellation."""
-    task = asyncio.create_task(body)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await cancelled(task)
-        raise
 
 
 async def _streamed(

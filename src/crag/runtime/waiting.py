@@ -14,7 +14,6 @@ on ends by itself or with the process.
 """
 
 import asyncio
-import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
@@ -24,9 +23,6 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from crag.errors import CragError
 
-_AGAIN, _CANCELLATIONS = 0.5, 10
-"""Seconds between two cancellations of what does not end, and their number."""
-_logger = logging.getLogger(__name__)
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 _BLOCKS: ContextVar[bool] = ContextVar("crag_blocks", default=False)
@@ -155,20 +151,6 @@ async def in_thread(
 ) -> Result:
     """Wait for `function` in a daemon thread; cancelled, the thread is left to itself."""
     return await asyncio.wrap_future(started(function, *args, **kwargs))
-
-
-async def cancelled(*tasks: "asyncio.Task[Any]") -> None:
-    """Cancel tasks until they are over: Python 3.11's `wait_for` can swallow a cancellation.
-
-    What goes on for all that, after five seconds, is left alone.
-    """
-    for _ in range(_CANCELLATIONS):
-        if not (pending := {task for task in tasks if not task.done()}):
-            return
-        for task in pending:
-            task.cancel()
-        await asyncio.wait(pending, timeout=_AGAIN)
-    _logger.warning("What was cancelled %d times does not end", _CANCELLATIONS)
 
 
 def in_own_loop(body: Coroutine[Any, Any, Result]) -> Result:

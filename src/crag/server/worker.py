@@ -13,7 +13,6 @@ import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import EmptyInputError, GraphRecursionError, InvalidUpdateError
 
-from crag.runtime.waiting import cancelled
 from crag.server.database import CANCELLED, LOST, QUEUE, REFUSED, Database, GoneError, heard_within
 from crag.server.encoding import encoded
 from crag.server.runs import Claim, Failure, Runs
@@ -28,6 +27,8 @@ _TOLD = (
 )  # fmt: skip
 """Errors whose message the client is told; those of LangGraph's own server."""
 _ROUND, _TIDY, _SWEEP, _END_SECONDS = 1.0, 5.0, 30.0, 5.0
+_AGAIN, _CANCELLATIONS = 0.5, 10
+"""After how many seconds what goes on is cancelled again, and how often in all."""
 _WAITING_PARTS = 1000
 Ending = Literal["cancelled", "late", "lost", "released"]
 
@@ -105,7 +106,7 @@ class Attempt:
                 await asyncio.wait(either, timeout=self._seconds, return_when="FIRST_COMPLETED")
                 if not running.done():
                     self.end("late")
-                    await cancelled(running)
+                    await _cancelled(running)
             await self._store_end(running, stream.failure)
         except GoneError:
             _logger.info("Run %s is gone, or another process has it", self.claim.run_id)
@@ -189,6 +190,20 @@ class Attempt:
         return "interrupted" if found.next else "idle"
 
 
+async def _cancelled(*tasks: "asyncio.Task[Any]") -> None:
+    """Cancel until they are over: Python 3.11's wait_for, in psycopg, can swallow a cancellation.
+
+    What goes on for all that is left alone; fences keep it from writing.
+    """
+    for _ in range(_CANCELLATIONS):
+        if not (pending := {task for task in tasks if not task.done()}):
+            return
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=_AGAIN)
+    _logger.warning("What was cancelled %d times does not end", _CANCELLATIONS)
+
+
 class Worker:
     """One process's share of the work."""
 
@@ -213,7 +228,7 @@ class Worker:
         try:
             yield
         finally:
-            await cancelled(*loops)
+            await _cancelled(*loops)
             for attempt in self._attempts.values():
                 attempt.end("released")
             if self._attempts:
