@@ -103,6 +103,8 @@ def test_what_cannot_be_asked_is_refused(parts: Parts) -> None:
         crag.open("index", parts=parts)
     with pytest.raises(SettingsError, match="'method' cannot be 'crog'"):
         crag.open(parts=parts, method="crog")
+    with pytest.raises(SettingsError, match="it writes no answer: choose one of crag"):
+        crag.open(parts=parts, method="knowledge")
     with pytest.raises(SettingsError, match="'kk'"):
         crag.open(parts=parts, settings={"kk": 1})  # type: ignore[typeddict-unknown-key]
     documents = crag.open(parts=parts)

@@ -17,7 +17,7 @@ from crag.asking.streaming import MODES, Step, StreamedRun, Token
 from crag.errors import CragError, SettingsError
 from crag.events import Event
 from crag.factory import choose_parts
-from crag.graph_registry import graph_named
+from crag.graph_registry import OFFERED, graph_named
 from crag.parts import Parts
 from crag.runtime.environment import Environment
 from crag.runtime.waiting import blocking, call
@@ -159,6 +159,10 @@ def open_documents(
         CragError: there is no index, both an index and parts are given, or a part cannot be used.
         SettingsError: a setting or the method is unknown, or a value is out of range.
     """
+    entry = graph_named(method)
+    if entry.kind == "unanswered":
+        allowed = f"it writes no answer: choose one of {', '.join(OFFERED)}"
+        raise SettingsError("method", method, allowed)
     if parts is None:
         place = Environment()
         if location is not None:
@@ -167,7 +171,7 @@ def open_documents(
     elif location is not None:
         message = "parts have a retriever of their own: give either them or the place of an index"
         raise CragError(message)
-    return OpenDocuments(graph_named(method).build(parts), settings_from(_given(settings)))
+    return OpenDocuments(entry.build(parts), settings_from(_given(settings)))
 
 
 def _given(settings: Settings | SettingsDict | None) -> dict[str, object]:
