@@ -13,6 +13,7 @@ from crag.cli.app import app
 from crag.cli.index import index as index_documents
 from crag.errors import CragError
 from crag.papers.commands import main
+from tests import commands
 from tests.loopback import serving
 
 runner = CliRunner()
@@ -144,6 +145,11 @@ def test_verbose_shows_dropped_strips_with_reasons(index: str) -> None:
 def test_bad_input_is_an_error_with_the_fix(index: str, arguments: list[str], message: str) -> None:
     with pytest.raises(CragError, match=message):
         runner.invoke(app, [*arguments, "--index", index], catch_exceptions=False)
+
+
+def test_a_question_that_is_refused_is_told_in_one_line(index: str, tmp_path: Path) -> None:
+    told = commands.crag("ask", " ", "--index", index, folder=tmp_path).stderr.splitlines()
+    assert [line.partition(":")[0] for line in told] == ["Error"]
 
 
 def test_a_missing_index_is_an_error_and_creates_nothing(tmp_path: Path) -> None:
@@ -289,6 +295,7 @@ def test_none_is_a_value_where_a_setting_has_it() -> None:
         (["index", "docs", "--watch", "--remove"], "--watch and --remove exclude each other"),
         (["index", "docs", "--ray", "auto", "--watch"], "leave out --watch and --remove"),
         (["index", "docs", "--ray", "auto", "--remove"], "leave out --watch and --remove"),
+        (["index", "https://a.example/b"], "https://a.example/b is a page, not a file"),
         (["serve", "--workers", "2"], "--workers needs --postgres"),
         (["ask", "Why?", "--compare", "--quiet"], "leave out --method and --quiet"),
         (["ask", "Why?", "--compare", "--method", "rag"], "leave out --method and --quiet"),

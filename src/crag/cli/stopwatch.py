@@ -15,6 +15,8 @@ from langgraph.constants import START
 class Stopwatch(BaseCallbackHandler):
     """A callback that sums the seconds of each node."""
 
+    run_inline = True  # It takes microseconds, and the loop's threads may be over at an error.
+
     def __init__(self) -> None:
         self._started: dict[UUID, tuple[str, float]] = {}
         self._spent: dict[str, float] = {}
