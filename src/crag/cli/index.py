@@ -75,7 +75,7 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise typer.BadParameter("--watch and --remove exclude each other")
     if ray is not None and (watch or remove):
         raise typer.BadParameter("--ray is for indexing once: leave out --watch and --remove")
-    if pages := [path for path in paths if path.parts[0] in {"http:", "https:"}]:
+    if pages := [path for path in paths if path.parts[:1] in {("http:",), ("https:",)}]:
         url = str(pages[0]).replace(":/", "://", 1)
         raise typer.BadParameter(f"{url} is a page, not a file: save it, and index the file")
 
