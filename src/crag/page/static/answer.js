@@ -1,6 +1,7 @@
 /** The answer: streamed, cited, or the reason why there is none. */
 
 import { asMark, cited, pieces, quotations, signed, statusReader } from "./citations.js";
+import { isComparable } from "./compare.js";
 import { byId, element, link, show, webAddress } from "./dom.js";
 import { idOf } from "./documents.js";
 import { isMarkdown, markdown } from "./markdown.js";
@@ -40,7 +41,7 @@ const BODIES = {
       element("p.text", {}, run.values.answer),
       ...abstention(run).filter(Boolean).map((line) => element("p.hint", {}, line)),
     ]),
-    edit(run, actions),
+    edit(run, actions, ...comparing(run, actions)),
   ],
   cancelled: (run, actions) => [
     element("p.lead", {}, "The run was cancelled."),
@@ -65,7 +66,7 @@ const answered = (run, actions) => [
   ...legend(run.values),
   ...sources(run.values, actions.reading),
   ...further(run.values),
-  edit(run, actions, ...copy(run.values)),
+  edit(run, actions, ...comparing(run, actions), ...copy(run.values)),
 ];
 
 function further({ further: more = [] }) {
@@ -88,14 +89,17 @@ function drawAsked(run) {
 }
 
 function again(run, actions) {
-  const repeat = element("button", { type: "button", onclick: () => actions.ask(run.question, run) }, "Ask again");
+  const repeat = element("button", { onclick: () => actions.ask(run.question, run) }, "Ask again");
   return element("div.buttons", {}, repeat, ...edit(run, actions).children);
 }
 
 function edit(run, actions, ...more) {
-  const button = element("button", { type: "button", onclick: () => actions.edit(run) }, "Edit the question");
+  const button = element("button", { onclick: () => actions.edit(run) }, "Edit the question");
   return element("div.buttons", {}, button, ...more);
 }
+
+const comparing = (run, { compare, graphs }) =>
+  (isComparable(run, graphs) ? [element("button", { onclick: () => compare(run) }, "Compare with plain retrieval")] : []);
 
 /** What stands in the place of an answer where a part failed, and not where nothing was found. */
 function notAnswered({ values }) {
@@ -106,7 +110,7 @@ function notAnswered({ values }) {
 
 function examples(questions, ask) {
   const items = questions.map((question) =>
-    element("li", {}, element("button", { type: "button", onclick: () => ask(question) }, question)));
+    element("li", {}, element("button", { onclick: () => ask(question) }, question)));
   return element("ul.examples", { "aria-label": "Questions to begin with" }, ...items);
 }
 
@@ -190,7 +194,7 @@ function mark(number, citation, attributed) {
 }
 
 /** The sources by file: its title and name, and for each citation the heading and the lines. */
-function sources(values, reading) {
+export function sources(values, reading) {
   const files = byFile(values);
   if (!files.length) return [];
   const list = element("ol.sources", { "aria-label": "Sources" });
@@ -202,7 +206,7 @@ function sources(values, reading) {
       element("p.file", {}, webAddress(url) ? link(url, shown) : shown, name && name !== shown ? element("span.place", {}, name) : null),
       ...cites.map(({ citation, section, file }) => {
         const { number, source } = citation;
-        const opens = reading.has(file) && { type: "button", title: "Open the document at this place", onclick: () => reading.open(file, citation) };
+        const opens = reading.has(file) && { title: "Open the document at this place", onclick: () => reading.open(file, citation) };
         const place = source.position || (opens ? "Open" : "");
         return element(
           "p.cites",
@@ -244,7 +248,7 @@ export function asMarkdown(values, home) {
 /** A button that copies, where the browser lets pages do that. */
 function copy(values) {
   if (!navigator.clipboard) return [];
-  const button = element("button", { type: "button" }, "Copy as Markdown");
+  const button = element("button", {}, "Copy as Markdown");
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(asMarkdown(values, location.origin));
     button.textContent = "Copied";

@@ -29,7 +29,7 @@ export function askHuman(request, decide) {
       element("label", { for: "query" }, "What will be searched for"),
       query,
       element("button.primary", { type: "submit" }, "Search the web"),
-      element("button", { type: "button", onclick: () => answered("refuse") }, "Go on without the web"),
+      element("button", { onclick: () => answered("refuse") }, "Go on without the web"),
     ),
   );
   show(section, true);

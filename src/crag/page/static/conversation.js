@@ -25,7 +25,7 @@ function turn(run, open) {
   return element(
     "li.turn",
     { data: { phase: phaseOf(run) } },
-    element("button.asked", { type: "button", onclick, title: "Show what this answer rests on" }, run.question),
+    element("button.asked", { onclick, title: "Show what this answer rests on" }, run.question),
     element("p", {}, said(run)),
   );
 }

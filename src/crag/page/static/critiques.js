@@ -1,6 +1,6 @@
 /** The critiques of a reflecting model: what it thought of each candidate answer. */
 
-import { byId, element, fill, longText, show } from "./dom.js";
+import { byId, element, fill, longText, put, show } from "./dom.js";
 import { count, score, spelled } from "./words.js";
 
 const COLUMNS = [
@@ -13,12 +13,13 @@ export function drawCritiques(run) {
   const { critiques = [], choices = [], passages = [], approximation = "" } = run.values;
   show(section, critiques.length + choices.length > 0);
   if (section.hidden) return;
-  section.replaceChildren(
+  put(
+    section,
     element("h2", { id: "critiques-title" }, "Critiques"),
-    ...(approximation ? [element("p.approximation", {}, `approximation: ${approximation}`)] : []),
-    ...(choices.length ? [choiceList(choices)] : []),
+    approximation && element("p.approximation", {}, `approximation: ${approximation}`),
+    choices.length && choiceList(choices),
     ...tables(critiques, passages),
-    ...(passages.length ? [passageList(passages)] : []),
+    passages.length && passageList(passages),
   );
 }
 
@@ -29,7 +30,7 @@ function choiceList(choices) {
     {},
     element("strong", {}, `Segment ${choice.segment + 1}: ${spelled(choice.action)}`),
     choice.ratio === null ? null : ` (ratio ${choice.ratio.toFixed(2)})`,
-    choice.why ? element("span.why", {}, ` ${choice.why}`) : null,
+    choice.why && element("span.why", {}, ` ${choice.why}`),
     flags(choice.flags),
   ));
   return list;

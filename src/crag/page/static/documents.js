@@ -93,7 +93,7 @@ class Row {
       "span.named",
       {},
       element("span.title", {}, name),
-      place && place !== name ? element("span.place", {}, place) : null,
+      place && place !== name && element("span.place", {}, place),
     );
   }
 
@@ -129,7 +129,7 @@ class Row {
   #opens(file) {
     const { page_content: text, metadata } = this.document;
     const onclick = () => this.reading.open(file, { text, source: metadata });
-    return element("button.plain.opens", { type: "button", onclick }, "Open the document here");
+    return element("button.plain.opens", { onclick }, "Open the document here");
   }
 
   #whole() {

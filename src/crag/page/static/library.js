@@ -1,6 +1,6 @@
 /** The documents of the index: listed, uploaded, and removed. */
 
-import { byId, element, fill, show } from "./dom.js";
+import { byId, element, fill, put, show } from "./dom.js";
 import * as server from "./server.js";
 import { count } from "./words.js";
 
@@ -48,10 +48,11 @@ export class Library {
       id: "upload", type: "file", multiple: true, accept: accepted.join(","), onchange: () => this.add(input.files),
     });
     const adding = element("div.adding", {}, element("label", { for: "upload" }, "Add documents"), input);
-    byId("library").replaceChildren(
+    put(
+      byId("library"),
       element("h2", { id: "library-title" }, "Documents"),
       element("p.hint", {}, count(files.length, "document")),
-      ...(uploads ? [adding] : []),
+      uploads && adding,
       element("div", { id: "adding", role: "status" }),
       element("details", { open: files.length <= 20 }, element("summary", {}, "List"), list),
     );
@@ -60,9 +61,9 @@ export class Library {
   #entry(file, name) {
     const { path, title, chunks, uploaded } = file;
     const told = [title === name ? "" : title, count(chunks, "chunk"), uploaded ? "uploaded" : ""].filter(Boolean).join(" · ");
-    const remove = element("button.plain.remove", { type: "button", "aria-label": `Remove ${name}`, onclick: () => this.#ask(remove, file, name) }, "Remove");
-    const open = element("button.plain", { type: "button", onclick: () => this.open(path) }, name);
-    return element("li", {}, open, element("span.told", {}, told), ...(this.told.edits ? [remove] : []));
+    const remove = element("button.plain.remove", { "aria-label": `Remove ${name}`, onclick: () => this.#ask(remove, file, name) }, "Remove");
+    const open = element("button.plain", { onclick: () => this.open(path) }, name);
+    return element("li", {}, open, element("span.told", {}, told), this.told.edits && remove);
   }
 
   /** Remove at the second click: the first says what will be gone. */
@@ -118,6 +119,6 @@ export class Library {
   }
 
   #say(message) {
-    byId("adding")?.replaceChildren(...(message ? [element("p.hint", {}, message)] : []));
+    if (byId("adding")) put(byId("adding"), message && element("p.hint", {}, message));
   }
 }

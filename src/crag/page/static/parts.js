@@ -15,7 +15,7 @@ export function drawParts(run) {
     {},
     element("strong", {}, part.asked || part.question),
     element("span.where", {}, told(part)),
-    part.asked ? element("p", {}, longText(part.answer)) : null,
+    part.asked && element("p", {}, longText(part.answer)),
   ));
   section.replaceChildren(element("h2", { id: "parts-title" }, `The question in ${count(parts.length, "part")}`), list);
 }

@@ -152,8 +152,8 @@ export class Settings {
         "div.buttons",
         {},
         element("button.primary", { type: "submit" }, "Apply"),
-        element("button", { type: "button", onclick: () => this.dialog.close() }, "Leave as they were"),
-        element("button", { type: "button", onclick: reset }, "Back to the defaults"),
+        element("button", { onclick: () => this.dialog.close() }, "Leave as they were"),
+        element("button", { onclick: reset }, "Back to the defaults"),
       ),
     );
   }
@@ -193,7 +193,7 @@ export class Settings {
         byId("open-settings").focus();
       };
       const label = `${name} = ${shown(value)}`;
-      return element("li", {}, element("button.chip", { type: "button", onclick, "aria-label": `Undo ${label}` }, label));
+      return element("li", {}, element("button.chip", { onclick, "aria-label": `Undo ${label}` }, label));
     });
     byId("changed").replaceChildren(...chips);
   }
@@ -225,7 +225,7 @@ const INPUTS = {
   choice: ({ options, nullable }, value) => element(
     "select",
     {},
-    ...(nullable ? [element("option", { value: "", selected: value === null }, "none")] : []),
+    nullable && element("option", { value: "", selected: value === null }, "none"),
     ...options.map((name) => element("option", { value: name, selected: name === value }, spelled(name))),
   ),
   number: (field, value) => numeric(field, value, "decimal"),

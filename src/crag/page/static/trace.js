@@ -1,6 +1,6 @@
 /** What went wrong or was decided, what a run has spent, and the whole of it to keep. */
 
-import { byId, element, fill, longText, show } from "./dom.js";
+import { byId, element, fill, longText, put, show } from "./dom.js";
 import { trace } from "./run.js";
 import { eventWords, seconds, spelled } from "./words.js";
 
@@ -16,7 +16,7 @@ export function drawEvents(run) {
     element("strong", {}, eventWords(kind)),
     element("span.where", {}, ` at ${node}`),
     element("p", {}, longText(detail)),
-    fallback ? element("p.fallback", {}, `So: ${fallback}.`) : null,
+    fallback && element("p.fallback", {}, `So: ${fallback}.`),
   ));
   section.replaceChildren(element("h2", { id: "events-title" }, "What happened on the way"), list);
 }
@@ -30,13 +30,14 @@ export function drawNumbers(run) {
   const spent = Object.entries(usage).filter(([, number]) => number);
   const time = run.ended ? [["time", seconds(run.ended - run.started)]] : [];
   const entries = [...time, ...spent.map(([name, number]) => [spelled(name), figure(number)])];
-  section.replaceChildren(
+  put(
+    section,
     element("h2", { id: "numbers-title" }, "The whole trace"),
     element("dl.numbers", {}, ...entries.map(([name, told]) =>
       element("div", {}, element("dt", {}, name), element("dd", {}, told)))),
     timesOf(run),
-    ...(knowledge ? [given(knowledge)] : []),
-    element("button", { type: "button", onclick: () => download(run) }, "Download the trace as JSON"),
+    knowledge && given(knowledge),
+    element("button", { onclick: () => download(run) }, "Download the trace as JSON"),
   );
 }
 

@@ -1,7 +1,7 @@
 /** What was searched for on the web, what was found, what was read and kept. */
 
 import { cited } from "./citations.js";
-import { byId, element, fill, link, show, webAddress } from "./dom.js";
+import { byId, element, fill, link, put, show, webAddress } from "./dom.js";
 import { numbered, stripList } from "./strips.js";
 import { count, keptWords } from "./words.js";
 
@@ -22,10 +22,11 @@ export function drawWeb(run) {
   const numbers = numbered(external, cited(run.values).citations);
   const list = element("ol.hits");
   fill(list, hits, (hit, index) => hitItem(hit, index, run.values, numbers));
-  section.replaceChildren(
+  put(
+    section,
     element("h2", { id: "web-title" }, "Web"),
     searchedFor(run),
-    ...(hits.length ? [element("p.hint", {}, summary(hits, external))] : []),
+    hits.length && element("p.hint", {}, summary(hits, external)),
     ...(usage.searches && !hits.length && ended(run) ? [element("p.hint", {}, "Nothing came of it; the events say why.")] : []),
     list,
   );
@@ -57,8 +58,8 @@ function hitItem(hit, index, { pages = [], external = [] }, cites) {
     "li",
     {},
     element("p.hit", {}, link(hit.url, hit.title || hit.url), element("span.place", {}, site(hit.url))),
-    hit.snippet ? element("p.snippet", {}, hit.snippet) : null,
-    page ? element("p.why", { data: { status: page.status } }, pageWords(page)) : null,
+    hit.snippet && element("p.snippet", {}, hit.snippet),
+    page && element("p.why", { data: { status: page.status } }, pageWords(page)),
     strips.length ? opened(strips, numbers) : null,
   );
 }
