@@ -40,6 +40,8 @@ export class History {
     const found = threads.flatMap(({ thread_id: thread, metadata }) => metadata.conversations.map(({ id, graph, turns }) =>
       Object.assign(known.get(id) ?? { id, graph }, busy.includes(known.get(id)) ? {} : { thread, turns: turns.map(once) })));
     this.conversations = [...new Set([...busy, ...found])];
+    const open = this.conversations.map(({ turns }) => turns.at(-1)).filter((run) => run.remembered && run.phase === "running");
+    await Promise.all(open.map((run) => settle(run, 0)));
     this.draw();
     this.changed();
   }
@@ -123,13 +125,17 @@ export class History {
 const isOfThisTab = (run) => run.phase === "running" && !run.remembered;
 const keyOf = ({ id, thread, started }) => id || thread + started;
 
+/** Conclude a run of elsewhere that has ended, asked as often. */
+async function settle(run, most) {
+  const status = run.id ? await told(server.statusOf(run.thread, run.id, most)) : "interrupted";
+  if (!["pending", "running"].includes(status)) conclude(run, null, status);
+}
+
 /** Fill a run that is remembered with what the server kept of it. */
 async function fill(run) {
   if (!run.remembered) return;
   try {
-    if (run.phase === "running" && run.id) {
-      conclude(run, null, await server.statusOf(run.thread, run.id, Infinity));
-    }
+    if (run.phase === "running") await settle(run, Infinity);
     const found = run.id ? await server.kept(run.thread, run.id) : null;
     Object.assign(run, found, { remembered: false });
     if (found?.asked) run.phase = "waiting";
