@@ -44,7 +44,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
     """Open pages; in the end none may have raised an error or broken its own policy."""
     opened: list[tuple[Any, list[str]]] = []
 
-    def open_page(url: str, **options: Any) -> Any:
+    def open_page(url: str, ready: str = ".node", **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
         page = context.new_page()
         errors: list[str] = []
@@ -52,7 +52,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}"))
         page.goto(url)
-        page.wait_for_selector(".node", state="attached")
+        page.wait_for_selector(ready, state="attached")
         opened.append((page, errors))
         return page
 

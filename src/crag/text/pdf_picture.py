@@ -16,8 +16,6 @@ _WIDTH, _HEIGHT = 1200, 2400
 """Pixels of a picture at most."""
 _MARKER = (255, 232, 120)
 """Red, green and blue that a mark lets through."""
-_UNSEEN = "-\u00ad\ufffe"
-"""Hyphens, also at the end of a line: the words of a quotation may be whole again."""
 
 
 class Picture(NamedTuple):
@@ -57,7 +55,10 @@ def picture_of_page(file: Path, number: int, quotations: Sequence[str]) -> Pictu
 
 
 def _boxes(text: Any, quotations: Sequence[str]) -> Iterator[tuple[float, float, float, float]]:
-    """Yield the place of each line of each quotation; white space and hyphens do not count."""
+    """Yield the place of each line of each quotation.
+
+    Neither white space counts nor hyphens: words cut at the end of a line are whole in quotations.
+    """
     from pypdfium2.raw import FPDFText_GetUnicode
 
     characters = [chr(FPDFText_GetUnicode(text, at)) for at in range(text.count_chars())]
@@ -73,7 +74,7 @@ def _boxes(text: Any, quotations: Sequence[str]) -> Iterator[tuple[float, float,
 
 
 def _is_seen(character: str) -> bool:
-    return not character.isspace() and character not in _UNSEEN and character != "\0"
+    return character.isprintable() and character not in " -"
 
 
 def _mark(pixels: "NDArray[np.uint8]", across: list[int], down: list[int]) -> None:

@@ -10,9 +10,9 @@ import { graphName } from "./words.js";
 
 const PLAIN = "rag";
 const CHANGES = {
-  dropped: ["−", "documents dropped", "Plain retrieval passed them on; correction kept nothing of them."],
-  shortened: ["~", "documents shortened", "Correction kept some passages of them, and dropped others."],
-  added: ["+", "passages added", "Plain retrieval did not have them."],
+  dropped: ["−", "incorrect", "documents dropped", "Plain retrieval passed them on; correction kept nothing of them."],
+  shortened: ["~", "ambiguous", "documents shortened", "Correction kept some passages of them, and dropped others."],
+  added: ["+", "correct", "passages added", "Plain retrieval did not have them."],
 };
 let stopping = null;
 
@@ -32,23 +32,23 @@ export async function compareWith(run) {
   stopping = new AbortController();
   const { signal } = stopping;
   const plain = begin(run.values.question ?? run.question, PLAIN, run.settings, performance.now());
-  draw(element("p.hint", {}, "Asking plain retrieval…"));
+  draw(element("p.hint", "Asking plain retrieval…"));
   byId("comparison-title").focus();
   byId("comparison").scrollIntoView();
   try {
     const asked = { graph: PLAIN, input: { question: plain.question }, context: plain.settings };
     for await (const part of server.stream(asked, signal)) take(plain, part, performance.now());
     conclude(plain, performance.now(), plain.values.answer ? "success" : null);
-    if (plain.error) return draw(element("p.problem", {}, plain.error.message));
+    if (plain.error) return draw(element("p.problem", plain.error.message));
     const changes = await server.compare(plain.values, run.values);
     return draw(
-      element("div.beside", {}, ...[plain, run].map(answerOf)),
+      element("div.beside", ...[plain, run].map(answerOf)),
       ...Object.entries(changes).map(([name, strips]) => changed(name, strips, [plain, run])),
     );
   } catch (error) {
     if (error.name === "AbortError") return undefined;
-    if (!(error instanceof server.ServerError)) throw error;
-    return draw(element("p.problem", {}, error.message));
+    server.expected(error);
+    return draw(element("p.problem", error.message));
   }
 }
 
@@ -64,27 +64,25 @@ function draw(...parts) {
 function answerOf(run) {
   const made = element(
     "div",
-    {},
-    element("h3", {}, graphName(run.graph)),
-    element("p.hint", {}, ...joined(stations(run))),
+    element("h3", graphName(run.graph)),
+    element("p.hint", ...joined(stations(run))),
     answerText(run.values),
     ...sources(run.values, { has: () => false }),
   );
-  for (const cite of made.querySelectorAll("a.cite")) cite.replaceWith(element("span.cite", {}, cite.textContent));
+  for (const cite of made.querySelectorAll("a.cite")) cite.replaceWith(element("span.cite", cite.textContent));
   return made;
 }
 
 function changed(name, strips, runs) {
-  const [sign, what, why] = CHANGES[name];
+  const [sign, zone, what, why] = CHANGES[name];
   const namePlace = placeNamer(runs.flatMap(({ values }) => values.documents ?? []));
   const list = element("ol");
   fill(list, strips, ({ text, source }) => element(
     "li",
-    {},
-    element("strong", {}, `${sign} ${source.title || source.id}`),
-    element("span.place", {}, ` ${namePlace(source.url, source.position)}`),
-    element("p.clipped", {}, longText(text.replace(/^#+ |[`*]/gm, ""))),
+    element("strong", `${sign} ${source.title || source.id}`),
+    element("span.place", ` ${namePlace(source.url, source.position)}`),
+    element("p.clipped", longText(text.replace(/^#+ |[`*]/gm, ""))),
   ));
-  const summary = element("summary", {}, element("strong", {}, `${sign} ${strips.length} ${what}`), element("span.hint", {}, ` ${why}`));
-  return element("details.change", { data: { change: name }, open: strips.length > 0 }, summary, list);
+  const summary = element("summary", element("strong", `${sign} ${strips.length} ${what}`), element("span.hint", ` ${why}`));
+  return element("details.change", { data: { zone, change: name }, open: strips.length > 0 }, summary, list);
 }

@@ -22,7 +22,7 @@ export function askHuman(request, decide) {
   const title = element("h2", { id: "confirm-title", tabindex: "-1" }, "May the web be searched?");
   section.replaceChildren(
     title,
-    element("p", {}, request.reason ? `${request.reason}.` : "The run asks before it goes on."),
+    element("p", request.reason ? `${request.reason}.` : "The run asks before it goes on."),
     element(
       "form",
       { onsubmit },

@@ -26,7 +26,7 @@ function turn(run, open) {
     "li.turn",
     { data: { phase: phaseOf(run) } },
     element("button.asked", { onclick, title: "Show what this answer rests on" }, run.question),
-    element("p", {}, said(run)),
+    element("p", said(run)),
   );
 }
 

@@ -96,9 +96,9 @@ export class History {
     const said = [graphName(graph), questions, last.values.action, PHASES[phase]].filter(Boolean).join(" · ");
     const current = conversation === this.shown ? "true" : null;
     const onclick = () => this.turn(conversation, last);
-    const label = [element("span.asked", {}, turns[0].question), element("span.told", {}, said)];
+    const label = [element("span.asked", turns[0].question), element("span.told", said)];
     const forget = element("button.plain", { onclick: () => this.#forget(forget, conversation) }, "Forget");
-    return element("li", {}, element("button.entry", { onclick, "aria-current": current, data: { phase } }, ...label), current && forget);
+    return element("li", element("button.entry", { onclick, "aria-current": current, data: { phase } }, ...label), current && forget);
   }
 
   /** Delete a conversation at the second click. */
@@ -140,7 +140,7 @@ async function fill(run) {
     Object.assign(run, found, { remembered: false });
     if (found?.asked) run.phase = "waiting";
   } catch (error) {
-    if (!(error instanceof server.ServerError)) throw error;
+    server.expected(error);
     const gone = "The server no longer has this run: it keeps runs until it is stopped.";
     Object.assign(run, { phase: "failed", error: { name: "", message: error.status === 404 ? gone : error.message } });
   }
@@ -151,7 +151,7 @@ async function told(request) {
   try {
     return await request;
   } catch (error) {
-    if (!(error instanceof server.ServerError)) throw error;
+    server.expected(error);
     return null;
   }
 }

@@ -83,7 +83,7 @@ async function greet() {
   try {
     Object.assign(actions.first, await server.about());
   } catch (error) {
-    if (!(error instanceof server.ServerError)) throw error;
+    server.expected(error);
     return; // The page does without.
   }
   nameGraphs(actions.first.graphs);
@@ -102,7 +102,7 @@ function askToken(message) {
   byId("notice").replaceChildren(element(
     "form.token",
     { onsubmit },
-    element("p", {}, message),
+    element("p", message),
     element("label", { for: "token" }, "Token, or the whole address that crag serve printed"),
     field,
     element("button.primary", { type: "submit" }, "Use it"),
@@ -115,7 +115,7 @@ function drawChoices(names) {
   const options = names.map((name) => {
     const about = assistants.find((one) => one.graph_id === name).description;
     const radio = element("input", { type: "radio", name: "graph", value: name, onchange: () => choose(name) });
-    return element("label", { title: about }, radio, element("span", {}, graphName(name)));
+    return element("label", { title: about }, radio, element("span", graphName(name)));
   });
   byId("graphs").replaceChildren(byId("graphs").firstElementChild, ...options);
 }
@@ -258,7 +258,7 @@ async function follow(run, start) {
 async function ended(run, error) {
   const now = performance.now();
   if (error.name === "AbortError") return cancelled(run, now);
-  if (!(error instanceof server.ServerError)) throw error;
+  server.expected(error);
   if (error.kind === "broken") return settle(run, error.message);
   if (error.kind === "down") notice(down(error), boot);
   return close(run, now, "failed", down(error));
@@ -272,7 +272,7 @@ async function settle(run, message) {
     status = await server.statusOf(run.thread, run.id);
     if (status === "success" && !isWhole(run)) Object.assign(run, await server.kept(run.thread, run.id));
   } catch (error) {
-    if (!(error instanceof server.ServerError)) throw error;
+    server.expected(error);
     status = null;
   }
   conclude(run, performance.now(), status, message);
@@ -360,7 +360,7 @@ function working(busy) {
 /** Say what is wrong with the server or the address, with a way to try again. */
 function notice(message, again) {
   const retry = again && element("button", { onclick: again }, "Try again");
-  put(byId("notice"), element("span", {}, message), retry);
+  put(byId("notice"), element("span", message), retry);
   show(byId("notice"), true);
 }
 

@@ -1,6 +1,7 @@
 /** The API of the server that this page came from. */
 
 import { eventsOf } from "./sse.js";
+import { keep, recall } from "./stored.js";
 
 /** The server refused, or did not answer at all. */
 export class ServerError extends Error {
@@ -16,6 +17,11 @@ export class ServerError extends Error {
   }
 }
 
+/** Throw what is not an error of the server again. */
+export function expected(error) {
+  if (!(error instanceof ServerError)) throw error;
+}
+
 const TOKEN = "crag-token";
 let token = null;
 
@@ -27,12 +33,8 @@ let token = null;
 export function takeToken() {
   const address = new URL(location.href);
   token = address.searchParams.get("token");
-  try {
-    if (token) localStorage.setItem(TOKEN, token);
-    else token = localStorage.getItem(TOKEN);
-  } catch {
-    // Storage is forbidden: the token lasts as long as the page.
-  }
+  if (token) keep(TOKEN, token);
+  else token = recall(TOKEN);
   if (!address.searchParams.has("token")) return;
   address.searchParams.delete("token");
   history.replaceState(history.state, "", address);
@@ -41,11 +43,7 @@ export function takeToken() {
 /** Keep a token that somebody has pasted; an address that holds one will do. */
 export function useToken(pasted) {
   token = /[?&]token=([^&#]+)/.exec(pasted)?.[1] ?? pasted.trim();
-  try {
-    localStorage.setItem(TOKEN, token);
-  } catch {
-    // As above.
-  }
+  keep(TOKEN, token);
 }
 
 const STREAMED = ["tasks", "messages-tuple"];

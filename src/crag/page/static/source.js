@@ -2,7 +2,7 @@
 
 import { byId, element } from "./dom.js";
 import { deepLink } from "./places.js";
-import { picture, source as fetchSource, ServerError } from "./server.js";
+import { expected, picture, source as fetchSource } from "./server.js";
 
 const AROUND = 1000;
 
@@ -69,12 +69,12 @@ export function placesOf(citation, text, from) {
  */
 export async function openSource(path, citation = null, name = path) {
   const dialog = byId("source");
-  dialog.replaceChildren(element("p.hint", {}, "Fetching the document…"));
+  dialog.replaceChildren(element("p.hint", "Fetching the document…"));
   dialog.showModal();
   try {
     draw(dialog, await fetchSource(path), citation, name);
   } catch (error) {
-    if (!(error instanceof ServerError)) throw error;
+    expected(error);
     dialog.replaceChildren(head(dialog, name, ""), element("p.problem", { role: "alert" }, error.message));
   }
   dialog.querySelector(".focus")?.scrollIntoView({ block: "center" });
@@ -82,9 +82,9 @@ export async function openSource(path, citation = null, name = path) {
 
 function head(dialog, title, place, address) {
   const close = element("button", { onclick: () => dialog.close() }, "Close");
-  const name = element("h2", { id: "source-title" }, title, place ? element("span.place", {}, place) : null);
+  const name = element("h2", { id: "source-title" }, title, place ? element("span.place", place) : null);
   const lead = address ? [element("a", { href: address }, "Link to this place")] : [];
-  return element("div.head", {}, name, element("div.buttons", {}, ...lead, close));
+  return element("div.head", name, element("div.buttons", ...lead, close));
 }
 
 function draw(dialog, told, citation, name) {
@@ -92,7 +92,7 @@ function draw(dialog, told, citation, name) {
   const lines = lineNumbers(citation?.source.lines);
   const from = pages.length ? pages[pageOf(citation) - 1] : startOf(text, Math.min(...lines, Infinity));
   const cited = { lines: new Set(lines), ...(citation ? placesOf(citation, text, from ?? 0) : { ranges: [], focus: -1 }) };
-  const changes = changed ? [element("p.problem", {}, "This file was changed after it was indexed.")] : [];
+  const changes = changed ? [element("p.problem", "This file was changed after it was indexed.")] : [];
   const quoted = citation ? quotationsOf(citation).map(({ words }) => words) : [];
   const body = pages.length ? paged(told, cited, quoted) : reading(text, 0, cited, true);
   const address = deepLink(name, citation?.source.position);
@@ -119,10 +119,9 @@ function paged(told, cited, quoted) {
     );
     const where = element("span", { role: "status" }, `${told.unit} ${number} of ${told.pages.length}`);
     holder.replaceChildren(
-      element("div.buttons", {}, to("Previous", number - 1), where, to("Next", number + 1)),
+      element("div.buttons", to("Previous", number - 1), where, to("Next", number + 1)),
       element(
         "div.spread",
-        {},
         looks && drawing(told, number, quoted),
         reading(told.text.slice(start, told.pages[number]).trimEnd(), start, cited, false),
       ),
@@ -135,7 +134,7 @@ function paged(told, cited, quoted) {
 /** A page of a PDF as it looks, once the server has drawn it; a canvas, which loads no address. */
 function drawing({ source, title }, number, quoted) {
   const label = `Page ${number} of ${title} as it looks`;
-  const holder = element("div.drawing", { tabindex: "0", role: "region", "aria-label": label }, element("p.hint", {}, "Drawing the page…"));
+  const holder = element("div.drawing", { tabindex: "0", role: "region", "aria-label": label }, element("p.hint", "Drawing the page…"));
   picture(source, number, quoted).then(({ image, marked }) => {
     const { width, height } = image;
     const canvas = element("canvas", { width, height, role: "img", "aria-label": label });
@@ -143,8 +142,8 @@ function drawing({ source, title }, number, quoted) {
     holder.replaceChildren(canvas);
     holder.scrollTop = marked * canvas.clientHeight - holder.clientHeight / 2;
   }).catch((error) => {
-    if (!(error instanceof ServerError)) throw error;
-    holder.replaceChildren(element("p.hint", {}, error.message));
+    expected(error);
+    holder.replaceChildren(element("p.hint", error.message));
   });
   return holder;
 }
@@ -164,11 +163,11 @@ function reading(text, start, cited, counts) {
   const list = element(counts ? "ol.lines" : "ol.lines.bare");
   list.append(...lines.slice(begin, end).map((line, at) => {
     const number = begin + at + 1;
-    const parts = cut(line, starts[number - 1], cited.ranges).map((part, odd) => (odd % 2 ? element("mark", {}, part) : part));
+    const parts = cut(line, starts[number - 1], cited.ranges).map((part, odd) => (odd % 2 ? element("mark", part) : part));
     const names = ["li", counts && cited.lines.has(number) && "cited", middle === number - 1 && "focus"].filter(Boolean);
     return element(names.join("."), { value: number }, ...parts);
   }));
   const hidden = lines.length - list.children.length;
-  const note = hidden ? [element("p.hint", {}, `${hidden.toLocaleString("en")} more lines of this file are not shown.`)] : [];
+  const note = hidden ? [element("p.hint", `${hidden.toLocaleString("en")} more lines of this file are not shown.`)] : [];
   return element("div.reading", { tabindex: "0", role: "region", "aria-label": "Text of the document" }, list, ...note);
 }

@@ -53,5 +53,5 @@ export function stations(run) {
 /** Draw stations in a row. */
 export const joined = (all) => all.flatMap(({ text, action }, at) => [
   ...(at ? [" → "] : []),
-  action ? element("strong.stance", { data: { action }, title: ACTIONS[action] }, text) : element("span", {}, text),
+  action ? element("strong.stance", { data: { action }, title: ACTIONS[action] }, text) : element("span", text),
 ]);

@@ -34,13 +34,11 @@ function stripItem(strip, number) {
     attributes,
     element(
       "div.said",
-      {},
-      number && element("span.number", {}, element("span.unseen", {}, "Citation "), `${number}`),
+      number && element("span.number", element("span.unseen", "Citation "), `${number}`),
       written(strip.text, strip.source.url, strip.kept ? "mark" : "span"),
     ),
     element(
       "p.why",
-      {},
       why(strip, state),
       number && element("a.back", { href: "#answer", data: { back: number } }, "back to the answer"),
     ),

@@ -12,11 +12,10 @@ export function drawEvents(run) {
   const list = element("ol.events");
   fill(list, events, ({ kind, node, detail, fallback }) => element(
     "li",
-    {},
-    element("strong", {}, eventWords(kind)),
-    element("span.where", {}, ` at ${node}`),
-    element("p", {}, longText(detail)),
-    fallback && element("p.fallback", {}, `So: ${fallback}.`),
+    element("strong", eventWords(kind)),
+    element("span.where", ` at ${node}`),
+    element("p", longText(detail)),
+    fallback && element("p.fallback", `So: ${fallback}.`),
   ));
   section.replaceChildren(element("h2", { id: "events-title" }, "What happened on the way"), list);
 }
@@ -33,8 +32,8 @@ export function drawNumbers(run) {
   put(
     section,
     element("h2", { id: "numbers-title" }, "The whole trace"),
-    element("dl.numbers", {}, ...entries.map(([name, told]) =>
-      element("div", {}, element("dt", {}, name), element("dd", {}, told)))),
+    element("dl.numbers", ...entries.map(([name, told]) =>
+      element("div", element("dt", name), element("dd", told)))),
     timesOf(run),
     knowledge && given(knowledge),
     element("button", { onclick: () => download(run) }, "Download the trace as JSON"),
@@ -50,14 +49,14 @@ function timesOf(run) {
   const sums = new Map();
   for (const { node, started, ended } of steps) sums.set(node, (sums.get(node) ?? 0) + ended - started);
   const rows = [...sums].sort(([, one], [, other]) => other - one).map(([node, took]) =>
-    element("div", {}, element("dt", {}, spelled(node.replace(":", ": "))), element("dd", {}, seconds(took))));
-  return element("details", { class: "times" }, element("summary", {}, "Time by node"), element("dl.numbers", {}, ...rows));
+    element("div", element("dt", spelled(node.replace(":", ": "))), element("dd", seconds(took))));
+  return element("details", { class: "times" }, element("summary", "Time by node"), element("dl.numbers", ...rows));
 }
 
 function given(knowledge) {
   const text = longText(knowledge, "p");
   text.classList.add("whole");
-  return element("details", {}, element("summary", {}, "What the model was given, under its own numbers"), text);
+  return element("details", element("summary", "What the model was given, under its own numbers"), text);
 }
 
 /** Hand the trace to the browser as a file. */
