@@ -34,10 +34,8 @@ _PUBLIC = tuple(compile_path(path)[0] for path in PUBLIC)
 _SECRETS = frozenset({b"authorization", b"x-api-key"})
 _FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-real-ip", "via"})
 _SERVED = frozenset(
-    {
-        "", "page", "about", "documents", "compare", "assistants", "threads", "runs", "mcp", "ok",
-        "info", "v1",
-    }  # fmt: skip
+    ["", "page", "about", "documents", "compare"]  # of this package
+    + ["assistants", "threads", "runs", "mcp", "ok", "info", "v1"]
 )
 _FEATURES = tuple(
     (re.compile(rf"/(?:{pattern})(?:/|$)"), feature)
