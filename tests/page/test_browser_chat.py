@@ -128,14 +128,22 @@ def test_every_tab_shows_the_conversations_and_goes_on_with_them(visit: Visit, s
     assert page.locator("#history .entry").first.inner_text().count("2 questions") == 1
 
 
-def test_another_browser_shows_them_and_a_run_as_it_ends(visit: Visit, site: str) -> None:
+def test_another_browser_shows_them(visit: Visit, site: str) -> None:
     page = visit(f"{site}/?graph=plain")
-    ask(page, "Which run is watched?", until=".draft")
+    turn(page, "Which browser shows it?")
     other = visit(f"{site}/?graph=plain")
-    entry = other.locator("#history .entry", has_text="Which run is watched?")
-    entry.wait_for()
-    assert "running" in entry.inner_text()
-    entry.click()
+    other.locator("#history .entry", has_text="Which browser shows it?").click()
+    other.wait_for_selector("#answer[data-phase=done]")
+    assert other.inner_text("#answer .text") == page.inner_text("#answer .text")
+
+
+def test_a_run_of_another_tab_is_shown_when_it_ends(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=plain")
+    other = page.context.new_page()
+    other.goto(f"{site}/?graph=plain")
+    other.wait_for_selector(".node", state="attached")
+    ask(page, "Which run is watched?", until=".draft")
+    other.locator("#history .entry", has_text="running").click()
     other.wait_for_selector("#answer[data-phase=running]")
     other.wait_for_selector("#answer[data-phase=done]")
     page.wait_for_selector("#answer[data-phase=done]")
@@ -143,17 +151,15 @@ def test_another_browser_shows_them_and_a_run_as_it_ends(visit: Visit, site: str
 
 
 def test_a_run_whose_tab_was_closed_is_not_shown_as_running(visit: Visit, site: str) -> None:
+    other = visit(f"{site}/?graph=plain")
     page = visit(f"{site}/?graph=plain")
     ask(page, "Which tab was closed?", until=".draft")
-    other = visit(f"{site}/?graph=plain")
     page.close()
+    other.reload()
     entry = other.locator("#history .entry", has_text="Which tab was closed?")
     entry.click()
     other.wait_for_selector("#answer[data-phase=cancelled]")
-    third = visit(f"{site}/?graph=plain")
-    told = third.locator("#history .entry", has_text="Which tab was closed?")
-    told.wait_for()
-    assert "cancelled" in told.inner_text()
+    assert "cancelled" in entry.inner_text()
 
 
 def test_a_conversation_is_forgotten_at_the_second_click(visit: Visit, site: str) -> None:

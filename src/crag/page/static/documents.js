@@ -43,7 +43,7 @@ export class DocumentsView {
     this.rows = documents.map((document, index) => new Row(document, index, namePlace, this.reading));
     fill(this.list, this.rows, (row) => row.item);
     this.section.replaceChildren(
-      element("h2", { id: "documents-title" }, "Documents"), this.head, this.list,
+      element("h2", { id: "documents-title" }, "Retrieved documents"), this.head, this.list,
     );
     show(this.section, true);
   }
