@@ -11,6 +11,7 @@ from crag.answering.attribution import is_wordless
 from crag.answering.context import fenced, kept_strips, paper_format
 from crag.answering.model_calls import Reply, aask
 from crag.answering.outcome import (
+    FOUND_NOTHING,
     MOST_CLOSEST,
     NOT_FOUND,
     GenerateUpdate,
@@ -51,7 +52,7 @@ class Generate:
     Without knowledge the model is asked only where its own knowledge is allowed. One that answers
     with citations alone, without a word, is asked once more, without the demand for them, if the
     budget has a call left. A model that fails, refuses or says nothing gives way to quotations, and
-    those to an abstention.
+    those to an abstention. One that finds no answer gives way to a quotation that is sure to be it.
     """
 
     def __init__(
@@ -156,14 +157,17 @@ class Generate:
     def _declined(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply
     ) -> GenerateUpdate:
-        """Let the closest passages follow the words of a model that found no answer."""
+        """Quote what is sure to answer, else let the closest passages follow the model's words."""
         quotations, quoting = self._quote(state, settings, plan.strips)
         events = [*plan.events, *quoting]
         if not quotations:
-            detail = "the model found no answer in the knowledge"
-            return abstained(state, plan.knowledge, events, detail, reply)
-        closest = [one._replace(further=False) for one in quotations[:MOST_CLOSEST]]
-        update = from_quotations(state, closest, plan.strips, events, declined=True)
+            return abstained(state, plan.knowledge, events, FOUND_NOTHING, reply)
+        if plan.cites and quotations[0].sure and quotations[0].span is not None:
+            events.append(event("model_declined", "generate", FOUND_NOTHING, "quote the strips"))
+            update = from_quotations(state, quotations, plan.strips, events)
+        else:
+            closest = [one._replace(further=False) for one in quotations[:MOST_CLOSEST]]
+            update = from_quotations(state, closest, plan.strips, events, declined=True)
         messages = chat_reply(state, update["answer"], update["citations"], reply.message_id)
         return {
             **update, "usage": reply.usage, "knowledge": plan.knowledge, "messages": messages,

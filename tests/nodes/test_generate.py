@@ -7,6 +7,7 @@ from langchain_core.runnables import RunnableLambda
 
 from crag.answering.outcome import NOT_FOUND
 from crag.nodes.generate import Generate
+from crag.parts import Quotation
 from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import Source, State, Strip
@@ -153,6 +154,38 @@ def test_tasks_without_citations_take_any_reply(task: Any) -> None:
     model = FakeChatModel(replies=["[2]"])
     update = blocking(Generate(model, None).run(state("a", "b"), Settings(task=task)))
     assert (update["answer"], update["sentences"], len(model.prompts)) == ("[2]", [], 1)
+
+
+class ReadingQuoter:
+    """Quote the last strip, and say whether and where it answers."""
+
+    def __init__(self, *, sure: bool, span: tuple[int, int] | None) -> None:
+        self._sure, self._span = sure, span
+
+    def quote(self, question: str, strips: Any) -> list[Quotation]:
+        del question
+        text, last = strips[-1]["text"], len(strips) - 1
+        return [Quotation(text, last, 0.9, (0, len(text)), self._span, sure=self._sure)]
+
+
+@pytest.mark.parametrize("way", ["run", "arun"])
+async def test_a_quotation_that_is_sure_takes_the_place_of_a_decline(way: str) -> None:
+    model, quoter = FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=True, span=(0, 3))
+    update = await generated(Generate(model, quoter), way, Settings())
+    assert update["answer"] == "“Ada wrote it.” [2]"
+    assert (update["certainty"], update["abstained"]) == ("answered", False)
+    assert (kinds(update), update["usage"]["llm_calls"]) == (["model_declined"], 1)
+
+
+@pytest.mark.parametrize(("sure", "span"), [(False, (0, 3)), (True, None)])
+def test_what_is_not_sure_to_answer_follows_the_words_of_a_decline(
+    sure: bool, span: tuple[int, int] | None
+) -> None:
+    node = Generate(FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=sure, span=span))
+    update = blocking(node.run(state("Bob slept.", "Ada wrote it."), Settings()))
+    assert update["answer"].startswith(NOT_FOUND)
+    assert "“Ada wrote it.” [2]" in update["answer"]
+    assert (update["certainty"], kinds(update)) == ("unsure", ["abstained"])
 
 
 def test_a_link_that_no_strip_holds_is_removed_and_recorded() -> None:

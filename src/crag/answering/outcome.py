@@ -25,6 +25,8 @@ MOST_CLOSEST = 2
 _CLOSEST = "The closest passages:"
 DECLINED = "What I found does not answer this."
 """What a generator trained by `crag train generator` writes where no passage answers."""
+FOUND_NOTHING = "the model found no answer in the knowledge"
+"""Why a run abstains, or quotes, after such a reply; in events."""
 
 _NODE = "generate"
 _FENCES = ("```", "~~~")
@@ -66,8 +68,7 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     Where it `cites`, citations are validated, and its sentences attributed to strips.
     """
     if declines(reply.text):
-        detail = "the model found no answer in the knowledge"
-        return abstained(state, knowledge, [], detail, reply)
+        return abstained(state, knowledge, [], FOUND_NOTHING, reply)
     if not cites:
         answer, links = without_links(reply.text, numbered(strips))
         return _update(state, answer, knowledge, [], links_removed(_NODE, links), reply)
@@ -113,7 +114,7 @@ def from_quotations(
     answer, links = without_links(quoted_text(shown), numbered(strips))
     events = [*events, *links_removed(_NODE, links)]
     if not sure:
-        detail = "the model found no answer in the knowledge" if declined else _NOT_SURE
+        detail = FOUND_NOTHING if declined else _NOT_SURE
         events.append(event("abstained", _NODE, detail, "show the closest passages"))
         answer = f"{f'{NOT_FOUND} {_CLOSEST}' if declined else UNSURE}\n\n{answer}"
     knowledge = "\n".join(
