@@ -34,8 +34,9 @@ class Validated(NamedTuple):
 def validate(answer: str, available: Sequence[Citation]) -> Validated:
     """Remove the citations of `answer` whose number is not `available`; code is not changed.
 
-    Those that name what they cite, such as ``[Passage 4]``, become numbers alone. Links are removed as `without_links` says. What is left when a citation goes could be a link, so
-    the answer is looked at again.
+    Those that name what they cite, such as ``[Passage 4]``, become numbers alone. Links are removed
+    as `without_links` says. What is left when a citation goes could be a link, so the answer is
+    looked at again.
     """
     known = {citation["number"]: citation for citation in available}
     used: set[int] = set()
