@@ -10,16 +10,7 @@ from crag.factory import PartStatus, examine
 from crag.runtime.environment import Environment
 from tests.commands import crag
 from tests.loopback import Loopback, serving
-
-SAID = {
-    "id": "1",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "local",
-    "choices": [
-        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "ready"}}
-    ],
-}
+from tests.openai_replies import completion
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +29,7 @@ def _here(tmp_path: Path, indexed: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture
 def server() -> Iterator[Loopback]:
-    with serving(SAID) as running:
+    with serving(completion("ready")) as running:
         yield running
 
 
