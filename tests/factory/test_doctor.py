@@ -171,8 +171,3 @@ def test_a_chat_model_that_cannot_grade_makes_evaluator_and_reranker_broken(
         assert told[part].state == "broken"
         assert "not JSON" in told[part].todo
     assert states(examined(monkeypatch, use=False))["reranker"] == "ready"
-
-
-def test_a_reranker_is_named_with_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = examined(monkeypatch, CRAG_RERANKER="cosine")["reranker"]
-    assert (told.state, told.in_use) == ("ready", "cosine (EvaluatorReranker)")
