@@ -34,6 +34,11 @@ def test_the_audit_reads_every_pin_and_its_hashes() -> None:
     assert "--disable-pip -s osv\n" in said
 
 
+def test_the_official_audit_takes_a_folder_and_names() -> None:
+    said = told("audit-official", "OFFICIAL=../there", "AUDITS=self-rag")
+    assert "papers/measurements/audit_official.py '../there' self-rag\n" in said
+
+
 def test_the_notebooks_open(tmp_path: Path) -> None:
     assert "jupyter lab notebooks" in told("lab", f"VENV={tmp_path / 'venv'}")
 

@@ -65,6 +65,7 @@ def test_each_option_is_needed(
 ) -> None:
     is_short = quirk in RELEASED_SHORT
     fitting = [one for case in recorded.values() for one in case if is_short == one.case.is_short]
+    fitting.sort(key=lambda one: one.seed)  # One of each case, as few tell of a rare quirk.
     assert any(programs.ours(one.case, one.seed, quirk) != one.answer for one in fitting)
 
 
@@ -77,10 +78,9 @@ def test_what_was_recorded_has_what_programs_stumble_over(recorded: dict[str, li
     assert sum(CONTINUE in text for text in texts) > 20
     alone = [not one.answer[1] for one in recorded["ASQA, adaptive"]]
     assert 5 < sum(alone) < len(alone) - 5
-    # A model without tokens retrieves only where it spells one out, and nothing ranks.
+    # A model without tokens retrieves only where it spells one out.
     bare = [one.answer[1] for one in recorded["ASQA, adaptive, a model without tokens"]]
-    assert sum(not cited for cited in bare) > 20
-    assert {title for cited in bare for title in cited} == {"Title 0"}
+    assert len(bare) > sum(not cited for cited in bare) > 20
 
 
 def test_an_answer_without_retrieval_ends_at_the_first_empty_line() -> None:
