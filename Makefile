@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-ray bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production clean audit bench-decomposed bench-generator
+.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-ray bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production clean audit audit-official bench-decomposed bench-generator
 
 PYTHON ?= python3
 VENV := .venv
@@ -76,6 +76,10 @@ audit:  ## Ask for known faults of all pinned packages (needs a network); ADVISO
 	$(PYTHON) -m venv $(AUDIT)
 	$(AUDIT)/bin/pip install --quiet --disable-pip-version-check pip-audit
 	$(AUDIT)/bin/pip-audit --requirement constraints-hashes.txt --require-hashes --disable-pip $(ADVISORIES)
+
+audit-official: $(DEV)  ## Compare with the authors' programs: make audit-official OFFICIAL=folder-of-checkouts [AUDITS="self-rag"]
+	@test -n "$(OFFICIAL)" || { echo 'Name the folder of the checkouts: make audit-official OFFICIAL=../official' >&2; exit 2; }
+	$(BIN)/python papers/measurements/audit_official.py '$(OFFICIAL)' $(AUDITS)
 
 notebooks: $(DEV)  ## Run the notebooks again and write their outputs
 	$(BIN)/python -m tests.notebooks.executing

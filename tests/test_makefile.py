@@ -24,6 +24,11 @@ def test_serving_takes_a_port_and_installs_no_development_tools(tmp_path: Path) 
     assert "[dev]" not in said
 
 
+def test_the_official_audit_takes_a_folder_and_names() -> None:
+    said = told("audit-official", "OFFICIAL=../there", "AUDITS=self-rag")
+    assert "papers/measurements/audit_official.py '../there' self-rag\n" in said
+
+
 @pytest.mark.parametrize("kind", ["serve", "dev"])
 def test_an_environment_that_serves_also_asks(kind: str, tmp_path: Path) -> None:
     said = told("serve", f"VENV={tmp_path}")
