@@ -33,7 +33,7 @@ FEWEST_WORDS = 4
 def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
     """Cut `text` into strips, in order; white space gives none.
 
-    `sentences` and `fixed_num` lose no text: the joined strips equal `text` up to white space.
+    `sentences` and windows of words lose no text: the joined strips equal `text` up to white space.
     """
     if not text.strip():
         return []
@@ -45,7 +45,9 @@ def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
         case "excerption":
             return _excerption(text)
         case "fixed_num":
-            return _fixed_windows(text)
+            return _fixed_windows(_BREAKS.sub(" ", text).strip())
+        case "fixed_num_unstripped":
+            return _fixed_windows(_BREAKS.sub(" ", text))
 
 
 def located(text: str, strips: Sequence[str]) -> list[tuple[int, int]]:
@@ -105,15 +107,19 @@ def joint_text(internal: str, external: str) -> str:
     return internal or external
 
 
+_JOINT = re.compile(r"(knowledge1: .*?)( \[sep\] knowledge2:)", re.IGNORECASE | re.DOTALL)
+
+
 def neutral_knowledge(text: str) -> str:
     """Disarm a text as `neutral` does, except for the separator of joint knowledge.
 
-    Published knowledge files have it too. Only the first one counts, and only in a text that begins
-    as joint knowledge does, so that a page cannot set one within its own text.
+    Published knowledge files have it too, for biographies with small letters. Only the first one
+    counts, and only in a text that begins as joint knowledge does, so that a page cannot set one
+    within its own text.
     """
-    first, separator, second = text.partition(SEPARATOR + _SECOND)
-    if separator and first.startswith(_FIRST):
-        return neutral(first) + separator + neutral(second)
+    joint = _JOINT.match(text)
+    if joint:
+        return neutral(joint[1]) + joint[2] + neutral(text[joint.end() :])
     return neutral(text)
 
 
@@ -198,13 +204,25 @@ def _excerption(text: str) -> list[str]:
     return [strip for strip in strips if strip.strip()]
 
 
+def as_split(text: str, index: int, count: int) -> str:
+    """Return a passage with the spaces that the official reader leaves around it.
+
+    It splits passages at ``[sep]`` without stripping them, so that all but the first one begin with
+    a space, and all but the last one end with one.
+    """
+    return f"{' ' if index else ''}{text}{' ' if index < count - 1 else ''}"
+
+
 def _fixed_windows(text: str) -> list[str]:
-    """Cut into windows of 50 words; fewer than 10 remaining words join the last window."""
-    windows = [" ".join(group) for group in _groups(text.split(), FIXED_WORDS)]
-    if len(windows) > 1 and len(windows[-1].split()) < SHORTEST_REMAINDER:
+    """Cut into windows of 50 words; fewer than 10 remaining words join the last window.
+
+    As in the official code a word is what stands between two spaces, if it is nothing too.
+    """
+    windows = list(_groups(text.split(" "), FIXED_WORDS))
+    if len(windows) > 1 and len(windows[-1]) < SHORTEST_REMAINDER:
         remainder = windows.pop()
-        windows[-1] += f" {remainder}"
-    return windows
+        windows[-1] = [*windows[-1], *remainder]
+    return [strip for window in windows if (strip := " ".join(window)).strip()]
 
 
 def _reason(kept: bool, score: float, threshold: float | None, limit: int) -> str:
