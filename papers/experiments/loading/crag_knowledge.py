@@ -19,7 +19,7 @@ from crag.papers.experiments.loading.read_log import ReadLog
 
 FILES = {"internal": "correct", "external": "incorrect", "combined": "ambiguous"}
 """The names that `Example.knowledge` uses, and their files."""
-_SECOND = re.compile(r"\s*\[sep\]\s*knowledge2:\s*", re.IGNORECASE)
+SECOND_HALF = re.compile(r"\s*\[sep\]\s*knowledge2:\s*", re.IGNORECASE)
 _MARK = "#"
 
 
@@ -89,7 +89,7 @@ def _read(
 ) -> Aligned:
     reading = ReadLog(path)
     lines = _whole_lines(path, reading)
-    halves = [_SECOND.split(line, maxsplit=1) for line in lines]
+    halves = [SECOND_HALF.split(line, maxsplit=1) for line in lines]
     found = _aligned(path, questions, [half[0] for half in halves], reading)
     fitting = found.fitted(lines)
     if name == "combined":
