@@ -22,6 +22,7 @@ from crag.settings import Settings, settings_from_text
 from crag.tasks import lines_of
 from crag.text.untrusted import left_armed
 
+_KEPT = ("cited", "score", "flags", "tokens", "raw")
 _FAILURES = {"model_failed", "evaluator_failed", "retrieval_failed"}
 """Events that make a row a failed one, because it no longer measures its method."""
 
@@ -68,6 +69,9 @@ class Answerer:
 
     def missing(self, unit: Unit) -> str:
         """Return what a unit needs and lacks; empty if nothing."""
+        needed = unit.variant.generator
+        if needed not in self.resources.model:
+            return f"it needs the generator {needed}: train it, and set CRAG_MODEL to it"
         return METHODS[unit.variant.method].missing(self.resources.parts, unit.example)
 
     async def answer(self, unit: Unit) -> Row:
@@ -162,7 +166,7 @@ def _reflection(state: dict[str, Any]) -> dict[str, Any] | None:
     found, choices = state.get("reflection") or {}, state.get("choices")
     if not found and not choices:
         return None
-    kept = {name: found[name] for name in ("cited", "score", "flags", "tokens") if name in found}
+    kept = {name: found[name] for name in _KEPT if name in found}
     return kept | {
         "approximation": state.get("approximation", ""),
         "retrieved": any(choice["action"] == "retrieve" for choice in choices or []),

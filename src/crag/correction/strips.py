@@ -101,7 +101,10 @@ _FIRST, _SECOND = "Knowledge1: ", "Knowledge2: "
 
 
 def joint_text(internal: str, external: str) -> str:
-    """Write both kinds of knowledge as one text, in the form of the official knowledge files."""
+    """Write both kinds of knowledge as one text, as the official program that joins them does.
+
+    One kind alone is written without names; the official program leaves the other one empty.
+    """
     if internal and external:
         return f"{_FIRST}{internal}{SEPARATOR}{_SECOND}{external}"
     return internal or external

@@ -1,6 +1,5 @@
 """The audit of the published files, on a checkout of the same shape with programs of our own."""
 
-import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -9,9 +8,9 @@ import pytest
 
 from crag.errors import DataError
 from tests.papers.experiments.loading.conftest import SUBJECTS
+from tests.papers.experiments.measurements import measurement
 from tests.papers.experiments.published_folders import write_published
 
-AUDIT = Path(__file__).parents[3] / "papers" / "measurements" / "audit_published.py"
 INFERENCE = """
 import torch_of_the_authors
 
@@ -54,13 +53,7 @@ def extract_strips_from_psg(psg, mode="excerption"):
 
 @pytest.fixture(scope="module")
 def audit() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("audit_published", AUDIT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return measurement("audit_published")
 
 
 @pytest.fixture
