@@ -119,7 +119,7 @@ def variants(
 
 
 def _record(pair: Pair, passage: Passage | None = None) -> ReflectiveRecord:
-    """Return a pair as it is trained on: after its passage, as papers/recipes/tuned_prompts asks."""
+    """Return a pair as it is trained on, after its passage, as `tuned_prompts` asks."""
     asked = pair.asked if passage is None else f"{shown(passage)}\n\n{pair.asked}"
     return ReflectiveRecord(instruction=asked, output=pair.output.strip())
 
