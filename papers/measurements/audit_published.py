@@ -30,7 +30,13 @@ from crag.papers.experiments.experiments import Variant
 from crag.papers.experiments.loading.alignment import Alignment, align
 from crag.papers.experiments.loading.crag import CHOICES, PASSAGES, SOURCES
 from crag.papers.experiments.loading.crag import read as read_folder
-from crag.papers.experiments.loading.crag_knowledge import FILES, SECOND_HALF, released_lines
+from crag.papers.experiments.loading.crag_knowledge import (
+    FILES,
+    SECOND_HALF,
+    has_halves,
+    read_knowledge,
+    released_lines,
+)
 from crag.papers.experiments.report import table
 from crag.papers.experiments.units import Unit
 from crag.parts import Parts
@@ -120,11 +126,12 @@ def _faults_of(path: Path, file: str, questions: Sequence[str]) -> Iterator[tupl
         yield f"{file}: questions with another's line", _misplaced(align(questions, told))
         yield f"{file}: lines that disarming changes", sum(changed)
         return
-    halves = [SECOND_HALF.split(line, maxsplit=1) for line in told]
-    yield f"{file}: lines with small letters", sum(line.startswith("knowledge") for line in told)
-    for side, half in ((0, "first"), (-1, "second")):
-        texts = [parts[side] if len(parts) > 1 else "" for parts in halves]
-        yield f"{file}: questions with another's {half} half", _misplaced(align(questions, texts))
+    small = sum(line.startswith("knowledge") for line in told)
+    yield f"{file}: lines with small letters", small
+    own = {one.name: one.texts for one in read_knowledge(path.parents[1], questions)}
+    texts = zip(told, own.get("internal", ()), own.get("external", ()), strict=False)
+    joined = [has_halves(line, internal, external) for line, internal, external in texts]
+    yield f"{file}: questions with another's halves", joined.count(False)
     yield f"{file}: lines that disarming changes", sum(changed)
 
 

@@ -19,6 +19,7 @@ from crag.papers.experiments.loading.read_log import ReadLog
 
 FILES = {"internal": "correct", "external": "incorrect", "combined": "ambiguous"}
 """The names that `Example.knowledge` uses, and their files."""
+_FIRST_HALF = re.compile(r"\s*knowledge1:\s*", re.IGNORECASE)
 SECOND_HALF = re.compile(r"\s*\[sep\]\s*knowledge2:\s*", re.IGNORECASE)
 _MARK = "#"
 
@@ -94,12 +95,8 @@ def _read(
     fitting = found.fitted(lines)
     if name == "combined":
         second = align(questions, [half[-1] if len(half) > 1 else "" for half in halves])
-        wrong = [
-            place
-            for place, (one, two) in enumerate(zip(found.places, second.places, strict=False))
-            if one != two
-        ]
-        fitting = _joined_anew(path, fitting, wrong, others, reading)
+        same = not second.places or found.places == second.places
+        fitting = _joined_anew(path, fitting, others, reading, same=same)
     unmarked = _mark_faults(fitting, reading) if name != "combined" else set()
     for place, line in enumerate(fitting, start=1):
         if not line.removeprefix(_MARK).strip():
@@ -148,25 +145,40 @@ def _misfit(found: Alignment, questions: int, lines: int) -> str:
     )
 
 
+def has_halves(line: str, internal: str, external: str) -> bool:
+    """Return whether a line of combined knowledge joins these two texts, white space aside."""
+    first, *second = SECOND_HALF.split(line, maxsplit=1)
+    halves = [_FIRST_HALF.sub("", first, count=1), *second, ""][:2]
+    return [half.split() for half in halves] == [internal.split(), external.split()]
+
+
 def _joined_anew(
     path: Path,
     lines: Sequence[str],
-    wrong: Sequence[int],
     others: Mapping[str, Aligned],
     reading: ReadLog,
+    *,
+    same: bool,
 ) -> list[str]:
     """Join from the other files what combined knowledge joins from two different questions.
 
+    `same` says whether both halves seem to belong to the same questions. Where a file has carriage
+    returns within lines, its texts drift away from their questions ever further.
+
     Raises:
-        DataError: one of the files is missing.
+        DataError: they do not, and one of the files is missing.
     """
-    if wrong and not {"internal", "external"} <= others.keys():
+    if not {"internal", "external"} <= others.keys():
+        if same:
+            return list(lines)
         problem = "its internal and external halves belong to different questions"
         raise DataError(path, f"{problem}; put 'correct' and 'incorrect' beside it")
     joined = list(lines)
-    for place in wrong:
-        reading.repair("halves of different questions, joined anew", place + 1)
-        joined[place] = joint_text(others["internal"].texts[place], others["external"].texts[place])
+    texts = zip(others["internal"].texts, others["external"].texts, strict=True)
+    for place, (internal, external) in enumerate(texts):
+        if not has_halves(lines[place], internal, external):
+            reading.repair("halves of different questions, joined anew", place + 1)
+            joined[place] = joint_text(internal, external)
     return joined
 
 

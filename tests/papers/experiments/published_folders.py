@@ -47,11 +47,16 @@ def write_pubhealth(folder: Path) -> None:
 
 
 def write_arc(folder: Path) -> None:
-    """Web texts one line too late, within lines carriage returns; odd labels of options."""
-    web = ["", *(text.replace(" ; ", "\r; ") for text in WEB)]
-    _write(folder, QUESTIONS, PASSAGES, web, _joined(PASSAGES, web))
-    lines = ["", *(f"#{text}" for text in web[1:])]
-    _write_lines(folder / "ref" / "incorrect", lines)
+    """Web texts one line too late, within lines carriage returns; odd labels of options.
+
+    The program that joined both kinds took each carriage return for the end of a line, and the
+    first character of each for the mark.
+    """
+    web = ["", *(f"#{text}" for text in WEB)]
+    web[1], web[4] = web[1].replace(" ; ", "\r; "), web[4].replace(" ; ", "\rMore: ")
+    as_lines = [line[1:] for line in "\n".join(web).replace("\r", "\n").split("\n")]
+    _write(folder, QUESTIONS, PASSAGES, WEB, _joined(PASSAGES, as_lines))
+    _write_lines(folder / "ref" / "incorrect", web)
     choices = [CHOICES] * len(QUESTIONS)
     choices[1] = "1: ruler; 2: balance; 3: cup; 4: clock"
     choices[2], choices[3] = "A: ruler; B: balance; C: cup", f"{CHOICES}; E: plan A: none"

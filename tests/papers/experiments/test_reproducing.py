@@ -41,7 +41,7 @@ REPAIRS = {
     "pubqa": ["incorrect: without the mark '#'", "incorrect: no knowledge for the question: 2"],
     "arc_challenge": [
         "incorrect: moved by +1 line",
-        "incorrect: 8 carriage returns within lines are read as spaces",
+        "incorrect: 2 carriage returns within lines are read as spaces",
         "ambiguous: halves of different questions, joined anew: 8",
     ],
     "bio": [],

@@ -48,7 +48,7 @@ def test_a_lost_first_line_is_found_and_the_first_question_has_no_knowledge(
 
 def test_shifted_combined_knowledge_is_moved_too(crag_folder: Folder, passages: list[str]) -> None:
     lines = ["", *(f"Knowledge1: {one} [sep] Knowledge2: {one}" for one in passages)]
-    loaded = load_examples(crag_folder(ambiguous=lines), "popqa")
+    loaded = load_examples(crag_folder(ambiguous=lines, correct=None, incorrect=None), "popqa")
     wanted = f"Knowledge1: {passages[3]} [sep] Knowledge2: {passages[3]}"
     assert loaded.examples[3].knowledge["combined"] == wanted
 
