@@ -177,7 +177,7 @@ def _joined_anew(
     texts = zip(others["internal"].texts, others["external"].texts, strict=True)
     for place, (internal, external) in enumerate(texts):
         if not has_halves(lines[place], internal, external):
-            reading.repair("halves of different questions, joined anew", place + 1)
+            reading.repair("not the two texts of the question, joined anew", place + 1)
             joined[place] = joint_text(internal, external)
     return joined
 

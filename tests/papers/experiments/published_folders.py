@@ -40,9 +40,9 @@ def write_biography(folder: Path) -> None:
 def write_pubhealth(folder: Path) -> None:
     """Web texts without mark, from their middle on, and empty ones; claims with spaces around."""
     claims = [PASSAGES[0] + "  ", f" {PASSAGES[1]}", *PASSAGES[2:]]
-    _write(folder, claims, PASSAGES, WEB, _joined(PASSAGES, WEB))
     web = [f"#{text}" for text in WEB]
     web[2], web[4], web[5] = web[2][12:], "", "#"
+    _write(folder, claims, PASSAGES, WEB, _joined(PASSAGES, [line[1:] for line in web]))
     _write_lines(folder / "ref" / "incorrect", web)
 
 

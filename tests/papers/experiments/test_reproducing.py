@@ -36,13 +36,13 @@ BENCHES = [words[2:] for words in LINES if words[:2] == ["crag", "bench"]]
 REPAIRS = {
     "popqa": [
         "incorrect: questions 4 to 5 had lines of their neighbours",
-        "ambiguous: halves of different questions, joined anew: 3",
+        "ambiguous: not the two texts of the question, joined anew: 3",
     ],
     "pubqa": ["incorrect: without the mark '#'", "incorrect: no knowledge for the question: 2"],
     "arc_challenge": [
         "incorrect: moved by +1 line",
         "incorrect: 2 carriage returns within lines are read as spaces",
-        "ambiguous: halves of different questions, joined anew: 8",
+        "ambiguous: not the two texts of the question, joined anew: 8",
     ],
     "bio": [],
 }

@@ -69,7 +69,7 @@ def test_halves_of_different_questions_are_joined_anew(
         "Dominick Bellizzi: Dominick Bellizzi is known as a jockey."
     )
     assert loaded.examples[3].knowledge["combined"] == wanted
-    note = "ambiguous: halves of different questions, joined anew: 8 (line 1, 2, 3, 4, 5 …)"
+    note = "ambiguous: not the two texts of the question, joined anew: 8 (line 1, 2, 3, 4, 5 …)"
     assert note in loaded.notes
     (folder / "ref" / "incorrect").unlink()
     with pytest.raises(DataError, match="halves belong to different questions; put 'correct'"):
