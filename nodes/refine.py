@@ -54,7 +54,7 @@ def _strips(state: State, settings: Settings) -> list[Strip]:
         text, source = document.page_content, source_of(document, index)
         if settings.titles == "passage":
             text = with_title(title_of(document), text)
-        if settings.decomposition == "fixed_num_unstripped":
+        if settings.decomposition == "fixed_num_spaced":
             text = as_split(text, index, len(state["documents"]))
         parts = decompose(text, settings.decomposition)
         if settings.decomposition == "sentences" and settings.titles != "passage":

@@ -247,7 +247,7 @@ def _strips(path: Path, cut: Callable[..., list[str]], runs: int | None) -> Iter
     ]
     modes: list[tuple[str, Decomposition, str, list[tuple[str, str]]]] = [
         ("fixed_num of stripped passages", "fixed_num", "fixed_num", stripped),
-        ("fixed_num as passages are read", "fixed_num_unstripped", "fixed_num", left),
+        ("fixed_num as passages are read", "fixed_num_spaced", "fixed_num", left),
         ("excerption", "excerption", "excerption", stripped),
     ]
     for what, ours, theirs, passages in modes:

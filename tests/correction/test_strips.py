@@ -144,7 +144,7 @@ def test_fixed_windows_of_the_official_reader_count_the_spaces_around(
 ) -> None:
     """The space before a passage takes the place of a word, and so does the one after it."""
     text = as_split(" ".join(map(str, range(words))), 1, 3)
-    strips = decompose(text, "fixed_num_unstripped")
+    strips = decompose(text, "fixed_num_spaced")
     assert [len(strip.split()) for strip in strips] == lengths
     assert " ".join(strips) == text
 
@@ -155,13 +155,13 @@ def test_the_official_reader_strips_a_line_and_not_its_passages() -> None:
 
 
 @pytest.mark.parametrize(
-    "mode", ["sentences", "selection", "excerption", "fixed_num", "fixed_num_unstripped"]
+    "mode", ["sentences", "selection", "excerption", "fixed_num", "fixed_num_spaced"]
 )
 def test_white_space_has_no_strips(mode: str) -> None:
     assert decompose(" \n\t ", mode) == []  # type: ignore[arg-type]
 
 
-@given(st.text(), st.sampled_from(["sentences", "selection", "fixed_num", "fixed_num_unstripped"]))
+@given(st.text(), st.sampled_from(["sentences", "selection", "fixed_num", "fixed_num_spaced"]))
 def test_strips_can_be_located_in_their_text(text: str, mode: Decomposition) -> None:
     strips = decompose(text, mode)
     places = located(text, strips)

@@ -46,7 +46,7 @@ def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
             return _excerption(text)
         case "fixed_num":
             return _fixed_windows(_BREAKS.sub(" ", text).strip())
-        case "fixed_num_unstripped":
+        case "fixed_num_spaced":
             return _fixed_windows(_BREAKS.sub(" ", text))
 
 
