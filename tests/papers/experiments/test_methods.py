@@ -210,7 +210,16 @@ async def test_published_knowledge_enters_the_prompt_to_the_letter(
     assert server.prompts == [wanted]
 
 
-async def test_what_is_not_disarmed_is_another_row(server: ChatServer, tmp_path: Path) -> None:
+def test_a_row_of_another_generator_says_which_it_needs(tmp_path: Path) -> None:
+    (barn,) = examples(tmp_path, ["barn"])
+    tuned = Variant(name="tuned", method="rag", generator="llama2_ft")
+    given = resources("http://127.0.0.1:1/v1")
+    assert "the generator llama2_ft" in Answerer(given).missing(Unit(tuned, barn, {}, 0))
+    served = replace(given, model="studies/llama2_ft.gguf (raw completion)")
+    assert Answerer(served).missing(Unit(tuned, barn, {}, 0)) == ""
+
+
+def test_what_is_not_disarmed_is_another_row(server: ChatServer, tmp_path: Path) -> None:
     (barn,) = examples(tmp_path, ["barn"])
     parts, unit = resources(server.url), Unit(variant("rag"), barn, {}, 0)
     assert unit.key(parts.named(unit)) != unit.key(replace(parts, disarm=False).named(unit))
