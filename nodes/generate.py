@@ -32,7 +32,7 @@ from crag.runtime.replies import quotations_of
 from crag.runtime.waiting import compute
 from crag.settings import Settings
 from crag.state import State, Strip, add_usage
-from crag.tasks import written
+from crag.tasks import published_options, written
 from crag.text.untrusted import neutral
 
 _DOUBTFUL = 1 / 6
@@ -245,8 +245,9 @@ def _prompt(
     values = {
         "question": neutral(question) if settings.cites else question,
         "options": written(posed["options"]) or "those that the question names",
+        "published_options": published_options(posed["options"]),
     }
-    if not knowledge:
+    if not strips:
         return prompts.render(profile.own_prompt, **values)
     name = profile.answer_prompt
     if profile.doubtful_prompt and _is_doubtful(state, strips, settings):

@@ -5,7 +5,7 @@ from typing_extensions import TypedDict
 from crag.correction.evidence import strips_in_context
 from crag.correction.provenance import kept_whole, source_of, source_within, title_of, unscored
 from crag.correction.scoring import with_title
-from crag.correction.strips import decompose, located
+from crag.correction.strips import as_split, decompose, located
 from crag.events import Event
 from crag.parts import Evaluator
 from crag.runtime.evaluator_calls import filter_strips
@@ -54,6 +54,8 @@ def _strips(state: State, settings: Settings) -> list[Strip]:
         text, source = document.page_content, source_of(document, index)
         if settings.titles == "passage":
             text = with_title(title_of(document), text)
+        if settings.decomposition == "fixed_num_spaced":
+            text = as_split(text, index, len(state["documents"]))
         parts = decompose(text, settings.decomposition)
         if settings.decomposition == "sentences" and settings.titles != "passage":
             within = (source_within(source, text, *place) for place in located(text, parts))

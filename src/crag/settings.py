@@ -29,7 +29,7 @@ SelfCragKnowledge = Literal["routed", "assembled", "distributed"]
 FindBy = Literal["both", "meaning", "words"]
 FILTERS = ("folder", "kind", "since", "until")
 """Settings that say which chunks of the index are searched."""
-Decomposition = Literal["sentences", "selection", "excerption", "fixed_num"]
+Decomposition = Literal["sentences", "selection", "excerption", "fixed_num", "fixed_num_spaced"]
 _UNSET = {"", "none", "null"}
 _PRESETS = {name: dict(profile.settings) for name, profile in TASKS.items()}
 
@@ -87,7 +87,9 @@ class Correction(BaseModel):
     """Decompose, filter and recompose the documents. Off: use them whole."""
     decomposition: Decomposition = "sentences"
     """How documents are cut into strips: units of up to three sentences, or one of the official
-    modes: whole passages (selection), excerption, windows of 50 words (fixed_num)."""
+    modes: whole passages (selection), excerption, windows of 50 words (fixed_num), or windows that
+    count the spaces around a passage as words, as the official reader does
+    (fixed_num_spaced)."""
     strip_scores: Literal["in_context", "alone"] = "in_context"
     """How strips are scored: by the evaluator's reading of their whole document, if it reads; or
     each alone, as in the paper. An evaluator that does not read scores them alone."""
