@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from crag.page import first_visit
+from crag.page import comparison, first_visit
 from crag.page.app import asset, middleware, page
 from crag.page.rules import Rules
 from crag.server.assistants import Assistants
@@ -52,7 +52,13 @@ def create(
             yield
 
     return Starlette(
-        routes=[Route("/", page), Route("/page/{name}", asset), *first_visit.ROUTES, *api.routes()],
+        routes=[
+            Route("/", page),
+            Route("/page/{name}", asset),
+            *first_visit.ROUTES,
+            *comparison.ROUTES,
+            *api.routes(),
+        ],
         middleware=middleware(rules),
         exception_handlers={
             RefusedRequestError: _refused,
