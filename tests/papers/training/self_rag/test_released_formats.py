@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from typer.testing import CliRunner
 
-from crag.cli.app import app
 from crag.errors import DataError, ModelError
 from crag.papers.training.records import read_records
 from crag.papers.training.self_rag.critic import critic_texts, load_critic
@@ -25,12 +23,13 @@ from crag.papers.training.self_rag.released_critic import (
     WORDING,
     released_prompt,
 )
+from crag.papers.training.self_rag.tiny_base import tiny_language_model
 from crag.parts import Prefix
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import PAD, TOKENS
-from tests.reflective import tiny_base, written
+from tests.commands import crag
+from tests.reflective import written
 
-runner = CliRunner()
 LABELS_TABLE = Path(__file__).parents[3] / "fixtures" / "self_rag_labels.jsonl"
 """Records of up to three passages, 30 of 40 cut at their length, and for each token whether the
 released program learns it, as that program says."""
@@ -92,7 +91,9 @@ CRITIC_ROWS: list[dict[str, str]] = [
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_base(tmp_path_factory.mktemp("base"))
+    written_out = [label for labels in LABELS.values() for label in labels]
+    texts = [*written_out, *(row["input"] for row in CRITIC_ROWS), *WORDING.values(), PREAMBLE]
+    return tiny_language_model(tmp_path_factory.mktemp("base"), texts)
 
 
 @pytest.fixture(scope="module")
@@ -216,8 +217,10 @@ def test_the_label_is_learned_as_words_with_the_end(base: Path) -> None:
     texts, too_long = critic_texts(tokenizer, cases, 2000, "released")
     assert too_long == 0
     for text, case in zip(texts, cases, strict=True):
-        learned = tokenizer.decode(text.labels[text.labels != IGNORED])
-        assert learned == f"{case.label}</s>"
+        words = tokenizer(case.label, add_special_tokens=False).input_ids
+        learned = text.labels[text.labels != IGNORED].tolist()
+        assert learned == [*words, tokenizer.eos_token_id]
+        assert tokenizer.decode(learned) == f"{case.label}</s>"
     short, _ = critic_texts(tokenizer, cases[3:4], len(texts[3].ids) - 4, "released")
     assert len(short[0].ids) <= len(texts[3].ids) - 4
     assert tokenizer.decode(short[0].ids).endswith("### Response:[Relevant]</s>")
@@ -261,7 +264,7 @@ def test_a_released_critic_trains_further_in_its_own_form(
     rows = [row | {"input": row["input"].replace("When", "Where")} for row in CRITIC_ROWS]
     other.write_text(json.dumps(rows))
     given[given.index("--dev") + 1] = other
-    done = runner.invoke(app, [str(word) for word in given], catch_exceptions=False)
+    done = crag(*map(str, given), folder=tmp_path)
     card = json.loads(done.stdout)["card"]
     assert card["metrics"]["support"]["cases"] == 2
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "critic")
@@ -288,7 +291,7 @@ def test_the_released_generator_is_read_and_trains_further(
         f"base={released_generator}", "--set", "form=released", "--set", "steps=1", "--set",
         "max_length=300", "--json",
     ]  # fmt: skip
-    done = runner.invoke(app, [str(word) for word in given], catch_exceptions=False)
+    done = crag(*map(str, given), folder=tmp_path)
     assert json.loads(done.stdout)["card"]["data"][0]["records"] == 3
     assert (tmp_path / "model" / "model.safetensors").exists()
 
