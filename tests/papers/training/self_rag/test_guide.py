@@ -14,6 +14,8 @@ from crag.papers.training.self_rag.language_card import LanguageModelCard
 from crag.papers.training.self_rag.language_recipe import LanguageRecipe
 from crag.papers.training.self_rag.released_critic import RELEASED_PAD
 from tests.commands import crag
+from tests.loopback import serving
+from tests.papers.test_reflect_data import reply
 from tests.papers.training.self_rag.test_released_formats import (
     CRITIC_ROWS,
     GENERATOR_ROWS,
@@ -34,10 +36,10 @@ steps = 3
 
 
 def commands() -> list[list[str]]:
-    """Return the commands up to the server; it and the chat model have tests of their own."""
+    """Return the commands up to the server; those below have tests of their own."""
     text = GUIDE.read_text(encoding="utf-8").partition("## Serve the generator")[0]
     lines = "".join(CONSOLE.findall(text)).replace("\\\n", " ").splitlines()
-    return [shlex.split(line.removeprefix("$ ")) for line in lines if "--chat" not in line]
+    return [shlex.split(line.removeprefix("$ ")) for line in lines]
 
 
 @pytest.mark.thorough
@@ -63,11 +65,15 @@ def test_a_newcomer_gets_from_nothing_to_a_trained_model(tmp_path: Path) -> None
     for words in commands():
         variables = dict(word.split("=", 1) for word in words[: words.index("crag")])
         arguments = words[words.index("crag") + 1 :]
-        done = crag(*arguments, folder=tmp_path, environment=variables)
+        with serving(reply(reason="as it says", label="Relevant")) as server:
+            if "--chat" in arguments:
+                variables |= {"OPENAI_BASE_URL": f"{server.url}/v1", "CRAG_MODEL": "labeller"}
+            done = crag(*arguments, folder=tmp_path, environment=variables)
         assert done.returncode == 0, f"{arguments}: {done.stderr}"
         ran.append(" ".join(arguments[:2]))
     assert ran == [
-        "reflect-data critic", "train critic", "train critic", "index texts/",
+        "reflect-data critic", "reflect-data critic", "train critic", "train critic",
+        "index texts/",
         "reflect-data pairs", "reflect-data generator", "reflect-data pairs",
         "reflect-data generator", "reflect-data generator", "reflect-data generator",
         "train generator", "ask QUESTION", "train generator",

@@ -86,6 +86,16 @@ def test_what_a_weight_takes_is_what_the_guide_says(base: Path, tmp_path: Path) 
     assert "16 P bytes" in told
 
 
+def test_the_file_for_several_gpus_is_one_that_accelerate_reads() -> None:
+    from accelerate.commands.config.config_args import load_config_from_file
+
+    read = load_config_from_file(str(RECIPE.with_name("self_rag_fsdp.yaml")))
+    assert (read.distributed_type, read.mixed_precision) == ("FSDP", "bf16")
+    recipe = language_recipe("generator", RECIPE, {})
+    assert recipe.accumulation % read.num_processes == 0
+    assert recipe.accumulation * recipe.batch_size == 128
+
+
 def test_processes_that_cannot_share_a_step_are_named(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
