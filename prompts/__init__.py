@@ -82,7 +82,9 @@ USES: Mapping[str, Use] = MappingProxyType(
         "judge_answer": Use(
             "crag evaluate --judge", ("question", "answer", "knowledge"), ("right",)
         ),
-        "critic_label": Use("crag reflect-data critic --chat", ("task", "labels", "case")),
+        "critic_label": Use(
+            "crag reflect-data critic --chat", ("task", "labels", "case"), ("examples",)
+        ),
     }
 )
 """Every prompt by its name, which is that of its file."""

@@ -65,9 +65,9 @@ def code(notebook: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def test_there_are_five_and_the_readme_tells_of_each() -> None:
+def test_there_are_six_and_the_readme_tells_of_each() -> None:
     told = (FOLDER / "README.md").read_text("utf-8")
-    assert len(NOTEBOOKS) == 5
+    assert len(NOTEBOOKS) == 6
     assert [path.name for path in NOTEBOOKS if f"({path.name})" not in told] == []
 
 

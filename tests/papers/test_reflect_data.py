@@ -90,6 +90,7 @@ def test_a_chat_model_labels_within_its_budget_and_goes_on(
         assert not ledger_of(output).exists()
         system = server.requests[0]["messages"][0]["content"]
     assert "one of these labels" in system
+    assert "judged before:\n\n<case>\nTask instruction: " in system
     cases = read_records(output, LabelledCase)
     assert {(case.kind, case.label, case.source) for case in cases} == {
         ("relevance", "[Relevant]", "labeller")
