@@ -28,7 +28,7 @@ OTHERS = ("crag.papers", "crag.cli")
 """The papers are no part of the product; the commands have a page as they are typed."""
 REFERENCE = {"Reference": "api"}
 """The entry of the navigation in whose place the pages of the modules stand."""
-_LINK = re.compile(r"\]\(([^)\s#]+)")
+_LINK = re.compile(r"(?:\]\(|\b(?:src|srcset)=\")([^)\s#\"]+)")
 _DIAGRAM = re.compile(r"```mermaid\n.*?```", re.DOTALL)
 _PROGRAM = re.compile(r"\[`?([\w.]+\.py)`?\]\(\1\)")
 _LOADING = "script[@src] | //img[@src] | //iframe[@src] | //source[@src] | //link[@href]"
@@ -188,7 +188,7 @@ def _broken(site: Path) -> Iterator[str]:
         for address in _page(path).xpath(f"//{_LOADING}/@src | //{_LOADING}/@href"):
             if urlsplit(str(address)).netloc:
                 yield f"{name} loads {address}"
-        for address in _page(path).xpath("//a/@href | //img/@src"):
+        for address in _page(path).xpath("//a/@href | //img/@src | //source/@srcset"):
             if not _leads_somewhere(site, path, address):
                 yield f"{name} links to {address}"
 
