@@ -1,8 +1,6 @@
-"""Take pictures and recordings of the page: `make pictures`, or with a folder of your own
+"""Take pictures and recordings of the page: `make pictures`.
 
-    python -m tests.page.pictures FOLDER QUESTION…
-
-Both are taken in light and in dark. Take them on an idle machine: the page shows how long a run
+With a folder of your own: `python -m tests.page.pictures FOLDER QUESTION…`. Both are taken in light and in dark. Take them on an idle machine: the page shows how long a run
 took. The first runs load the models and are not shown.
 """
 
