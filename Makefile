@@ -70,7 +70,7 @@ docs: $(DEV)  ## Write the generated parts of README and docs
 
 PICTURED := $(DATA)/docs/corpus/handbook/pages/travel-and-leave
 pictures: $(DEV)  ## Take README's pictures and recordings again, on an idle machine, over a real handbook in DATA
-	$(BIN)/python -m tests.page.pictures $(PICTURED) 'How many hours of annual leave can I carry over?' 'Which receipts must I keep?'
+	$(BIN)/python -m tests.page.pictures $(PICTURED) 'What is the Voluntary Leave Transfer Program?' 'How many hours of annual leave can I carry over?'
 
 site: $(RUN)  ## Build the documentation site into build/site; fails at a broken link or an undocumented name
 	@$(BIN)/python -c 'import matplotlib, mkdocstrings_handlers.python, zensical' 2>/dev/null || $(INSTALL) '.[site]'

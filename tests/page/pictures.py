@@ -1,7 +1,8 @@
 """Take pictures and recordings of the page: `make pictures`.
 
-With a folder of your own: `python -m tests.page.pictures FOLDER QUESTION…`. Both are taken in light and in dark. Take them on an idle machine: the page shows how long a run
-took. The first runs load the models and are not shown.
+With a folder of your own: `python -m tests.page.pictures FOLDER QUESTION…`. Both are taken in light
+and in dark. Take them on an idle machine: the page shows how long a run took. The first runs load
+the models and are not shown.
 """
 
 import sys
