@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-ray bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production clean audit audit-official bench-decomposed bench-generator
+.PHONY: $(shell sed -nE 's/^([a-z-]+):.*/\1/p' $(MAKEFILE_LIST))
 
 PYTHON ?= python3
 VENV := .venv
@@ -67,6 +67,14 @@ format: $(DEV)  ## Format the code and mend what can be mended
 
 docs: $(DEV)  ## Write the generated parts of README and docs
 	$(BIN)/python -m tests.generated
+
+PICTURED := $(DATA)/docs/corpus/handbook/pages/travel-and-leave
+pictures: $(DEV)  ## Take README's pictures and recordings again, on an idle machine, over a real handbook in DATA
+	$(BIN)/python -m tests.page.pictures $(PICTURED) 'What is the Voluntary Leave Transfer Program?' 'How many hours of annual leave can I carry over?'
+
+site: $(RUN)  ## Build the documentation site into build/site; fails at a broken link or an undocumented name
+	@$(BIN)/python -c 'import matplotlib, mkdocstrings_handlers.python, zensical' 2>/dev/null || $(INSTALL) '.[site]'
+	$(BIN)/python .ci/site.py
 
 licences: $(DEV)  ## Write the list of the licences of all pinned packages
 	$(BIN)/python -m tests.torture.supply

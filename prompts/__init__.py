@@ -113,8 +113,8 @@ class Prompts:
 
         Raises:
             PromptError: there is no such folder, or no prompt in it; a file is no prompt's, is too
-            large, is no UTF-8, or has a section or a placeholder that it cannot have, or lacks one
-            that it must have. The message names file and line.
+                large, is no UTF-8, or has a section or a placeholder that it cannot have, or lacks
+                one that it must have. The message names file and line.
         """
         if not folder.is_dir():
             raise PromptError(folder, "there is no such folder; start one with: "

@@ -249,7 +249,7 @@ def settings_from(values: Mapping[str, object]) -> Settings:
 
     Raises:
         SettingsError: a value is invalid; the message names the field, the value and what is
-        allowed.
+            allowed.
     """
     return Settings.model_validate(dict(values))
 
