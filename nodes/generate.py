@@ -9,6 +9,8 @@ from langchain_core.messages import AnyMessage
 
 from crag.answering.attribution import is_wordless
 from crag.answering.context import fenced, kept_strips, paper_format
+from crag.answering.in_parts import as_read_for, from_parts, loses_a_part
+from crag.answering.joining import place_of
 from crag.answering.model_calls import Reply, aask
 from crag.answering.outcome import (
     MOST_CLOSEST,
@@ -21,6 +23,7 @@ from crag.answering.outcome import (
     from_reply,
 )
 from crag.correction.action import branches
+from crag.correction.part_by_part import strips_by_question
 from crag.correction.strips import score_of
 from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
@@ -138,14 +141,19 @@ class Generate:
     def _without_reply(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
     ) -> GenerateUpdate:
-        quotations, quoting = self._quote(state, settings, plan.strips)
+        question = settings.profile.bare_question(state)
+        quotations, quoting = self._quote(state, question, plan.strips)
+        by_part, quoting_parts = self._quote_parts(state, settings, plan.strips)
+        quoting += quoting_parts
         events = list(plan.events)
         if reply is not None and reply.problem is not None:
             fallback = "quote the strips" if quotations else "abstain"
             kind = _KINDS.get(reply.problem, "model_failed")
             events.append(event(kind, "generate", reply.detail, fallback))
         events += quoting
-        if quotations:
+        if by_part and loses_a_part(quotations, by_part):
+            update = from_parts(state, quotations, by_part, plan.strips, events)
+        elif quotations:
             update = from_quotations(state, quotations, plan.strips, events)
         else:
             update = abstained(state, plan.knowledge, events, _why_nothing(state, plan.strips))
@@ -157,7 +165,8 @@ class Generate:
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply
     ) -> GenerateUpdate:
         """Let the closest passages follow the words of a model that found no answer."""
-        quotations, quoting = self._quote(state, settings, plan.strips)
+        question = settings.profile.bare_question(state)
+        quotations, quoting = self._quote(state, question, plan.strips)
         events = [*plan.events, *quoting]
         if not quotations:
             detail = "the model found no answer in the knowledge"
@@ -170,22 +179,44 @@ class Generate:
         }  # fmt: skip
 
     def _quote(
-        self, state: State, settings: Settings, strips: list[Strip]
+        self, state: State, question: str, strips: list[Strip]
     ) -> tuple[list[Quotation], list[Event]]:
+        quotations, events = self._quoted(question, strips)
+        action = state.get("action")
+        if not (quotations or events) and action is not None and branches(action) == ["refine"]:
+            # Correct says that the documents hold the answer; nothing found would deny it.
+            quotations = [best_of(strips)]
+        return quotations, events
+
+    def _quote_parts(
+        self, state: State, settings: Settings, strips: list[Strip]
+    ) -> tuple[list[list[Quotation]], list[Event]]:
+        """Quote for each part of the question what was read for it, if that was done."""
+        parts = state.get("sub_questions", [])
+        if not parts or not all("readings" in part for part in parts):
+            return [], []
+        external = {place_of(strip) for strip in state.get("external", [])}
+        by_part: list[list[Quotation]] = []
+        events: list[Event] = []
+        for part, own in zip(parts, strips_by_question(state, settings)[1:], strict=True):
+            discarded = part["action"] == "incorrect"
+            read = as_read_for([] if discarded else own, strips, external)
+            quotations, failed = self._quoted(part["question"], list(read.values()))
+            places = list(read)
+            by_part.append([one._replace(strip=places[one.strip]) for one in quotations])
+            events += failed
+        return by_part, events
+
+    def _quoted(self, question: str, strips: list[Strip]) -> tuple[list[Quotation], list[Event]]:
         quotations: list[Quotation] = []
         if self._quoter is None or not strips:
             return quotations, []
         with Attempt("quoter") as attempt:
-            question = settings.profile.bare_question(state)
             reply = self._quoter.quote(question, deepcopy(strips))
             quotations = quotations_of(reply, strips)
         if attempt.error is not None:
             failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
             return [], [failed]
-        action = state.get("action")
-        if not quotations and action is not None and branches(action) == ["refine"]:
-            # Correct says that the documents hold the answer; nothing found would deny it.
-            quotations = [best_of(strips)]
         return quotations, []
 
 
