@@ -157,6 +157,8 @@ class Generate:
             update = from_quotations(state, quotations, plan.strips, events)
         else:
             update = abstained(state, plan.knowledge, events, _why_nothing(state, plan.strips))
+        if by_part and "sub_questions" not in update:
+            update["sub_questions"] = []
         if reply is not None:
             update["usage"] = reply.usage
         return update

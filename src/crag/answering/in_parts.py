@@ -36,7 +36,8 @@ def as_read_for(
         if (place := place_of(strip)) in kept:
             read[index] = kept[place]
         elif place in external:
-            read[index] = Strip(**{key: strip[key] for key in strip if key != "reading"})
+            read[index] = {**strip}
+            read[index].pop("reading", None)
     return read
 
 
@@ -104,10 +105,10 @@ def _with_parts(update: GenerateUpdate, state: State, by_part: Sequence[Found]) 
             "answer": _told(part, found),
             "abstained": not _is_sure(found),
             "citations": [
-                cited for cited in update["citations"] if cited["number"] - 1 == found[0].strip
-            ]
-            if found
-            else [],
+                cited
+                for cited in update["citations"]
+                if found and cited["number"] - 1 == found[0].strip
+            ],
         }
         for part, found in zip(state["sub_questions"], by_part, strict=True)
     ]
@@ -115,7 +116,7 @@ def _with_parts(update: GenerateUpdate, state: State, by_part: Sequence[Found]) 
 
 
 def _distinct(quotations: Sequence[Quotation]) -> list[Quotation]:
-    """Leave out what repeats a better quotation, or a part of one."""
+    """Leave out what repeats an earlier quotation of its strip, or a part of one."""
     distinct: list[Quotation] = []
     for quoted in quotations:
         if not _repeats(quoted, distinct):
@@ -124,4 +125,4 @@ def _distinct(quotations: Sequence[Quotation]) -> list[Quotation]:
 
 
 def _repeats(quoted: Quotation, others: Sequence[Quotation]) -> bool:
-    return any(quoted.text in other.text for other in others)
+    return any(quoted.strip == other.strip and quoted.text in other.text for other in others)

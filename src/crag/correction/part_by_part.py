@@ -41,7 +41,7 @@ def to_read(
 ) -> list[tuple[str, Passage]]:
     """Pair the question with the passages found for it, and each part with those found for that."""
     whole = passages[: found_for_whole(passages, parts, settings)]
-    own = [(part["question"], passages[i]) for part in parts for i in part["documents"]]
+    own = [(part["question"], passages[i]) for part in parts for i in part.get("documents", [])]
     return [*((question, passage) for passage in whole), *own]
 
 
@@ -55,12 +55,13 @@ def shared_out(
     """
     if not readings:
         return [], []
-    whole = len(readings) - sum(len(part["documents"]) for part in parts)
+    whole = len(readings) - sum(len(part.get("documents", [])) for part in parts)
     best, end, read = dict(enumerate(readings[:whole])), whole, list[SubQuestion]()
     for part in parts:
-        own = list(readings[end : end + len(part["documents"])])
+        found = part.get("documents", [])
+        own = list(readings[end : end + len(found)])
         end += len(own)
-        for index, reading in zip(part["documents"], own, strict=True):
+        for index, reading in zip(found, own, strict=True):
             if index >= whole and (index not in best or best[index]["score"] < reading["score"]):
                 best[index] = reading
         read.append({**part, "readings": own, "scores": [reading["score"] for reading in own]})
@@ -105,7 +106,11 @@ def strips_by_question(state: State, settings: Settings) -> list[list[Strip]]:
     return [
         strips_in_context(documents[:whole], readings[:whole], settings),
         *(
-            strips_in_context([documents[i] for i in part["documents"]], part["readings"], settings)
+            strips_in_context(
+                [documents[i] for i in part.get("documents", [])],
+                part.get("readings", []),
+                settings,
+            )
             for part in parts
         ),
     ]
