@@ -5,7 +5,7 @@ from typing import NotRequired
 from typing_extensions import TypedDict
 
 from crag.correction.action import limits, replaced
-from crag.correction.part_by_part import decided, judged_parts, shared_out, to_read
+from crag.correction.part_by_part import best_scores, decided, judged_parts, shared_out, to_read
 from crag.correction.provenance import passage_of
 from crag.correction.scoring import LOWEST
 from crag.events import Event, event
@@ -57,7 +57,7 @@ class Grade:
             pairs = to_read(question, passages, parts, settings)
             readings, events, usage = read_pairs(self._evaluator, pairs, node="grade")
             readings, parts = shared_out(readings, parts)
-            scores = [one["score"] for one in readings] or [LOWEST] * len(passages)
+            scores = best_scores(readings, parts) or [LOWEST] * len(passages)
         else:
             scores, events, usage = score_passages(
                 self._evaluator, question, passages, node="grade"
@@ -70,7 +70,8 @@ class Grade:
             events = [*events, event("evaluator_failed", "grade", attempt.error, fallback)]
         upper, lower = limits(own["upper"], own["lower"], settings)
         thresholds = Thresholds(upper=upper, lower=lower)
-        judged = decided(scores, parts, settings, thresholds)
+        whole = [reading["score"] for reading in readings] if parts else scores
+        judged = decided(whole, parts, settings, thresholds)
         action = replaced(judged, settings)
         texts = "\n".join(passage.text for passage in passages)
         unread_texts = unread("grade", self._evaluator, question, texts)

@@ -1,5 +1,6 @@
 """A question of several parts is answered part by part by `crag`, without a model."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -22,7 +23,10 @@ TEXTS = (PORT, TIME)
 
 
 class Reads(FakeReadingEvaluator):
-    """Score by the words of the question: a part finds its text, both at once find `whole`."""
+    """Score by the question: each part finds its text, both at once find `whole` in all texts.
+
+    A text is evidence where it scores above 0.5.
+    """
 
     def __init__(self, first: float, second: float, whole: float = -0.9) -> None:
         def score(question: str, text: str) -> float:
@@ -33,7 +37,17 @@ class Reads(FakeReadingEvaluator):
                 second if SECOND in question and TIME in text else -0.9,
             )
 
-        super().__init__(score, *TEXTS)
+        super().__init__(score)
+        self._of = score
+
+    def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
+        readings = []
+        self.read_passages.append(list(passages))
+        for passage in passages:
+            self._evidence = tuple(TEXTS) if self._of(question, passage.text) > 0.5 else ()
+            (score,) = self.score(question, [passage.text])
+            readings.append(self._reading(score, passage))
+        return readings
 
 
 class ReadsTogether(Reads):

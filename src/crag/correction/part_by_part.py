@@ -5,6 +5,7 @@ documents are found for each part too, and read for it in the call that reads th
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from crag.correction.action import decide, replaced
@@ -87,15 +88,25 @@ def decided(
 ) -> Action:
     """Choose the action by the whole question, or by the part that fares worst, if that is better.
 
-    `scores` are those of all documents. They are Incorrect only if they serve no part either.
+    `scores` are those of the documents for the whole. They are Incorrect only if they serve no
+    part either.
     """
-    best = decide(scores, **limits)
     if not parts:
-        return best
-    whole = scores[: found_for_whole(scores, parts, settings)]
-    worst = min((part["scores"] for part in parts), key=lambda own: max(own, default=LOWEST))
-    action = decide([*whole, *worst], **limits)
-    return "ambiguous" if action == "incorrect" != best else action
+        return decide(scores, **limits)
+    of_parts = [part["scores"] for part in parts]
+    worst = min(of_parts, key=lambda own: max(own, default=LOWEST))
+    action = decide([*scores[: found_for_whole(scores, parts, settings)], *worst], **limits)
+    serves_one = decide(list(chain.from_iterable(of_parts)), **limits) != "incorrect"
+    return "ambiguous" if action == "incorrect" and serves_one else action
+
+
+def best_scores(readings: Sequence[Reading], parts: Sequence[SubQuestion]) -> list[float]:
+    """Return for each document how well it serves the whole, or the part that it serves best."""
+    scores = [reading["score"] for reading in readings]
+    for part in parts:
+        for index, score in zip(part.get("documents", []), part["scores"], strict=True):
+            scores[index] = max(scores[index], score)
+    return scores
 
 
 def strips_by_question(state: State, settings: Settings) -> list[list[Strip]]:
