@@ -103,7 +103,7 @@ TABLE = "| way | days |\n|---|---|\n| air | 1 |\n| sea | 30 |\n\nAll are very sl
         (LIST, "Pick", 6, 15, LIST[: LIST.index("\n\nAll")]),
         (LIST, "sea", 6, 0, "There are three ways: | - by sea"),
         (LIST, "sea", 6, 13, LIST[LIST.index("There") : LIST.index("\n\nAll")]),
-        (LIST, "slow", 6, 13, "All are very slow."),
+        (LIST, "slow", 6, 13, "All of them are slow."),
         (STEPS, "Warm", 6, 90, "2. Warm the pot."),
         (TABLE, "days", 6, 20, TABLE.partition("\n\n")[0]),
         (TABLE, "sea", 6, 20, TABLE.partition("\n\n")[0]),

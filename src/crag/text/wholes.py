@@ -141,7 +141,7 @@ def excerpt_at(text: str, place: int, most: int, most_with_block: int = 0) -> li
     limit = max(most, most_with_block)
     units = _units(text)
     around = next((unit for unit in units if unit.start <= place < unit.end), None)
-    if around and _is_one(text, around) and _count(text, around.start, around.end) <= limit:
+    if around and _lists(text, around, _ROW) and _count(text, around.start, around.end) <= limit:
         ranges = [(around.start, around.end)]
     else:
         ranges = whole_at(text, place) or ranges
@@ -151,7 +151,7 @@ def excerpt_at(text: str, place: int, most: int, most_with_block: int = 0) -> li
     grown = True
     while grown:
         after = next((unit for unit in units if unit.start >= high), None)
-        room = limit if after and after.kind == "block" else most
+        room = limit if after and _lists(text, after, _ROW, _ITEM) else most
         fits = after and not _dangles(after) and _count(text, low, after.end) <= room
         end = after.end if after and fits else high
         before = next((unit for unit in reversed(units) if unit.end <= low), None)
@@ -176,10 +176,11 @@ def _dangles(unit: TextPiece) -> bool:
     return unit.kind == "sentence" and unit.leads_in
 
 
-def _is_one(text: str, unit: TextPiece) -> bool:
-    """Return whether a block is a table, or led in, rather than steps that are read one by one."""
-    table = _ROW.match(text[unit.start : unit.end].partition("\n")[0])
-    return unit.kind == "block" and (unit.leads_in or table is not None)
+def _lists(text: str, unit: TextPiece, *begins: re.Pattern[str]) -> bool:
+    """Return whether a unit is a block that is led in, or whose first line is one of these."""
+    first = text[unit.start : unit.end].partition("\n")[0]
+    begun = any(pattern.match(first) for pattern in begins)
+    return unit.kind == "block" and (unit.leads_in or begun)
 
 
 def _count(text: str, start: int, end: int) -> int:
