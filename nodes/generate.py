@@ -141,10 +141,12 @@ class Generate:
     def _without_reply(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
     ) -> GenerateUpdate:
-        question = settings.profile.bare_question(state)
-        quotations, quoting = self._quote(state, question, plan.strips)
-        by_part, quoting_parts = self._quote_parts(state, settings, plan.strips)
-        quoting += quoting_parts
+        found, quoting = self._quote_parts(state, settings, plan.strips)
+        if not any(found):
+            question = settings.profile.bare_question(state)
+            quotations, quoting = self._quote(state, question, plan.strips)
+            found = [quotations]
+        quotations, *by_part = found
         events = list(plan.events)
         if reply is not None and reply.problem is not None:
             fallback = "quote the strips" if quotations else "abstain"
@@ -157,7 +159,7 @@ class Generate:
             update = from_quotations(state, quotations, plan.strips, events)
         else:
             update = abstained(state, plan.knowledge, events, _why_nothing(state, plan.strips))
-        if by_part and "sub_questions" not in update:
+        if state.get("sub_questions") and "sub_questions" not in update:
             update["sub_questions"] = []
         if reply is not None:
             update["usage"] = reply.usage
@@ -193,21 +195,25 @@ class Generate:
     def _quote_parts(
         self, state: State, settings: Settings, strips: list[Strip]
     ) -> tuple[list[list[Quotation]], list[Event]]:
-        """Quote for each part of the question what was read for it, if that was done."""
+        """Quote for the whole question, then for each part, what was read for it; else nothing."""
         parts = state.get("sub_questions", [])
         if not parts or not all("readings" in part for part in parts):
             return [], []
         external = {place_of(strip) for strip in state.get("external", [])}
-        by_part: list[list[Quotation]] = []
+        whole, *of_parts = strips_by_question(state, settings)
+        question = settings.profile.bare_question(state)
+        asked = [(question, as_read_for(whole, strips, external, again=False))]
+        for part, own in zip(parts, of_parts, strict=True):
+            kept = [] if part["action"] == "incorrect" else own
+            asked.append((part["question"], as_read_for(kept, strips, external, again=True)))
+        found: list[list[Quotation]] = []
         events: list[Event] = []
-        for part, own in zip(parts, strips_by_question(state, settings)[1:], strict=True):
-            discarded = part["action"] == "incorrect"
-            read = as_read_for([] if discarded else own, strips, external)
-            quotations, failed = self._quoted(part["question"], list(read.values()))
+        for question, read in asked:
+            quotations, failed = self._quoted(question, list(read.values()))
             places = list(read)
-            by_part.append([one._replace(strip=places[one.strip]) for one in quotations])
+            found.append([one._replace(strip=places[one.strip]) for one in quotations])
             events += failed
-        return by_part, events
+        return found, events
 
     def _quoted(self, question: str, strips: list[Strip]) -> tuple[list[Quotation], list[Event]]:
         quotations: list[Quotation] = []

@@ -23,12 +23,12 @@ Found = Sequence[Quotation]
 
 
 def as_read_for(
-    own: Sequence[Strip], strips: Sequence[Strip], external: Container[StripPlace]
+    own: Sequence[Strip], strips: Sequence[Strip], external: Container[StripPlace], *, again: bool
 ) -> dict[int, Strip]:
-    """Return those of the kept `strips` that a part keeps, by index, with what was read for it.
+    """Return those of the kept `strips` that a question keeps, by index, as they were read for it.
 
-    `own` are the strips of the part's documents. One from the web was read for the whole question;
-    it comes without its reading, to be read for the part.
+    `own` are the strips of its documents. Those from the web were read for the whole question; for
+    a part they come without their reading, to be read `again`.
     """
     kept = {place_of(strip): strip for strip in own if strip["kept"]}
     read: dict[int, Strip] = {}
@@ -37,7 +37,8 @@ def as_read_for(
             read[index] = kept[place]
         elif place in external:
             read[index] = {**strip}
-            read[index].pop("reading", None)
+            if again:
+                read[index].pop("reading", None)
     return read
 
 
