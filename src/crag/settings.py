@@ -65,7 +65,8 @@ class Correction(BaseModel):
     history_messages: int = Field(default=6, ge=1, le=1000)
     """Earlier messages of the chat that this rewriting reads."""
     sub_questions: int = Field(default=3, ge=1, le=8)
-    """Most parts that the graph `decomposed` splits a question into. 1: none is split."""
+    """Most parts that a question is split into: by the graph `decomposed`, and by `crag` where no
+    model answers. 1: none is split."""
     max_question_characters: int = Field(default=8000, ge=1, le=1_000_000)
     """Longest question, in characters; a longer one is rejected."""
 
