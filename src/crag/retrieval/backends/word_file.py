@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from math import log
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -44,8 +43,6 @@ WHERE words MATCH ? AND {condition} ORDER BY score DESC, chunks.id LIMIT ?
 """
 _HIGHEST = 2.2
 """Most that a word adds to a score, times its rarity: k1 + 1."""
-_SEED = 4
-"""Chunks that are ranked first, for each that is asked for."""
 
 
 class Change(NamedTuple):
@@ -142,23 +139,31 @@ class WordFile:
         1995). The result is that of ranking all.
         """
         with self._lock, self._errors():
-            counted = sorted(
-                (n, word) for word in question_words(question) if (n := self._holding(word))
-            )
+            found_in = ((self._holding(word), word) for word in question_words(question))
+            counted = sorted((n, word) for n, word in found_in if n)
             names = [f'"{word}"' for _, word in counted]
             reach = list(accumulate((n for n, _ in counted), initial=0))
             left = self._most_added([n for n, _ in counted])
-            rare = next((place for place, n in enumerate(reach) if n >= _SEED * k), len(names))
-            found = self._ranked(names[:rare], k, where)
-            least = found[-1][1] if len(found) == k else 0.0
-            needed = next(place for place in range(rare, len(names) + 1) if left[place] <= least)
-            if needed > rare:
-                if 2 * reach[needed] > reach[-1]:  # One ranking of all is cheaper than two of most.
-                    needed = len(names)
-                found = self._ranked(names[:needed], k, where)
-            if needed < len(names):  # What they have scored so far is too low where they have more.
-                found += self._ranked(names[:needed], k, where, with_any=names[needed:])
-        scores = dict(sorted(found, key=itemgetter(1)))
+
+            def needed(scores: Mapping[str, float]) -> int:
+                """Return how many words there are of which a chunk must have one."""
+                least = sorted(scores.values())[-k] if len(scores) >= k else 0.0
+                return next(place for place in range(rare, len(names) + 1) if left[place] <= least)
+
+            rare = next((place for place, n in enumerate(reach) if n >= k), len(names))
+            scores = self._ranked(names[:rare], k, where)
+            while len(scores) < k and rare < len(names):
+                rare += 1
+                scores = self._ranked(names[:rare], k, where)
+            if (most := needed(scores)) > rare:  # Scores nearer to the whole ones may need fewer.
+                scores |= self._ranked(names[:rare], k, where, with_any=names[rare:most])
+                most = needed(scores)
+            if most > rare:
+                if 2 * reach[most] > reach[-1]:  # One ranking of all is cheaper than two of most.
+                    most = len(names)
+                scores = self._ranked(names[:most], k, where)
+            if most < len(names):
+                scores |= self._ranked(names[:most], k, where, with_any=names[most:])
         return sorted(scores, key=lambda one: (-scores[one], one))[:k]
 
     def _holding(self, word: str) -> int:
@@ -174,12 +179,15 @@ class WordFile:
 
     def _ranked(
         self, names: Sequence[str], k: int, where: Filter, with_any: Sequence[str] = ()
-    ) -> list[tuple[str, float]]:
-        """Return the ids and scores of the best chunks that have one of the words, best first."""
+    ) -> dict[str, float]:
+        """Return ids and scores of the best chunks that have one of the words, and of others.
+
+        A score is the higher the more words are asked for, as all that a chunk has count.
+        """
         match = " AND ".join(f"({' OR '.join(some)})" for some in (names, with_any) if some)
         condition, values = _condition_of(where)
         query = _FIND.format(condition=condition)
-        return self._database.execute(query, (match, *values, k)).fetchall() if match else []
+        return dict(self._database.execute(query, (match, *values, k))) if match else {}
 
     def sources(self, where: Filter) -> list[str]:
         """Return the sources that pass the filter."""
