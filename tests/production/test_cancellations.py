@@ -82,7 +82,7 @@ NUMBERS = [24, pytest.param(times(200, 200, 600), marks=[pytest.mark.slow, pytes
 async def test_a_run_that_is_cancelled_ends_whenever_that_comes(
     serving: Serving, number: int
 ) -> None:
-    limits = {"connections": 8, "queue_seconds": 600}
+    limits = {"connections": 8, "queue_seconds": 600, "statement_seconds": 300}
     graph = graph_that_answers(answers_in_a_while)
     async with serving(graph=graph, **limits) as one, serving(graph=graph, **limits) as other:
         cancelling, left = Cancelling([one, other], seed=number), iter(range(number))

@@ -205,7 +205,8 @@ class Clients:
 async def test_what_happens_is_what_was_asked_for(
     serving: Serving, database_url: str, operations: int
 ) -> None:
-    limits = {"lease_seconds": 4, "attempts": 1000, "queue_seconds": 600, "connections": 8}
+    limits = {"lease_seconds": 4, "attempts": 1000, "queue_seconds": 600, "connections": 8,
+              "statement_seconds": 300}  # fmt: skip
     async with (
         serving(graph=two_steps(), **limits) as one,
         serving(graph=two_steps(), **limits) as other,
