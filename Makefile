@@ -33,7 +33,7 @@ ask: $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge strip?"
 	@$(BIN)/crag ask "$$Q" --index .crag/docs || [ $$? -ge 3 ]
 
 # The processes that tests start would otherwise each compile crag again.
-test test-thorough torture: export PYTHONDONTWRITEBYTECODE =
+test test-thorough torture torture-server: export PYTHONDONTWRITEBYTECODE =
 
 test: $(DEV)  ## Run the tests
 	$(PYTEST)
@@ -45,6 +45,9 @@ test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, m
 
 torture: $(DEV)  ## Attack it in full: broken parts, hostile files, kills, faults, half an hour of load (hours)
 	$(BIN)/python -m pytest --hypothesis-profile torture -s tests/torture tests/server/test_soak.py tests/retrieval/test_backends.py
+
+torture-server: $(DEV)  ## Attack the production server in full: kills, SIGSTOP, cancellations, no PostgreSQL (40 minutes)
+	$(BIN)/python -m pytest --production --hypothesis-profile torture -s tests/production/test_kills.py tests/production/test_random_operations.py tests/production/test_cancellations.py
 
 check: $(DEV)  ## Lint, check types and the import contracts
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-style check-mypy check-pyright
