@@ -234,7 +234,7 @@ def test_the_process_ends_with_its_reader_and_knows_no_keys(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
 def test_no_process_outlives_its_caller(tmp_path: Path, ending: signal.Signals) -> None:
     (tmp_path / "slow.rst").write_text(SLOW)
     code = (
