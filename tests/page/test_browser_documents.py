@@ -89,7 +89,8 @@ def test_a_pdf_opens_on_the_cited_page(visit: Visit, own: str) -> None:
     assert "page 3 of 3" in source.inner_text()
     assert "The end." in source.inner_text()
     assert source.locator("button >> text=Next").is_disabled()
-    assert marked_pixels(page) == 0
+    # What is quoted may begin on one page and end on another: text and picture agree on each.
+    assert (marked_pixels(page) > 0) == (source.locator("mark").count() > 0)
 
 
 def marked_pixels(page: Any) -> float:
