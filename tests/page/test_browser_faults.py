@@ -52,7 +52,7 @@ def test_what_the_graph_refuses_is_told_with_its_fix(visit: Visit, site: str) ->
     ask(page, "Who wrote it?")
     assert phase(page) == "failed"
     assert "13 characters" in page.inner_text("#answer .detail")
-    assert page.locator("[data-node=retrieve][data-state=failed]").count() == 1
+    assert page.locator("[data-node=open_run][data-state=failed]").count() == 1
 
 
 def test_no_documents_and_no_answer_are_told_apart_from_failures(visit: Visit, demo: str) -> None:
