@@ -32,7 +32,7 @@ class Use(NamedTuple):
     where: str
     """The step that asks it, and when."""
     needed: tuple[str, ...]
-    """Placeholders that its text must have."""
+    """Placeholders that its text must have: each itself, or its `published_` form."""
     optional: tuple[str, ...] = ()
     """Placeholders that its text may have."""
 
@@ -47,12 +47,14 @@ USES: Mapping[str, Use] = MappingProxyType(
         "answer_words": Use("generate again, after an answer without words", _TASK, ("not_found",)),
         "answer_popqa": Use("generate, task popqa", _TASK),
         "answer_pubhealth": Use("generate, task pubhealth", _TASK),
-        "answer_arc": Use("generate, task arc", (*_TASK, "options")),
+        "answer_arc": Use("generate, task arc", (*_TASK, "options"), ("published_options",)),
         "answer_biography": Use("generate, task biography", _TASK),
         "answer_asqa": Use("generate, task asqa", _TASK, ("not_found",)),
         "answer_own_knowledge": Use("generate without knowledge, default and popqa", ("question",)),
         "answer_own_pubhealth": Use("generate without knowledge, task pubhealth", ("question",)),
-        "answer_own_arc": Use("generate without knowledge, task arc", ("question", "options")),
+        "answer_own_arc": Use(
+            "generate without knowledge, task arc", ("question", "options"), ("published_options",)
+        ),
         "answer_own_biography": Use("generate without knowledge, task biography", ("question",)),
         "answer_own_asqa": Use("generate without knowledge, task asqa", ("question",)),
         "contextualize": Use("contextualize, a follow-up in a chat", ("history", "question")),
@@ -111,8 +113,8 @@ class Prompts:
 
         Raises:
             PromptError: there is no such folder, or no prompt in it; a file is no prompt's, is too
-            large, is no UTF-8, or has a section or a placeholder that it cannot have, or lacks one
-            that it must have. The message names file and line.
+                large, is no UTF-8, or has a section or a placeholder that it cannot have, or lacks
+                one that it must have. The message names file and line.
         """
         if not folder.is_dir():
             raise PromptError(folder, "there is no such folder; start one with: "
@@ -238,7 +240,7 @@ def _check_placeholders(place: Path, sections: list[tuple[str, int, list[str]]],
                 problem = f"${unknown[0]} is not filled in here; there are {named}, and $$ for $"
                 raise PromptError(place, problem, line)
             found.update(template.get_identifiers())
-    missing = [f"${one}" for one in use.needed if one not in found]
+    missing = [f"${one}" for one in use.needed if not {one, f"published_{one}"} & found]
     if missing:
         raise PromptError(place, f"it lacks {', '.join(missing)}", sections[0][1])
 

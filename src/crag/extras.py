@@ -7,7 +7,7 @@ from typing import Literal
 from crag.errors import MissingPackageError
 
 Extra = Literal[
-    "torch", "train", "bench", "ray", "postgres", "office", "openvino", "qdrant", "faiss",
+    "torch", "train", "bench", "ray", "postgres", "ocr", "office", "openvino", "qdrant", "faiss",
     "community", "evaluator", "llama", "ray-serve", "server", "studio", "telemetry", "trial",
 ]  # fmt: skip
 

@@ -1,8 +1,8 @@
-"""Take pictures and a recording of the page: `python -m tests.page.pictures FOLDER QUESTION…`.
+"""Take pictures and recordings of the page: `make pictures`.
 
-FOLDER holds documents, such as the documentation of a library; without it, our own guide is asked.
-Take them on an idle machine: the page shows how long a run took. The first runs load the models and
-are not shown.
+With a folder of your own: `python -m tests.page.pictures FOLDER QUESTION…`. Both are taken in light
+and in dark. Take them on an idle machine: the page shows how long a run took. The first runs load
+the models and are not shown.
 """
 
 import sys
@@ -18,10 +18,6 @@ from tests.page.chromium import launched
 from tests.page.serving import ROOT, serving_guide
 
 FOLDER = ROOT / "docs" / "pictures"
-QUESTIONS = (
-    "What is a knowledge strip?",
-    "What happens when every retrieved document scores below the lower threshold?",
-)
 TALL = {"width": 1280, "height": 1180}
 PICTURES: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light", "viewport": TALL},
@@ -123,10 +119,11 @@ def main(documents: Path, questions: tuple[str, ...]) -> None:
         page.click("#answer .sources .opens")
         page.wait_for_selector("#source .focus")
         take(page, FOLDER / "page-source.png")
-        page = browser.new_page(color_scheme="light", viewport=SIZE)
-        page.goto(url)
-        page.wait_for_selector("#library:not([hidden])")
-        record(page, questions).save(FOLDER / "page.gif")
+        for scheme in ("light", "dark"):
+            page = browser.new_page(color_scheme=scheme, viewport=SIZE)
+            page.goto(url)
+            page.wait_for_selector("#library:not([hidden])")
+            record(page, questions).save(FOLDER / f"page-{scheme}.gif")
         page = browser.new_page(**PICTURES["dark"])
         page.goto(f"{url}&graph=self_rag")
         page.wait_for_selector(".node", state="attached")
@@ -137,5 +134,5 @@ def main(documents: Path, questions: tuple[str, ...]) -> None:
 
 
 if __name__ == "__main__":
-    own, *asked = sys.argv[1:] or [str(ROOT / "docs")]
-    main(Path(own), tuple(asked) or QUESTIONS)
+    own, *asked = sys.argv[1:]
+    main(Path(own), tuple(asked))

@@ -290,7 +290,7 @@ def torn_epub(path: Path) -> None:
         ("a.html", b"<div>" * 5_000 + b"the end", "nest deeper than 3,000 levels"),
         ("a.pdf", b"%PDF-1.4 nothing of the kind", "damaged PDF"),
         ("a.pdf", truncated_pdf, "damaged PDF"),
-        ("a.pdf", lambda path: make_pdf(path, [""]), "scanned"),
+        ("a.pdf", lambda path: make_pdf(path, [""]), "no text in it"),
         ("a.pdf", encrypted_pdf, "encrypted"),
         ("a.docx", other_zip, "not a DOCX file"),
         ("a.docx", b"PK\3\4 broken", "not a DOCX file, damaged, or encrypted"),

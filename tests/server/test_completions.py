@@ -17,6 +17,7 @@ from tests.server.conftest import KEY
 from tests.server.test_mcp import call, state_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.development]
+SHOWN = ("answer", "certainty", "citations", "action")
 ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
 
 
@@ -50,8 +51,8 @@ def lines_of(citation: dict[str, Any]) -> str:
     return str(citation["source"]["position"].partition(" ")[2])
 
 
-async def test_an_answer_has_the_citations_of_crag_ask_and_of_mcp(
-    chatting: openai.OpenAI, told: dict[str, Any], url: str
+async def test_each_client_shows_the_answer_certainty_and_sources_of_crag_ask(
+    chatting: openai.OpenAI, client: Any, told: dict[str, Any], url: str
 ) -> None:
     reply = chatting.chat.completions.create(model="crag", messages=ASKED)
     (choice,) = reply.choices
@@ -67,8 +68,16 @@ async def test_an_answer_has_the_citations_of_crag_ask_and_of_mcp(
     assert extra["crag"]["action"] == told["action"] == "correct"
     assert reply.usage
     assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
-    state = state_of(await call(url, "crag", {"question": QUESTION, "trace": True}))
-    assert (state["answer"], state["citations"]) == (told["answer"], told["citations"])
+    assert extra["crag"]["certainty"] == told["certainty"] == "answered"
+    traced = state_of(await call(url, "crag", {"question": QUESTION, "trace": True}))
+    for state in (traced, client.runs.wait(None, "crag", input={"question": QUESTION})):
+        assert {key: state[key] for key in SHOWN} == {key: told[key] for key in SHOWN}
+    (short,) = (await call(url, "crag", {"question": QUESTION})).content
+    answer, sure, source = (line for line in short.text.splitlines() if line)
+    assert answer == told["answer"]
+    assert sure == "Certainty: answered from the sources."
+    assert source.startswith(f"[{citation['number']}] {citation['source']['title']}")
+    assert source.endswith(found.url_citation.url)
 
 
 def test_a_stream_has_the_same(chatting: openai.OpenAI, told: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ def choose_searcher(environment: Environment) -> WebSearcher | None:
 
     Raises:
         CragError: `CRAG_SEARCH` is not a known name, or the service's key or address is missing or
-        wrong.
+            wrong.
     """
     match _search_name(environment)[0]:
         case "tavily":

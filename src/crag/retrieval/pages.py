@@ -11,7 +11,12 @@ from crag.retrieval.restructured import readable_rst
 from crag.retrieval.texts import read_bytes, read_text
 from crag.text.encodings import decoded
 from crag.text.html import read_whole_html
+from crag.text.ocr import has_ocr
 from crag.text.pdf import read_pdf
+
+_SCANNED = (
+    "no text in it: scanned? Run: pip install 'corrective-rag[ocr]', or recognise its text first"
+)
 
 
 def load_text(path: Path) -> Iterator[SourceText]:
@@ -56,13 +61,15 @@ def load_html(path: Path) -> Iterator[SourceText]:
 
 
 def load_pdf(path: Path) -> Iterator[SourceText]:
-    """Load the text layer of a PDF.
+    """Load the text layer of a PDF, and the text of scanned pages where the extra `ocr` is there.
 
     Raises:
-        SourceError: it has no text layer.
+        SourceError: it has no text.
         ContentError: it is damaged or encrypted.
     """
     title, pages = read_pdf(read_bytes(path))
     if not any(pages):
-        raise SourceError(str(path), "no text in it: scanned? Recognise its text (OCR) first")
+        raise SourceError(
+            str(path), "no text in it, nor any in its pictures" if has_ocr() else _SCANNED
+        )
     yield joined(pages, source=str(path), title=title or path.stem, unit="page")

@@ -1,7 +1,8 @@
 """Title and text of a PDF: of a file, and of the web.
 
 Files are read by PDFium, which keeps words apart and tables in rows where other readers fail, ten
-times as fast (`measurements/pdf_readers.py`). It is native code that browsers run in a sandbox, so
+times as fast (`measurements/pdf_readers.py`); a page without text is drawn and recognised, where
+the extra `ocr` is installed. It is native code that browsers run in a sandbox, so
 a PDF from the web is read by pypdf, which is Python.
 """
 
@@ -9,10 +10,11 @@ import io
 import logging
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from crag.errors import ContentError
+from crag.text.ocr import LONGEST_SIDE, has_ocr, recognised
 
 _HYPHENATED = re.compile(r"(?<=[a-zà-ÿ])-\n(?=[a-zà-ÿ])")
 _NO_TITLES = frozenset({"untitled", "(anonymous)", "(unspecified)"})
@@ -31,11 +33,11 @@ class PdfText(NamedTuple):
     title: str
     """On one line; empty where the file names none."""
     pages: list[str]
-    """The text of each page; empty for a scanned one. Words cut at line ends are whole again."""
+    """The text of each page; empty where it has none. Words cut at line ends are whole again."""
 
 
 def read_pdf(body: bytes) -> PdfText:
-    """Read the text of a file.
+    """Read the text of a file, and recognise that of scanned pages where the extra `ocr` is there.
 
     Raises:
         ContentError: it is damaged or encrypted.
@@ -46,7 +48,8 @@ def read_pdf(body: bytes) -> PdfText:
     try:
         with _reading, PdfDocument(body) as document:
             title = document.get_metadata_value("Title")
-            pages = [_page_of(document, number) for number in range(len(document))]
+            recognise = recognised if has_ocr() else _nothing
+            pages = [_page_of(document, number, recognise) for number in range(len(document))]
     except PdfiumError as error:
         encrypted = error.err_code == FPDF_ERR_PASSWORD
         raise ContentError(_ENCRYPTED if encrypted else _DAMAGED) from error
@@ -89,13 +92,19 @@ def read_web_pdf(body: bytes, *, most_pages: int, most_characters: int) -> PdfTe
         raise ContentError(_DAMAGED) from error
 
 
-def _page_of(document: Any, number: int) -> str:
+def _page_of(document: Any, number: int, recognise: Callable[[Any], str]) -> str:
     page = document[number]
     text = page.get_textpage()
     content = str(text.get_text_range())
     text.close()
+    if not content.strip() and next(page.get_objects(max_depth=1), None) is not None:
+        content = recognise(page.render(scale=LONGEST_SIDE / max(page.get_size())).to_numpy())
     page.close()
     return content.replace("\r\n", "\n").replace(_HYPHEN_OF_PDFIUM, "-\n")
+
+
+def _nothing(_: Any) -> str:
+    return ""
 
 
 def _until(most: int, pages: Iterable[str]) -> Iterator[str]:

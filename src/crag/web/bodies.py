@@ -64,7 +64,7 @@ async def read_body(response: httpx.Response, url: str, most: int, share: PageAl
 
     Raises:
         PageError: `too_large` beyond `most` bytes, compressed or not; `budget` if the budget of all
-        pages is spent; `unreadable` if the compression is not as declared.
+            pages is spent; `unreadable` if the compression is not as declared.
     """
     too_large = PageError(url, "too_large", f"larger than {most:,} bytes")
     decode = _decoder(response.headers.get("content-encoding", ""), url)

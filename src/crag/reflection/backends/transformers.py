@@ -181,7 +181,7 @@ class TransformersReflection:
         most, stops = limits.max_tokens, () if limits.whole_answer else RETRIEVE
         with self._lock:
             model = self._model()
-            prompts = [_prompt(model, *continuation, most) for continuation in continuations]
+            prompts = [_prompt(model, *continuation, limits) for continuation in continuations]
             rows = self._generated(model, prompts, most, stops)
             return [
                 read_candidate(
@@ -231,7 +231,11 @@ class TransformersReflection:
         return self._loaded
 
 
-def _prompt(model: LanguageModel, prefix: Prefix, passage: Passage | None, most: int) -> list[int]:
+def _prompt(
+    model: LanguageModel, prefix: Prefix, passage: Passage | None, limits: SegmentLimits
+) -> list[int]:
+    most = limits.max_tokens
+
     def fits(shown: Passage) -> bool:
         return _fits(model, _ids(model, candidate_prompt(prefix, shown)), most)
 
@@ -242,7 +246,8 @@ def _prompt(model: LanguageModel, prefix: Prefix, passage: Passage | None, most:
             "characters are used", passage.title, model.context, len(cut.text), len(passage.text),
         )  # fmt: skip
         passage = cut
-    return _fitting_ids(model, candidate_prompt(prefix, passage), most)
+    prompt = candidate_prompt(prefix, passage, is_draft=limits.is_draft)
+    return _fitting_ids(model, prompt, most)
 
 
 def _fitting_ids(model: LanguageModel, prompt: str, most: int) -> list[int]:

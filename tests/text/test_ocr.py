@@ -1,0 +1,122 @@
+"""Pages of a PDF that are pictures: recognised where the extra `ocr` is, and within the limits."""
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+from reportlab.lib.utils import ImageReader
+from reportlab.pdfgen.canvas import Canvas
+
+from crag.retrieval import Limits
+from crag.retrieval.documents import SourceText, Unusable
+from crag.retrieval.isolated import IsolatedReader
+from crag.retrieval.loaders import load
+from crag.text.pdf import read_pdf
+
+LINES = [
+    "The tide mill of Merrow",
+    "",
+    "Edith Halloran built the mill in 1783.",
+    "The sluice gate is opened two hours after high water.",
+]
+A4 = (595, 842)
+PROGRAM = """
+import json, socket, sys
+from pathlib import Path
+def refuse(*_): raise AssertionError("it asked for an address")
+socket.getaddrinfo = socket.socket.connect = refuse
+if sys.argv[2] == "without": sys.modules["rapidocr"] = None
+from crag.retrieval.loaders import load
+(one,) = load(Path(sys.argv[1]))
+print(json.dumps([getattr(one, "text", None), getattr(one, "reason", None)]))
+"""
+
+
+def picture(lines: Sequence[str], size: tuple[int, int] = (1240, 1754)) -> Image.Image:
+    """Draw lines as a scanner sees them: dark grey on a light grey, a little askew."""
+    page = Image.new("L", size, 238)
+    pen = ImageDraw.Draw(page)
+    for number, line in enumerate(lines):
+        pen.text((150, 200 + 44 * number), line, fill=40, font=ImageFont.load_default(28))
+    return page.rotate(0.3, fillcolor=238)
+
+
+def scan(path: Path, *pages: str | Sequence[str], size: tuple[float, float] = A4) -> Path:
+    """Write a PDF: a text is a text layer, a list the lines of a picture, which fills the page."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=size)
+    for page in pages:
+        if isinstance(page, str):
+            canvas.drawString(72, 720, page)
+        elif page:
+            canvas.drawImage(ImageReader(picture(page)), 0, 0, *size)
+        canvas.showPage()
+    canvas.save()
+    path.write_bytes(file.getvalue())
+    return path
+
+
+def told(path: Path, extra: str) -> tuple[str | None, str | None]:
+    """Return text and reason of a file, read by a process that reaches no network."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(path), extra],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    text, reason = json.loads(done.stdout)
+    return text, reason
+
+
+def test_pages_that_are_pictures_are_read_in_their_place(tmp_path: Path) -> None:
+    body = scan(tmp_path / "a.pdf", "A text layer.", LINES, [], ["Ümläute: größer, café"])
+    first, second, third, fourth = read_pdf(body.read_bytes()).pages
+    assert first == "A text layer."
+    assert second.splitlines() == LINES
+    assert third == ""
+    assert fourth == "Ümläute: größer, café"
+
+
+def test_the_place_of_what_was_recognised_is_its_page(tmp_path: Path) -> None:
+    with IsolatedReader() as reader:
+        (one,) = reader.read(scan(tmp_path / "a.pdf", [], LINES), held=())
+    assert isinstance(one.loaded, SourceText), one.loaded
+    assert one.chunks
+    assert one.chunks[0].metadata["position"] == "page 2"
+    assert "Edith Halloran built the mill in 1783." in one.chunks[0].page_content
+
+
+def test_a_long_scan_ends_at_the_limit_of_time(tmp_path: Path) -> None:
+    path = scan(tmp_path / "a.pdf", *[[f"Page {number}", *LINES * 9] for number in range(40)])
+    with IsolatedReader(Limits(seconds=4)) as reader:
+        *_, one = reader.read(path, held=())
+    assert isinstance(one.loaded, Unusable)
+    assert "more than 4 seconds: split it, or raise CRAG_READ_SECONDS" in one.loaded.reason
+
+
+def test_a_huge_page_is_drawn_no_larger_than_others(tmp_path: Path) -> None:
+    with IsolatedReader() as reader:
+        (one,) = reader.read(scan(tmp_path / "a.pdf", LINES, size=(14_400, 14_400)), held=())
+    assert isinstance(one.loaded, SourceText), one.loaded
+    assert "Edith Halloran built" in one.loaded.text
+
+
+@pytest.mark.parametrize("extra", ["with", "without"])
+def test_nothing_is_downloaded_and_a_missing_extra_is_named(extra: str, tmp_path: Path) -> None:
+    text, reason = told(scan(tmp_path / "a.pdf", LINES), extra)
+    if extra == "with":
+        assert text
+        assert "Edith Halloran built the mill in 1783." in text
+        return
+    assert reason
+    assert "scanned? Run: pip install 'corrective-rag[ocr]'" in reason
+
+
+def test_a_picture_without_text_is_told(tmp_path: Path) -> None:
+    (one,) = load(scan(tmp_path / "a.pdf", [" "]))
+    assert isinstance(one, Unusable)
+    assert "no text in it, nor any in its pictures" in one.reason
