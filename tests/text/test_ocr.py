@@ -75,13 +75,8 @@ def told(path: Path, extra: str) -> tuple[str | None, str | None]:
 
 
 def test_pages_that_are_pictures_are_read_in_their_place(tmp_path: Path) -> None:
-    body = scan(
-        tmp_path / "a.pdf",
-        "A text layer.",
-        LINES,
-        [],
-        ["Die Mühle wurde größer; im Café gibt es Brötchen."],
-    )
+    german = "Die Mühle wurde größer; im Café gibt es Brötchen."
+    body = scan(tmp_path / "a.pdf", "A text layer.", LINES, [], [german])
     first, second, third, fourth = read_pdf(body.read_bytes()).pages
     assert first == "A text layer."
     assert second.splitlines() == LINES
