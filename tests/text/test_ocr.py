@@ -26,6 +26,8 @@ LINES = [
     "The sluice gate is opened two hours after high water.",
 ]
 A4 = (595, 842)
+PATIENT = Limits(seconds=400)
+"""For machines that are busy; the memory is that of every file."""
 FONT = ImageFont.truetype(findfont("DejaVu Sans"), 28)
 PROGRAM = """
 import json, socket, sys
@@ -85,7 +87,7 @@ def test_pages_that_are_pictures_are_read_in_their_place(tmp_path: Path) -> None
 
 
 def test_the_place_of_what_was_recognised_is_its_page(tmp_path: Path) -> None:
-    with IsolatedReader() as reader:
+    with IsolatedReader(PATIENT) as reader:
         (one,) = reader.read(scan(tmp_path / "a.pdf", [], LINES), held=())
     assert isinstance(one.loaded, SourceText), one.loaded
     assert one.chunks
@@ -102,7 +104,7 @@ def test_a_long_scan_ends_at_the_limit_of_time(tmp_path: Path) -> None:
 
 
 def test_a_huge_page_is_drawn_no_larger_than_others(tmp_path: Path) -> None:
-    with IsolatedReader() as reader:
+    with IsolatedReader(PATIENT) as reader:
         (one,) = reader.read(scan(tmp_path / "a.pdf", LINES, size=(14_400, 14_400)), held=())
     assert isinstance(one.loaded, SourceText), one.loaded
     assert "Edith Halloran built" in one.loaded.text
