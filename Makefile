@@ -1,6 +1,6 @@
 # Every target builds .venv when it is missing or stale; `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help ask pictures test test-thorough test-browser check check-style check-mypy check-pyright format docs notebooks bench bench-evaluator bench-quality bench-side-by-side bench-index bench-inference bench-large bench-popqa bench-ray bench-reflection bench-retriever bench-web serve train-evaluator train-reader train-self-rag bench-reader bench-docs lab torture licences dist test-servers bench-server serve-production site clean audit bench-decomposed bench-generator
+.PHONY: $(shell sed -nE 's/^([a-z-]+):.*/\1/p' $(MAKEFILE_LIST))
 
 PYTHON ?= python3
 VENV := .venv
@@ -33,7 +33,7 @@ ask: $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge strip?"
 	@$(BIN)/crag ask "$$Q" --index .crag/docs || [ $$? -ge 3 ]
 
 # The processes that tests start would otherwise each compile crag again.
-test test-thorough torture: export PYTHONDONTWRITEBYTECODE =
+test test-thorough torture torture-server: export PYTHONDONTWRITEBYTECODE =
 
 test: $(DEV)  ## Run the tests
 	$(PYTEST)
@@ -45,6 +45,9 @@ test-thorough: $(DEV)  ## Run the tests with twelve times the random examples, m
 
 torture: $(DEV)  ## Attack it in full: broken parts, hostile files, kills, faults, half an hour of load (hours)
 	$(BIN)/python -m pytest --hypothesis-profile torture -s tests/torture tests/server/test_soak.py tests/retrieval/test_backends.py
+
+torture-server: $(DEV)  ## Attack the production server in full: kills, SIGSTOP, cancellations, no PostgreSQL (40 minutes)
+	$(BIN)/python -m pytest --production --hypothesis-profile torture -s tests/production/test_kills.py tests/production/test_random_operations.py tests/production/test_cancellations.py
 
 check: $(DEV)  ## Lint, check types and the import contracts
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-style check-mypy check-pyright
@@ -84,6 +87,10 @@ audit:  ## Ask for known faults of all pinned packages (needs a network); ADVISO
 	$(PYTHON) -m venv $(AUDIT)
 	$(AUDIT)/bin/pip install --quiet --disable-pip-version-check pip-audit
 	$(AUDIT)/bin/pip-audit --requirement constraints-hashes.txt --require-hashes --disable-pip $(ADVISORIES)
+
+audit-official: $(DEV)  ## Compare with the authors' programs: make audit-official OFFICIAL=folder-of-checkouts [AUDITS="self-rag"]
+	@test -n "$(OFFICIAL)" || { echo 'Name the folder of the checkouts: make audit-official OFFICIAL=../official' >&2; exit 2; }
+	$(BIN)/python papers/measurements/audit_official.py '$(OFFICIAL)' $(AUDITS)
 
 notebooks: $(DEV)  ## Run the notebooks again and write their outputs
 	$(BIN)/python -m tests.notebooks.executing

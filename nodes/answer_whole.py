@@ -9,7 +9,7 @@ from crag.runtime.waiting import call
 from crag.settings import Settings
 from crag.state import State
 
-_OWN = ("question", "posed", "follow_up", "messages")
+_OWN = ("question", "posed", "follow_up", "sub_questions", "messages")
 """What the run itself has written."""
 
 

@@ -11,6 +11,7 @@ from crag.answering.links import without_links
 from crag.answering.outcome import NOT_FOUND, chat_reply, declines, links_removed
 from crag.events import Event, EventKind, event
 from crag.parts import Attributor
+from crag.reflection.graded_loop import WITHOUT_PASSAGE
 from crag.reflection.scoring import argmax
 from crag.reflection_tokens import IRRELEVANT, NO_SUPPORT
 from crag.settings import Settings
@@ -135,7 +136,8 @@ def _why_alone(state: State, critique: Critique, *, is_all: bool) -> str:
     for choice in state["choices"]:
         if (choice["segment"], choice["hypothesis"]) == place and choice["action"] != "retrieve":
             return choice["why"]
-    return "no passage was of use" if is_all else "a part that no passage was used for"
+    _, _, reason = critique["why"].partition(WITHOUT_PASSAGE)
+    return reason or ("no passage was of use" if is_all else "a part that no passage was used for")
 
 
 def _event(flag: Flag) -> Event:

@@ -9,8 +9,11 @@ from langchain_core.messages import AnyMessage
 
 from crag.answering.attribution import is_wordless
 from crag.answering.context import fenced, kept_strips, paper_format
+from crag.answering.in_parts import as_read_for, from_parts, loses_a_part
+from crag.answering.joining import place_of
 from crag.answering.model_calls import Reply, aask
 from crag.answering.outcome import (
+    FOUND_NOTHING,
     MOST_CLOSEST,
     NOT_FOUND,
     GenerateUpdate,
@@ -21,6 +24,7 @@ from crag.answering.outcome import (
     from_reply,
 )
 from crag.correction.action import branches
+from crag.correction.part_by_part import strips_by_question
 from crag.correction.strips import score_of
 from crag.errors import ModelProblem
 from crag.events import Event, EventKind, event
@@ -31,7 +35,7 @@ from crag.runtime.replies import quotations_of
 from crag.runtime.waiting import compute
 from crag.settings import Settings
 from crag.state import State, Strip, add_usage
-from crag.tasks import written
+from crag.tasks import published_options, written
 from crag.text.untrusted import neutral
 
 _DOUBTFUL = 1 / 6
@@ -51,7 +55,7 @@ class Generate:
     Without knowledge the model is asked only where its own knowledge is allowed. One that answers
     with citations alone, without a word, is asked once more, without the demand for them, if the
     budget has a call left. A model that fails, refuses or says nothing gives way to quotations, and
-    those to an abstention.
+    those to an abstention. One that finds no answer gives way to a quotation that is sure to be it.
     """
 
     def __init__(
@@ -138,17 +142,26 @@ class Generate:
     def _without_reply(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
     ) -> GenerateUpdate:
-        quotations, quoting = self._quote(state, settings, plan.strips)
+        found, quoting = self._quote_parts(state, settings, plan.strips)
+        if not any(found):
+            question = settings.profile.bare_question(state)
+            quotations, quoting = self._quote(state, question, plan.strips)
+            found = [quotations]
+        quotations, *by_part = found
         events = list(plan.events)
         if reply is not None and reply.problem is not None:
             fallback = "quote the strips" if quotations else "abstain"
             kind = _KINDS.get(reply.problem, "model_failed")
             events.append(event(kind, "generate", reply.detail, fallback))
         events += quoting
-        if quotations:
+        if by_part and loses_a_part(quotations, by_part):
+            update = from_parts(state, quotations, by_part, plan.strips, events)
+        elif quotations:
             update = from_quotations(state, quotations, plan.strips, events)
         else:
             update = abstained(state, plan.knowledge, events, _why_nothing(state, plan.strips))
+        if state.get("sub_questions") and "sub_questions" not in update:
+            update["sub_questions"] = []
         if reply is not None:
             update["usage"] = reply.usage
         return update
@@ -156,36 +169,66 @@ class Generate:
     def _declined(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply
     ) -> GenerateUpdate:
-        """Let the closest passages follow the words of a model that found no answer."""
-        quotations, quoting = self._quote(state, settings, plan.strips)
+        """Quote what is sure to answer, else let the closest passages follow the model's words."""
+        question = settings.profile.bare_question(state)
+        quotations, quoting = self._quote(state, question, plan.strips)
         events = [*plan.events, *quoting]
         if not quotations:
-            detail = "the model found no answer in the knowledge"
-            return abstained(state, plan.knowledge, events, detail, reply)
-        closest = [one._replace(further=False) for one in quotations[:MOST_CLOSEST]]
-        update = from_quotations(state, closest, plan.strips, events, declined=True)
+            return abstained(state, plan.knowledge, events, FOUND_NOTHING, reply)
+        if plan.cites and quotations[0].sure and quotations[0].span is not None:
+            events.append(event("model_declined", "generate", FOUND_NOTHING, "quote the strips"))
+            update = from_quotations(state, quotations, plan.strips, events)
+        else:
+            closest = [one._replace(further=False) for one in quotations[:MOST_CLOSEST]]
+            update = from_quotations(state, closest, plan.strips, events, declined=True)
         messages = chat_reply(state, update["answer"], update["citations"], reply.message_id)
         return {
             **update, "usage": reply.usage, "knowledge": plan.knowledge, "messages": messages,
         }  # fmt: skip
 
     def _quote(
-        self, state: State, settings: Settings, strips: list[Strip]
+        self, state: State, question: str, strips: list[Strip]
     ) -> tuple[list[Quotation], list[Event]]:
+        quotations, events = self._quoted(question, strips)
+        action = state.get("action")
+        if not (quotations or events) and action is not None and branches(action) == ["refine"]:
+            # Correct says that the documents hold the answer; nothing found would deny it.
+            quotations = [best_of(strips)]
+        return quotations, events
+
+    def _quote_parts(
+        self, state: State, settings: Settings, strips: list[Strip]
+    ) -> tuple[list[list[Quotation]], list[Event]]:
+        """Quote for the whole question, then for each part, what was read for it; else nothing."""
+        parts = state.get("sub_questions", [])
+        if not parts or not all("readings" in part for part in parts):
+            return [], []
+        external = {place_of(strip) for strip in state.get("external", [])}
+        whole, *of_parts = strips_by_question(state, settings)
+        question = settings.profile.bare_question(state)
+        asked = [(question, as_read_for(whole, strips, external, again=False))]
+        for part, own in zip(parts, of_parts, strict=True):
+            kept = [] if part["action"] == "incorrect" else own
+            asked.append((part["question"], as_read_for(kept, strips, external, again=True)))
+        found: list[list[Quotation]] = []
+        events: list[Event] = []
+        for question, read in asked:
+            quotations, failed = self._quoted(question, list(read.values()))
+            places = list(read)
+            found.append([one._replace(strip=places[one.strip]) for one in quotations])
+            events += failed
+        return found, events
+
+    def _quoted(self, question: str, strips: list[Strip]) -> tuple[list[Quotation], list[Event]]:
         quotations: list[Quotation] = []
         if self._quoter is None or not strips:
             return quotations, []
         with Attempt("quoter") as attempt:
-            question = settings.profile.bare_question(state)
             reply = self._quoter.quote(question, deepcopy(strips))
             quotations = quotations_of(reply, strips)
         if attempt.error is not None:
             failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
             return [], [failed]
-        action = state.get("action")
-        if not quotations and action is not None and branches(action) == ["refine"]:
-            # Correct says that the documents hold the answer; nothing found would deny it.
-            quotations = [best_of(strips)]
         return quotations, []
 
 
@@ -241,8 +284,9 @@ def _prompt(
     values = {
         "question": neutral(question) if settings.cites else question,
         "options": written(posed["options"]) or "those that the question names",
+        "published_options": published_options(posed["options"]),
     }
-    if not knowledge:
+    if not strips:
         return prompts.render(profile.own_prompt, **values)
     name = profile.answer_prompt
     if profile.doubtful_prompt and _is_doubtful(state, strips, settings):

@@ -1,19 +1,22 @@
 """Judge the retrieved documents and choose the action."""
 
+from typing import NotRequired
+
 from typing_extensions import TypedDict
 
-from crag.correction.action import decide, limits, replaced
+from crag.correction.action import limits, replaced
+from crag.correction.part_by_part import best_scores, decided, judged_parts, shared_out, to_read
 from crag.correction.provenance import passage_of
 from crag.correction.scoring import LOWEST
 from crag.events import Event, event
 from crag.parts import Evaluator
 from crag.reading import Reading
 from crag.runtime.attempt import Attempt
-from crag.runtime.evaluator_calls import read_passages, reads, score_passages
+from crag.runtime.evaluator_calls import read_pairs, reads, score_passages
 from crag.runtime.languages import unread
 from crag.runtime.replies import thresholds_of
 from crag.settings import Settings
-from crag.state import Action, State, Thresholds, Usage
+from crag.state import Action, State, SubQuestion, Thresholds, Usage
 
 _ALL_AMBIGUOUS = Thresholds(upper=1.0, lower=-1.0)
 """For an evaluator without thresholds of its own: its scores alone say neither of the others."""
@@ -24,6 +27,8 @@ class GradeUpdate(TypedDict):
 
     scores: list[float]
     readings: list[Reading]
+    sub_questions: NotRequired[list[SubQuestion]]
+    """Written if the question has several parts, each of them judged."""
     thresholds: Thresholds
     action: Action
     events: list[Event]
@@ -34,7 +39,9 @@ class Grade:
     """Score all documents in one evaluator call, and judge the set by its best score.
 
     CRAG, Sec. 4.2 (evaluator) and 4.3 (action trigger). An evaluator that reads is asked for
-    readings, from which refinement and quotations take their scores.
+    readings, from which refinement and quotations take their scores. Those of all parts of a
+    question are read in the same call, and the action is that of the part that fares worst, unless
+    the whole fares better.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
@@ -44,12 +51,13 @@ class Grade:
         """Write the scores in the order of the documents, the thresholds in use and the action."""
         passages = [passage_of(document, settings.titles) for document in state["documents"]]
         question = settings.profile.bare_question(state)
+        parts = state.get("sub_questions", [])
         readings: list[Reading] = []
         if reads(self._evaluator, settings):
-            readings, events, usage = read_passages(
-                self._evaluator, question, passages, node="grade"
-            )
-            scores = [one["score"] for one in readings] or [LOWEST] * len(passages)
+            pairs = to_read(question, passages, parts, settings)
+            readings, events, usage = read_pairs(self._evaluator, pairs, node="grade")
+            readings, parts = shared_out(readings, parts)
+            scores = best_scores(readings, parts) or [LOWEST] * len(passages)
         else:
             scores, events, usage = score_passages(
                 self._evaluator, question, passages, node="grade"
@@ -61,18 +69,23 @@ class Grade:
             fallback = "judge what is between -1 and 1 ambiguous"
             events = [*events, event("evaluator_failed", "grade", attempt.error, fallback)]
         upper, lower = limits(own["upper"], own["lower"], settings)
-        judged = decide(scores, upper, lower)
+        thresholds = Thresholds(upper=upper, lower=lower)
+        whole = [reading["score"] for reading in readings] if parts else scores
+        judged = decided(whole, parts, settings, thresholds)
         action = replaced(judged, settings)
         texts = "\n".join(passage.text for passage in passages)
         unread_texts = unread("grade", self._evaluator, question, texts)
-        return GradeUpdate(
+        update = GradeUpdate(
             scores=scores,
             readings=readings,
-            thresholds=Thresholds(upper=upper, lower=lower),
+            thresholds=thresholds,
             action=action,
             events=unread_texts + events + _replacement(judged, action),
             usage=usage,
         )
+        if state.get("sub_questions"):
+            update["sub_questions"] = judged_parts(parts, settings, thresholds)
+        return update
 
 
 def _replacement(judged: Action, action: Action) -> list[Event]:

@@ -20,6 +20,7 @@ from crag.state import (
     InputState,
     PageRecord,
     Strip,
+    SubQuestion,
     Usage,
 )
 from crag.tasks import Posed
@@ -31,6 +32,7 @@ class OpeningUpdate(TypedDict):
     question: str
     posed: Posed | None
     follow_up: FollowUp | None
+    sub_questions: list[SubQuestion]
     documents: list[Document]
     scores: list[float]
     readings: list[Reading]
@@ -66,6 +68,7 @@ class OpenRun:
             question=question,
             posed=posed_apart(question, settings),
             follow_up=None,
+            sub_questions=[],
             documents=[],
             scores=[],
             readings=[],

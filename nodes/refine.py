@@ -2,10 +2,11 @@
 
 from typing_extensions import TypedDict
 
-from crag.correction.evidence import strips_in_context
+from crag.answering.joining import merged
+from crag.correction.part_by_part import strips_by_question
 from crag.correction.provenance import kept_whole, source_of, source_within, title_of, unscored
 from crag.correction.scoring import with_title
-from crag.correction.strips import decompose, located
+from crag.correction.strips import as_split, decompose, located
 from crag.events import Event
 from crag.parts import Evaluator
 from crag.runtime.evaluator_calls import filter_strips
@@ -26,7 +27,7 @@ class Refine:
 
     CRAG, Sec. 4.4 and Algorithm 1: all of the documents are refined, not only the relevant ones,
     and strips are scored against the original question: in one evaluator call, or without any by
-    the readings of the documents.
+    the readings of the documents. A question of several parts keeps the strips of each part too.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
@@ -39,7 +40,9 @@ class Refine:
             return InternalUpdate(internal=whole, events=[], usage=Usage())
         readings = state.get("readings", [])
         if settings.strip_scores == "in_context" and len(readings) == len(state["documents"]) > 0:
-            in_context = strips_in_context(state["documents"], readings, settings)
+            in_context, *of_parts = strips_by_question(state, settings)
+            for strips in of_parts:
+                in_context = merged(in_context, strips)
             return InternalUpdate(internal=in_context, events=[], usage=Usage())
         question, strips = settings.profile.bare_question(state), _strips(state, settings)
         strips, events, usage = filter_strips(
@@ -54,6 +57,8 @@ def _strips(state: State, settings: Settings) -> list[Strip]:
         text, source = document.page_content, source_of(document, index)
         if settings.titles == "passage":
             text = with_title(title_of(document), text)
+        if settings.decomposition == "fixed_num_spaced":
+            text = as_split(text, index, len(state["documents"]))
         parts = decompose(text, settings.decomposition)
         if settings.decomposition == "sentences" and settings.titles != "passage":
             within = (source_within(source, text, *place) for place in located(text, parts))

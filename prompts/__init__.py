@@ -32,7 +32,7 @@ class Use(NamedTuple):
     where: str
     """The step that asks it, and when."""
     needed: tuple[str, ...]
-    """Placeholders that its text must have."""
+    """Placeholders that its text must have: each itself, or its `published_` form."""
     optional: tuple[str, ...] = ()
     """Placeholders that its text may have."""
 
@@ -47,12 +47,14 @@ USES: Mapping[str, Use] = MappingProxyType(
         "answer_words": Use("generate again, after an answer without words", _TASK, ("not_found",)),
         "answer_popqa": Use("generate, task popqa", _TASK),
         "answer_pubhealth": Use("generate, task pubhealth", _TASK),
-        "answer_arc": Use("generate, task arc", (*_TASK, "options")),
+        "answer_arc": Use("generate, task arc", (*_TASK, "options"), ("published_options",)),
         "answer_biography": Use("generate, task biography", _TASK),
         "answer_asqa": Use("generate, task asqa", _TASK, ("not_found",)),
         "answer_own_knowledge": Use("generate without knowledge, default and popqa", ("question",)),
         "answer_own_pubhealth": Use("generate without knowledge, task pubhealth", ("question",)),
-        "answer_own_arc": Use("generate without knowledge, task arc", ("question", "options")),
+        "answer_own_arc": Use(
+            "generate without knowledge, task arc", ("question", "options"), ("published_options",)
+        ),
         "answer_own_biography": Use("generate without knowledge, task biography", ("question",)),
         "answer_own_asqa": Use("generate without knowledge, task asqa", ("question",)),
         "contextualize": Use("contextualize, a follow-up in a chat", ("history", "question")),
@@ -80,7 +82,9 @@ USES: Mapping[str, Use] = MappingProxyType(
         "judge_answer": Use(
             "crag evaluate --judge", ("question", "answer", "knowledge"), ("right",)
         ),
-        "critic_label": Use("crag reflect-data critic --chat", ("task", "labels", "case")),
+        "critic_label": Use(
+            "crag reflect-data critic --chat", ("task", "labels", "case"), ("examples",)
+        ),
     }
 )
 """Every prompt by its name, which is that of its file."""
@@ -236,7 +240,7 @@ def _check_placeholders(place: Path, sections: list[tuple[str, int, list[str]]],
                 problem = f"${unknown[0]} is not filled in here; there are {named}, and $$ for $"
                 raise PromptError(place, problem, line)
             found.update(template.get_identifiers())
-    missing = [f"${one}" for one in use.needed if one not in found]
+    missing = [f"${one}" for one in use.needed if not {one, f"published_{one}"} & found]
     if missing:
         raise PromptError(place, f"it lacks {', '.join(missing)}", sections[0][1])
 

@@ -1,5 +1,6 @@
 """What the tests share: documents, hits and parts."""
 
+import gc
 import os
 
 # Before any library is imported: workers with a thread for each core wait for each other, spinning.
@@ -78,6 +79,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=place)
     other = "development" if config.getoption("--production") else "production"
     items[:] = [item for item in items if not item.get_closest_marker(other)]
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave out what was imported: it stays, and is most of all."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,10 +1,11 @@
 """What agrees with the official programs of both papers keeps agreeing.
 
 Each reference is written here from the description in docs/method, independently of the code under
-test, and compared over random inputs; `tests/reflection/test_released.py` does the same for whole
-runs of Self-RAG. The figures "equal in n of n" show with ``pytest -s``.
+test, and compared over random inputs; `tests/reflection/test_released.py` compares whole runs of
+Self-RAG with what its own programs answered. The figures "equal in n of n" show with ``pytest -s``.
 """
 
+import math
 import random
 import re
 import string
@@ -22,9 +23,9 @@ from crag.parts import Candidate
 from crag.reflection.released import short_form_score
 from crag.reflection.scoring import undesired_tokens
 from crag.reflection_settings import ReflectionSettings
+from crag.reflection_tokens import RELEVANCE, SUPPORT, UTILITY
 from crag.settings import Settings
 from crag.state import Source, Strip
-from tests.reflection import released
 
 RUNS = 2000
 WORDS = ["Ada", "wrote", "the", "first", "program", "an", "engine", "in", "1843", "true", "Paris"]
@@ -108,43 +109,50 @@ def test_equations_3_and_4_of_self_rag(form: str) -> None:
         return (seen or {}).get(token, 0.0) / mass if mass else 0.0
 
     def one(draw: random.Random) -> tuple[float, float]:
-        candidate = full(released.drawn(draw.random()))
+        candidate = judged(draw)
         weights = [draw.choice([0.0, 0.5, 1.0, 2.0]) for _ in range(3)]
         options = ReflectionSettings(
             weight_relevance=weights[0], weight_support=weights[1], weight_utility=weights[2],
             compat=compat,
         )  # fmt: skip
-        sup = share(candidate.support, released.SUPPORT[0])
+        rel = share(candidate.relevance, "[Relevant]")
+        sup = share(candidate.support, SUPPORT[0])
         use = share(candidate.utility, "[Utility:5]")
         if form == "graded":
-            sup, use = released.support(candidate), released.utility(candidate)
-        rel = share(candidate.relevance, "[Relevant]")
-        plain = released.with_end(candidate._replace(end_log_probability=None))
-        total = plain + weights[0] * rel + weights[1] * sup + weights[2] * use
+            sup += 0.5 * share(candidate.support, SUPPORT[1])
+            grades = zip((-1, -0.5, 0, 0.5), UTILITY, strict=False)
+            use += sum(grade * share(candidate.utility, token) for grade, token in grades)
+        total = math.exp(candidate.mean_log_probability)
+        total += weights[0] * rel + weights[1] * sup + weights[2] * use
         scored = short_form_score(candidate, options, has_passage=True)
         return round(scored.total, 9), round(total, 9)
 
     agree(f"Equations 3 and 4, {form}", RUNS, one)
 
 
-def full(candidate: Candidate) -> Candidate:
-    """Give a candidate every group: what is missing is another test's matter."""
-    return candidate._replace(
-        relevance={"[Relevant]": 0.25, **(candidate.relevance or {})},
-        support=None
-        if candidate.support is None
-        else {released.SUPPORT[1]: 0.3} | dict(candidate.support),
-        utility=None
-        if candidate.utility is None
-        else {"[Utility:2]": 0.2} | dict(candidate.utility),
+def judged(draw: random.Random) -> Candidate:
+    """Draw a candidate, now and then without IsSup or IsUse, or with a token not seen."""
+
+    def shares(group: Sequence[str]) -> dict[str, float]:
+        seen = {token: draw.random() for token in group if draw.random() < 0.9}
+        return seen or {group[-1]: 1.0}
+
+    return Candidate(
+        text="Ada wrote notes.",
+        relevance=shares(RELEVANCE),
+        support=shares(SUPPORT) if draw.random() < 0.7 else None,
+        utility=shares(UTILITY) if draw.random() < 0.7 else None,
+        mean_log_probability=-2 * draw.random(),
+        tokens=draw.randrange(1, 30),
+        ending="end",
     )
 
 
 def test_hard_constraints_drop_what_says_an_undesired_token() -> None:
     def one(draw: random.Random) -> tuple[list[str], list[str]]:
-        candidate = full(released.drawn(draw.random()))
+        candidate = judged(draw)
         groups = [candidate.relevance, candidate.support, candidate.utility]
-        undesired = draw.sample(["[Irrelevant]", *released.SUPPORT, "[Utility:1]"], 2)
+        undesired = draw.sample(["[Irrelevant]", *SUPPORT, "[Utility:1]"], 2)
         said = [max(dict(group), key=dict(group).__getitem__) for group in groups if group]
         options = ReflectionSettings(undesired=frozenset(undesired))
         return undesired_tokens(candidate, options), [token for token in said if token in undesired]

@@ -13,7 +13,8 @@ from crag.errors import CragError, SettingsError
 from crag.graph_registry import GRAPHS, OFFERED, Need, graph_named
 from crag.parts import Parts
 from crag.settings_form import GROUPS
-from crag.testing import FakeReflection
+from crag.testing import FakeChatModel, FakeReflection
+from tests.graph.reflective import goes_on, plain, state_by
 
 
 def builders() -> set[str]:
@@ -39,7 +40,7 @@ def test_a_graph_is_built_under_its_name(make_parts: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in GRAPHS if "reflection" in GRAPHS[name].needs])
 def test_a_graph_without_its_reflection_is_refused(make_parts: Any, name: str) -> None:
-    with pytest.raises(CragError, match="reflection"):
+    with pytest.raises(CragError, match=r"Parts\(reflection=…\).*EmbeddedReflection"):
         GRAPHS[name].build(make_parts())
 
 
@@ -51,6 +52,23 @@ def test_any_other_graph_runs_without_and_retrieves_if_it_says_so(
 ) -> None:
     state = GRAPHS[name].build(make_parts()).invoke({"question": "Who wrote the first program?"})
     assert bool(state["documents"]) == ("retriever" in GRAPHS[name].needs)
+
+
+@pytest.mark.parametrize("score", [0.9, 0.0, -0.9])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [(name, "short") for name in GRAPHS]
+    + [(name, "long") for name in GRAPHS if "reflection" in GRAPHS[name].needs],
+)
+async def test_all_ways_to_call_a_graph_agree(
+    make_parts: Any, name: str, score: float, form: str
+) -> None:
+    states = []
+    for way in ("invoke", "ainvoke", "stream", "astream"):
+        model = FakeChatModel(replies=["first program", "Ada Lovelace did [1]."])
+        parts = make_parts(score, model=model, reflection=FakeReflection(goes_on))
+        states.append(plain(await state_by(way, GRAPHS[name].build(parts), form=form)))
+    assert states[1:] == [states[0]] * 3
 
 
 def test_needs_are_parts() -> None:

@@ -24,18 +24,9 @@ def test_serving_takes_a_port_and_installs_no_development_tools(tmp_path: Path) 
     assert "[dev]" not in said
 
 
-def test_serving_has_a_port_of_its_own(tmp_path: Path) -> None:
-    assert "--port" not in told("serve", f"VENV={tmp_path / 'venv'}")
-
-
-def test_the_audit_reads_every_pin_and_its_hashes() -> None:
-    said = told("audit", "ADVISORIES=-s osv")
-    assert "pip-audit --requirement constraints-hashes.txt --require-hashes" in said
-    assert "--disable-pip -s osv\n" in said
-
-
-def test_the_notebooks_open(tmp_path: Path) -> None:
-    assert "jupyter lab notebooks" in told("lab", f"VENV={tmp_path / 'venv'}")
+def test_the_official_audit_takes_a_folder_and_names() -> None:
+    said = told("audit-official", "OFFICIAL=../there", "AUDITS=self-rag")
+    assert "papers/measurements/audit_official.py '../there' self-rag\n" in said
 
 
 @pytest.mark.parametrize("kind", ["serve", "dev"])

@@ -11,14 +11,6 @@ from crag.reflection_settings import RELEASED_LONG, RELEASED_SHORT, Compat, Refl
 from crag.settings import settings_from
 
 
-def test_defaults_are_ours() -> None:
-    given = ReflectionSettings()
-    assert (given.retrieval_mode, given.delta, given.compat) == ("adaptive", 0.2, frozenset())
-    weights = given.weights
-    assert (weights.relevance, weights.support, weights.utility) == (1.0, 1.0, 0.5)
-    assert ReflectionSettings.model_validate(given.model_dump(mode="json")) == given
-
-
 def test_the_table_tells_each_quirk_once() -> None:
     table = (reflection_settings.__doc__ or "").split("-\n", maxsplit=1)[1].split("Not by name")[0]
     names = re.findall(r"^(\w+)", table, re.MULTILINE)

@@ -20,12 +20,6 @@ def test_every_level_names_settings_that_there_are() -> None:
     assert levels == ["basic", "ablations", "advanced"]
 
 
-def test_titles_are_short_and_differ() -> None:
-    titles = [shown.title for _, shown in SHOWN]
-    assert len(set(titles)) == len(titles)
-    assert all(3 < len(title) <= 36 and title[0].isupper() for title in titles)
-
-
 def test_the_schema_has_the_order_of_the_form() -> None:
     fields = Settings.model_json_schema()["properties"]
     assert list(fields) == [name for name, _ in SHOWN]

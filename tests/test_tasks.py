@@ -24,7 +24,16 @@ from crag.reflection.driver import asked_of
 from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import State
-from crag.tasks import TASKS, Posed, TaskProfile, lettered, profile_of, split_options, written
+from crag.tasks import (
+    TASKS,
+    Posed,
+    TaskProfile,
+    lettered,
+    profile_of,
+    published_options,
+    split_options,
+    written,
+)
 from crag.testing import (
     FakeChatModel,
     FakeEvaluator,
@@ -54,6 +63,20 @@ DOCUMENT = Document("A balance measures the mass of things.", metadata={"title":
 def test_options_are_read_in_the_ways_they_are_written(lines: list[str]) -> None:
     found = split_options("\n".join(["Why?", *lines]))
     assert (found["question"], found["options"]) == ("Why?", {"A": "one", "B": "two"})
+
+
+@pytest.mark.parametrize(
+    ("options", "published"),
+    [
+        ({"A": "sun", "B": "rain"}, "\nA: sun; \nB: rain"),
+        ({"1": "sun", "2": "rain"}, "1: sun; 2: rain"),
+        ({"A": "a plan B: none", "E": "x"}, "\nA: a plan \nB: none; \nE: x"),
+    ],
+)
+def test_options_as_the_official_program_writes_them(
+    options: dict[str, str], published: str
+) -> None:
+    assert published_options(options) == published
 
 
 def test_numbers_become_letters() -> None:

@@ -38,6 +38,14 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     form: Annotated[
         str, typer.Option("--format", help="auto, self-rag, crag, popqa, alce or ours.")
     ] = "auto",
+    as_published: Annotated[
+        bool,
+        typer.Option("--as-published", help="Read a published folder with its faults, unrepaired."),
+    ] = False,
+    disarm: Annotated[
+        bool,
+        typer.Option("--disarm/--no-disarm", help="Off: texts enter prompts as the papers' do."),
+    ] = True,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Draw this many questions.", show_default=False)
     ] = None,
@@ -105,6 +113,7 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     )  # fmt: skip
     options = BenchOptions(
         experiment=experiment, data=data, output=output, format=form, limit=limit, seed=seed,
+        as_published=as_published, disarm=disarm,
         settings=assigned(settings), thresholds=thresholds, web=tuple(web or ()),
         cache=cache, report=report,
         concurrency=concurrency, ray=ray, again=again, budget=budget,

@@ -1,7 +1,10 @@
 """What `crag train critic` and `crag train generator` share: fine-tune a model, write its card."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import typer
 
 from crag.charts import require_matplotlib
 from crag.cli.terminal import print_json, print_table, safe, say
@@ -24,6 +27,7 @@ from crag.papers.training.self_rag.language_trainer import (
     train_language_model,
 )
 from crag.papers.training.trainer import finish
+from crag.reflection_tokens import TOKENS
 
 
 class LanguageTraining:
@@ -72,7 +76,8 @@ class LanguageTraining:
 
     def base(self) -> LanguageModel:
         """Load the model to start from."""
-        return load_base(self._recipe)
+        as_words = self._kind == "critic" and self._recipe.form == "released"
+        return load_base(self._recipe, tokens=() if as_words else TOKENS)
 
     def train(
         self,
@@ -81,8 +86,12 @@ class LanguageTraining:
         left_out: Mapping[str, int],
         limits: Sequence[str],
     ) -> LanguageModelCard:
-        """Train, save with a card, and return the card with the first and the last loss."""
-        if not self._quiet:
+        """Train, save with a card, and return the card with the first and the last loss.
+
+        Raises:
+            typer.Exit: in processes other than the first, whose part ends with the training.
+        """
+        if not self._quiet and os.environ.get("RANK", "0") == "0":
             say(f"{len(texts):,} records", stderr=True)
         card = language_card(self._kind, self._recipe, self._files).model_copy(
             update={
@@ -91,11 +100,14 @@ class LanguageTraining:
             }
         )
         trained = train_language_model(base, self._recipe, texts, self._output, quiet=self._quiet)
+        if not trained.is_main:
+            raise typer.Exit
         losses = [entry["loss"] for entry in trained.history if "loss" in entry]
         if losses:
             measured = {"first_loss": round(losses[0], 4), "last_loss": round(losses[-1], 4)}
             card = card.model_copy(update={"metrics": {"training": measured}})
-        save_language_model(trained.model, trained.tokenizer, self._output, _text(card))
+        text, weights = _text(card), trained.weights
+        save_language_model(trained.model, trained.tokenizer, self._output, text, weights)
         if self._pictures:
             training_curves(trained.history, self._pictures / "training.png")
         return card

@@ -45,7 +45,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="passages, keep_without_retrieval, irrelevant, unsupported, weights or seed.",
+            help="passages, keep_without_retrieval, irrelevant, unsupported, form, weights, seed.",
         ),
     ] = None,
     device: Annotated[
@@ -71,7 +71,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     rules = valid_recipe(records.DataRules, assigned(settings))
     pairs = [pair for path in data for pair in read_records(path, records.Pair)]
-    tools = CriticTools(critic, tuple(truth or ()), location, device, rules)
+    tools = CriticTools(critic, tuple(truth or ()), tuple(data), location, device, rules)
     if (critic is None) == (not truth):
         allowed = "give a critic's folder, or --truth with the files the pairs were made from"
         raise SettingsError("--critic", critic, allowed)
@@ -83,7 +83,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     outcomes = ray_outcomes(tools, concurrency) if ray else here(*tools.load(), rules)
     with Ledger(ledger_of(output), run) as ledger:
         with progress_bar("critiquing", quiet=as_json) as advance:
-            made = records.generator_data(pairs, outcomes, ledger, advance)
+            made = records.generator_data(pairs, outcomes, ledger, rules.form, advance)
         if not made.records:
             told = ", ".join(f"{count} {reason}" for reason, count in made.rejected.items())
             message = f"no record could be made: {told}. Change the data, the index or the critic"

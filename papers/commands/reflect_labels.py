@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field, create_model
 
 from crag.asking.budget import Meter
 from crag.papers.training.self_rag.critique_cases import KINDS, LABELS, TASKS, Case, Kind, case_text
+from crag.papers.training.self_rag.critique_demonstrations import demonstrated
 from crag.papers.training.self_rag.critique_labels import NO_LABEL, Judge, Judgement
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
@@ -70,7 +71,10 @@ def name_of(token: str) -> str:
 def _call(case: Case, form: type[BaseModel], prompts: Prompts) -> Call:
     labels = ", ".join(f'"{name_of(label)}"' for label in LABELS[case.kind])
     shown = "".join(case_text(case)).replace("</case", "‹/case")
-    values = {"task": TASKS[case.kind], "labels": labels, "case": shown.strip()}
+    values = {
+        "task": TASKS[case.kind], "labels": labels, "case": shown.strip(),
+        "examples": demonstrated(case.kind),
+    }  # fmt: skip
     return Call(form, prompts.render("critic_label", **values))
 
 

@@ -7,7 +7,7 @@ import typer
 from crag.cli.commands import command
 from crag.cli.options import JsonOption
 from crag.cli.terminal import print_json, safe, say
-from crag.errors import TrainingError
+from crag.errors import SettingsError, TrainingError
 from crag.papers.commands.groups import reflect_data
 from crag.papers.commands.options import LeftOutOption, PassagesArgument, RowsOption, SeedOption
 
@@ -30,21 +30,40 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         float,
         typer.Option(min=0, max=0.5, help="Share of outputs that state what no passage holds."),
     ] = 0.0,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help="question, statement, choice, long; repeatable. Default: question.",
+            show_default=False,
+        ),
+    ] = None,
+    sentences: Annotated[int, typer.Option(min=1, help="Most sentences of an output.")] = 1,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Make pairs of instruction and output from questions whose truth is known."""
     from crag.papers.training.records import write_records
     from crag.papers.training.self_rag.critique_rules import unleaked
-    from crag.papers.training.self_rag.instruction_pairs import instruction_pairs
+    from crag.papers.training.self_rag.instruction_pairs import KINDS, instruction_pairs
 
+    chosen = [kind for kind in KINDS if not kinds or kind in kinds][: None if kinds else 1]
+    for kind in kinds or ():
+        if kind not in KINDS:
+            raise SettingsError("--kind", kind, f"one of {', '.join(KINDS)}")
     truths, leaks = unleaked(data, development or (), seed)
-    pairs = instruction_pairs(truths, count, declined=declined, unsupported=unsupported, seed=seed)
+    pairs = instruction_pairs(
+        truths, count, declined=declined, unsupported=unsupported, kinds=chosen,
+        sentences=sentences, seed=seed,
+    )  # fmt: skip
     if not pairs:
         raise TrainingError("no question is left: all of them are in the development data too")
     write_records(output, pairs)
     if as_json:
-        print_json({"output": str(output), "pairs": len(pairs), "in_development": leaks})
+        made = {kind: sum(one.dataset_name == kind for one in pairs) for kind in (*chosen, "task")}
+        told = {"output": str(output), "pairs": len(pairs), "kinds": made}
+        print_json(told | {"in_development": leaks})
         return
     left_out = f"left out: {leaks:,} in the development data"
     say(f"{len(pairs):,} pairs written to {safe(output)}; {left_out}")

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from crag.cli.terminal import environment
 from crag.factory import choose_encoder
 from crag.models.model_card import CARD
+from crag.papers.training.records import read_records
 from crag.papers.training.self_rag.critic import load_critic
 from crag.papers.training.self_rag.generator_data import (
     DataRules,
@@ -32,6 +33,8 @@ class CriticTools(NamedTuple):
     critic: Path | None
     truth: tuple[Path, ...]
     """Without a critic, the files that hold the truth."""
+    pairs: tuple[Path, ...]
+    """The files of the pairs, which say what question each was made from."""
     location: str | None
     device: str | None
     rules: DataRules
@@ -62,7 +65,9 @@ class CriticTools(NamedTuple):
 
     def _judge(self) -> Judging:
         if self.critic is None:
-            return TruthCritic([truth for path in self.truth for truth in read_truths(path)])
+            truths = [truth for path in self.truth for truth in read_truths(path)]
+            pairs = [pair for path in self.pairs for pair in read_records(path, Pair)]
+            return TruthCritic(truths, pairs)
         return load_critic(self.critic, device=self.device, weights=self.rules.weights)
 
     def _index(self) -> DocumentIndex:
@@ -86,6 +91,7 @@ def ray_outcomes(tools: CriticTools, workers: int) -> Outcomes:
     here = tools._replace(
         critic=tools.critic.absolute() if tools.critic else None,
         truth=tuple(path.absolute() for path in tools.truth),
+        pairs=tuple(path.absolute() for path in tools.pairs),
         location=location,
     )
 

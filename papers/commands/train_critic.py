@@ -69,7 +69,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
         message = "nothing is left to train on: every case is in the development data too"
         raise TrainingError(message)
     base = training.base()
-    texts, too_long = critic_texts(base.tokenizer, kept, chosen.max_length)
+    texts, too_long = critic_texts(base.tokenizer, kept, chosen.max_length, chosen.form)
     left_out = {"in the development data": len(cases) - len(kept), "too long": too_long}
     card = training.train(base, texts, left_out, _LIMITS)
     if kept_out:

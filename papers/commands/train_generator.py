@@ -38,16 +38,16 @@ def generator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.commands.language_training import LanguageTraining
     from crag.papers.training.self_rag.generator_data import ReflectiveRecord
     from crag.papers.training.self_rag.language_recipe import language_recipe
-    from crag.papers.training.self_rag.reflective_text import fault_of, reflective_text
+    from crag.papers.training.self_rag.reflective_text import reflective_text
 
     chosen = language_recipe("generator", recipe, assigned(settings))
     training = LanguageTraining("generator", chosen, output, pictures, quiet=as_json)
-    records = training.read(data, ReflectiveRecord, licence, lambda one: fault_of(one.output))
+    records = training.read(data, ReflectiveRecord, licence, lambda one: one.fault)
     base = training.base()
     made = [
         reflective_text(
-            base.tokenizer, one.instruction, one.output, chosen.max_length,
-            learn_unsupported=chosen.learn_unsupported,
+            base.tokenizer, one.asked, one.output, chosen.max_length,
+            learn_unsupported=chosen.learn_unsupported, form=chosen.form,
         )
         for one in records
     ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Answer one unit with the graph of its method, and record the result as a row."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
@@ -18,8 +19,10 @@ from crag.papers.experiments.rows import Row
 from crag.papers.experiments.units import Unit
 from crag.parts import Evaluator, Parts
 from crag.settings import Settings, settings_from_text
-from crag.tasks import written
+from crag.tasks import lines_of
+from crag.text.untrusted import left_armed
 
+_KEPT = ("cited", "score", "flags", "tokens", "raw")
 _FAILURES = {"model_failed", "evaluator_failed", "retrieval_failed"}
 """Events that make a row a failed one, because it no longer measures its method."""
 
@@ -42,6 +45,8 @@ class Resources:
     other: Callable[[str], Evaluator] | None = None
     """Loads the evaluators that variants name."""
     meter: Meter = field(default_factory=Meter)
+    disarm: bool = True
+    """Whether texts are disarmed before they enter a prompt; the papers' programs do not."""
 
     def named(self, unit: Unit) -> str:
         """List everything besides the unit that its answer depends on."""
@@ -50,6 +55,8 @@ class Resources:
         parts = [self.model, evaluator, self.web, self.reflection, self.program]
         if prompts:
             parts.append(f"prompts {prompts}")
+        if not self.disarm:
+            parts.append("not disarmed")
         return " | ".join(parts)
 
 
@@ -62,6 +69,9 @@ class Answerer:
 
     def missing(self, unit: Unit) -> str:
         """Return what a unit needs and lacks; empty if nothing."""
+        needed = unit.variant.generator
+        if needed not in self.resources.model:
+            return f"it needs the generator {needed}: train it, and set CRAG_MODEL to it"
         return METHODS[unit.variant.method].missing(self.resources.parts, unit.example)
 
     async def answer(self, unit: Unit) -> Row:
@@ -73,7 +83,8 @@ class Answerer:
         method = METHODS[unit.variant.method]
         settings = settings_from_text({**method.settings, **unit.variant.settings})
         graph = self._graph(unit)
-        with answering(unit.example), tallying() as tally:
+        armed = nullcontext() if self.resources.disarm else left_armed()
+        with armed, answering(unit.example), tallying() as tally:
             run = await run_question(graph, asked_as(unit.example), settings)
         if tally.refused:
             raise BudgetSpentError(tally.refused)
@@ -125,8 +136,8 @@ class Answerer:
 
 
 def asked_as(example: Example) -> str:
-    """Return the question for a graph; for ARC with lettered options."""
-    return "\n".join(filter(None, [example.question, written(dict(example.choices))]))
+    """Return the question for a graph; for ARC with its options."""
+    return "\n".join(filter(None, [example.question, lines_of(dict(example.choices))]))
 
 
 def holds_answer(text: str, example: Example, found: Sequence[str]) -> bool | None:
@@ -155,7 +166,7 @@ def _reflection(state: dict[str, Any]) -> dict[str, Any] | None:
     found, choices = state.get("reflection") or {}, state.get("choices")
     if not found and not choices:
         return None
-    kept = {name: found[name] for name in ("cited", "score", "flags", "tokens") if name in found}
+    kept = {name: found[name] for name in _KEPT if name in found}
     return kept | {
         "approximation": state.get("approximation", ""),
         "retrieved": any(choice["action"] == "retrieve" for choice in choices or []),

@@ -45,6 +45,10 @@ class BenchOptions:
     data: Path
     output: Path
     format: str = "auto"
+    as_published: bool = False
+    """Read a folder of the CRAG repository as the official program does, with its faults."""
+    disarm: bool = True
+    """Disarm what could act in a prompt, as everywhere; the papers' programs do not."""
     limit: int | None = None
     seed: int = 0
     """Seed of the sample that `limit` draws, and of the intervals."""
@@ -95,6 +99,7 @@ def benchmark(options: BenchOptions, progress: ProgressCallback | None = None) -
         scores=not experiment.timed,
         corpus=options.web,
         budget=options.budget,
+        disarm=options.disarm,
     )
     pages = Pages(options.judges.pages, topics_of(loaded.examples))
     judged = load_judges(options.judges, pages, Environment(), config.cache)
@@ -127,7 +132,9 @@ def benchmark(options: BenchOptions, progress: ProgressCallback | None = None) -
 
 def _loaded(options: BenchOptions, experiment: Experiment) -> Loaded:
     loaded = load_examples(
-        options.data, experiment.task, format=options.format,  # type: ignore[arg-type]
+        options.data, experiment.task,
+        format=options.format,  # type: ignore[arg-type]
+        as_published=options.as_published,
     )  # fmt: skip
     loaded = kept_apart(loaded, options.trained_on)
     if options.limit is not None:
@@ -158,6 +165,7 @@ def _setup(
             "evaluator": resources.evaluator,
             "web": resources.web or "none",
             "reflection": resources.reflection,
+            "texts in prompts": "disarmed" if resources.disarm else "as they are, not disarmed",
             "citations judged by": options.judges.entailment,
             "MAUVE by": options.judges.mauve,
             "facts judged by": options.judges.facts,

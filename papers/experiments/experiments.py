@@ -21,6 +21,7 @@
     name = "crag"
     method = "crag"
     evaluator = "default"         # a name or folder
+    generator = "llama2_ft"       # a word of the name of the chat model that the row needs
     settings = { without = "correct" }
     paper = { "SelfRAG-LLaMA2-7b" = 58.3 }
     reproduces = "…"              # which part of the published setting it has
@@ -49,6 +50,8 @@ class Variant(BaseModel):
     method: str
     evaluator: str = ""
     """Empty: the evaluator of the run."""
+    generator: str = ""
+    """The row is run only by a chat model whose name holds this; empty: by any."""
     settings: dict[str, Any] = {}
     paper: dict[str, float] = {}
     """The paper's number, by its model."""

@@ -42,21 +42,26 @@ class LookUp:
     """Use the published text of the chosen action."""
 
     def run(self, state: State, settings: Settings) -> dict[str, Any]:  # noqa: ARG002 - a node's form
-        """Write one kept strip per text; Ambiguous uses the combined text, or the other two."""
+        """Write one kept strip per text; Ambiguous uses the combined text, or the other two.
+
+        A text that the official program reads as empty is an empty strip; one that is not there is
+        none.
+        """
         known = current_example().knowledge
-        internal = {"internal": _strips(known.get("internal", ""))}
-        external = {"external": _strips(known.get("external", ""))}
+        internal = {"internal": _strips(known.get("internal"))}
+        external = {"external": _strips(known.get("external"))}
         match known_action(state["action"]):
             case "correct":
                 return internal
             case "incorrect":
                 return external
             case "ambiguous":
-                both = _strips(known.get("combined", ""))
+                both = _strips(known.get("combined"))
                 return {"internal": both} if both else {**internal, **external}
 
 
-def _strips(text: str) -> list[Strip]:
+def _strips(text: str | None) -> list[Strip]:
     source = Source(id="published", title="", url="", position="")
-    strip = Strip(text=text, source=source, score=None, kept=True, reason="published")
-    return [strip] if text else []
+    if text is None:
+        return []
+    return [Strip(text=text, source=source, score=None, kept=True, reason="published")]

@@ -43,6 +43,8 @@ class RunConfig:
     corpus: tuple[Path, ...] = ()
     """Files to search instead of the web."""
     budget: Budget = field(default_factory=Budget)
+    disarm: bool = True
+    """Disarm texts in prompts; see `crag.text.untrusted`."""
 
 
 def load_resources(environment: Environment, config: RunConfig) -> Resources:
@@ -90,6 +92,7 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
         program=fingerprint(),
         other=load,
         meter=meter,
+        disarm=config.disarm,
     )
 
 

@@ -87,10 +87,8 @@ def today(one: Asked) -> Outcome:
         again = build_crag(parts).invoke({"question": one.question}, context=refined)
         strips = kept_strips(cast("State", again), refined)
     knowledge = [strip["text"] for strip in strips]
-    passages = shown_passages(
-        parts.quoter, one.question, kept_strips(cast("State", state), settings)
-    )
-    return outcome(one, action, knowledge, "" if state["abstained"] else state["answer"], passages)
+    answer = "" if state["abstained"] else state["answer"]
+    return outcome(one, action, knowledge, answer, shown_passages(state["answer"]))
 
 
 def outcome(

@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from documentation import (
     Asked,
@@ -23,13 +23,11 @@ from documentation import (
     shown_passages,
 )
 
-from crag.answering.context import kept_strips
 from crag.graph import build_crag
 from crag.papers.experiments.report import table
 from crag.parts import Parts
 from crag.retrieval.retriever import IndexRetriever
 from crag.settings import Settings
-from crag.state import State
 
 _WORD = re.compile(r"\w[\w.:/+#-]*\w|\w")
 _SMALL_WORDS = """
@@ -125,8 +123,7 @@ def main() -> None:
 def _said(one: Asked, question: str, parts: Parts) -> Said:
     settings = Settings()
     state = build_crag(parts).invoke({"question": question}, context=settings)
-    strips = kept_strips(cast("State", state), settings)
-    passages = shown_passages(parts.quoter, state["question"], strips)
+    passages = shown_passages(state["answer"])
     sure = not state["abstained"]
     near = is_right("\n".join(passages), one)
     right = sure and is_right(state["answer"], one)

@@ -28,15 +28,15 @@ from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.models.encoder import packaged_encoder
 from crag.papers.training.records import read_objects
-from crag.parts import Evaluator, Parts, Quoter
+from crag.parts import Evaluator, Parts
 from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.retriever import IndexRetriever
-from crag.state import Strip
 
 K = 10
 _ALL_PARTS = {"list", "comparison", "two-sentences"}
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
 _ROLE = re.compile(r":[\w:+.-]+:(?=`)")
+_QUOTATION = re.compile(r"“(.*?)” \[\d+\]", re.DOTALL)
 _QUOTES = re.compile(r"[`*_\"'‘’“”]")
 
 
@@ -149,10 +149,9 @@ def _retrieve(corpus: Path, rows: Sequence[dict[str, Any]]) -> None:
                 ]
 
 
-def shown_passages(quoter: Quoter | None, question: str, strips: Sequence[Strip]) -> list[str]:
-    """Return the passages that an answer leads with, or the closest ones, the first one first."""
-    found = quoter.quote(question, strips) if quoter and strips else []
-    return [quoted.text for quoted in found if not quoted.further]
+def shown_passages(answer: str) -> list[str]:
+    """Return what an answer quotes, or its closest passages, the first one first."""
+    return _QUOTATION.findall(answer)
 
 
 def count_words(texts: Sequence[str]) -> int:

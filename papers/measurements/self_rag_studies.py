@@ -1,18 +1,19 @@
-"""Self-RAG's training studies (Fig. 3a and 4): train variants of a generator and compare them.
+"""Self-RAG's training studies (Fig. 3a, 4, Table 2): train variants of a generator.
 
     python papers/measurements/self_rag_studies.py --records records.jsonl --pairs pairs.jsonl
-        --index index --answerable answerable.jsonl --output studies
-        [--recipe papers/recipes/self_rag_small.toml] [--sizes 400 800]
+        --index index --output studies [--recipe papers/recipes/self_rag_small.toml]
+        [--sizes 400 800]
 
 full           the records as `crag reflect-data generator` made them
-no_retriever   their instructions with the plain output: it never sees a passage (Fig. 3a)
-no_critic      the same, each output after the first passage of the index; no tokens (Fig. 3a)
+no_retriever   their instructions with the plain output: it is trained without passages (Fig. 3a)
+no_critic      the same, each instruction after the first passage of the index; no tokens (Fig. 3a)
+llama2_ft      all pairs with their plain outputs (Table 2)
 size_N         N of the records; a larger size has those of a smaller one (Fig. 4)
 
-Each variant is trained with the same recipe. Without a retriever the model is asked without
-passages, without a critic with the one that BM25 puts first, otherwise in Self-RAG's short form
-with all of them. A variant that has a card in `output` is not trained again, and one that was
-interrupted goes on.
+Each variant is trained with the same recipe. `crag bench` compares them on the papers' tasks, with
+the commands that are printed: `full` and the sizes reflect; the others are chat models that read
+retrieved passages, in the layout of papers/recipes/tuned_prompts. A variant that has a card in
+`output` is not trained again, and one that was interrupted goes on.
 """
 
 import argparse
@@ -20,36 +21,29 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import bm25s
-from self_rag_small import LONGEST, Question, Reply, draw_questions, measures, reflected
+from typing import NamedTuple
 
 from crag.factory import choose_encoder
 from crag.models.model_card import CARD
-from crag.papers.experiments.report import table
 from crag.papers.training.records import read_records
+from crag.papers.training.self_rag.critique_cases import shown
 from crag.papers.training.self_rag.generator_data import (
     Pair,
     ReflectiveRecord,
     Retrieve,
 )
-from crag.papers.training.self_rag.language_base import (
-    LanguageModel,
-    load_language_model,
-    save_language_model,
-)
+from crag.papers.training.self_rag.language_base import save_language_model
 from crag.papers.training.self_rag.language_card import describe_data, language_card
 from crag.papers.training.self_rag.language_recipe import LanguageRecipe, language_recipe
 from crag.papers.training.self_rag.language_trainer import load_base, train_language_model
 from crag.papers.training.self_rag.reflective_text import reflective_text
 from crag.papers.training.trainer import finish
-from crag.parts import Continuation, Passage, Prefix, SegmentLimits
-from crag.reflection.backends.transformers import TransformersReflection
-from crag.reflection.prompt_format import passage_block
-from crag.reflection_tokens import NO_RETRIEVAL, without_reflection
+from crag.parts import Passage
 from crag.retrieval import DocumentIndex, IndexRetriever
 from crag.runtime.environment import Environment
+
+PLAIN = ("no_retriever", "no_critic", "llama2_ft")
+"""Variants without reflection tokens, by the names that rows of the experiments need."""
 
 
 class Variant(NamedTuple):
@@ -60,18 +54,15 @@ class Variant(NamedTuple):
 
 
 def main() -> None:
-    """Train what is missing, compare, and print one table."""
+    """Train what is missing, and print how each variant is compared."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=Path, required=True)
     parser.add_argument("--pairs", type=Path, required=True)
     parser.add_argument("--index", required=True)
-    parser.add_argument("--answerable", type=Path, required=True)
-    parser.add_argument("--unanswerable", type=Path)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--recipe", type=Path)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--sizes", type=int, nargs="*", default=[])
-    parser.add_argument("--questions", type=int, default=150, help="150 in the paper")
     given = parser.parse_args()
     changes = dict(setting.split("=", 1) for setting in given.set)
     recipe = language_recipe("generator", given.recipe, changes)
@@ -84,21 +75,26 @@ def main() -> None:
 
     records = read_records(given.records, ReflectiveRecord)
     pairs = read_records(given.pairs, Pair)
-    questions = draw_questions(given.answerable, given.unanswerable, given.questions)
-    columns: dict[str, dict[str, str]] = {}
     for variant in variants(records, pairs, retrieve, given.sizes):
         folder = given.output / variant.name
         if not (folder / CARD).is_file():
             train(variant, recipe, folder, given.records)
-        replies = answers(variant.name, load_language_model(str(folder)), questions)
-        found = measures(questions, replies, [], [])
-        columns[variant.name] = {
-            "records": f"{len(variant.records):,}",
-            **{name: share for name, share in found.items() if not share.endswith(" of 0")},
-        }
-        print(json.dumps({variant.name: columns[variant.name]}), flush=True)
-    rows = [[row, *(column[row] for column in columns.values())] for row in columns["full"]]
-    print(table(["", *columns], rows))
+        print(json.dumps({"variant": variant.name, "records": len(variant.records)}), flush=True)
+        print("\n".join(f"  {line}" for line in commands(folder)), flush=True)
+
+
+def commands(folder: Path) -> list[str]:
+    """Return what compares a variant on PopQA; the other tasks have their own files and data."""
+    table = "popqa" if folder.name == "llama2_ft" else "reflection_popqa"
+    bench = f"crag bench papers/tables/{table}.toml --data popqa_longtail_w_gs.jsonl"
+    if folder.name not in PLAIN:
+        return [f"CRAG_REFLECTION={folder} {bench} --output {folder}/popqa"]
+    file = folder.with_suffix(".gguf")
+    plain = f"CRAG_MODEL={file} CRAG_FRAMING=raw CRAG_PROMPTS=papers/recipes/tuned_prompts"
+    return [
+        f"crag export {folder} --output {file}",
+        f"{plain} {bench} --output {folder}/popqa",
+    ]
 
 
 def variants(
@@ -110,21 +106,22 @@ def variants(
     """Yield what each variant learns from; all but the sizes from the same instructions."""
     yield Variant("full", list(records))
     kept = {record.instruction for record in records}
-    plain = list({pair.asked: pair for pair in pairs if pair.asked in kept}.values())
-    yield Variant("no_retriever", [_record(pair, f"{NO_RETRIEVAL} ") for pair in plain])
+    distinct = {pair.asked: pair for pair in pairs}
+    plain = [pair for pair in distinct.values() if pair.asked in kept]
+    yield Variant("no_retriever", [_record(pair) for pair in plain])
     found = [(pair, retrieve(pair.asked)) for pair in plain]
-    yield Variant(
-        "no_critic",
-        [_record(pair, f"{passage_block(first[0])} ") for pair, first in found if first],
-    )
+    yield Variant("no_critic", [_record(pair, first[0]) for pair, first in found if first])
+    yield Variant("llama2_ft", [_record(pair) for pair in distinct.values()])
     order = list(records)
     random.Random(0).shuffle(order)  # noqa: S311 - a choice of examples, no secret
     for size in sizes:
         yield Variant(f"size_{size}", order[:size])
 
 
-def _record(pair: Pair, before: str) -> ReflectiveRecord:
-    return ReflectiveRecord(instruction=pair.asked, output=before + pair.output.strip())
+def _record(pair: Pair, passage: Passage | None = None) -> ReflectiveRecord:
+    """Return a pair as it is trained on, after its passage, as `tuned_prompts` asks."""
+    asked = pair.asked if passage is None else f"{shown(passage)}\n\n{pair.asked}"
+    return ReflectiveRecord(instruction=asked, output=pair.output.strip())
 
 
 def train(variant: Variant, recipe: LanguageRecipe, folder: Path, source: Path) -> None:
@@ -140,30 +137,6 @@ def train(variant: Variant, recipe: LanguageRecipe, folder: Path, source: Path) 
     card = language_card("generator", recipe, [data]).model_dump_json(indent=2)
     save_language_model(trained.model, trained.tokenizer, folder, card + "\n")
     finish(folder)
-
-
-def answers(name: str, model: LanguageModel, questions: Sequence[Question]) -> list[Reply]:
-    """Answer as the variant was trained to."""
-    if name not in {"no_retriever", "no_critic"}:
-        return reflected(model, questions)
-    backend = TransformersReflection.around(model.model, model.tokenizer)
-    limits = SegmentLimits(LONGEST, whole_answer=True)
-    asked = [
-        Continuation(Prefix(one.text), _first(one) if name == "no_critic" else None)
-        for one in questions
-    ]
-    told = backend.candidates(asked, limits)
-    return [Reply(without_reflection(one.text).strip(), 1.0) for one in told]
-
-
-def _first(question: Question) -> Passage:
-    """Return the passage that BM25 puts first."""
-    ranked = bm25s.BM25()
-    texts = [passage.text for passage in question.passages]
-    ranked.index(bm25s.tokenize(texts, show_progress=False), show_progress=False)
-    asked: Any = bm25s.tokenize([question.text], show_progress=False)
-    found, _ = ranked.retrieve(asked, k=1, show_progress=False)
-    return question.passages[int(found[0][0])]
 
 
 if __name__ == "__main__":

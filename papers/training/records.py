@@ -118,15 +118,17 @@ def file_digest(path: Path) -> str:
 
 
 def read_records(path: Path, form: type[Record]) -> list[Record]:
-    """Read records of one form, one JSON object a line.
+    """Read records of one form, one JSON object a line, or all in one JSON array.
 
     Raises:
-        DataError: the file is missing, empty or not UTF-8, or a line is not such a record.
+        DataError: the file is missing, empty or not UTF-8, or a line (of an array, an element) is
+            not such a record.
     """
     records: list[Record] = []
-    for number, line in numbered_lines(path):
+    for number, row in _numbered_rows(path):
         try:
-            records.append(form.model_validate_json(line))
+            is_line = isinstance(row, str)
+            records.append((form.model_validate_json if is_line else form.model_validate)(row))
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"])) or "the row"
@@ -134,6 +136,17 @@ def read_records(path: Path, form: type[Record]) -> list[Record]:
     if not records:
         raise DataError(path, "it holds no record")
     return records
+
+
+def _numbered_rows(path: Path) -> Iterable[tuple[int, object]]:
+    """Return the lines of a file, or the elements of its JSON array, with their numbers from 1."""
+    lines = numbered_lines(path)
+    if not lines or not lines[0][1].lstrip().startswith("["):
+        return lines
+    try:
+        return enumerate(json.loads(path.read_text(encoding="utf-8")), 1)
+    except json.JSONDecodeError as error:
+        raise DataError(path, f"this is not JSON: {error.msg}", error.lineno) from error
 
 
 def read_objects(path: Path) -> list[dict[str, Any]]:

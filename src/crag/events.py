@@ -42,6 +42,7 @@ EventKind = Literal[
     "model_failed",
     "model_refused",
     "model_empty",
+    "model_declined",
     "citation_removed",
     "link_removed",
     "uncited_answer",

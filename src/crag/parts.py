@@ -271,6 +271,8 @@ class SegmentLimits(NamedTuple):
     max_tokens: int = 100
     whole_answer: bool = False
     """Do not stop at Retrieve tokens: in short form the answer is one candidate."""
+    is_draft: bool = False
+    """Go on after the prefix as it is: without a passage no ``[No Retrieval]`` is forced."""
 
 
 @runtime_checkable

@@ -46,17 +46,21 @@ released_ranking         every candidate is a segment, also an     those that sa
                                                                    ends its hypothesis
 released_citations       a citation bears the number of its        its place in the list of what
                          segment, the last character is taken for  is cited; nothing judged
-                         a full stop, every passage is cited       irrelevant or unsupported is
-                                                                   cited
+                         a full stop, every passage is cited, and  irrelevant or unsupported is
+                         so is one whose segment has no words;     cited; white space is folded
+                         line breaks stay
 released_biography       the texts of the segments are joined by   repeats are left out, and each
-                         a space, with nothing left out or cited   segment cites its passage
+                         a space, with nothing left out or cited;  segment cites its passage; white
+                         line breaks stay                          space is folded
 cut_at_blank_line        an answer without retrieval ends at its   it stays whole
                          first blank line
+released_draft           long form, adaptive: retrieves only if    by the ratio alone
+                         ``[Retrieval]`` also stands in a draft of
+                         25 tokens, before its first blank line
 
 Not by name, since they are settings of their own: products of scores (`accumulation`), the same
 passages for every segment (`segment_retrieval`), unsupported segments left out at the end
-(`ignore_no_support`). Not available: crashes, and the draft of 25 tokens that must contain
-``[Retrieval]`` in the released long form; retrieval mode "hard" comes closest to it.
+(`ignore_no_support`). Not available: crashes.
 """
 
 from typing import Annotated, Literal, NamedTuple, get_args
@@ -89,6 +93,7 @@ Compat = Literal[
     "released_citations",
     "released_biography",
     "cut_at_blank_line",
+    "released_draft",
 ]
 RELEASED_SHORT: frozenset[Compat] = frozenset(
     {
@@ -143,8 +148,9 @@ class ReflectionSettings(BaseModel):
     delta: float = Field(default=0.2, ge=0, le=1)
     """Self-RAG, adaptive: retrieve if the share of the token Retrieval is above this."""
     poster_fallback: Literal["abstain", "best_effort"] = "abstain"
-    """Poster: without a passage of use, abstain, or as on the poster: answer from the model's own
-    knowledge, and if there is no such answer give the best of those that were skipped."""
+    """Poster: without a passage of use, abstain, and of answers that are not good enough give the
+    best; or as on the poster, in both cases answer afresh from the model's own knowledge, and if
+    that says nothing give the best of what was written."""
     segment_retrieval: Literal["static", "dynamic"] = "static"
     """Self-RAG, long form: the same passages for every segment, or a search for each. Self-CRAG
     prepares its knowledge once, whichever is set."""

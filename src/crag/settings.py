@@ -29,7 +29,7 @@ SelfCragKnowledge = Literal["routed", "assembled", "distributed"]
 FindBy = Literal["both", "meaning", "words"]
 FILTERS = ("folder", "kind", "since", "until")
 """Settings that say which chunks of the index are searched."""
-Decomposition = Literal["sentences", "selection", "excerption", "fixed_num"]
+Decomposition = Literal["sentences", "selection", "excerption", "fixed_num", "fixed_num_spaced"]
 _UNSET = {"", "none", "null"}
 _PRESETS = {name: dict(profile.settings) for name, profile in TASKS.items()}
 
@@ -65,7 +65,8 @@ class Correction(BaseModel):
     history_messages: int = Field(default=6, ge=1, le=1000)
     """Earlier messages of the chat that this rewriting reads."""
     sub_questions: int = Field(default=3, ge=1, le=8)
-    """Most parts that the graph `decomposed` splits a question into. 1: none is split."""
+    """Most parts that a question is split into: by the graph `decomposed`, and by `crag` where no
+    model answers. 1: none is split."""
     max_question_characters: int = Field(default=8000, ge=1, le=1_000_000)
     """Longest question, in characters; a longer one is rejected."""
 
@@ -87,7 +88,9 @@ class Correction(BaseModel):
     """Decompose, filter and recompose the documents. Off: use them whole."""
     decomposition: Decomposition = "sentences"
     """How documents are cut into strips: units of up to three sentences, or one of the official
-    modes: whole passages (selection), excerption, windows of 50 words (fixed_num)."""
+    modes: whole passages (selection), excerption, windows of 50 words (fixed_num), or windows that
+    count the spaces around a passage as words, as the official reader does
+    (fixed_num_spaced)."""
     strip_scores: Literal["in_context", "alone"] = "in_context"
     """How strips are scored: by the evaluator's reading of their whole document, if it reads; or
     each alone, as in the paper. An evaluator that does not read scores them alone."""

@@ -29,7 +29,7 @@ class SettingsDict(TypedDict, total=False):
     single_threshold: float | None
     only: Literal["correct", "ambiguous", "incorrect"] | None
     refine: bool
-    decomposition: Literal["sentences", "selection", "excerption", "fixed_num"]
+    decomposition: Literal["sentences", "selection", "excerption", "fixed_num", "fixed_num_spaced"]
     strip_scores: Literal["in_context", "alone"]
     strip_threshold: float | None
     strips_kept: int | None

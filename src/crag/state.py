@@ -338,6 +338,10 @@ class SubQuestion(TypedDict):
     abstained: bool
     citations: list[Citation]
     """Under the numbers of this part's own answer."""
+    documents: NotRequired[list[int]]
+    """Indices of those found for this part, where all parts are corrected in one run."""
+    readings: NotRequired[list[Reading]]
+    """What was read in them for this part."""
 
 
 class FollowUp(TypedDict):
@@ -461,9 +465,10 @@ class State(InputState, total=False):
     splitting `question`."""
 
     sub_questions: list[SubQuestion]
-    """The parts of the question, in the order in which they are asked (graph `decomposed`)."""
+    """The parts of the question, in the order in which they are asked: those of the graph
+    `decomposed`, and those that `crag` answers one by one without a model; empty for one part."""
     documents: Annotated[list[Document], replace_documents]
-    """At most k documents, best first; of a question in parts, those of all parts."""
+    """At most k documents, best first; of a question in parts, then those of each part."""
     scores: list[float]
     """The evaluator's score of each document, in the order of `documents`."""
     readings: list[Reading]

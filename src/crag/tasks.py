@@ -124,7 +124,22 @@ def lettered(options: Mapping[str, str]) -> dict[str, str]:
 
 def written(options: Mapping[str, str]) -> str:
     """Write options as lines ``A: text``."""
-    return "\n".join(f"{letter}: {text}" for letter, text in lettered(options).items())
+    return lines_of(lettered(options))
+
+
+def lines_of(options: Mapping[str, str]) -> str:
+    """Write options as lines with their own labels."""
+    return "\n".join(f"{label}: {text}" for label, text in options.items())
+
+
+def published_options(options: Mapping[str, str]) -> str:
+    """Write options as the official CRAG program does, from the line break before the first one.
+
+    It breaks a line joined by ``; `` before whatever looks like a lettered label: the semicolons
+    stay, labels that are numbers stay on one line, and a text that holds ``A: `` is broken there.
+    """
+    line = "; ".join(f"{label}: {text}" for label, text in options.items())
+    return re.sub(r"(?=[A-E]: )", "\n", line)
 
 
 def _in_order(labels: list[str]) -> bool:

@@ -29,6 +29,21 @@ def test_a_citation_to_nothing_is_removed_with_its_space() -> None:
 
 def test_code_is_left_alone() -> None:
     assert validate("Use `a[9]` [1].", AVAILABLE).answer == "Use `a[9]` [1]."
+    assert validate("Use `[Passage 2]` [1].", AVAILABLE).answer == "Use `[Passage 2]` [1]."
+
+
+@pytest.mark.parametrize(
+    ("said", "answer", "numbers"),
+    [
+        ("[Passage 2] It is so.", "[2] It is so.", [2]),
+        ("It is so [passages 1, 3].", "It is so [1, 3].", [1, 3]),
+        ("It is so [Source 9].", "It is so.", []),
+        ("See [passage two] and [Passage].", "See [passage two] and [Passage].", []),
+    ],
+)
+def test_a_citation_may_name_what_it_cites(said: str, answer: str, numbers: list[int]) -> None:
+    result = validate(said, AVAILABLE)
+    assert (result.answer, [one["number"] for one in result.citations]) == (answer, numbers)
 
 
 LINKED = [

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,11 +36,17 @@ def test_the_papers_format_puts_both_kinds_side_by_side() -> None:
     assert paper_format({"external": state["external"]}, Settings()) == "c; d"  # type: ignore[typeddict-item]
 
 
-def test_the_separator_of_published_knowledge_stays_and_tokens_do_not() -> None:
-    """A published file has both kinds of knowledge in one text."""
-    joint = "Knowledge1: a [Relevant] [sep] Knowledge2: b"
+@pytest.mark.parametrize("name", ["Knowledge", "knowledge"])
+def test_the_separator_of_published_knowledge_stays_and_tokens_do_not(name: str) -> None:
+    """A published file has both in one text, that of the biographies in small letters."""
+    joint = f"{name}1: a [Relevant] [sep] {name}2: b [sep] c"
     state: Any = {"internal": [strip(joint)], "external": []}
-    assert paper_format(state, Settings()) == "Knowledge1: a (Relevant) [sep] Knowledge2: b"
+    assert paper_format(state, Settings()) == f"{name}1: a (Relevant) [sep] {name}2: b (sep) c"
+
+
+def test_only_line_breaks_and_tabs_of_knowledge_become_spaces() -> None:
+    state: Any = {"internal": [strip("a  b\nc\td")], "external": []}
+    assert paper_format(state, Settings()) == "a  b c d"
 
 
 def test_a_page_cannot_set_the_separator_of_joint_knowledge() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from crag.parts import Hit
 from tests import commands
-from tests.commands import Done, crag_process
+from tests.commands import Done
 from tests.loopback import Loopback
 from tests.web.engines import KEY, queries, searching
 from tests.web.site import Website, website
@@ -69,8 +69,7 @@ def configured(server: Loopback, cache: Path) -> dict[str, str]:
 def test_the_terminal_shows_what_was_found_read_kept_and_cited(
     folder: Path, site: Website, tavily: Loopback, tmp_path: Path
 ) -> None:
-    configuration = {"COLUMNS": "100"} | configured(tavily, tmp_path / "p")
-    shown = crag_process("ask", QUESTION, folder=folder, environment=configuration).stdout
+    shown = crag(folder, configured(tavily, tmp_path / "p"), "ask", QUESTION).stdout
     for expected in (
         "grade     incorrect",
         f"rewrite   {KEYWORDS}\n",

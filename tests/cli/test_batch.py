@@ -9,17 +9,9 @@ import pytest
 
 from tests.commands import crag
 from tests.loopback import Loopback, serving
+from tests.openai_replies import completion
 
 QUESTIONS = ["Who wrote the first program?", "Who designed the engine?", "Who built the bridge?"]
-
-
-def chatting(content: str = "Ada Lovelace did [1].") -> dict[str, Any]:
-    message = {"role": "assistant", "content": content}
-    return {
-        "id": "1", "object": "chat.completion", "created": 1, "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        "usage": {"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010},
-    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +28,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def server() -> Iterator[Loopback]:
-    with serving(chatting()) as running:
+    with serving(completion("Ada Lovelace did [1].", (1000, 10))) as running:
         yield running
 
 

@@ -1,7 +1,6 @@
 """`crag chat`: follow-ups, sources, and what Ctrl-C ends."""
 
 import contextlib
-import json
 import signal
 import subprocess
 import threading
@@ -13,6 +12,7 @@ import pytest
 
 from tests.commands import CRAG, crag, variables
 from tests.loopback import serving
+from tests.openai_replies import streamed
 
 ASKED = "How do I remove limescale from the kettle?"
 
@@ -52,12 +52,7 @@ def test_a_question_that_cannot_be_asked_does_not_end_the_chat(folder: Path) -> 
 
 
 def test_ctrl_c_cancels_the_answer_and_then_ends_the_chat(folder: Path) -> None:
-    chunk = {
-        "id": "1", "object": "chat.completion.chunk", "created": 1, "model": "local",
-        "choices": [{"index": 0, "delta": {"content": "With vinegar [2]."}, "finish_reason": None}],
-    }  # fmt: skip
-    body = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
-    with serving(body) as server:
+    with serving(streamed("With vinegar [2].")) as server:
         server.seconds = 600
         names = {"OPENAI_BASE_URL": f"{server.url}/v1", "CRAG_MODEL": "local"}
         with subprocess.Popen(

@@ -15,6 +15,7 @@ from crag.errors import CragError
 from crag.papers.commands import main
 from tests import commands
 from tests.loopback import serving
+from tests.openai_replies import streamed
 
 runner = CliRunner()
 GUIDE = (
@@ -23,12 +24,31 @@ GUIDE = (
 )
 
 
+def indexed(folder: Path) -> Path:
+    """Return a folder with a document and its index."""
+    (folder / "docs").mkdir()
+    (folder / "docs" / "kettle.md").write_text(GUIDE)
+    with contextlib.chdir(folder):
+        assert call("index", "docs", "--index", "made").startswith("made: 1 added")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return indexed(tmp_path_factory.mktemp("shared"))
+
+
 @pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "kettle.md").write_text(GUIDE)
-    assert call("index", "docs", "--index", "made").startswith("made: 1 added")
+def index(shared: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Stand in the folder that the tests share, and return its index, which only they ask."""
+    monkeypatch.chdir(shared)
+    return "made"
+
+
+@pytest.fixture
+def own_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Stand in a folder of the test's own, whose index it changes."""
+    monkeypatch.chdir(indexed(tmp_path))
     return "made"
 
 
@@ -81,10 +101,10 @@ def test_settings_and_method_change_the_run(index: str) -> None:
     assert plain["answer"]
 
 
-def test_plain_retrieval_is_shown_beside_correction(index: str) -> None:
+def test_plain_retrieval_is_shown_beside_correction(own_index: str) -> None:
     Path("docs/ropes.md").write_text("# Ropes\n\nA climbing rope is replaced after ten years.\n")
-    call("index", "docs", "--index", index)
-    asked = ("ask", "How do I remove limescale from the kettle?", "--index", index)
+    call("index", "docs", "--index", own_index)
+    asked = ("ask", "How do I remove limescale from the kettle?", "--index", own_index)
     shown = call(*asked, "--compare")
     plain, corrected = shown.split("\nCorrected\n")
     assert plain.startswith("Plain retrieval\n")
@@ -147,8 +167,8 @@ def test_bad_input_is_an_error_with_the_fix(index: str, arguments: list[str], me
         runner.invoke(app, [*arguments, "--index", index], catch_exceptions=False)
 
 
-def test_a_question_that_is_refused_is_told_in_one_line(index: str, tmp_path: Path) -> None:
-    told = commands.crag("ask", " ", "--index", index, folder=tmp_path).stderr.splitlines()
+def test_a_question_that_is_refused_is_told_in_one_line(index: str) -> None:
+    told = commands.crag("ask", " ", "--index", index).stderr.splitlines()
     assert [line.partition(":")[0] for line in told] == ["Error"]
 
 
@@ -157,22 +177,6 @@ def test_a_missing_index_is_an_error_and_creates_nothing(tmp_path: Path) -> None
     with pytest.raises(CragError, match="crag index PATH"):
         runner.invoke(app, ["ask", "Why?", "--index", str(missing)], catch_exceptions=False)
     assert not missing.exists()
-
-
-def streamed(*pieces: str) -> bytes:
-    """Return the pieces as an OpenAI-compatible server streams them."""
-    chunks = [
-        {
-            "id": "1",
-            "object": "chat.completion.chunk",
-            "created": 1,
-            "model": "local",
-            "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}],
-        }
-        for piece in pieces
-    ]
-    lines = [json.dumps(chunk) for chunk in chunks] + ["[DONE]"]
-    return "".join(f"data: {line}\n\n" for line in lines).encode()
 
 
 def test_a_chat_model_streams_its_answer_once(index: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,25 +272,17 @@ def test_quiet_prints_the_answer_and_nothing_else(index: str) -> None:
     assert call("ask", *unknown, "-q", code=4) == "I could not find this in the documents.\n"
 
 
-def test_the_documents_of_the_index_are_listed(index: str, tmp_path: Path) -> None:
+def test_the_documents_of_the_index_are_listed(own_index: str, tmp_path: Path) -> None:
     (tmp_path / "tea.csv").write_text("tea,minutes\nblack,4\ngreen,2\n")
-    call("index", "tea.csv", "--index", index)
-    files = json.loads(call("list", "--index", index, "--json"))
+    call("index", "tea.csv", "--index", own_index)
+    files = json.loads(call("list", "--index", own_index, "--json"))
     assert [(file["path"], file["title"], file["chunks"]) for file in files] == [
         (str(tmp_path / "docs" / "kettle.md"), "Kettles", 1),
         (str(tmp_path / "tea.csv"), "", 2),
     ]
-    shown = call("list", "--index", index)
+    shown = call("list", "--index", own_index)
     assert shown.splitlines()[0].split() == ["1", files[0]["modified"], "docs/kettle.md", "Kettles"]
     assert shown.splitlines()[-1] == "2 documents, 3 chunks"
-
-
-def test_none_is_a_value_where_a_setting_has_it() -> None:
-    from crag.cli.terminal import assigned
-    from crag.settings import settings_from_text
-
-    settings = settings_from_text(assigned(["titles=none", "upper=none"]))
-    assert (settings.titles, settings.upper) == ("none", None)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from crag.papers.training.self_rag.generator_data import Pair, ReflectiveRecord
 from crag.papers.training.trainer import WORK
 from tests.commands import CRAG, crag_process, variables
 from tests.loopback import serving
+from tests.openai_replies import completion
 from tests.papers.training.self_rag.test_language_models import CASES
 from tests.reflective import articles, tiny_base, written
 
@@ -72,19 +73,10 @@ def _size(place: Path) -> int:
     return place.stat().st_size if place.exists() else -1
 
 
-def reply(label: str) -> dict[str, Any]:
-    message = {"role": "assistant", "content": json.dumps({"label": label})}
-    return {
-        "id": "1", "object": "chat.completion", "created": 1, "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
-    }  # fmt: skip
-
-
 def test_labelling_by_a_chat_model(tmp_path: Path) -> None:
     data = written(tmp_path / "truths.jsonl", articles(80))
     common = ["reflect-data", "critic", data, "--each", 30, "--chat", "--concurrency", 4]
-    with serving(reply("Relevant")) as server:
+    with serving(completion('{"label": "Relevant"}')) as server:
         server.seconds = 0.02
         environment = {"OPENAI_BASE_URL": f"{server.url}/v1", "CRAG_MODEL": "labeller"}
         whole, output = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"

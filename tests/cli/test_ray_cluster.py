@@ -18,9 +18,9 @@ import pytest
 
 from crag.retrieval.backends import open_backend
 from crag.runtime.ray_cluster import load_ray
-from tests.cli.test_batch import chatting
 from tests.commands import CRAG, crag_process, variables
 from tests.loopback import Loopback, serving
+from tests.openai_replies import completion
 from tests.postgres import postgres
 
 pytestmark = [
@@ -209,7 +209,7 @@ def killed_when(reached: Any, *command: object, environment: Mapping[str, str] =
 
 @pytest.fixture
 def server() -> Iterator[Loopback]:
-    with serving(chatting("Mason 1 built it [1].")) as running:
+    with serving(completion("Mason 1 built it [1].")) as running:
         yield running
 
 

@@ -30,6 +30,17 @@ from crag.correction.decomposition import bounded, parts_by_rule, read_parts, wi
             "In which year did the mill open and who designed the lighthouse?",
             ["In which year did the mill open?", "Who designed the lighthouse?"],
         ),
+        (
+            "Is a proxy supported and how do I set the timeout?",
+            ["Is a proxy supported?", "How do I set the timeout?"],
+        ),
+        (
+            "What is the default port and can I change the host name?",
+            ["What is the default port?", "Can I change the host name?"],
+        ),
+        ("What is the port and the host and is also needed?", None),
+        ("What can be undone without a form, and what normally can't?", None),
+        ("What can be undone without a form, and what can not?", None),
         ("Who wrote the first program, and when did she write it?", None),
         ("Who designed the lighthouse and what are its colours?", None),
         (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.correction.strips import choose, decompose, located, recompose
+from crag.correction.strips import as_split, choose, decompose, located, recompose
 from crag.settings import Decomposition, Settings
 from crag.state import Source, Strip
 from crag.text.sentences import sentences_of
@@ -136,12 +136,32 @@ def test_fixed_windows(words: int, lengths: list[int]) -> None:
     assert [len(strip.split()) for strip in strips] == lengths
 
 
-@pytest.mark.parametrize("mode", ["sentences", "selection", "excerption", "fixed_num"])
+@pytest.mark.parametrize(
+    ("words", "lengths"), [(3, [3]), (49, [49]), (57, [57]), (58, [49, 9]), (100, [49, 51])]
+)
+def test_fixed_windows_of_the_official_reader_count_the_spaces_around(
+    words: int, lengths: list[int]
+) -> None:
+    """The space before a passage takes the place of a word, and so does the one after it."""
+    text = as_split(" ".join(map(str, range(words))), 1, 3)
+    strips = decompose(text, "fixed_num_spaced")
+    assert [len(strip.split()) for strip in strips] == lengths
+    assert " ".join(strips) == text
+
+
+def test_the_official_reader_strips_a_line_and_not_its_passages() -> None:
+    assert [as_split("a", place, 3) for place in range(3)] == ["a ", " a ", " a"]
+    assert as_split("a", 0, 1) == "a"
+
+
+@pytest.mark.parametrize(
+    "mode", ["sentences", "selection", "excerption", "fixed_num", "fixed_num_spaced"]
+)
 def test_white_space_has_no_strips(mode: str) -> None:
     assert decompose(" \n\t ", mode) == []  # type: ignore[arg-type]
 
 
-@given(st.text(), st.sampled_from(["sentences", "selection", "fixed_num"]))
+@given(st.text(), st.sampled_from(["sentences", "selection", "fixed_num", "fixed_num_spaced"]))
 def test_strips_can_be_located_in_their_text(text: str, mode: Decomposition) -> None:
     strips = decompose(text, mode)
     places = located(text, strips)

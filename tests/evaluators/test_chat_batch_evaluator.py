@@ -18,6 +18,7 @@ from crag.parts import ChatModel, Evaluator
 from crag.state import Thresholds
 from crag.testing import FakeChatModel
 from tests.loopback import serving
+from tests.openai_replies import completion
 
 QUESTION = "Where is it?"
 
@@ -127,12 +128,6 @@ def test_grades_as_structured_output(first: Any) -> None:
     model = ToolCaller(arguments=[first, good])
     assert BatchChatEvaluator(model).score(QUESTION, ["a"]) == [1.0]
     assert len(model.prompts) == 2
-
-
-def completion(text: str) -> dict[str, Any]:
-    message = {"role": "assistant", "content": text}
-    choice = {"index": 0, "finish_reason": "stop", "message": message}
-    return {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
 
 
 @pytest.mark.parametrize("structured", [True, False])

@@ -41,12 +41,6 @@ def yes_where(part: str) -> ChatModel:
     return model_of(lambda messages: "Yes." if part in judged_passage(messages) else "No.")
 
 
-def test_it_satisfies_the_protocol() -> None:
-    assert isinstance(ChatEvaluator(FakeChatModel()), Evaluator)
-    own = Thresholds(upper=0.5, lower=-1.0)
-    assert ChatEvaluator(FakeChatModel(), thresholds=own).thresholds == own
-
-
 @STYLE
 def test_yes_is_one_and_no_is_minus_one_in_the_order_of_the_texts(style: Any) -> None:
     texts = [f"{'good' if n % 3 == 0 else 'bad'} text {n}" for n in range(20)]

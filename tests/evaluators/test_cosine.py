@@ -1,30 +1,13 @@
 """The calibrated cosine."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from crag.correction.scoring import split_title
-from crag.errors import EvaluatorError
-from crag.evaluators import CosineEvaluator, load_evaluator
-from crag.parts import Evaluator, Passage
+from crag.evaluators import CosineEvaluator
+from crag.parts import Passage
 
 FAKE = CosineEvaluator.fitted(DeterministicFakeEmbedding(size=16))
-
-
-def test_it_satisfies_the_protocol_and_is_ordered() -> None:
-    assert isinstance(FAKE, Evaluator)
-    assert FAKE.thresholds["lower"] < FAKE.thresholds["upper"]
-
-
-@given(st.lists(st.text(max_size=20), max_size=8))
-def test_one_score_in_range_for_each_text_in_any_order(texts: list[str]) -> None:
-    scores = FAKE.score("question", texts)
-    assert len(scores) == len(texts)
-    assert all(-1 <= score <= 1 for score in scores)
-    assert all(score == -1 for score, text in zip(scores, texts, strict=True) if not text.strip())
-    assert FAKE.score("question", texts[::-1]) == pytest.approx(scores[::-1], abs=1e-5)
 
 
 def test_the_same_text_scores_highest_wherever_it_stands() -> None:
@@ -48,18 +31,3 @@ def test_only_what_is_given_as_a_title_is_one() -> None:
     assert joined == pytest.approx(1, abs=1e-5)  # The comment alone passes for the text.
     assert untitled is not None
     assert untitled < 0.9
-
-
-def test_the_default_tells_what_belongs_to_a_question_from_what_does_not() -> None:
-    texts = ["Paris // Paris is the capital of France.", "Yeast // Yeast makes bread dough rise."]
-    evaluator = load_evaluator("cross-encoder")
-    near, far = evaluator.score("What is the capital of France?", texts)
-    assert near >= evaluator.thresholds["upper"]
-    assert far < evaluator.thresholds["lower"]
-
-
-def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(
-        EvaluatorError, match=r"'t6'.*there are: default, reader, cross-encoder, cosine"
-    ):
-        load_evaluator("t6")

@@ -1,21 +1,17 @@
 """The embedded evaluator: a difference from the packaged encoder, run without torch."""
 
 import shutil
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crag.correction.scoring import with_title
 from crag.errors import EvaluatorError
 from crag.evaluators import CrossEncoderEvaluator, load_evaluator
-from crag.evaluators.cross_encoder import ChangedMiniLM
 from crag.models.lexical import FEATURES, LEXICAL, Blend, bare_title
 from crag.models.minilm import MODEL, WEIGHTS_SHA256, packaged_model
 from crag.models.model_card import Calibration, DataFile, EvaluatorCard, read_card, write_card
@@ -36,8 +32,6 @@ QUESTION = PAIRS[0].question
 ASKED = [pair._replace(question=QUESTION) for pair in PAIRS]
 CARD = EvaluatorCard(kind="cross_encoder", base=MODEL, base_sha256=WEIGHTS_SHA256, max_length=32)
 RECIPE = Recipe(batch_size=12, max_length=32, learning_rate=1e-3, evaluations=0)
-ODD = ["one", "🙂 🙃", "東京は日本の首都です。", "Ωμέγα и кириллица", "\x00"]
-LONG = ["word " * 20_000, "x" * 9999]
 
 
 class FakePairs:
@@ -72,12 +66,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     for name, chosen in (("plain", None), ("blended", blend)):
         save(trainee, chosen, RECIPE, output / name, CARD)
     return Made(trainee, output / "plain", output / "blended", blend)
-
-
-@pytest.fixture(scope="module")
-def make(made: Made) -> Callable[[int], CrossEncoderEvaluator]:
-    model = ChangedMiniLM(made.blended, 32)
-    return lambda size: CrossEncoderEvaluator(model, batch_size=size)
 
 
 def score_of(logits: Any) -> Any:
@@ -161,33 +149,6 @@ def test_what_an_earlier_evaluator_left_is_removed(made: Made, tmp_path: Path) -
     assert (folder / "model.safetensors").is_file()
     scores = load_evaluator(str(folder)).score(QUESTION, TEXTS)
     assert scores == score_of(outputs_of(made.trainee, ASKED, 32))
-
-
-@given(st.permutations(range(12)), st.integers(1, 13))
-@settings(max_examples=15, deadline=None)
-def test_a_score_does_not_depend_on_the_batch(
-    make: Callable[[int], CrossEncoderEvaluator], order: list[int], size: int
-) -> None:
-    texts = [*ODD, *TEXTS[:7]]
-    expected = make(32).score(QUESTION, texts)
-    found = make(size).score(QUESTION, [texts[index] for index in order])
-    assert found == pytest.approx([expected[index] for index in order], abs=1e-5)
-
-
-def test_odd_texts(made: Made) -> None:
-    evaluator = load_evaluator(str(made.blended))
-    scores = evaluator.score(QUESTION, ["", *ODD, *LONG, " \t"])
-    assert scores[0] == scores[-1] == -1.0
-    assert all(-1 < score < 1 for score in scores[1:-1])
-    assert len(evaluator.score("", ["a text"])) == 1
-    assert len(evaluator.score("why " * 20_000, ["T // a text"])) == 1
-
-
-def test_threads_share_an_evaluator_that_is_not_loaded_yet(made: Made) -> None:
-    fresh = load_evaluator(str(made.blended))
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda text: fresh.score(QUESTION, [text])[0], TEXTS[:8] * 2))
-    assert found == pytest.approx(fresh.score(QUESTION, TEXTS[:8] * 2), abs=1e-5)
 
 
 def test_another_base_is_refused(made: Made, tmp_path: Path) -> None:

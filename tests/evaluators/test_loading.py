@@ -1,6 +1,5 @@
 """Evaluators by name and by folder."""
 
-import string
 from pathlib import Path
 
 import pytest
@@ -77,21 +76,6 @@ def test_unknown_names_and_folders_without_an_evaluator(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(EvaluatorError, match=r"config\.json cannot be read"):
         load_evaluator(str(tmp_path))
-
-
-def test_a_model_with_several_outputs_is_refused(tmp_path: Path) -> None:
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
-
-    config = BertConfig(
-        vocab_size=60, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
-        intermediate_size=8, num_labels=3,
-    )  # fmt: skip
-    BertForSequenceClassification(config).save_pretrained(tmp_path)
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *string.ascii_letters]
-    vocabulary = {token: number for number, token in enumerate(tokens)}
-    BertTokenizer(vocab=vocabulary).save_pretrained(tmp_path)
-    with pytest.raises(EvaluatorError, match="3 outputs"):
-        load_evaluator(str(tmp_path)).score("a question", ["a text"])
 
 
 def test_a_folder_with_a_reader_is_one() -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 from langchain_core.documents import Document
 
 from crag.correction.scoring import with_title
@@ -66,26 +65,6 @@ def test_a_comment_in_an_untitled_document_does_not_make_its_code_a_title(titles
     assert Grade(EVALUATOR).run(state, chosen)["scores"] == [expected]
     (strip,) = Refine(EVALUATOR).run(state, chosen)["internal"]
     assert (strip["text"], strip["score"]) == (code, expected)
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.permutations(range(len(TEXTS))), st.integers(1, 5))
-def test_order_and_batch_do_not_matter(order: list[int], size: int) -> None:
-    question = "In what city was Ada Lovelace born?"
-    alone = [EVALUATOR.score(question, [text])[0] for text in TEXTS]
-    texts = [TEXTS[index] for index in order] * size
-    assert EVALUATOR.score(question, texts) == pytest.approx(
-        [alone[index] for index in order] * size, abs=1e-5
-    )
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.text(max_size=40), st.lists(st.text(max_size=60), max_size=4))
-def test_any_text_has_a_score(question: str, texts: list[str]) -> None:
-    scores = EVALUATOR.score(question, texts)
-    assert len(scores) == len(texts)
-    assert all(-1 <= score <= 1 for score in scores)
-    assert all(score == -1 for score, text in zip(scores, texts, strict=True) if not text.strip())
 
 
 def test_very_long_texts() -> None:

@@ -8,15 +8,12 @@ import pickle
 import sys
 import tracemalloc
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import huggingface_hub
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from crag.correction.scoring import joined
 from crag.errors import EvaluatorError
@@ -45,8 +42,8 @@ def close(scores: Any) -> Any:
 
 
 @cache
-def tiny(batch_size: int = 32) -> T5Evaluator:
-    return T5Evaluator(TINY, batch_size=batch_size)
+def tiny() -> T5Evaluator:
+    return T5Evaluator(TINY)
 
 
 @cache
@@ -88,26 +85,6 @@ def test_the_scores_are_those_of_a_plain_forward_pass() -> None:
         with torch.inference_mode():
             plain = model(**inputs).logits.item()
         assert tiny().score(QUESTION, [text]) == close([plain])
-
-
-@settings(deadline=None)
-@given(
-    st.permutations(range(len(TEXTS))),
-    st.sampled_from([1, 2, 3, 7, 32]),
-    st.integers(0, len(TEXTS)),
-)
-def test_batch_and_order_do_not_matter(order: list[int], size: int, most: int) -> None:
-    scores = tiny(size).score(QUESTION, [TEXTS[index] for index in order[:most]])
-    assert scores == close([one_by_one()[index] for index in order[:most]])
-
-
-@settings(deadline=None)
-@given(st.text(max_size=30), st.lists(st.text(max_size=30), max_size=5))
-def test_any_text_has_a_score(question: str, texts: list[str]) -> None:
-    scores = tiny().score(question, texts)
-    assert len(scores) == len(texts)
-    assert all(math.isfinite(score) for score in scores)
-    assert all(score == -1 for score, text in zip(scores, texts, strict=True) if not text.strip())
 
 
 @pytest.mark.parametrize(
@@ -172,13 +149,6 @@ def test_special_tokens_in_a_text_are_unknown_words(text: str) -> None:
     with torch.inference_mode():
         plain = model(torch.tensor([row])).logits.item()
     assert tiny().score(QUESTION, [text, "another"])[0] == close(plain)
-
-
-def test_threads_share_it() -> None:
-    evaluator = T5Evaluator(TINY, batch_size=3)
-    with ThreadPoolExecutor(8) as pool:
-        for scores in pool.map(lambda _: evaluator.score(QUESTION, TEXTS), range(16)):
-            assert scores == close(one_by_one())
 
 
 def test_empty_texts_do_not_load_it(tmp_path: Path) -> None:

@@ -1,19 +1,14 @@
 """Cross-encoders stored whole."""
 
 import shutil
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from crag.correction.scoring import with_title
 from crag.errors import EvaluatorError
 from crag.evaluators import CrossEncoderEvaluator, load_evaluator
-from crag.evaluators.torch_pairs import TorchPairs
 from crag.models.lexical import FEATURES, LEXICAL, Blend, bare_title
 from crag.models.model_card import EvaluatorCard, write_card
 from crag.papers.training.models import load_trainee
@@ -53,22 +48,6 @@ def test_scores_are_those_of_a_plain_forward_pass(folder: Path, evaluator: Evalu
     assert scores == pytest.approx(plain(folder, QUESTION, TEXTS), abs=1e-5)
 
 
-@given(st.permutations(range(12)), st.integers(1, 13))
-@settings(max_examples=15, deadline=None)
-def test_any_order_and_batch_size(
-    make: Callable[[int], CrossEncoderEvaluator], order: list[int], size: int
-) -> None:
-    expected = make(32).score(QUESTION, TEXTS[:12])
-    found = make(size).score(QUESTION, [TEXTS[index] for index in order])
-    assert found == pytest.approx([expected[index] for index in order], abs=1e-5)
-
-
-@pytest.fixture(scope="module")
-def make(folder: Path) -> Callable[[int], CrossEncoderEvaluator]:
-    model = TorchPairs(folder, max_length=48, device="cpu")
-    return lambda size: CrossEncoderEvaluator(model, batch_size=size)
-
-
 def test_a_card_says_thresholds_and_length(folder: Path, evaluator: Evaluator) -> None:
     assert evaluator.thresholds == {"upper": 0.5, "lower": -0.5}
     long = "violin " * 200
@@ -97,23 +76,6 @@ def test_a_blend_is_applied(folder: Path, tmp_path: Path) -> None:
     expected = np.tanh(blend.logits(outputs_of(trainee, asked, 48), features) / 2)
     found = load_evaluator(str(mixed)).score(QUESTION, TEXTS)
     assert found == pytest.approx(expected.tolist(), abs=1e-5)
-
-
-def test_threads_share_it(folder: Path) -> None:
-    fresh = load_evaluator(str(folder))
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda text: fresh.score(QUESTION, [text])[0], TEXTS * 2))
-    assert found == pytest.approx(fresh.score(QUESTION, TEXTS * 2), abs=1e-5)
-
-
-def test_odd_texts(evaluator: Evaluator) -> None:
-    texts = ["", " \n", "one", "🙂", "東京 は", "\x00", "word " * 20_000, "x" * 50_000]
-    scores = evaluator.score(QUESTION, texts)
-    assert scores[:2] == [-1.0, -1.0]
-    assert all(-1 < score < 1 for score in scores[2:])
-    assert len(evaluator.score("", ["a text"])) == 1
-    assert len(evaluator.score("why " * 9999, ["a text"])) == 1
-    assert evaluator.score(QUESTION, []) == []
 
 
 def test_a_relative_folder_stays_the_same(

@@ -10,16 +10,7 @@ from crag.factory import PartStatus, examine
 from crag.runtime.environment import Environment
 from tests.commands import crag
 from tests.loopback import Loopback, serving
-
-SAID = {
-    "id": "1",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "local",
-    "choices": [
-        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "ready"}}
-    ],
-}
+from tests.openai_replies import completion
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +29,7 @@ def _here(tmp_path: Path, indexed: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture
 def server() -> Iterator[Loopback]:
-    with serving(SAID) as running:
+    with serving(completion("ready")) as running:
         yield running
 
 
@@ -180,8 +171,3 @@ def test_a_chat_model_that_cannot_grade_makes_evaluator_and_reranker_broken(
         assert told[part].state == "broken"
         assert "not JSON" in told[part].todo
     assert states(examined(monkeypatch, use=False))["reranker"] == "ready"
-
-
-def test_a_reranker_is_named_with_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = examined(monkeypatch, CRAG_RERANKER="cosine")["reranker"]
-    assert (told.state, told.in_use) == ("ready", "cosine (EvaluatorReranker)")

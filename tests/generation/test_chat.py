@@ -10,84 +10,62 @@ from crag.answering.model_calls import aask, ask
 from crag.errors import MissingPackageError, ModelError
 from crag.generation import load_chat_model
 from tests.loopback import Loopback, serving
-
-
-def completion(text: str | None, **message: Any) -> dict[str, Any]:
-    return {
-        "id": "1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "local",
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": "stop",
-                "message": {"role": "assistant", "content": text, **message},
-            }
-        ],
-        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
-    }
+from tests.openai_replies import completion
 
 
 @pytest.fixture
 def server() -> Iterator[Loopback]:
-    with serving(completion("Ada [1].")) as running:
+    with serving(completion("Ada [1].", (7, 3))) as running:
         running.failure = {"error": {"message": "Incorrect API key provided: sk-secret-12345"}}
         yield running
 
 
-def model(server: Loopback, **options: Any) -> Any:
-    return load_chat_model("local", base_url=f"{server.url}/v1", **({"retries": 0} | options))
+@pytest.fixture(params=["ask", "aask"])
+async def reply(request: pytest.FixtureRequest, server: Loopback) -> Any:
+    """Return what asks the server in one of the two ways."""
+
+    async def asked(**options: Any) -> Any:
+        made = load_chat_model("local", base_url=f"{server.url}/v1", **({"retries": 0} | options))
+        return ask(made, []) if request.param == "ask" else await aask(made, [])
+
+    return asked
 
 
-async def reply(server: Loopback, way: str, **options: Any) -> Any:
-    made = model(server, **options)
-    return ask(made, []) if way == "ask" else await aask(made, [])
-
-
-WAYS = pytest.mark.parametrize("way", ["ask", "aask"])
-
-
-@WAYS
-async def test_a_server_of_ones_own_needs_no_key(server: Loopback, way: str) -> None:
-    said = await reply(server, way)
+async def test_a_server_of_ones_own_needs_no_key(server: Loopback, reply: Any) -> None:
+    said = await reply()
     assert (said.text, said.problem) == ("Ada [1].", None)
     assert said.usage == {"llm_calls": 1, "input_tokens": 7, "output_tokens": 3}
     assert server.requests[0]["path"] == "/v1/chat/completions"
     assert server.requests[0]["temperature"] == 0
 
 
-@WAYS
-async def test_an_invalid_key_is_not_tried_again(server: Loopback, way: str) -> None:
+async def test_an_invalid_key_is_not_tried_again(server: Loopback, reply: Any) -> None:
     server.statuses = [401, 401]
-    said = await reply(server, way, retries=2)
+    said = await reply(retries=2)
     assert said.problem == "failed"
     assert len(server.requests) == 1
 
 
-@WAYS
-async def test_a_server_error_is_tried_again(server: Loopback, way: str) -> None:
+async def test_a_server_error_is_tried_again(server: Loopback, reply: Any) -> None:
     server.statuses = [500]
-    assert (await reply(server, way, retries=1)).text == "Ada [1]."
+    assert (await reply(retries=1)).text == "Ada [1]."
     assert len(server.requests) == 2
 
 
-@WAYS
-async def test_no_answer_in_time(server: Loopback, way: str) -> None:
+async def test_no_answer_in_time(server: Loopback, reply: Any) -> None:
     server.seconds = 5
-    said = await reply(server, way, timeout=0.05)
+    said = await reply(timeout=0.05)
     assert said.problem == "failed"
     assert "Timeout" in type(said.detail).__name__
 
 
-@WAYS
-async def test_a_refusal_and_silence_are_no_answers(server: Loopback, way: str) -> None:
+async def test_a_refusal_and_silence_are_no_answers(server: Loopback, reply: Any) -> None:
     server.body = completion(None, refusal="I cannot help with that")
-    said = await reply(server, way)
+    said = await reply()
     assert said.problem == "refused"
     assert "I cannot help" in said.detail
     server.body = completion("")
-    assert (await reply(server, way)).problem == "empty"
+    assert (await reply()).problem == "empty"
 
 
 def test_a_key_or_a_server_is_needed() -> None:

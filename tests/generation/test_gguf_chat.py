@@ -64,16 +64,10 @@ def test_a_base_model_completes_the_prompt_as_it_stands(file: Path, tmp_path: Pa
     assert len(reply.text) == 4
 
 
-@pytest.mark.parametrize("way", ["run", "arun"])
-async def test_a_prompt_beyond_the_context_is_an_event_and_the_strips_are_quoted(
-    file: Path, way: str
-) -> None:
+def test_a_prompt_beyond_the_context_is_an_event_and_the_strips_are_quoted(file: Path) -> None:
     small = load_chat_model(f"file:{file}", context=512, threads=1)
-    node, given = Generate(small, FakeQuoter()), state("Ada wrote it. " * 40)
-    settings = Settings()
-    update = (
-        blocking(node.run(given, settings)) if way == "run" else await node.run(given, settings)
-    )
+    given = state("Ada wrote it. " * 40)
+    update = blocking(Generate(small, FakeQuoter()).run(given, Settings()))
     assert kinds(update) == ["model_failed"]
     assert "and the context 512: set CRAG_MODEL_CONTEXT" in update["events"][0]["detail"]
     assert update["answer"].startswith("“Ada wrote it.")

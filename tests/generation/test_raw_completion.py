@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -34,11 +33,10 @@ def server() -> Iterator[Loopback]:
         yield running
 
 
-@pytest.mark.parametrize("way", ["ask", "aask"])
-async def test_the_contents_of_the_messages_are_the_prompt(server: Loopback, way: str) -> None:
+async def test_the_contents_of_the_messages_are_the_prompt(server: Loopback) -> None:
     model = load_chat_model("base", base_url=f"{server.url}/v1", retries=0, framing="raw")
     given = [SystemMessage("Rules."), HumanMessage("  Q?\n### Response:\n")]
-    said: Any = ask(model, given) if way == "ask" else await aask(model, given)
+    said = await aask(model, given)
     assert (said.text, said.problem) == ("a poet", None)
     assert said.usage == {"llm_calls": 1, "input_tokens": 7, "output_tokens": 3}
     assert server.requests[0]["path"] == "/v1/completions"

@@ -19,7 +19,8 @@ build_self_crag: Any = _self_crag
 build_reflect: Any = _reflect
 """Without the types of what they take, so that tests give what callers from outside give."""
 QUESTION = {"question": "Who wrote the first program?"}
-WAYS = ["invoke", "ainvoke", "stream", "astream"]
+WAYS = ["invoke", "astream"]
+"""Blocking and awaiting; that all four ways agree is tested in `tests/test_graph_registry.py`."""
 OWN = "I think that it was Ada."
 _SHARES = {"Lovelace": 0.9, "1843": 0.8}
 

@@ -146,21 +146,6 @@ def test_ambiguous_puts_internal_knowledge_first(make_parts: Any) -> None:
     assert knowledge.index("Babbage designed") < knowledge.index("1843")
 
 
-async def test_all_ways_to_call_give_the_same_result(make_parts: Any) -> None:
-    graph = build_crag(make_parts(AMBIGUOUS, model=FakeChatModel(replies=["query", "Ada [1]."])))
-
-    def fresh() -> Any:
-        return build_crag(make_parts(AMBIGUOUS, model=FakeChatModel(replies=["query", "Ada [1]."])))
-
-    invoked = await asyncio.to_thread(graph.invoke, QUESTION)
-    *_, listed = fresh().stream(QUESTION, stream_mode="values")
-    streamed = [state async for state in fresh().astream(QUESTION, stream_mode="values")]
-    others = [await fresh().ainvoke(QUESTION), listed, streamed[-1]]
-    for state in (invoked, *others):
-        assert state["usage"].pop("web_milliseconds") < 1000
-    assert others == [invoked] * 3
-
-
 async def test_invoke_works_where_an_event_loop_is_running(make_parts: Any) -> None:
     assert asyncio.get_running_loop().is_running()
     state = build_crag(make_parts(AMBIGUOUS)).invoke(QUESTION)

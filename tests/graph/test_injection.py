@@ -113,14 +113,13 @@ def run(
     heading: str = "Cape Merrow",
     answer: str = ANSWER,
     settings: Settings | None = None,
-    score: float = -0.9,
 ) -> Seen:
     """Ask a question whose only hit is a page with this HTML; every paragraph of it is kept."""
     text = f"<title>Lights</title><article><h1>{heading}</h1>{FACT}{html}</article>"
     site.answers["/page"] = Answer(text.encode(), HTML)
     first, nodes = len(site.requests), list[str]()
     model = FakeChatModel(replies=[QUERY, answer])
-    judge = FakeEvaluator({"Lovelace": score, "Babbage": score}, otherwise=0.9)
+    judge = FakeEvaluator({"Lovelace": -0.9, "Babbage": -0.9}, otherwise=0.9)
     found = hit or Hit("Cape Merrow", site.at("/page"), "About a lighthouse.")
     with searching("searxng", [found]) as (server, searcher):
         reader = HttpPageReader(allow_loopback=True)
@@ -136,13 +135,10 @@ def run(
     return Seen(cast("State", state), nodes, asked, site.paths()[first:], model.prompts)
 
 
-@pytest.mark.parametrize("score", [-0.9, 0.0])
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_orders_in_a_page_change_nothing(
-    make_parts: Any, site: Website, attack: str, score: float
-) -> None:
-    clean = run(make_parts, site, "<p>Nothing else.</p>", score=score)
-    seen = run(make_parts, site, ATTACKS[attack], score=score)
+def test_orders_in_a_page_change_nothing(make_parts: Any, site: Website, attack: str) -> None:
+    clean = run(make_parts, site, "<p>Nothing else.</p>")
+    seen = run(make_parts, site, ATTACKS[attack])
     assert seen.conduct() == clean.conduct()
     assert seen.state["usage"]["llm_calls"] == 2 == len(seen.prompts)
     assert len(seen.state["documents"]) == 2
@@ -181,15 +177,12 @@ def hostile_hit(site: Website, path: str) -> Hit:
 
 
 @pytest.mark.parametrize("path", ["/page", "/404"])
-@pytest.mark.parametrize("score", [-0.9, 0.0])
 def test_orders_in_titles_and_snippets_change_nothing(
-    make_parts: Any, site: Website, path: str, score: float
+    make_parts: Any, site: Website, path: str
 ) -> None:
     """On the second path the page is gone, so that the snippet itself is what the model reads."""
-    clean = run(
-        make_parts, site, "", Hit("A", site.at(path), "About a light on a cape."), score=score
-    )
-    seen = run(make_parts, site, "", hostile_hit(site, path), score=score)
+    clean = run(make_parts, site, "", Hit("A", site.at(path), "About a light on a cape."))
+    seen = run(make_parts, site, "", hostile_hit(site, path))
     assert seen.conduct() == clean.conduct()
     assert [e["kind"] for e in seen.state["events"]] == ["page_failed"] * (path == "/404")
     assert FORBIDDEN.findall("\n".join(seen.passages())) == []

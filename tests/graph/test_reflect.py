@@ -115,7 +115,7 @@ async def test_alone_it_decides_by_itself(form: str) -> None:
         assert (state["answer"], state["choices"][0]["action"]) == (OWN, "no_retrieve")
         assert kinds(state) == ["own_knowledge"]
         assert state["usage"] == {"llm_calls": 2}
-    assert states[1:] == [states[0]] * 3
+    assert states[1:] == [states[0]]
     backend = FakeReflection(goes_on)
     updates = build_reflect(backend).stream(asked, context={"form": form})
     assert [name for update in updates for name in update][-2:] == [node, "finish_reflection"]

@@ -70,21 +70,6 @@ def test_segments_from_several_passages_are_cited_apart(make_parts: Any) -> None
     assert [entry["text"] for entry in state["citations"]] == ["Fact C.", "Fact A.", "Fact B."]
 
 
-@pytest.mark.parametrize("settings", [{}, LONG, {"task": "pubhealth"}])
-@pytest.mark.parametrize(
-    ("shares", "word"),
-    [({"relevance": 0.2, "support": 0.9}, "irrelevant"), ({"support": 0.2}, "not supported")],
-)
-def test_what_the_model_itself_doubts_is_not_cited(
-    make_parts: Any, settings: Any, shares: Any, word: str
-) -> None:
-    parts = reflecting(make_parts, lambda *_: fake_candidate("It was Ada.", **shares))
-    state = build_self_rag(parts).invoke(QUESTION, context=settings)
-    assert (state["answer"], state["citations"]) == ("It was Ada.", [])
-    assert "unsupported_answer" in kinds(state)
-    assert any(word in entry["detail"] for entry in state["events"])
-
-
 def test_hard_constraints_that_leave_nothing_are_waived_and_told(make_parts: Any) -> None:
     for settings in ({}, LONG):
         parts = reflecting(make_parts, lambda *_: fake_candidate("It was Ada.", support=0.1))

@@ -11,6 +11,7 @@ from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.testing import FakeRetriever, FakeSearcher
 from tests.graph.reflective import (
+    WAYS,
     build_self_crag,
     build_self_rag,
     kinds,
@@ -21,7 +22,6 @@ from tests.graph.reflective import (
 from tests.reflection.backends.completions_server import completing
 from tests.reflection.backends.tiny_llama import COLOURS, one_core, passage, question, tiny_llama
 
-WAYS = ["invoke", "ainvoke", "astream"]
 LIMITS = {"max_segment_tokens": 24, "max_depth": 3}
 
 

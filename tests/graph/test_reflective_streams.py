@@ -6,30 +6,16 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from crag.reflection.testing import FakeReflection, fake_decision
+from crag.reflection.testing import FakeReflection
 from crag.settings import Settings
 from tests.graph.reflective import (
-    OWN,
     QUESTION,
-    WAYS,
     build_self_rag,
     goes_on,
     kinds,
     plain,
     reflecting,
-    state_by,
 )
-
-
-@pytest.mark.parametrize("form", ["short", "long"])
-@pytest.mark.parametrize("retrieves", [0.9, 0.1])
-async def test_all_ways_to_call_agree(make_parts: Any, form: str, retrieves: float) -> None:
-    states = []
-    for way in WAYS:
-        parts = reflecting(make_parts, goes_on, otherwise=fake_decision(retrieves))
-        states.append(plain(await state_by(way, build_self_rag(parts), form=form)))
-    assert states[1:] == [states[0]] * 3
-    assert states[0]["answer"].startswith("Ada" if retrieves > 0.5 else OWN)
 
 
 async def test_what_is_judged_is_streamed_as_it_comes(make_parts: Any) -> None:

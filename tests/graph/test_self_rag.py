@@ -7,7 +7,6 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from crag.errors import CragError, QuestionError, SettingsError
 from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.testing import fake_candidate, fake_decision
 from crag.testing import FakeRetriever
@@ -19,7 +18,6 @@ from tests.graph.reflective import (
     goes_on,
     kinds,
     reflecting,
-    says,
     state_by,
     steps,
 )
@@ -172,46 +170,3 @@ def test_a_search_that_fails_later_leaves_what_there_is(make_parts: Any) -> None
     assert kinds(state).count("retrieval_failed") == 1
     assert state["events"][0]["node"] == "beam_step"
     assert state["answer"].startswith("Ada Lovelace wrote the first published program [1].")
-
-
-def test_the_posters_rule_is_refused_before_anything_is_asked(make_parts: Any) -> None:
-    parts = reflecting(make_parts)
-    with pytest.raises(SettingsError, match=r"'form' cannot be 'poster'.*needs Self-CRAG"):
-        build_self_rag(parts).invoke(QUESTION, context={"form": "poster"})
-    assert parts.reflection.decided == []
-
-
-@pytest.mark.parametrize("question", ["", " \n", "?" * 8001])
-async def test_no_usable_question_is_refused(make_parts: Any, question: str) -> None:
-    parts = reflecting(make_parts)
-    for way in WAYS:
-        with pytest.raises(QuestionError, match=r"question (is empty|has 8,001 characters)"):
-            await state_by(way, build_self_rag(parts), {"question": question})
-    assert parts.reflection.decided == []
-
-
-def test_parts_without_a_reflecting_model_are_refused(make_parts: Any) -> None:
-    with pytest.raises(CragError, match=r"Parts\(reflection=…\).*EmbeddedReflection"):
-        build_self_rag(make_parts())
-
-
-def test_the_drawing_holds_the_graph_within(make_parts: Any) -> None:
-    drawn = build_self_rag(reflecting(make_parts, says)).get_graph(xray=True)
-    found = {(edge.source, edge.target, edge.conditional) for edge in drawn.edges}
-    inside = ("short_form", "beam_step", "graded_loop", "finish_reflection")
-    assert found == {
-        ("__start__", "open_run", False),
-        ("open_run", "decide", True),
-        ("open_run", "contextualize", True),
-        ("contextualize", "decide", False),
-        ("decide", "retrieve", True),
-        ("decide", "reflect:__start__", True),
-        ("retrieve", "prepare_passages", False),
-        ("prepare_passages", "reflect:__start__", False),
-        *(("reflect:__start__", f"reflect:{node}", True) for node in inside),
-        ("reflect:short_form", "reflect:finish_reflection", False),
-        ("reflect:graded_loop", "reflect:finish_reflection", False),
-        ("reflect:beam_step", "reflect:beam_step", True),
-        ("reflect:beam_step", "reflect:finish_reflection", True),
-        ("reflect:finish_reflection", "__end__", False),
-    }

@@ -104,12 +104,11 @@ def assert_the_trace_is_whole(state: State, site: Website) -> None:
     assert usage["page_bytes"] == sum(page["fetched_bytes"] for page in state["pages"]) > 3000
 
 
-@ENGINE
 @WAYS
 async def test_ambiguous_joins_both_sources_with_two_model_calls(
-    make_parts: Any, site: Website, engine: str, way: str
+    make_parts: Any, site: Website, way: str
 ) -> None:
-    with searching(engine, hits_on(site)) as (server, searcher):
+    with searching("wikipedia", hits_on(site)) as (server, searcher):
         parts = parts_for(make_parts, AMBIGUOUS, searcher=searcher, reader=reader())
         state = await ask(build_crag(parts), way)
         assert len(server.requests) == 1
@@ -132,16 +131,15 @@ async def test_text_that_the_service_returns_saves_the_fetch(
     assert state["citations"][0]["source"]["url"] == site.at("/article")
 
 
-@WAYS
 async def test_the_same_question_again_fetches_nothing(
-    make_parts: Any, site: Website, way: str, tmp_path: Path
+    make_parts: Any, site: Website, tmp_path: Path
 ) -> None:
     states: list[State] = []
     with searching("searxng", hits_on(site)[2:]) as (server, searcher):
         for _ in range(3):  # Each time with a new reader: what is kept is on disk.
             made = reader(tmp_path / "pages.sqlite")
             parts = parts_for(make_parts, INCORRECT, searcher=searcher, reader=made)
-            states.append(await ask(build_crag(parts), way))
+            states.append(await ask(build_crag(parts), "ainvoke"))
         assert len(server.requests) == 3
     first, second, third = states
     assert site.paths() == ["/robots.txt", "/article"]
@@ -152,16 +150,15 @@ async def test_the_same_question_again_fetches_nothing(
     assert second["usage"]["page_bytes"] == 0
 
 
-@WAYS
 async def test_for_private_use_nothing_is_kept(
-    make_parts: Any, site: Website, way: str, tmp_path: Path
+    make_parts: Any, site: Website, tmp_path: Path
 ) -> None:
     with searching("searxng", hits_on(site)[2:]) as (_, searcher):
         cache = tmp_path / "pages.sqlite"
         parts = parts_for(make_parts, INCORRECT, searcher=searcher, reader=reader(cache))
         graph = build_crag(parts)
         for _ in range(2):
-            state = await ask(graph, way, Settings(cache_hours=0))
+            state = await ask(graph, "ainvoke", Settings(cache_hours=0))
             assert state["pages"][0]["status"] == "read"
     assert site.paths().count("/article") == 2
     assert not cache.exists()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import pytest
 from langchain_core.messages import ToolMessage
@@ -17,17 +17,24 @@ from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client, get_sync_client
 
 from crag.langchain import as_tool, documents_of
-from tests.commands import variables
-from tests.langchain.served import QUESTION, serving
+from tests.commands import crag, variables
+from tests.page.serving import serving
 
 pytestmark = pytest.mark.slow
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "remote_graph.py"
-WAYS = pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+DOCS = Path(__file__).parents[2] / "docs"
+EXAMPLE, PAGE = DOCS / "examples" / "remote_graph.py", DOCS / "method" / "action.md"
+QUESTION = "What happens when every retrieved document scores below the lower threshold?"
+"""Answered by `PAGE`."""
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving(tmp_path_factory.mktemp("remote")) as address:
+    """Serve the graphs that `langgraph.json` names, for an index of one page of the guide."""
+    folder = tmp_path_factory.mktemp("remote")
+    index = folder / "index"
+    assert crag("index", PAGE, "--index", index).returncode == 0
+    graphs = {name: f"crag.graph.studio:{name}" for name in ("crag", "rag")}
+    with serving(graphs, folder, {}, CRAG_INDEX=str(index)) as (address, _):
         yield address
 
 
@@ -45,23 +52,17 @@ async def connected(url: str) -> AsyncIterator[RemoteGraph]:
             yield RemoteGraph("crag", client=client, sync_client=sync_client)
 
 
-async def use(runnable: Any, given: Any, way: str) -> Any:
-    return runnable.invoke(given) if way == "invoke" else await runnable.ainvoke(given)
-
-
-@WAYS
-async def test_it_is_a_step_of_a_chain(remote: RemoteGraph, way: str) -> None:
+async def test_it_is_a_step_of_a_chain(remote: RemoteGraph) -> None:
     chain = {"question": RunnablePassthrough()} | remote | itemgetter("action", "answer")
-    action, answer = await use(chain, QUESTION, way)
+    action, answer = await chain.ainvoke(QUESTION)
     assert action == "correct"
     assert "Incorrect" in answer
 
 
-@WAYS
-async def test_it_is_a_tool(remote: RemoteGraph, way: str) -> None:
+async def test_it_is_a_tool(remote: RemoteGraph) -> None:
     tool = as_tool(remote, settings={"strips_kept": 2, "upper": 1.0, "lower": -1.0})
     call = {"name": tool.name, "args": {"question": QUESTION}, "id": "1", "type": "tool_call"}
-    reply = await use(tool, call, way)
+    reply = await tool.ainvoke(call)
     assert isinstance(reply, ToolMessage)
     assert (tool.name, reply.status) == ("ask_crag", "success")
     assert "Sources:\n[" in reply.text
@@ -71,30 +72,25 @@ async def test_it_is_a_tool(remote: RemoteGraph, way: str) -> None:
     assert "- search_unavailable: " in reply.text
 
 
-@WAYS
-async def test_its_knowledge_is_read_as_documents(remote: RemoteGraph, way: str) -> None:
-    found = documents_of(await use(remote, {"question": QUESTION}, way))
+async def test_its_knowledge_is_read_as_documents(remote: RemoteGraph) -> None:
+    found = documents_of(await remote.ainvoke({"question": QUESTION}))
     assert found
     assert {document.metadata["action"] for document in found} == {"correct"}
     assert all(document.metadata["url"].endswith("action.md") for document in found)
 
 
-@WAYS
-async def test_it_is_a_node_of_a_graph_with_another_state(remote: RemoteGraph, way: str) -> None:
+async def test_it_is_a_node_of_a_graph_with_another_state(remote: RemoteGraph) -> None:
     class Own(TypedDict, total=False):
         topic: str
         report: str
 
-    def research(state: Own) -> Own:
-        return Own(report=remote.invoke({"question": state["topic"]})["answer"])
-
-    async def aresearch(state: Own) -> Own:
+    async def research(state: Own) -> Own:
         return Own(report=(await remote.ainvoke({"question": state["topic"]}))["answer"])
 
     graph = StateGraph(Own)
-    graph.add_node("research", research if way == "invoke" else aresearch)
+    graph.add_node("research", research)
     graph.add_edge(START, "research")
-    state = await use(graph.compile(), {"topic": QUESTION}, way)
+    state = await graph.compile().ainvoke({"topic": QUESTION})
     assert "Incorrect" in state["report"]
 
 
@@ -105,11 +101,10 @@ def test_its_steps_stream(remote: RemoteGraph) -> None:
     ]  # fmt: skip
 
 
-@WAYS
-async def test_an_empty_question_is_told_by_the_server(remote: RemoteGraph, way: str) -> None:
+async def test_an_empty_question_is_told_by_the_server(remote: RemoteGraph) -> None:
     tool = as_tool(remote)
     call = {"name": tool.name, "args": {"question": " "}, "id": "1", "type": "tool_call"}
-    reply = await use(tool, call, way)
+    reply = await tool.ainvoke(call)
     assert reply.status == "error"
     assert "question is empty" in reply.text
 

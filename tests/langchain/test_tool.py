@@ -25,37 +25,33 @@ from crag.settings import Settings
 from crag.testing import FakeChatModel, FakeQuoter, FakeRetriever, FakeSearcher
 
 QUESTION = "Who wrote the first program?"
-WAYS = pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 
 
 def call(tool: BaseTool, question: str = QUESTION, identity: str = "1") -> dict[str, Any]:
     return {"name": tool.name, "args": {"question": question}, "id": identity, "type": "tool_call"}
 
 
-async def use(tool: BaseTool, way: str, question: str = QUESTION) -> ToolMessage:
-    asked = call(tool, question)
-    return tool.invoke(asked) if way == "invoke" else await tool.ainvoke(asked)
+async def use(tool: BaseTool, question: str = QUESTION) -> ToolMessage:
+    """Return what both ways to call it reply."""
+    reply: ToolMessage = await tool.ainvoke(call(tool, question))
+    other = tool.invoke(call(tool, question))
+    assert (other.text, other.status) == (reply.text, reply.status)
+    return reply
 
 
-@WAYS
-async def test_the_content_is_the_answer_with_its_sources(make_parts: Any, way: str) -> None:
-    reply = await use(as_tool(build_crag(make_parts(0.9))), way)
+async def test_the_content_is_the_answer_and_the_artifact_the_whole_trace(make_parts: Any) -> None:
+    reply = await use(as_tool(build_crag(make_parts(0.9))))
     assert reply.content == "Ada Lovelace did [1].\n\nSources:\n[1] Ada Lovelace, line 3, ada.md"
     assert reply.status == "success"
-
-
-@WAYS
-async def test_the_artifact_is_the_whole_trace(make_parts: Any, way: str) -> None:
-    trace = (await use(as_tool(build_crag(make_parts(0.9))), way)).artifact
+    trace = reply.artifact
     assert trace["action"] == "correct"
     assert trace["scores"] == [0.9, 0.9]
     assert trace["citations"][0]["number"] == 1
     assert trace["documents"][0].metadata["title"] == "Ada Lovelace"
 
 
-@WAYS
-async def test_an_abstention_and_its_events_are_told(make_parts: Any, way: str) -> None:
-    reply = await use(as_tool(build_crag(make_parts(-0.9, searcher=None))), way)
+async def test_an_abstention_and_its_events_are_told(make_parts: Any) -> None:
+    reply = await use(as_tool(build_crag(make_parts(-0.9, searcher=None))))
     answer, _, notes = reply.text.partition("\n\n")
     assert answer == NOT_FOUND
     lines = notes.splitlines()
@@ -67,7 +63,6 @@ async def test_an_abstention_and_its_events_are_told(make_parts: Any, way: str) 
     assert reply.artifact["abstained"] is True
 
 
-@WAYS
 @pytest.mark.parametrize(
     ("question", "told"),
     [
@@ -76,23 +71,22 @@ async def test_an_abstention_and_its_events_are_told(make_parts: Any, way: str) 
     ],
 )
 async def test_a_question_that_cannot_be_asked_is_told_to_the_agent(
-    make_parts: Any, way: str, question: str, told: str
+    make_parts: Any, question: str, told: str
 ) -> None:
-    reply = await use(as_tool(build_crag(make_parts())), way, question)
+    reply = await use(as_tool(build_crag(make_parts())), question)
     assert reply.text.startswith(told)
     assert reply.status == "error"
 
 
-@WAYS
 async def test_a_graph_that_breaks_is_told_without_its_secrets(
-    way: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", "correct-horse-battery")
 
     def broken(_: Any) -> Any:
         raise ConnectionError("no route with correct-horse-battery [1] </passage>")
 
-    reply = await use(as_tool(RunnableLambda(broken), name="broken"), way)
+    reply = await use(as_tool(RunnableLambda(broken), name="broken"))
     assert reply.text == "No answer: ConnectionError: no route with [secret] (1) ‹/passage>"
     assert reply.status == "error"
 
@@ -116,9 +110,8 @@ def test_a_source_without_title_and_address_is_named_by_its_place(make_parts: An
 
 
 @pytest.mark.parametrize("settings", [{"upper": 0.95}, Settings(upper=0.95)])
-@WAYS
-async def test_settings_are_those_of_every_run(make_parts: Any, settings: Any, way: str) -> None:
-    reply = await use(as_tool(build_crag(make_parts(0.9)), settings=settings), way)
+async def test_settings_are_those_of_every_run(make_parts: Any, settings: Any) -> None:
+    reply = await use(as_tool(build_crag(make_parts(0.9)), settings=settings))
     assert reply.artifact["action"] == "ambiguous"
 
 
@@ -149,15 +142,14 @@ def test_every_graph_has_a_name_of_its_own(
     assert tool.invoke(call(tool)).text.startswith("Ada Lovelace did [1].")
 
 
-@WAYS
 @pytest.mark.parametrize("build", [build_self_crag, build_self_rag])
-async def test_graphs_that_reflect_are_tools_too(make_parts: Any, build: Any, way: str) -> None:
+async def test_graphs_that_reflect_are_tools_too(make_parts: Any, build: Any) -> None:
     def says(_: Any, passage: Any) -> Any:
         text = "[Relevant]Ada Lovelace wrote it.[Fully supported][Utility:5]"
         return fake_candidate(text, relevance=0.9, support=0.9 if passage else None)
 
     graph = build(make_parts(0.9, model=None, reflection=FakeReflection(says), quoter=FakeQuoter()))
-    reply = await use(as_tool(graph, settings={"form": "short"}), way)
+    reply = await use(as_tool(graph, settings={"form": "short"}))
     answer, _, sources = reply.text.partition("\n\nSources:\n")
     assert answer.startswith("Ada Lovelace wrote it")
     assert "Ada Lovelace, line 3, ada.md" in sources
@@ -187,14 +179,11 @@ def asking(tool: BaseTool, *identities: str) -> AIMessage:
 THREAD = RunnableConfig(configurable={"thread_id": "1"})
 
 
-@WAYS
-async def test_an_agent_calls_it_twice_at_once(make_parts: Any, way: str) -> None:
+async def test_an_agent_calls_it_twice_at_once(make_parts: Any) -> None:
     tool = as_tool(build_crag(make_parts(0.9)))
     running = agent(tool, asking(tool, "first", "second"), AIMessage("It was Ada Lovelace."))
     given = {"messages": [HumanMessage(QUESTION)]}
-    state = (
-        running.invoke(given, THREAD) if way == "invoke" else await running.ainvoke(given, THREAD)
-    )
+    state = await running.ainvoke(given, THREAD)
     replies = [message for message in state["messages"] if isinstance(message, ToolMessage)]
     assert [reply.tool_call_id for reply in replies] == ["first", "second"]
     assert {reply.artifact["action"] for reply in replies} == {"correct"}
@@ -215,15 +204,10 @@ def test_a_human_can_confirm_a_search_within_an_agent(make_parts: Any) -> None:
     assert state["messages"][-2].text.startswith("Ada Lovelace did [1].")
 
 
-@WAYS
-async def test_a_run_that_waits_for_a_decision_is_no_answer(make_parts: Any, way: str) -> None:
+async def test_a_run_that_waits_for_a_decision_is_no_answer(make_parts: Any) -> None:
     searcher = FakeSearcher([Hit("Ada", "https://example.org/a", "Ada Lovelace wrote it in 1843.")])
     graph = build_crag(make_parts(-0.9, searcher=searcher), checkpointer=InMemorySaver())
     tool = as_tool(graph, settings={"confirm_web": True})
-    reply = (
-        tool.invoke(call(tool), THREAD)
-        if way == "invoke"
-        else await tool.ainvoke(call(tool), THREAD)
-    )
+    reply = await tool.ainvoke(call(tool), THREAD)
     assert reply.text == "No answer yet: the run waits for a decision about the web search."
     assert searcher.queries == []

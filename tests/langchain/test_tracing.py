@@ -18,7 +18,6 @@ from crag.settings import Settings
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
 
 QUESTION = "Who wrote the first program?"
-WAYS = pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 
 
 @tool
@@ -56,24 +55,27 @@ def nested(run: Run, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ..
         yield from nested(child, here)
 
 
-async def traced(runnable: Any, given: Any, way: str, **config: Any) -> dict[tuple[str, ...], Run]:
+async def traced(runnable: Any, given: Any, **config: Any) -> dict[tuple[str, ...], Run]:
+    """Return the runs of a call that is awaited; one that blocks shows the same nodes."""
     collector = RunCollectorCallbackHandler()
     wanted = RunnableConfig(callbacks=[collector], **config)
-    if way == "invoke":
-        runnable.invoke(given, wanted)
-    else:
-        await runnable.ainvoke(given, wanted)
-    assert len(collector.traced_runs) == 1, "everything belongs to one trace"
-    return dict(nested(collector.traced_runs[0]))
+    await runnable.ainvoke(given, wanted)
+    runnable.invoke(given, wanted)
+    assert len(collector.traced_runs) == 2, "everything belongs to one trace"
+    awaited, called = (dict(nested(run)) for run in collector.traced_runs)
+    assert nodes_of(awaited) == nodes_of(called)
+    return awaited
 
 
-@WAYS
-async def test_every_node_is_shown_by_its_name(retriever: CorrectiveRetriever, way: str) -> None:
-    runs = await traced(retriever, QUESTION, way)
+def nodes_of(runs: dict[tuple[str, ...], Run]) -> set[tuple[str, ...]]:
+    return {path for path, run in runs.items() if run.metadata.get("langgraph_node") == run.name}
+
+
+async def test_every_node_is_shown_by_its_name(retriever: CorrectiveRetriever) -> None:
+    runs = await traced(retriever, QUESTION)
     graph = ("CorrectiveRetriever", "knowledge")
     branch = (*graph, "web", "web")  # The node, and the graph that it is.
-    nodes = {path for path, run in runs.items() if run.metadata.get("langgraph_node") == run.name}
-    assert nodes == {
+    assert nodes_of(runs) == {
         *((*graph, name) for name in ("open_run", "retrieve", "grade", "refine", "web")),
         *(
             (*branch, name)
@@ -83,9 +85,8 @@ async def test_every_node_is_shown_by_its_name(retriever: CorrectiveRetriever, w
     }
 
 
-@WAYS
-async def test_action_and_scores_are_shown(retriever: CorrectiveRetriever, way: str) -> None:
-    runs = await traced(retriever, QUESTION, way)
+async def test_action_and_scores_are_shown(retriever: CorrectiveRetriever) -> None:
+    runs = await traced(retriever, QUESTION)
     grade = runs["CorrectiveRetriever", "knowledge", "grade"]
     assert grade.outputs is not None
     assert grade.outputs["action"] == "ambiguous"
@@ -99,12 +100,11 @@ async def test_action_and_scores_are_shown(retriever: CorrectiveRetriever, way: 
     assert {(found["action"], found["score"]) for found in returned} == {("ambiguous", 0.0)}
 
 
-@WAYS
 async def test_tags_and_settings_are_shown_with_those_of_the_caller(
-    retriever: CorrectiveRetriever, way: str
+    retriever: CorrectiveRetriever,
 ) -> None:
     runs = await traced(
-        retriever, QUESTION, way, run_name="correct", tags=["mine"], metadata={"user": "7"}
+        retriever, QUESTION, run_name="correct", tags=["mine"], metadata={"user": "7"}
     )
     assert {"crag", "mine"} <= set(runs[("correct",)].tags or [])
     graph = runs["correct", "knowledge"]
@@ -114,41 +114,34 @@ async def test_tags_and_settings_are_shown_with_those_of_the_caller(
     assert runs["correct", "knowledge", "grade"].metadata["user"] == "7"
 
 
-@WAYS
-async def test_callbacks_reach_retriever_model_and_searcher(
-    retriever: CorrectiveRetriever, way: str
-) -> None:
-    runs = await traced(retriever, QUESTION, way)
+async def test_callbacks_reach_retriever_model_and_searcher(retriever: CorrectiveRetriever) -> None:
+    runs = await traced(retriever, QUESTION)
     found = {run.name: (path[-2:-1], run.run_type) for path, run in runs.items()}
     assert found["shelf"] == (("Retrieve",), "retriever")
     assert found["writer"] == (("Rewrite",), "llm")
     assert found["archive"] == (("Search",), "tool")
 
 
-@WAYS
-async def test_callbacks_reach_the_model_of_an_evaluator(
-    documents: list[Document], way: str
-) -> None:
+async def test_callbacks_reach_the_model_of_an_evaluator(documents: list[Document]) -> None:
     judge = FakeChatModel(replies=["yes"], name="judge")
     evaluator = load_evaluator("chat-direct", model=judge)
     corrected = CorrectiveRetriever(
         retriever=FakeRetriever(documents=documents), evaluator=evaluator
     )
-    runs = await traced(corrected, QUESTION, way)
+    runs = await traced(corrected, QUESTION)
     assert any("grade" in path for path in runs if path[-1] == "judge")
     assert any("refine" in path for path in runs if path[-1] == "judge")
 
 
-@WAYS
-async def test_a_chain_and_a_tool_show_the_graph_within_them(make_parts: Any, way: str) -> None:
+async def test_a_chain_and_a_tool_show_the_graph_within_them(make_parts: Any) -> None:
     graph = build_crag(make_parts(0.9))
     chain = {"question": RunnablePassthrough()} | graph
-    runs = await traced(chain, QUESTION, way, run_name="my chain")
+    runs = await traced(chain, QUESTION, run_name="my chain")
     grade = runs["my chain", "crag", "grade"]
     assert grade.outputs is not None
     assert grade.outputs["action"] == "correct"
 
-    runs = await traced(as_tool(graph), {"question": QUESTION}, way)
+    runs = await traced(as_tool(graph), {"question": QUESTION})
     assert runs[("ask_crag",)].run_type == "tool"
     assert "crag" in (runs[("ask_crag",)].tags or [])
     grade = runs["ask_crag", "crag", "grade"]

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -74,17 +73,6 @@ def test_changed_weights_change_the_states(model: MiniLM) -> None:
     name = "encoder.layer.5.output.dense.weight"
     other = MiniLM(official_weights() | {name: official_weights()[name] * 2}, max_length=32)
     assert not np.allclose(hidden(other, ["a text"]), hidden(model, ["a text"]), atol=1e-2)
-
-
-def test_threads_share_a_model_that_is_not_loaded_yet() -> None:
-    fresh = MiniLM(official_weights(), max_length=32)
-
-    def first(text: str) -> float:
-        return float(hidden(fresh, [text])[0][0, 0])
-
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(first, ["one", "two", "three", "four"] * 4))
-    assert found == pytest.approx([first(text) for text in ("one", "two", "three", "four")] * 4)
 
 
 WITHOUT_PACKAGE = """

@@ -21,13 +21,9 @@ def made(make_parts: Any, score: float = -0.9, **parts: Any) -> tuple[Any, Any]:
     return build_crag(parts, checkpointer=InMemorySaver()), parts
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-async def test_the_run_waits_with_the_query_and_the_reason(make_parts: Any, way: str) -> None:
+async def test_the_run_waits_with_the_query_and_the_reason(make_parts: Any) -> None:
     graph, parts = made(make_parts)
-    if way == "invoke":
-        state = graph.invoke(QUESTION, THREAD, context=ASKS)
-    else:
-        state = await graph.ainvoke(QUESTION, THREAD, context=ASKS)
+    state = await graph.ainvoke(QUESTION, THREAD, context=ASKS)
     (asked,) = state["__interrupt__"]
     assert asked.value["query"] == "Ada, first program"
     assert asked.value["question"] == QUESTION["question"]
@@ -35,10 +31,7 @@ async def test_the_run_waits_with_the_query_and_the_reason(make_parts: Any, way:
         "Incorrect: the best of 2 documents scores -0.90; the lower threshold is -0.50"
     )
     assert parts.searcher.queries == []
-    if way == "invoke":
-        state = graph.invoke(Command(resume="approve"), THREAD, context=ASKS)
-    else:
-        state = await graph.ainvoke(Command(resume="approve"), THREAD, context=ASKS)
+    state = await graph.ainvoke(Command(resume="approve"), THREAD, context=ASKS)
     assert parts.searcher.queries == ["Ada, first program"]
     assert state["answer"] == "Ada [1]."
     assert state["usage"]["llm_calls"] == 2

@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
 from crag.reflection.testing import FakeReflection, fake_candidate
-from crag.testing import FakeChatModel, FakeEvaluator, FakeQuoter, FakeRetriever
+from crag.testing import FakeChatModel, FakeQuoter
 
 CHAT = [
     HumanMessage("Who wrote the first program?", id="1"),
@@ -27,15 +27,10 @@ def reflection() -> FakeReflection:
 
 
 @BUILDERS
-@pytest.mark.parametrize("is_async", [False, True])
-def test_a_follow_up_is_answered_as_a_whole_question(
-    make_parts: Any, build: Any, is_async: bool
-) -> None:
+def test_a_follow_up_is_answered_as_a_whole_question(make_parts: Any, build: Any) -> None:
     model = FakeChatModel(replies=[f'"{WHOLE}"', "In London [1]."])
     parts = make_parts(0.9, model=model, reflection=reflection())
-    graph = build(parts)
-    given = {"messages": CHAT}
-    state = asyncio.run(graph.ainvoke(given)) if is_async else graph.invoke(given)
+    state = asyncio.run(build(parts).ainvoke({"messages": CHAT}))
     assert state["question"] == WHOLE
     assert state["follow_up"] == {"message_id": "3", "asked": "And where was she born?"}
     assert parts.retriever.questions == [WHOLE]
@@ -98,20 +93,16 @@ def test_on_a_thread_each_question_begins_anew(make_parts: Any, build: Any) -> N
     assert plain["usage"]["llm_calls"] == once - 1
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 @pytest.mark.parametrize("score", [0.0, -0.9])
 @pytest.mark.parametrize(("most", "skipped"), [(2, ["budget_exhausted"]), (3, [])])
-async def test_the_call_that_completes_a_follow_up_leaves_the_last_one_to_the_answer(
-    make_parts: Any, score: float, way: str, most: int, skipped: list[str]
+def test_the_call_that_completes_a_follow_up_leaves_the_last_one_to_the_answer(
+    make_parts: Any, score: float, most: int, skipped: list[str]
 ) -> None:
     queries = ["Lovelace birthplace"] * (most - 2)
     model = FakeChatModel(replies=[WHOLE, *queries, "In London [1]."])
     graph = build_crag(make_parts(score, model=model))
-    given, settings = {"messages": CHAT}, {"max_llm_calls": most, "select": False}
-    if way == "invoke":
-        state = graph.invoke(given, context=settings)
-    else:
-        state = await graph.ainvoke(given, context=settings)
+    settings = {"max_llm_calls": most, "select": False}
+    state = graph.invoke({"messages": CHAT}, context=settings)
     assert state["answer"] == "In London [1]."
     assert state["usage"]["llm_calls"] == len(model.prompts) == most
     assert [entry["kind"] for entry in state["events"]] == skipped
@@ -161,11 +152,10 @@ def test_earlier_messages_cannot_act_in_the_prompt(make_parts: Any) -> None:
 def test_only_the_latest_messages_are_read(make_parts: Any) -> None:
     chat = [HumanMessage(f"Question {n}?", id=str(n)) for n in range(20)]
     model = FakeChatModel(replies=[WHOLE, "In London [1]."])
-    parts = make_parts(0.9, model=model)
-    build_crag(parts).invoke({"messages": chat}, context={"history_messages": 2})
+    build_crag(make_parts(0.9, model=model)).invoke(
+        {"messages": chat}, context={"history_messages": 2}
+    )
     asked = str(model.prompts[0][-1].content)
     assert "Question 18?" in asked
     assert "Question 17?" in asked
     assert "Question 16?" not in asked
-    assert isinstance(parts.retriever, FakeRetriever)
-    assert isinstance(parts.evaluator, FakeEvaluator)

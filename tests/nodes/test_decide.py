@@ -12,18 +12,15 @@ from crag.runtime.waiting import blocking
 from crag.settings import Settings
 
 ASKED: Any = {"question": "Who wrote it?"}
-WAYS = ["run", "arun"]
 
 
-async def decided(way: str, backend: Any, **settings: Any) -> Any:
-    node, context = Decide(backend, grades=True), Settings.model_validate(settings)
-    return blocking(node.run(ASKED, context)) if way == "run" else await node.run(ASKED, context)
+def decided(backend: Any, **settings: Any) -> Any:
+    return blocking(Decide(backend, grades=True).run(ASKED, Settings.model_validate(settings)))
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_it_writes_the_decision(way: str) -> None:
+def test_it_writes_the_decision() -> None:
     backend = FakeReflection({}, otherwise=fake_decision(0.3), approximation="by rule")
-    update = await decided(way, backend)
+    update = decided(backend)
     assert update["approximation"] == "by rule"
     (choice,) = update["choices"]
     assert (choice["action"], choice["ratio"], choice["emitted"]) == ("retrieve", 0.3, NO_RETRIEVAL)
@@ -36,33 +33,30 @@ async def test_it_writes_the_decision(way: str) -> None:
     assert all(update[key] is None for key in ("search", "reflection", "action", "thresholds"))
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("mode", "action"), [("always", "retrieve"), ("never", "no_retrieve")])
-async def test_a_mode_that_decides_alone_asks_nothing(way: str, mode: str, action: str) -> None:
+def test_a_mode_that_decides_alone_asks_nothing(mode: str, action: str) -> None:
     backend = FakeReflection({})
-    update = await decided(way, backend, retrieval_mode=mode)
+    update = decided(backend, retrieval_mode=mode)
     assert update["choices"][0]["action"] == action
     assert (backend.decided, update["usage"]) == ([], {})
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_the_released_ratio_belongs_to_the_short_form(way: str) -> None:
+def test_the_released_ratio_belongs_to_the_short_form() -> None:
     for form, action in (("short", "no_retrieve"), ("long", "retrieve")):
         backend = FakeReflection({}, otherwise=fake_decision(0.9))
-        update = await decided(way, backend, form=form, compat=["released_ratio"])
+        update = decided(backend, form=form, compat=["released_ratio"])
         assert update["choices"][0]["action"] == action
 
 
-async def test_a_task_is_asked_in_its_own_words() -> None:
+def test_a_task_is_asked_in_its_own_words() -> None:
     backend = FakeReflection({})
-    await decided("run", backend, task="pubhealth")
+    decided(backend, task="pubhealth")
     assert backend.decided[0].instruction.startswith("Is the following statement correct or not?")
     assert backend.decided[0].instruction.endswith("Who wrote it?")
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_failure_retrieves_and_is_told(way: str) -> None:
-    update = await decided(way, FakeReflection({}, fails_after=0))
+def test_a_failure_retrieves_and_is_told() -> None:
+    update = decided(FakeReflection({}, fails_after=0))
     assert update["choices"][0]["action"] == "retrieve"
     assert update["choices"][0]["why"] == "the model could not be asked"
     (event,) = update["events"]

@@ -7,6 +7,7 @@ from langchain_core.runnables import RunnableLambda
 
 from crag.answering.outcome import NOT_FOUND
 from crag.nodes.generate import Generate
+from crag.parts import Quotation
 from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import Source, State, Strip
@@ -90,15 +91,14 @@ def test_the_attributor_finds_what_words_do_not() -> None:
     assert update["answer"] == "Somebody did [2]."
 
 
-async def generated(node: Generate, way: str, settings: Settings, **more: Any) -> Any:
+def generated(model: FakeChatModel, settings: Settings | None = None, **more: Any) -> Any:
     given = state("Bob slept.", "Ada wrote it.", **more)
-    return blocking(node.run(given, settings)) if way == "run" else await node.run(given, settings)
+    return blocking(Generate(model, FakeQuoter()).run(given, settings or Settings()))
 
 
-@pytest.mark.parametrize("way", ["run", "arun"])
-async def test_an_answer_without_words_is_asked_for_once_more_without_numbers(way: str) -> None:
+def test_an_answer_without_words_is_asked_for_once_more_without_numbers() -> None:
     model = FakeChatModel(replies=["[2]", "Ada wrote it."])
-    update = await generated(Generate(model, FakeQuoter()), way, Settings())
+    update = generated(model)
     assert update["answer"] == "Ada wrote it [2]."
     assert kinds(update) == ["wordless_answer"]
     assert "only: [2]" in update["events"][0]["detail"]
@@ -109,7 +109,6 @@ async def test_an_answer_without_words_is_asked_for_once_more_without_numbers(wa
     assert "Ada wrote it." in str(model.prompts[1][-1].content)
 
 
-@pytest.mark.parametrize("way", ["run", "arun"])
 @pytest.mark.parametrize(
     ("replies", "events", "calls"),
     [
@@ -118,22 +117,20 @@ async def test_an_answer_without_words_is_asked_for_once_more_without_numbers(wa
         (["[2]", "It rained."], ["wordless_answer", "uncited_answer"], 2),
     ],
 )
-async def test_a_model_that_stays_without_words_gives_way_to_quotation(
-    way: str, replies: list[str], events: list[str], calls: int
+def test_a_model_that_stays_without_words_gives_way_to_quotation(
+    replies: list[str], events: list[str], calls: int
 ) -> None:
     model = FakeChatModel(replies=replies)
-    update = await generated(Generate(model, FakeQuoter()), way, Settings())
+    update = generated(model)
     assert update["answer"] == "“Bob slept.” [1]"
     assert kinds(update) == events
     assert (update["usage"]["llm_calls"], len(model.prompts)) == (calls, calls)
     assert update["sentences"] == []
 
 
-@pytest.mark.parametrize("way", ["run", "arun"])
-async def test_no_second_question_goes_beyond_the_budget(way: str) -> None:
+def test_no_second_question_goes_beyond_the_budget() -> None:
     model = FakeChatModel(replies=["[2]", "Ada wrote it."])
-    settings, spent = Settings(max_llm_calls=2), {"llm_calls": 1}
-    update = await generated(Generate(model, FakeQuoter()), way, settings, usage=spent)
+    update = generated(model, Settings(max_llm_calls=2), usage={"llm_calls": 1})
     assert update["answer"] == "“Bob slept.” [1]"
     assert kinds(update) == ["wordless_answer"]
     assert "max_llm_calls" in update["events"][0]["detail"]
@@ -153,6 +150,38 @@ def test_tasks_without_citations_take_any_reply(task: Any) -> None:
     model = FakeChatModel(replies=["[2]"])
     update = blocking(Generate(model, None).run(state("a", "b"), Settings(task=task)))
     assert (update["answer"], update["sentences"], len(model.prompts)) == ("[2]", [], 1)
+
+
+class ReadingQuoter:
+    """Quote the last strip, and say whether and where it answers."""
+
+    def __init__(self, *, sure: bool, span: tuple[int, int] | None) -> None:
+        self._sure, self._span = sure, span
+
+    def quote(self, question: str, strips: Any) -> list[Quotation]:
+        del question
+        text, last = strips[-1]["text"], len(strips) - 1
+        return [Quotation(text, last, 0.9, (0, len(text)), self._span, sure=self._sure)]
+
+
+@pytest.mark.parametrize("way", ["run", "arun"])
+async def test_a_quotation_that_is_sure_takes_the_place_of_a_decline(way: str) -> None:
+    model, quoter = FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=True, span=(0, 3))
+    update = await generated(Generate(model, quoter), way, Settings())
+    assert update["answer"] == "“Ada wrote it.” [2]"
+    assert (update["certainty"], update["abstained"]) == ("answered", False)
+    assert (kinds(update), update["usage"]["llm_calls"]) == (["model_declined"], 1)
+
+
+@pytest.mark.parametrize(("sure", "span"), [(False, (0, 3)), (True, None)])
+def test_what_is_not_sure_to_answer_follows_the_words_of_a_decline(
+    sure: bool, span: tuple[int, int] | None
+) -> None:
+    node = Generate(FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=sure, span=span))
+    update = blocking(node.run(state("Bob slept.", "Ada wrote it."), Settings()))
+    assert update["answer"].startswith(NOT_FOUND)
+    assert "“Ada wrote it.” [2]" in update["answer"]
+    assert (update["certainty"], kinds(update)) == ("unsure", ["abstained"])
 
 
 def test_a_link_that_no_strip_holds_is_removed_and_recorded() -> None:
@@ -180,15 +209,11 @@ def test_a_model_that_finds_nothing_abstains() -> None:
         (FakeChatModel(replies=[" \n"]), "model_empty", "nothing"),
     ],
 )
-@pytest.mark.parametrize("way", ["run", "arun"])
-async def test_a_failing_model_gives_way_to_quotation(
-    model: FakeChatModel, kind: str, detail: str, way: str
+def test_a_failing_model_gives_way_to_quotation(
+    model: FakeChatModel, kind: str, detail: str
 ) -> None:
-    node = Generate(model, FakeQuoter())
     given = state("Ada wrote the first program.")
-    update = (
-        blocking(node.run(given, Settings())) if way == "run" else await node.run(given, Settings())
-    )
+    update = blocking(Generate(model, FakeQuoter()).run(given, Settings()))
     assert kinds(update) == [kind]
     assert detail in update["events"][0]["detail"]
     assert update["events"][0]["fallback"] == "quote the strips"

@@ -12,6 +12,7 @@ from crag.settings import Settings
 from crag.state import FoundHit, State
 from crag.testing import FakeReader
 
+DEFAULT = Settings()
 ADA, ENGINE, SHOP = (f"https://example.org/{name}" for name in ("ada", "engine", "shop"))
 PAGES = {ADA: ["Ada wrote a program.", "She was born in 1815."], ENGINE: ["It was never built."]}
 
@@ -24,18 +25,13 @@ def state(*hits: FoundHit, milliseconds: int = 0) -> State:
     return State(question="q", hits=list(hits), usage={"web_milliseconds": milliseconds})
 
 
-async def read(reader: Any, given: State, settings: Settings, way: str) -> Any:
-    node = ReadPages(reader)
-    return blocking(node.run(given, settings)) if way == "run" else await node.run(given, settings)
+def read(reader: Any, given: State, settings: Settings = DEFAULT) -> Any:
+    return blocking(ReadPages(reader).run(given, settings))
 
 
-ways = pytest.mark.parametrize("way", ["run", "arun"])
-
-
-@ways
-async def test_paragraphs_in_the_order_of_the_hits(way: str) -> None:
+def test_paragraphs_in_the_order_of_the_hits() -> None:
     reader = FakeReader(PAGES)
-    update = await read(reader, state(hit(ENGINE), hit(ADA)), Settings(), way)
+    update = read(reader, state(hit(ENGINE), hit(ADA)))
     assert [strip["text"] for strip in update["external"]] == [*PAGES[ENGINE], *PAGES[ADA]]
     assert update["external"][2]["source"] == {
         "id": "hit-2",
@@ -56,9 +52,8 @@ async def test_paragraphs_in_the_order_of_the_hits(way: str) -> None:
     assert update["events"] == []
 
 
-@ways
-async def test_a_page_that_fails_is_replaced_by_its_snippet(way: str) -> None:
-    update = await read(FakeReader(PAGES), state(hit(SHOP), hit(ENGINE)), Settings(), way)
+def test_a_page_that_fails_is_replaced_by_its_snippet() -> None:
+    update = read(FakeReader(PAGES), state(hit(SHOP), hit(ENGINE)))
     assert [strip["text"] for strip in update["external"]] == ["A snippet.", *PAGES[ENGINE]]
     (entry,) = update["events"]
     assert (entry["kind"], entry["fallback"]) == ("page_failed", "its snippet is used")
@@ -66,10 +61,9 @@ async def test_a_page_that_fails_is_replaced_by_its_snippet(way: str) -> None:
     assert update["pages"][0]["status"] == "failed"
 
 
-@ways
 @pytest.mark.parametrize("error", [OSError("cut"), TimeoutError(), ValueError("odd")])
-async def test_a_reader_that_raises_leaves_the_snippets(error: Exception, way: str) -> None:
-    update = await read(FakeReader(error=error), state(hit(ADA), hit(SHOP)), Settings(), way)
+def test_a_reader_that_raises_leaves_the_snippets(error: Exception) -> None:
+    update = read(FakeReader(error=error), state(hit(ADA), hit(SHOP)))
     assert [strip["text"] for strip in update["external"]] == ["A snippet."] * 2
     assert [entry["kind"] for entry in update["events"]] == ["page_failed"] * 2
 
@@ -81,16 +75,15 @@ class Short(FakeReader):
         return super().read(urls, limits)[1:]
 
 
-@ways
-async def test_a_reader_that_breaks_its_contract(way: str) -> None:
-    update = await read(Short(PAGES), state(hit(ADA), hit(ENGINE)), Settings(), way)
+def test_a_reader_that_breaks_its_contract() -> None:
+    update = read(Short(PAGES), state(hit(ADA), hit(ENGINE)))
     assert [strip["text"] for strip in update["external"]] == ["A snippet."] * 2
     assert "returned 1 pages for 2 addresses" in update["events"][0]["detail"]
 
 
 def test_a_hit_without_snippet_gives_its_title_and_an_empty_one_nothing() -> None:
     found = [hit(ADA, snippet=" ", title="Says it all"), hit(SHOP, snippet="", title=" ")]
-    update = blocking(ReadPages(None).run(state(*found), Settings()))
+    update = read(None, state(*found))
     assert [strip["text"] for strip in update["external"]] == ["Says it all"]
     assert update["pages"] == []
     assert update["events"] == []
@@ -99,7 +92,7 @@ def test_a_hit_without_snippet_gives_its_title_and_an_empty_one_nothing() -> Non
 def test_text_that_came_with_the_hit_saves_the_visit() -> None:
     reader = FakeReader(PAGES)
     given = hit(SHOP, text="A first paragraph.\n\nAnd a second one.")
-    update = blocking(ReadPages(reader).run(state(given, hit(ENGINE)), Settings(max_pages=1)))
+    update = read(reader, state(given, hit(ENGINE)), Settings(max_pages=1))
     assert reader.calls[0][0] == [ENGINE]
     assert [strip["text"] for strip in update["external"][:2]] == [
         "A first paragraph.",
@@ -121,25 +114,22 @@ class CountedText(str):
         return super().__getitem__(place)
 
 
-@ways
-async def test_text_that_came_with_a_hit_is_read_once(way: str) -> None:
+def test_text_that_came_with_a_hit_is_read_once() -> None:
     text = CountedText("A long paragraph that came with the hit.")
-    update = await read(FakeReader(PAGES), state(hit(SHOP, text=text)), Settings(), way)
+    update = read(FakeReader(PAGES), state(hit(SHOP, text=text)))
     assert update["pages"][0]["status"] == "given"
     assert text.reads == 1
 
 
 def test_no_reader_still_takes_what_came_with_the_hit() -> None:
-    update = blocking(
-        ReadPages(None).run(state(hit(SHOP, text="A whole page of text.")), Settings())
-    )
+    update = read(None, state(hit(SHOP, text="A whole page of text.")))
     assert update["external"][0]["text"] == "A whole page of text."
 
 
 def test_switched_off() -> None:
     reader = FakeReader(PAGES)
     given = state(hit(ADA), hit(SHOP, text="A whole page of text."))
-    update = blocking(ReadPages(reader).run(given, Settings(read_pages=False)))
+    update = read(reader, given, Settings(read_pages=False))
     assert reader.calls == []
     assert [strip["text"] for strip in update["external"]] == ["A snippet."] * 2
     assert update["pages"] == update["events"] == []
@@ -147,9 +137,7 @@ def test_switched_off() -> None:
 
 def test_a_budget_of_pages() -> None:
     reader = FakeReader(PAGES)
-    update = blocking(
-        ReadPages(reader).run(state(hit(ADA), hit(ENGINE), hit(SHOP)), Settings(max_pages=1))
-    )
+    update = read(reader, state(hit(ADA), hit(ENGINE), hit(SHOP)), Settings(max_pages=1))
     assert reader.calls[0][0] == [ADA]
     assert [strip["text"] for strip in update["external"]] == [*PAGES[ADA], *["A snippet."] * 2]
     (entry,) = update["events"]
@@ -162,7 +150,7 @@ def test_limits_reach_the_reader_less_what_the_search_took() -> None:
         max_web_seconds=9, page_seconds=3, max_web_bytes=5000, page_bytes=2000,
         obey_robots=False, requests_per_site=2, cache_hours=0,
     )  # fmt: skip
-    blocking(ReadPages(reader).run(state(hit(ADA), milliseconds=4000), settings))
+    read(reader, state(hit(ADA), milliseconds=4000), settings)
     assert reader.calls[0][1] == ReadingLimits(
         5.0, 3.0, 5000, 2000, robots=False, per_site=2, cache_hours=0.0
     )
@@ -170,7 +158,7 @@ def test_limits_reach_the_reader_less_what_the_search_took() -> None:
 
 def test_no_time_left() -> None:
     reader = FakeReader(PAGES)
-    update = blocking(ReadPages(reader).run(state(hit(ADA), milliseconds=30_000), Settings()))
+    update = read(reader, state(hit(ADA), milliseconds=30_000))
     assert reader.calls == []
     assert "no time was left after the search" in update["events"][0]["detail"]
     assert [strip["text"] for strip in update["external"]] == ["A snippet."]
@@ -179,13 +167,13 @@ def test_no_time_left() -> None:
 
 @pytest.mark.parametrize("titles", ["passage", "none"])
 def test_the_official_form_of_a_paragraph(titles: Any) -> None:
-    update = blocking(ReadPages(FakeReader(PAGES)).run(state(hit(ENGINE)), Settings(titles=titles)))
+    update = read(FakeReader(PAGES), state(hit(ENGINE)), Settings(titles=titles))
     assert update["external"][0]["text"] == "A page: It was never built."
 
 
 def test_nothing_found_is_nothing_read() -> None:
     reader = FakeReader(PAGES)
-    update = blocking(ReadPages(reader).run(state(), Settings()))
+    update = read(reader, state())
     assert reader.calls == []
     assert update["external"] == update["pages"] == update["events"] == []
 
@@ -197,7 +185,7 @@ def test_pages_from_the_cache_are_told_apart() -> None:
                 page._replace(cached=True, fetched_bytes=0) for page in super().read(urls, limits)
             ]
 
-    update = blocking(ReadPages(Cached(PAGES)).run(state(hit(ADA)), Settings()))
+    update = read(Cached(PAGES), state(hit(ADA)))
     assert update["pages"][0]["status"] == "cached"
     assert (update["usage"]["pages"], update["usage"]["cached_pages"]) == (0, 1)
 

@@ -35,7 +35,6 @@ def test_a_vector_store_is_asked_for_k(documents: list[Document]) -> None:
     assert len(update["documents"]) == 7
 
 
-@pytest.mark.parametrize("way", ["run", "arun"])
 @pytest.mark.parametrize(
     ("retriever", "kind"),
     [
@@ -44,13 +43,8 @@ def test_a_vector_store_is_asked_for_k(documents: list[Document]) -> None:
         (FakeRetriever(error=KeyError("field")), "retrieval_failed"),
     ],
 )
-async def test_nothing_and_failure_are_events(
-    retriever: FakeRetriever, kind: str, way: str
-) -> None:
-    node = Retrieve(retriever)
-    update = (
-        blocking(node.run(ASKED, Settings())) if way == "run" else await node.run(ASKED, Settings())
-    )
+def test_nothing_and_failure_are_events(retriever: FakeRetriever, kind: str) -> None:
+    update = blocking(Retrieve(retriever).run(ASKED, Settings()))
     assert update["documents"] == []
     assert [entry["kind"] for entry in update["events"]] == [kind]
 
@@ -118,18 +112,16 @@ class Backwards(BaseDocumentCompressor):
 SHELF = [Document(f"page {number}") for number in range(9)]
 
 
-@pytest.mark.parametrize("way", ["run", "arun"])
-async def test_a_reranker_chooses_among_more_documents(way: str) -> None:
+def test_a_reranker_chooses_among_more_documents() -> None:
     node = Retrieve(FakeRetriever(documents=SHELF), Backwards())
-    update = await called(node, way, Settings(k=2, rerank_from=5))
+    update = blocking(node.run(ASKED, Settings(k=2, rerank_from=5)))
     assert [found.page_content for found in update["documents"]] == ["page 4", "page 3"]
     assert list(update["events"]) == []
 
 
-@pytest.mark.parametrize("way", ["run", "arun"])
-async def test_the_order_stays_where_a_reranker_fails(way: str) -> None:
+def test_the_order_stays_where_a_reranker_fails() -> None:
     node = Retrieve(FakeRetriever(documents=SHELF), Backwards(error="no route"))
-    update = await called(node, way, Settings(k=2))
+    update = blocking(node.run(ASKED, Settings(k=2)))
     assert [found.page_content for found in update["documents"]] == ["page 0", "page 1"]
     (event,) = update["events"]
     assert (event["kind"], event["fallback"]) == (
@@ -137,10 +129,6 @@ async def test_the_order_stays_where_a_reranker_fails(way: str) -> None:
         "keep the order of the retriever",
     )
     assert "no route" in event["detail"]
-
-
-async def called(node: Retrieve, way: str, settings: Settings) -> Any:
-    return blocking(node.run(ASKED, settings)) if way == "run" else await node.run(ASKED, settings)
 
 
 def test_a_vector_store_is_asked_for_what_is_reranked(documents: list[Document]) -> None:
@@ -171,28 +159,19 @@ class Sorting(FakeRetriever):
         return found if "harbour" in query else found[:1]
 
 
-@pytest.mark.parametrize("way", ["run", "arun"])
-async def test_a_question_with_typing_errors_is_asked_again(way: str) -> None:
+def test_a_question_with_typing_errors_is_asked_again() -> None:
     retriever = Sorting(documents=[*HARBOUR, Document("It took five years.")])
-    node, asked = Retrieve(retriever), {"question": TYPED}
-    settings = Settings()
-    update: Any = (
-        blocking(node.run(asked, settings)) if way == "run" else await node.run(asked, settings)  # type: ignore[arg-type]
-    )
+    asked: Any = {"question": TYPED}
+    update: Any = blocking(Retrieve(retriever).run(asked, Settings()))
     assert retriever.questions == [TYPED, "When was the harbour dug?"]
     assert len(update["documents"]) == 2
-    assert settings.profile.bare_question({**asked, **update}) == "When was the harbour dug?"
+    assert Settings().profile.bare_question({**asked, **update}) == "When was the harbour dug?"
     (told,) = update["events"]
     assert told["kind"] == "question_respelled"
     assert "'When was the harbour dug?'" in told["detail"]
-
-
-def test_the_state_holds_how_the_question_is_read() -> None:
-    state: Any = {"question": TYPED}
-    node = Retrieve(FakeRetriever(documents=HARBOUR))
-    update = blocking(node.run(state, Settings()))
-    assert Settings().profile.bare_question({**state, **update}) == "When was the harbour dug?"
-    again: Any = blocking(node.run({"question": "When was the harbour dug?"}, Settings()))
+    again: Any = blocking(
+        Retrieve(retriever).run({"question": "When was the harbour dug?"}, Settings())
+    )
     assert "posed" not in again
 
 

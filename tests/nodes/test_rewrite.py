@@ -33,14 +33,10 @@ def test_the_reply_is_the_query_on_one_line() -> None:
         (FakeChatModel(), Settings(max_llm_calls=1), "budget_exhausted", 0),
     ],
 )
-@pytest.mark.parametrize("way", ["run", "arun"])
-async def test_the_question_is_the_query_when_there_is_no_reply(
-    model: Any, settings: Settings, kind: str, calls: int, way: str
+def test_the_question_is_the_query_when_there_is_no_reply(
+    model: Any, settings: Settings, kind: str, calls: int
 ) -> None:
-    node = Rewrite(model)
-    update = (
-        blocking(node.run(STATE, settings)) if way == "run" else await node.run(STATE, settings)
-    )
+    update = blocking(Rewrite(model).run(STATE, settings))
     assert update["query"] == "Ada Lovelace"
     assert [entry["kind"] for entry in update["events"]] == [kind]
     assert update["events"][0]["fallback"] == "search for the question's keywords"

@@ -124,12 +124,8 @@ def test_only_as_many_hits_as_asked_for() -> None:
         (FakeSearcher(error=SearchError("Tavily", "key", "not valid")), "search_unavailable"),
     ],
 )
-@pytest.mark.parametrize("way", ["run", "arun"])
-async def test_a_search_without_result_is_an_event(searcher: Any, kind: str, way: str) -> None:
-    node = Search(searcher)
-    update = (
-        blocking(node.run(STATE, Settings())) if way == "run" else await node.run(STATE, Settings())
-    )
+def test_a_search_without_result_is_an_event(searcher: Any, kind: str) -> None:
+    update = blocking(Search(searcher).run(STATE, Settings()))
     assert update["hits"] == []
     assert [entry["kind"] for entry in update["events"]] == [kind]
     assert update["events"][0]["fallback"] == "continue without web knowledge"

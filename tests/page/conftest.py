@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.page.chromium import launched
@@ -24,12 +25,21 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the graphs of fakes."""
     names = ("hostile", "plain", "chat", "many", "large", "harbour", "failing")
     graphs = {name: f"{GRAPHS}:{name}" for name in names}
     with serving(graphs, tmp_path_factory.mktemp("site")) as (url, _):
         yield url
+
+
+@pytest.fixture
+def site(served: str) -> str:
+    """Serve the graphs of fakes, with nobody's conversations."""
+    found = httpx.post(f"{served}/threads/search", json={"limit": 1000}).json()
+    for thread in found:
+        httpx.delete(f"{served}/threads/{thread['thread_id']}")
+    return served
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +54,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
     """Open pages; in the end none may have raised an error or broken its own policy."""
     opened: list[tuple[Any, list[str]]] = []
 
-    def open_page(url: str, **options: Any) -> Any:
+    def open_page(url: str, ready: str = ".node", **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
         page = context.new_page()
         errors: list[str] = []
@@ -52,7 +62,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}"))
         page.goto(url)
-        page.wait_for_selector(".node", state="attached")
+        page.wait_for_selector(ready, state="attached")
         opened.append((page, errors))
         return page
 

@@ -121,6 +121,37 @@ def test_the_keyboard_alone_does_everything(visit: Visit, site: str) -> None:
     assert phase(page) == "done"
 
 
+def test_the_keyboard_leads_from_load_to_the_first_source(visit: Visit, demo: str) -> None:
+    page = visit(demo)
+    page.wait_for_selector("#library:not([hidden])")
+    page.keyboard.type("What is a knowledge strip?")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#answer[data-phase=done]", timeout=60_000)
+    tab_to(page, "lines 10-12")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#source mark")
+    assert page.evaluate("document.activeElement.closest('dialog').id") == "source"
+    page.keyboard.press("Escape")
+    assert focused(page) == "lines 10-12"
+
+
+def test_nothing_loads_from_elsewhere(visit: Visit, demo: str) -> None:
+    page = visit("about:blank", ready="html")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(demo)
+    page.wait_for_selector("#library:not([hidden])")
+    ask(page, "What is a knowledge strip?")
+    page.click("#answer .sources .opens")
+    page.wait_for_selector("#source mark")
+    page.keyboard.press("Escape")
+    page.click("#answer button >> text=Compare with plain retrieval")
+    page.wait_for_selector("#comparison .change", state="attached")
+    base = demo.partition("?")[0]
+    assert len(asked) > 40  # Files of the page, and what it asks the server.
+    assert [url for url in asked if not url.startswith(base)] == []
+
+
 def test_a_run_is_cancelled_with_the_keyboard(visit: Visit, site: str) -> None:
     page = visit(f"{site}/?graph=plain")
     ask(page, ADA, until=".draft")

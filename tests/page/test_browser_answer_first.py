@@ -96,6 +96,36 @@ def test_no_text_is_wider_than_its_node(visit: Visit, demo: str, graph: str, wid
     assert page.evaluate(BEYOND) == []
 
 
+@pytest.mark.parametrize("screen", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_long_self_rag_answer_makes_no_endless_page(
+    visit: Visit, demo: str, screen: dict[str, int]
+) -> None:
+    """Twelve segments with ten candidates each, of which the chosen ones stand first."""
+    page = visit(f"{demo}&graph=self_rag", viewport=screen)
+    ask(page, QUESTION)
+    before = page.evaluate("document.documentElement.scrollHeight")
+    critique = {
+        "hypothesis": 0, "passage": 0, "title": "Ada", "probabilities": {}, "relevance": 0.9,
+        "support": 0.8, "utility": 0.5, "sequence": 0.2, "total": 1.25, "why": "", "flags": [],
+        "text": "The first program was written for an engine that nobody had built. " * 4,
+    }  # fmt: skip
+    critiques = [
+        critique | {"segment": segment, "chosen": candidate == 7, "kept": candidate > 5}
+        for segment in range(12)
+        for candidate in range(10)
+    ]
+    values = {"critiques": critiques, "choices": [], "passages": [], "approximation": ""}
+    page.evaluate(
+        "async (values) => (await import('/page/critiques.js')).drawCritiques({values})", values
+    )
+    assert page.locator("#critiques tbody tr:visible").count() == 12
+    assert page.evaluate("document.documentElement.scrollHeight") - before < 2400
+    outcomes = page.locator("#critiques .outcome:visible")
+    assert outcomes.count() == 12
+    for box in (outcomes.first.bounding_box(), outcomes.last.bounding_box()):
+        assert 0 <= box["x"] < box["x"] + box["width"] <= screen["width"]
+
+
 @pytest.mark.parametrize("graph", OFFERED)
 def test_every_drawing_fits_below_its_line(visit: Visit, demo: str, graph: str) -> None:
     page = visit(f"{demo}&graph={graph}")

@@ -108,3 +108,68 @@ def test_a_question_that_was_cancelled_is_asked_again_in_its_place(visit: Visit,
     page.wait_for_selector("#answer[data-phase=done]")
     assert turns(page, "earlier") == [ADA]
     assert page.locator("#history .entry").count() == 1
+
+
+def test_every_tab_shows_the_conversations_and_goes_on_with_them(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=chat")
+    turn(page, ADA)
+    other = page.context.new_page()
+    other.goto(f"{site}/?graph=chat")
+    entry = other.locator("#history .entry").first
+    entry.wait_for()
+    assert (entry.locator(".asked").inner_text(), "answered" in entry.inner_text()) == (ADA, True)
+    entry.click()
+    other.wait_for_selector(f"#answer[data-phase=done] #asked >> text={ADA}")
+    assert other.locator("[data-node=retrieve][data-state=done]").count() == 1
+    assert other.inner_text("#answer .text") == page.inner_text("#answer .text")
+    turn(other, THEN)
+    page.wait_for_selector("#later .turn")  # Without being asked.
+    assert turns(page, "later") == [THEN]
+    assert page.locator("#history .entry").first.inner_text().count("2 questions") == 1
+
+
+def test_another_browser_shows_them(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=plain")
+    turn(page, "Which browser shows it?")
+    other = visit(f"{site}/?graph=plain")
+    other.locator("#history .entry", has_text="Which browser shows it?").click()
+    other.wait_for_selector("#answer[data-phase=done]")
+    assert other.inner_text("#answer .text") == page.inner_text("#answer .text")
+
+
+def test_a_run_of_another_tab_is_shown_when_it_ends(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=plain")
+    other = page.context.new_page()
+    other.goto(f"{site}/?graph=plain")
+    other.wait_for_selector(".node", state="attached")
+    ask(page, "Which run is watched?", until=".draft")
+    other.locator("#history .entry", has_text="running").click()
+    other.wait_for_selector("#answer[data-phase=running]")
+    other.wait_for_selector("#answer[data-phase=done]")
+    page.wait_for_selector("#answer[data-phase=done]")
+    assert other.inner_text("#answer .text") == page.inner_text("#answer .text")
+
+
+def test_a_run_whose_tab_was_closed_is_not_shown_as_running(visit: Visit, site: str) -> None:
+    other = visit(f"{site}/?graph=plain")
+    page = visit(f"{site}/?graph=plain")
+    ask(page, "Which tab was closed?", until=".draft")
+    page.close()
+    other.reload()
+    entry = other.locator("#history .entry", has_text="Which tab was closed?")
+    entry.click()
+    other.wait_for_selector("#answer[data-phase=cancelled]")
+    assert "cancelled" in entry.inner_text()
+
+
+def test_a_conversation_is_forgotten_at_the_second_click(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=plain")
+    turn(page, "What is forgotten?")
+    page.click("#history >> text=Forget")
+    assert page.locator("#history .entry", has_text="What is forgotten?").count() == 1
+    page.click("#history >> text=Forget it for good?")
+    page.wait_for_selector("#answer[data-phase=empty]")
+    assert page.locator("#history .entry", has_text="What is forgotten?").count() == 0
+    page.reload()
+    page.wait_for_selector("#history .entry, #no-history:not([hidden])")
+    assert page.locator("#history .entry", has_text="What is forgotten?").count() == 0

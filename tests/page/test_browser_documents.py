@@ -82,10 +82,30 @@ def test_a_pdf_opens_on_the_cited_page(visit: Visit, own: str) -> None:
     source = opened(page, MARY)
     assert "page 2 of 3" in source.inner_text()
     assert source.locator(".focus mark").inner_text() == "Mary Somerville lives in Burntisland."
+    assert 0 < marked_pixels(page) < 0.02
+    picture, text = (source.locator(name).bounding_box() for name in (".drawing", ".reading"))
+    assert picture["x"] + picture["width"] <= text["x"]  # Beside it.
     source.locator("button >> text=Next").click()
     assert "page 3 of 3" in source.inner_text()
     assert "The end." in source.inner_text()
     assert source.locator("button >> text=Next").is_disabled()
+    assert marked_pixels(page) == 0
+
+
+def marked_pixels(page: Any) -> float:
+    """Return the share of a page, once it is drawn, that is marked."""
+    page.wait_for_selector("#source canvas")
+    share: float = page.evaluate("""() => {
+      const canvas = document.querySelector("#source canvas");
+      const {width, height} = canvas;
+      const {data} = canvas.getContext("2d").getImageData(0, 0, width, height);
+      let marked = 0;
+      for (let at = 0; at < data.length; at += 4) {
+        if (data[at] === 255 && data[at + 1] === 232 && data[at + 2] === 120) marked += 1;
+      }
+      return marked / (width * height);
+    }""")
+    return share
 
 
 def test_a_document_is_uploaded_asked_and_removed(visit: Visit, own: str, tmp_path: Path) -> None:
@@ -117,6 +137,7 @@ def test_axe_finds_nothing_serious_in_documents(visit: Visit, own: str, scheme: 
     page.wait_for_selector("#library:not([hidden])")
     assert violations(page) == []
     opened(page, MARY)
+    page.wait_for_selector("#source canvas")
     assert violations(page) == []
 
 

@@ -18,6 +18,7 @@ from crag.page.rules import Rules
 from crag.retrieval import DocumentIndex, Limits, index_paths
 from crag.retrieval.documents import SourceText
 from crag.retrieval.loaders import LOADERS
+from tests.web.site import PARAGRAPHS, pdf
 
 ADA = b"# Ada\n\nAda wrote the first program.\n\nIt came in 1843.\n"
 
@@ -306,6 +307,25 @@ def test_documents_are_managed_over_http(client: TestClient, tmp_path: Path) -> 
     assert client.delete("/documents", params={"path": path}).json() == {}
     gone = client.delete("/documents", params={"path": path})
     assert (gone.status_code, gone.json()) == (404, {"detail": f"{path} is not in the index"})
+
+
+def test_pages_of_a_pdf_are_drawn_over_http(client: TestClient, tmp_path: Path) -> None:
+    client.put("/documents/ada.md", content=ADA)
+    client.put("/documents/mill.pdf", content=pdf())
+    uploads = tmp_path / "index-uploads"
+    asked = {"source": str(uploads / "mill.pdf"), "page": "1", "mark": PARAGRAPHS[0]}
+    drawn = client.get("/documents/picture", params=asked)
+    assert (drawn.headers["content-type"], drawn.content[:4]) == ("image/png", b"\x89PNG")
+    assert 0 < float(drawn.headers["x-marked-at"]) < 1
+    for wrong, status, said in (
+        ({"page": "9"}, 422, "mill.pdf: page 9 of 1 does not exist"),
+        ({"page": "-1"}, 400, "page: allowed are whole numbers from 1"),
+        ({"source": str(uploads / "ada.md")}, 415, "ada.md is no PDF"),
+        ({"source": "/etc/passwd"}, 404, "/etc/passwd is not in the index"),
+    ):
+        refused = client.get("/documents/picture", params=asked | wrong)
+        assert refused.status_code == status
+        assert said in refused.json()["detail"]
 
 
 @pytest.mark.usefixtures("client")

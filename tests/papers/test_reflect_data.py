@@ -20,6 +20,7 @@ from crag.papers.training.self_rag.generator_data import Pair
 from crag.reflection_tokens import FULLY, PARTIALLY
 from crag.testing import FakeChatModel
 from tests.loopback import serving
+from tests.openai_replies import completion
 from tests.reflective import articles, written
 
 runner = CliRunner()
@@ -39,12 +40,7 @@ def call(*arguments: object) -> dict[str, Any]:
 
 
 def reply(**label: str) -> dict[str, Any]:
-    message = {"role": "assistant", "content": json.dumps(label)}
-    return {
-        "id": "1", "object": "chat.completion", "created": 1, "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
-    }  # fmt: skip
+    return completion(json.dumps(label))
 
 
 def test_rules_label_what_the_development_data_do_not_have(data: Path, tmp_path: Path) -> None:
@@ -94,6 +90,7 @@ def test_a_chat_model_labels_within_its_budget_and_goes_on(
         assert not ledger_of(output).exists()
         system = server.requests[0]["messages"][0]["content"]
     assert "one of these labels" in system
+    assert "judged before:\n\n<case>\nTask instruction: " in system
     cases = read_records(output, LabelledCase)
     assert {(case.kind, case.label, case.source) for case in cases} == {
         ("relevance", "[Relevant]", "labeller")

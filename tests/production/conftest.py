@@ -19,6 +19,7 @@ from crag.server.runs import Runs
 from crag.server.settings import ServerSettings
 from crag.telemetry import Instruments
 from tests.postgres import postgres
+from tests.repeating import times
 
 Serving = Callable[..., AbstractAsyncContextManager[LangGraphClient]]
 
@@ -91,7 +92,9 @@ def serving(settings: Callable[..., ServerSettings]) -> Serving:
         graphs = {"crag": graph or graph_that_answers(nodes)}
         app = create(settings(**changed), graphs, rules or Rules(), instruments)
         transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
-        client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=20)
+        client = httpx.AsyncClient(
+            transport=transport, base_url="http://127.0.0.1", timeout=times(20, 20, 900)
+        )
         async with app.router.lifespan_context(app), client:
             yield LangGraphClient(client)
 

@@ -348,11 +348,12 @@ async def test_a_stream_whose_client_leaves_ends_its_run_where_it_asked_for_it(
                 pass
 
         following = asyncio.create_task(follow())
-        await asyncio.wait([following], timeout=0.5)
+        while not (runs := await client.runs.list(thread)):  # noqa: ASYNC110 - in another task
+            await asyncio.sleep(0.05)
         following.cancel()
         with suppress(asyncio.CancelledError):
             await following
-        (run,) = await client.runs.list(thread)
+        (run,) = runs
         await client.runs.join(thread, run["run_id"])
         assert (await client.runs.get(thread, run["run_id"]))["status"] == "interrupted"
 
@@ -373,5 +374,5 @@ async def test_a_run_that_takes_the_place_of_others_leaves_no_trace_of_them(
 async def test_a_message_that_is_whole_is_streamed_once() -> None:
     graph = graph_that_says().copy({"checkpointer": InMemorySaver()})
     here: RunnableConfig = {"configurable": {"thread_id": "1"}}
-    streamed = parts(graph, {}, here, context=None, modes=["messages"], subgraphs=False)
+    streamed = parts(graph, {}, here, {"stream_mode": ["messages"]})
     assert [event async for event, _ in streamed] == ["messages/metadata", "messages/complete"]

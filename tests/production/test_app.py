@@ -1,6 +1,7 @@
 """The server in the process of the test: what survives a restart, and what clients are told."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -12,7 +13,9 @@ from langgraph_sdk.errors import NotFoundError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
+from crag.page.rules import Rules
 from tests.production.conftest import Serving, State
+from tests.production.test_login import ADA, BOB, KEYS
 from tests.telemetry.watching import Watched
 
 
@@ -143,6 +146,39 @@ async def test_a_thread_that_is_deleted_stops_its_run(serving: Serving) -> None:
         await begun.wait()
         await client.threads.delete(thread)
         await ended.wait()
+
+
+async def test_who_has_the_id_of_a_deleted_thread_next_sees_nothing_of_it(
+    serving: Serving,
+) -> None:
+    """The run of the deleted thread goes on, as what computes in a thread does."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def goes_on(state: State) -> State:
+        if state["question"] == "secret":
+            begun.set()
+            while not go_on.is_set():
+                with suppress(asyncio.CancelledError):
+                    await go_on.wait()
+        return {"answer": state["question"].upper()}
+
+    # One run at a time: that of the next user begins when the old one has written all it will.
+    async with serving(goes_on, rules=Rules(keys=KEYS), jobs=1) as client, asyncio.timeout(20):
+        headers = client.http.client.headers
+        headers["x-api-key"] = ADA
+        thread = await new_thread(client)
+        old = await client.runs.create(thread, "crag", input={"question": "secret"})
+        await begun.wait()
+        await client.threads.delete(thread)
+        headers["x-api-key"] = BOB
+        await client.threads.create(thread_id=thread)
+        go_on.set()
+        state: Any = await client.runs.wait(thread, "crag", input={"question": "kettle"})
+        assert state == {"question": "kettle", "answer": "KETTLE"}
+        seen = [await client.threads.get(thread), await client.threads.get_history(thread)]
+        assert "secret" not in json.dumps(seen).lower()
+        with pytest.raises(NotFoundError):
+            await client.runs.get(thread, old["run_id"])
 
 
 async def test_what_the_database_cannot_store_ends_the_run_at_once(serving: Serving) -> None:

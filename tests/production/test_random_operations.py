@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import operator
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
@@ -15,9 +16,10 @@ from langgraph.graph import START, StateGraph
 from langgraph_sdk.client import LangGraphClient
 
 from tests.production.conftest import Serving
+from tests.repeating import times
 
 CLIENTS, THREADS = 8, 4
-_PATIENCE = 30.0
+_PATIENCE = times(30, 30, 1800)
 _STRATEGIES = ("enqueue", "enqueue", "enqueue", "enqueue", "interrupt", "rollback", "reject")
 _REFUSED = {404, 409}
 """What an operation may be told: its thread or run is gone, or busy."""
@@ -88,6 +90,7 @@ class Clients:
         self.servers, self.database_url = servers, database_url
         self.chance, self.model = random.Random(seed), Model()  # noqa: S311 - no secret
         self.threads: list[str] = []
+        self.refused: Counter[int] = Counter()
 
     async def operate(self) -> None:
         client, chance = self.chance.choice(self.servers), self.chance
@@ -118,6 +121,7 @@ class Clients:
         except httpx.HTTPStatusError as error:
             if error.response.status_code not in _REFUSED:
                 raise
+            self.refused[error.response.status_code] += 1
 
     async def _run(self, client: LangGraphClient, thread: str) -> None:
         strategy: Any = self.chance.choice(_STRATEGIES)
@@ -173,6 +177,11 @@ class Clients:
             for run in mine:
                 self._check_run(run, statuses.get(str(run.run)), steps)
 
+    def report(self) -> str:
+        """Say what was done, and how requests were refused."""
+        kinds = Counter(one.kind for one in self.model.asked)
+        return f"{dict(kinds)}, refused {dict(self.refused)}; all as asked for"
+
     def _check_run(self, run: Asked, status: str | None, steps: list[str]) -> None:
         made = [step for step in steps if step[:-1] == run.tag]
         ends = self.model.ends(run)
@@ -190,12 +199,14 @@ class Clients:
 
 
 @pytest.mark.parametrize(
-    "operations", [120, pytest.param(500, marks=[pytest.mark.slow, pytest.mark.production])]
+    "operations",
+    [120, pytest.param(times(500, 500, 1000), marks=[pytest.mark.slow, pytest.mark.production])],
 )
 async def test_what_happens_is_what_was_asked_for(
     serving: Serving, database_url: str, operations: int
 ) -> None:
-    limits = {"lease_seconds": 1, "attempts": 1000, "queue_seconds": 600, "connections": 8}
+    limits = {"lease_seconds": 4, "attempts": 1000, "queue_seconds": 600, "connections": 8,
+              "statement_seconds": 300}  # fmt: skip
     async with (
         serving(graph=two_steps(), **limits) as one,
         serving(graph=two_steps(), **limits) as other,
@@ -210,3 +221,4 @@ async def test_what_happens_is_what_was_asked_for(
 
         await asyncio.gather(*(operate() for _ in range(CLIENTS)))
         await clients.check()
+        print(f"\n{operations} random operations: {clients.report()}")  # noqa: T201

@@ -261,11 +261,11 @@ async def test_a_full_queue_and_a_greedy_user_are_refused_with_a_time_to_try_aga
         await queued(runs, owner="ada")
     with pytest.raises(RefusedRequestError, match="2 unfinished runs, and 2 are allowed") as greedy:
         await queued(runs, owner="ada")
-    assert (greedy.value.status, greedy.value.retry_after) == (429, 2.0)
+    assert (greedy.value.status_code, greedy.value.headers) == (429, {"Retry-After": "2"})
     await queued(runs, owner="bob")
     with pytest.raises(RefusedRequestError, match="3 runs are waiting") as full:
         await queued(runs, owner="eve")
-    assert (full.value.status, full.value.retry_after) == (503, 2.0)
+    assert (full.value.status_code, full.value.headers) == (503, {"Retry-After": "2"})
 
 
 async def test_the_thread_of_somebody_else_does_not_exist(make_runs: Make) -> None:
@@ -336,7 +336,7 @@ async def test_a_user_makes_so_many_threads_a_minute_however(make_runs: Make) ->
     for more in (ada.create(), ada.copy(first)):
         with pytest.raises(RefusedRequestError, match="2 threads within a minute") as refused:
             await more
-        assert (refused.value.status, refused.value.retry_after) == (429, 60.0)
+        assert (refused.value.status_code, refused.value.headers) == (429, {"Retry-After": "60"})
     await ada.create(temporary=True)
     await bob.create()
     nobody = Threads(database, "", most_per_minute=1)

@@ -1,6 +1,5 @@
 """Prompts load, a folder replaces them, and values cannot act as templates."""
 
-import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -138,10 +137,3 @@ def test_the_identity_tells_replaced_prompts_apart(tmp_path: Path) -> None:
     assert PACKAGED.identity == ""
     assert len({first.identity, second.identity, PACKAGED.identity}) == 3
     assert first.identity == Prompts.from_folder(folder_with(tmp_path, GOOD)).identity
-
-
-def test_the_guide_says_what_each_prompt_corresponds_to() -> None:
-    guide = Path(__file__).parents[2] / "docs" / "guide" / "prompts.md"
-    rows = [line for line in guide.read_text("utf-8").splitlines() if line.startswith("| `")]
-    told = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert sorted(told) == sorted(USES)

@@ -261,7 +261,40 @@ def test_without_own_knowledge_either_the_best_of_what_was_skipped_is_given() ->
     assert (nothing["answer"], nothing["flags"]) == ("", ["empty"])
 
 
-def test_an_answer_of_use_is_not_replaced_by_the_fallback() -> None:
-    backend = backend_of(so_so("A."), fake_candidate("B.", relevance=0.1))
-    for options in (BEST_EFFORT, ReflectionSettings(retrieval_mode="always")):
-        assert answer(backend, ["high", "high"], options)["answer"] == "A."
+def test_where_no_answer_is_good_enough_the_fallback_answers_afresh() -> None:
+    backend = backend_of(so_so("A."), so_so("B."))
+    assert answer(backend, ["high", "high"])["answer"] == "A."
+    found = answer(backend, ["high", "high"], BEST_EFFORT)
+    assert (found["answer"], found["cited"], chosen(found)) == ("I guess.", [], [None])
+    assert whys(found) == [
+        "its grade is high: of full use; it is not factual and complete",
+        "its grade is high: of full use; it is not factual and complete",
+        "the answer without a passage: no answer is factual and complete",
+    ]
+
+
+def test_the_draft_that_was_mixed_is_the_fresh_answer() -> None:
+    backend = backend_of(mixed=[so_so("More.")])
+    assert answer(backend, ["medium"])["answer"] == "I guess. More."
+    assert answer(backend, ["medium"], BEST_EFFORT)["answer"] == "I guess."
+    assert asked_for(backend).count(("", None)) == 2
+
+
+def test_an_answer_that_is_good_enough_stays() -> None:
+    backend = backend_of(so_so("A."), fake_candidate("B."))
+    found = answer(backend, ["high", "high"], BEST_EFFORT)
+    assert (found["answer"], chosen(found)) == ("B.", [1])
+    assert asked_for(backend) == [("", "first"), ("", "second")]
+
+
+def test_the_best_answer_stays_where_nothing_can_be_said_afresh() -> None:
+    backend = backend_of(so_so("A.", 0.6), so_so("B.", 0.8), draft="")
+    found = answer(backend, ["high", "high"], BEST_EFFORT)
+    assert (found["answer"], chosen(found)) == ("B.", [1])
+    assert "the best score" in whys(found)[1]
+    failing = backend_of(so_so("A."), fails_after=1)
+    found = answer(failing, ["high"], BEST_EFFORT)
+    assert (found["answer"], found["flags"]) == ("A.", ["model_failed"])
+    spent = BEST_EFFORT.model_copy(update={"max_reflection_tokens": 1})
+    found = answer(backend_of(so_so("A.")), ["high"], spent)
+    assert (found["answer"], found["flags"]) == ("A.", ["token_limit"])

@@ -23,6 +23,7 @@ def test_the_prompts_to_the_letter() -> None:
     assert base_prompt("Who?") == base
     assert decision_prompt(prefix) == f"{base}[Relevant]A.[Fully supported]"
     assert candidate_prompt(prefix, None) == f"{base}[Relevant]A.[Fully supported][No Retrieval]"
+    assert candidate_prompt(prefix, None, is_draft=True) == decision_prompt(prefix)
     assert candidate_prompt(Prefix("Who?"), Passage("T", "text")) == (
         f"{base}[Retrieval]<paragraph>T\ntext</paragraph>"
     )

@@ -1,6 +1,5 @@
 """What the tests of retrieval share: vectors without a model, folders, indexes."""
 
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from crag.retrieval import DocumentIndex
+from tests.page.serving import free_port
 from tests.postgres import postgres
 
 
@@ -60,9 +60,7 @@ def index(tmp_path: Path, embeddings: CountingEmbeddings) -> Iterator[DocumentIn
 @pytest.fixture(scope="session")
 def chroma_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run a Chroma server and return its URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     program = Path(sys.executable).with_name("chroma")
     place = tmp_path_factory.mktemp("server")
     command = [program, "run", "--path", place, "--host", "127.0.0.1", "--port", str(port)]

@@ -14,12 +14,14 @@ import pytest
 from docx import Document as WordDocument
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
+from crag.errors import ContentError
 from crag.retrieval import DocumentIndex, Limits, index_paths, reader_within
 from crag.retrieval.documents import SourceText, Unusable
 from crag.retrieval.isolated import HARMLESS, IsolatedReader
 from crag.retrieval.loaders import LOADERS, load
 from crag.retrieval.splitting import split
 from tests.torture.bombs import workbook_of
+from tests.web.site import PARAGRAPHS, pdf
 
 PAGE = "<title>Light</title><h1>Merrow</h1><p>Edith Halloran built it.</p>"
 SLOW = "* a\n\n" * 100_000
@@ -55,6 +57,30 @@ def children() -> set[int]:
     """Return the processes of this one that read files."""
     started = psutil.Process().children()
     return {one.pid for one in started if "crag.retrieval.isolated_process" in one.cmdline()}
+
+
+def test_a_page_is_drawn_and_files_are_read_by_the_same_process(
+    reader: IsolatedReader, page: Path, tmp_path: Path
+) -> None:
+    mill = tmp_path / "mill.pdf"
+    mill.write_bytes(pdf())
+    png, marked = reader.picture(mill, 1, [PARAGRAPHS[0]])
+    assert (png[:4], 0 < marked < 1) == (b"\x89PNG", True)
+    (process,) = children()
+    with pytest.raises(ContentError, match="page 2 of 1 does not exist"):
+        reader.picture(mill, 2, [])
+    assert reason(reader, page.rename(tmp_path / "none.docx"))
+    assert children() == {process}
+
+
+def test_a_page_that_takes_too_long_is_not_drawn(tmp_path: Path) -> None:
+    mill = tmp_path / "mill.pdf"
+    mill.write_bytes(pdf())
+    with (
+        IsolatedReader(Limits(seconds=0.001)) as reader,
+        pytest.raises(ContentError, match=r"takes more than 0\.001 seconds"),
+    ):
+        reader.picture(mill, 1, [])
 
 
 def test_what_is_read_is_what_the_loaders_read(reader: IsolatedReader, tmp_path: Path) -> None:
@@ -208,7 +234,7 @@ def test_the_process_ends_with_its_reader_and_knows_no_keys(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
 def test_no_process_outlives_its_caller(tmp_path: Path, ending: signal.Signals) -> None:
     (tmp_path / "slow.rst").write_text(SLOW)
     code = (

@@ -68,13 +68,16 @@ FILES: dict[str, tuple[str, Callable[[Path], None]]] = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=FILES)
-def chunked(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, list[Document]]:
+@pytest.fixture(scope="module", params=FILES)
+def chunked(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, list[Document]]:
     name, write = FILES[request.param]
-    write(tmp_path / name)
-    (loaded,) = load(tmp_path / name)
+    folder = tmp_path_factory.mktemp("places")
+    write(folder / name)
+    (loaded,) = load(folder / name)
     assert isinstance(loaded, SourceText)
-    return request.param, split(loaded, str(tmp_path))
+    return request.param, split(loaded, str(folder))
 
 
 def numbered(text: str) -> int | None:

@@ -17,7 +17,7 @@ import pytest
 from crag.errors import DocumentIndexError
 from crag.retrieval import DocumentIndex, IndexReport, watch_paths
 from crag.retrieval.watch import Outcome
-from tests.commands import CRAG, crag, variables
+from tests.commands import CRAG, variables
 
 SECONDS = 60
 """How long a test waits at most for what takes two."""
@@ -165,12 +165,6 @@ def test_a_system_that_cannot_watch_is_told_with_a_way_out(
     told = "cannot watch it: OS file watch limit reached. WATCHFILES_FORCE_POLLING=true looks"
     with pytest.raises(DocumentIndexError, match=re.escape(told)):
         next(watch_paths([folder], index))
-
-
-def test_watching_and_removing_exclude_each_other(tmp_path: Path) -> None:
-    done = crag("index", tmp_path, "--watch", "--remove")
-    assert done.returncode == 2
-    assert "--watch and --remove exclude each other" in done.stderr
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The words of a text: names whole and in parts, stems, other scripts."""
 
+import random
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -105,3 +106,24 @@ def test_a_cache_that_cannot_be_made_is_told(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(DocumentIndexError, match=r"kept in .*file/crag: .*Set XDG_CACHE_HOME"):
         cached_words("http://127.0.0.1:8000")
+
+
+def test_ranking_few_chunks_finds_what_ranking_all_does() -> None:
+    """All are ranked where as many are asked for as there are."""
+    chance = random.Random(35)  # noqa: S311 - no secret
+    names = [f"w{number}x" for number in range(120)]
+    commonness = [1 / (number + 1) for number in range(len(names))]
+
+    def drawn(most: int) -> str:
+        return " ".join(chance.choices(names, commonness, k=chance.randint(1, most)))
+
+    texts = [
+        Document(drawn(40), id=str(place), metadata={"kind": chance.choice(["md", "rst"])})
+        for place in range(1500)
+    ]
+    stored = WordFile(None, "here")
+    stored.write("mark", Change(added=texts))
+    for _ in range(150):
+        question = " ".join([*chance.choices(names, k=chance.randint(1, 3)), drawn(4)])
+        where, k = Filter(kind=chance.choice(["", "md"])), chance.choice([1, 3, 10])
+        assert stored.find(question, k, where) == stored.find(question, len(texts), where)[:k]

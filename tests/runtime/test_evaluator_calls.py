@@ -11,6 +11,7 @@ from crag.correction.provenance import unscored
 from crag.parts import Passage
 from crag.runtime.evaluator_calls import (
     filter_strips,
+    read_pairs,
     read_passages,
     reads,
     score_passages,
@@ -196,3 +197,34 @@ def test_passages_without_text_are_not_read() -> None:
     readings, events, usage = read_passages(evaluator, "What?", [Passage("A", " ")], node="grade")
     assert [one["score"] for one in readings] == [-1.0]
     assert (events, usage, evaluator.read_passages) == ([], {}, [])
+
+
+PAIRS = [("What?", Passage("", READ)), ("What?", Passage("", "b")), ("Who?", Passage("", READ))]
+
+
+def test_pairs_are_read_by_question_where_the_evaluator_takes_no_pairs() -> None:
+    evaluator = FakeReadingEvaluator(lambda question, _: 0.9 if question == "Who?" else 0.1)
+    readings, events, usage = read_pairs(evaluator, PAIRS, node="grade")
+    assert [one["score"] for one in readings] == [0.1, 0.1, 0.9]
+    assert [len(call) for call in evaluator.read_passages] == [2, 1]
+    assert (events, usage) == ([], {"evaluator_calls": 2, "evaluated_texts": 3})
+
+
+def test_pairs_of_several_questions_are_one_call_of_an_evaluator_that_takes_them() -> None:
+    class Together(FakeReadingEvaluator):
+        def read_pairs(self, pairs: Any) -> Any:
+            return [self.read(question, [passage])[0] for question, passage in pairs]
+
+    _, events, usage = read_pairs(Together(), PAIRS, node="grade")
+    assert (events, usage) == ([], {"evaluator_calls": 1, "evaluated_texts": 3})
+
+
+def test_a_question_that_cannot_be_read_leaves_no_reading_of_the_others() -> None:
+    class Fails(FakeReadingEvaluator):
+        def read(self, question: str, passages: Any) -> Any:
+            if question == "Who?":
+                raise ValueError("broken")
+            return super().read(question, passages)
+
+    readings, events, _ = read_pairs(Fails(), PAIRS, node="grade")
+    assert (readings, [one["kind"] for one in events]) == ([], ["evaluator_failed"])

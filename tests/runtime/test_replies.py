@@ -77,9 +77,11 @@ def test_a_quotation_that_the_strips_do_not_hold_is_refused(
         quotations_of([quoted], [strip("a fact")])
 
 
-def test_what_is_no_document_is_refused() -> None:
+def test_what_is_no_document_and_no_hit_is_refused() -> None:
     with pytest.raises(ReplyError, match="retriever returned str instead of a Document"):
         documents_of(["a text"], 10)
+    with pytest.raises(ReplyError, match="searcher returned dict instead of a Hit"):
+        hits_of([Hit("A", URL, "a")._asdict()], 10)
 
 
 def test_a_page_that_cannot_be_used_has_a_problem_and_the_others_stay() -> None:

@@ -224,7 +224,6 @@ def test_each_graph_counts_as_one_question_under_its_name(
     assert usage == {name: much for name, much in state["usage"].items() if much}
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 @pytest.mark.parametrize(
     ("plan", "nodes", "calls"),
     [
@@ -233,15 +232,11 @@ def test_each_graph_counts_as_one_question_under_its_name(
     ],
 )
 async def test_a_question_of_several_parts_is_one_question_with_all_its_calls(
-    told: Watched, make_parts: Any, plan: list[str], nodes: list[str], calls: int, way: str
+    told: Watched, make_parts: Any, plan: list[str], nodes: list[str], calls: int
 ) -> None:
     model = FakeChatModel(replies=[json.dumps({"questions": plan}), "Ada Lovelace did [1]."])
     graph = build_decomposed(make_parts(model=model))
-    given = {"question": QUESTION}
-    if way == "invoke":
-        graph.invoke(given, config(told))
-    else:
-        await graph.ainvoke(given, config(told))
+    await graph.ainvoke({"question": QUESTION}, config(told))
     mine = {"crag.graph": "decomposed"}
     answered = {**mine, "crag.outcome": "answered"}
     ((labels, count),) = told.points("crag.questions")

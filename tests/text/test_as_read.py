@@ -13,9 +13,11 @@ from crag.retrieval.documents import SourceText
 from crag.retrieval.loaders import load
 from crag.retrieval.splitting import split
 from crag.text.as_read import as_read, with_fences
-from crag.text.wholes import excerpt_at
+from crag.text.wholes import excerpt_at, lines_of
 
 ROOT = Path(__file__).parents[2]
+CORPORA = ROOT.parent / "shared/data/docs/corpus"
+"""Six documentation sets of others, in Markdown and reStructuredText."""
 
 
 @pytest.mark.parametrize(
@@ -102,9 +104,17 @@ MARKUP = re.compile(
 )
 
 
+def pages_of(folder: Path, chance: random.Random) -> list[Path]:
+    """Draw twelve files, so that all folders count alike."""
+    pages = sorted(file for file in folder.rglob("*") if file.suffix in {".md", ".rst", ".txt"})
+    return chance.sample(pages, min(12, len(pages)))
+
+
 def test_two_hundred_drawn_quotations_are_whole_and_without_markup() -> None:
     chance = random.Random(7)  # noqa: S311 - no secret
-    files = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+    corpora = sorted(CORPORA.iterdir())
+    assert len(corpora) == 6
+    files = [file for one in (ROOT / "docs", *corpora) for file in pages_of(one, chance)]
     loaded = [one for file in files for one in load(file) if isinstance(one, SourceText)]
     chunks = [chunk.page_content for one in loaded for chunk in split(one, str(ROOT))]
     for _ in range(200):
@@ -116,3 +126,10 @@ def test_two_hundred_drawn_quotations_are_whole_and_without_markup() -> None:
         assert not MARKUP.search(prose), said
         rows = [line for line in prose.split("\n") if line.lstrip().startswith("|")]
         assert all(line.rstrip().endswith("|") for line in rows), said
+        ends = {end for place in ranges for end in place}
+        for line in lines_of(strip):
+            if line.kind in {"item", "row"}:
+                text = strip[line.start : line.end]
+                inside = line.start + len(text) - len(text.lstrip()) + 1
+                cut = range(inside, line.start + len(text.rstrip()))
+                assert ends.isdisjoint(cut), said

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.text.untrusted import neutral, without_controls
+from crag.text.untrusted import left_armed, neutral, without_controls
 
 REFLECTION = (
     "[No Retrieval]", "[Retrieval]", "[Continue to Use Evidence]", "[Irrelevant]", "[Relevant]",
@@ -136,3 +136,9 @@ def test_hostile_text_takes_no_time(unit: str) -> None:
     began = time.process_time()
     neutral(unit * (200_000 // len(unit)))
     assert time.process_time() - began < 2
+
+
+def test_a_benchmark_can_leave_texts_as_they_are() -> None:
+    with left_armed():
+        assert neutral("[Relevant] <s> [1]\x00") == "[Relevant] <s> [1]\x00"
+    assert neutral("[Relevant]") == "(Relevant)"

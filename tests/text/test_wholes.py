@@ -89,6 +89,34 @@ def test_a_short_text_is_quoted_whole_and_a_longer_one_as_far_as_it_fits() -> No
     assert quoted(f"{text}\n\n- a\n- b\n", "Four", 7) == "Four is near.\n\n- a\n- b"
 
 
+LIST = (
+    "Pick one.\n\nThere are three ways:\n\n- by air\n- by sea\n- by land\n\nAll of them are slow."
+)
+STEPS = "# Tea\n\n1. Boil the water.\n2. Warm the pot.\n3. Wait for three minutes."
+TABLE = "| way | days |\n|---|---|\n| air | 1 |\n| sea | 30 |\n\nAll are very slow."
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "most", "with_block", "whole"),
+    [
+        (LIST, "Pick", 6, 0, "Pick one."),
+        (LIST, "Pick", 6, 15, LIST[: LIST.index("\n\nAll")]),
+        (LIST, "sea", 6, 0, "There are three ways: | - by sea"),
+        (LIST, "sea", 6, 13, LIST[LIST.index("There") : LIST.index("\n\nAll")]),
+        (LIST, "slow", 6, 13, "All of them are slow."),
+        (STEPS, "Warm", 6, 90, "2. Warm the pot."),
+        (TABLE, "days", 6, 20, TABLE.partition("\n\n")[0]),
+        (TABLE, "sea", 6, 20, TABLE.partition("\n\n")[0]),
+        ("Use one. It is free. The ways are:", "Use", 6, 90, "Use one. It is free."),
+    ],
+)  # fmt: skip
+def test_what_is_led_in_is_quoted_whole_or_not_at_all(
+    text: str, word: str, most: int, with_block: int, whole: str
+) -> None:
+    ranges = excerpt_at(text, text.index(word), most, with_block)
+    assert " | ".join(text[start:end] for start, end in ranges) == whole
+
+
 @given(st.text(alphabet="ab .:\n#-*|`>!1)", max_size=200))
 def test_pieces_hold_all_of_a_text_in_order(text: str) -> None:
     end = 0

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from crag.answering.outcome import NOT_FOUND
 from crag.graph_registry import OFFERED
 from crag.parts import Hit, Parts
-from crag.settings import Settings
+from crag.settings import Decomposition, Settings
 from tests.conftest import DOCUMENTS
 from tests.graph.reflective import goes_on, says
 from tests.torture.broken import (
@@ -89,7 +89,7 @@ def case(number: int, rate: float = 0.3) -> Case:
         form=form,
         k=draw.choice((1, 2, 10)),
         strip_scores=draw.choice(("in_context", "alone")),
-        decomposition=draw.choice(("sentences", "selection", "excerption", "fixed_num")),
+        decomposition=draw.choice(get_args(Decomposition)),
         titles=draw.choice(("every_strip", "passage", "none")),
         segment_retrieval=draw.choice(("static", "dynamic")),
         self_crag_knowledge=draw.choice(("routed", "assembled", "distributed")),

@@ -165,6 +165,20 @@ class Saboteur:
     def odd(self) -> Any:
         return self.pick(ODD_VALUES)
 
+    def call(
+        self,
+        part: str,
+        right: Any,
+        odd: Callable[[Any], Any],
+        spoil: Sequence[Callable[[], Any]] = (),
+    ) -> Any:
+        """Return the right reply or a broken one; one of `spoil` may also change what was given."""
+        if not self.strikes():
+            return right
+        if spoil and self.pick((True, False)):
+            self.pick(spoil)()
+        return self.reply(part, right, odd)
+
     def reply(self, part: str, right: Any, odd: Callable[[Any], Any]) -> Any:
         """Return what a broken call returns, or raise: `odd` breaks a right reply from within."""
         kind = self.pick(("raises", "value", "odd", "odd", "slow", "shorter", "longer"))
@@ -256,9 +270,7 @@ class BrokenRetriever(BaseRetriever):
     ) -> Any:
         del query, run_manager
         saboteur = self._saboteur
-        if not saboteur.strikes():
-            return list(self.documents)
-        return saboteur.reply(
+        return saboteur.call(
             "retriever",
             list(self.documents),
             lambda found: _some(saboteur, found, lambda one: _odd_document(saboteur, one)),
@@ -296,14 +308,11 @@ class _BrokenJudge:
         return self.saboteur.odd() if self.saboteur.strikes() else ("en",)
 
     def broken_score(self, right: list[float], texts: Any) -> Any:
-        if not self.saboteur.strikes():
-            return right
-        if self.saboteur.pick((True, False)):
-            self.saboteur.pick((texts.clear, texts.reverse, lambda: texts.append(None)))()
-        return self.saboteur.reply(
+        return self.saboteur.call(
             "evaluator",
             right,
             lambda scores: _some(self.saboteur, scores, lambda _: self.saboteur.odd()),
+            (texts.clear, texts.reverse, lambda: texts.append(None)),
         )
 
 
@@ -341,15 +350,12 @@ class BrokenReadingEvaluator(_BrokenJudge):
         """Return the readings, or break."""
         right = self._fake.read(question, list(passages))
         saboteur = self.saboteur
-        if not saboteur.strikes():
-            return right
-        if saboteur.pick((True, False)):
-            saboteur.pick((passages.clear, passages.reverse, lambda: passages.append(None)))()
 
         def odd(readings: list[Reading]) -> list[Any]:
             return _some(saboteur, readings, lambda one: _with_odd_key(saboteur, one))
 
-        return saboteur.reply("evaluator", right, odd)
+        spoil = (passages.clear, passages.reverse, lambda: passages.append(None))
+        return saboteur.call("evaluator", right, odd, spoil)
 
 
 class BrokenSearcher(FakeSearcher):
@@ -362,9 +368,7 @@ class BrokenSearcher(FakeSearcher):
     def search(self, query: str, limit: int) -> Any:
         """Return hits, or break."""
         right, saboteur = super().search(query, limit), self._saboteur
-        if not saboteur.strikes():
-            return right
-        return saboteur.reply(
+        return saboteur.call(
             "searcher",
             right,
             lambda hits: _some(saboteur, hits, lambda hit: _with_odd_field(saboteur, hit)),
@@ -386,15 +390,12 @@ class BrokenReader(FakeReader):
     def read(self, urls: Any, limits: Any) -> Any:
         """Return pages, or break."""
         right, saboteur = super().read(list(urls), limits), self._saboteur
-        if not saboteur.strikes():
-            return right
-        if saboteur.pick((True, False)):
-            saboteur.pick((urls.clear, urls.reverse, lambda: urls.append(None)))()
 
         def odd(pages: list[Page]) -> list[Any]:
             return _some(saboteur, pages, lambda page: _with_odd_field(saboteur, page))
 
-        return saboteur.reply("reader", right, odd)
+        spoil = (urls.clear, urls.reverse, lambda: urls.append(None))
+        return saboteur.call("reader", right, odd, spoil)
 
     async def aread(self, urls: Any, limits: Any) -> Any:
         """Do the same."""
@@ -412,10 +413,6 @@ class BrokenQuoter(FakeQuoter):
     def quote(self, question: str, strips: Any) -> Any:
         """Return quotations, or break."""
         right, saboteur = super().quote(question, strips), self._saboteur
-        if not saboteur.strikes():
-            return right
-        if saboteur.pick((True, False)):
-            saboteur.pick((strips.clear, strips.reverse, strips[0].clear))()
 
         def odd(quotations: list[Quotation]) -> list[Any]:
             index = saboteur.pick((-1, 5, 10**20, 0.5, "0", None))
@@ -426,7 +423,8 @@ class BrokenQuoter(FakeQuoter):
                 return [one._replace(**{name: changes[name]}) for one in quotations]
             return [_with_odd_field(saboteur, one) for one in quotations]
 
-        return saboteur.reply("quoter", right, odd)
+        spoil = (strips.clear, strips.reverse, *(one.clear for one in strips[:1]))
+        return saboteur.call("quoter", right, odd, spoil)
 
 
 def _odd_message(saboteur: Saboteur, message: AIMessage) -> Any:
@@ -471,15 +469,13 @@ class BrokenModel(FakeChatModel):
     ) -> ChatResult:
         right = super()._generate(messages, stop, run_manager, **kwargs)
         saboteur = self._saboteur
-        if not saboteur.strikes():
-            return right
 
         def odd(result: ChatResult) -> Any:
             message = _odd_message(saboteur, AIMessage("Ada Lovelace did [1]."))
             made = ChatGeneration.model_construct(message=message, text="", generation_info=None)
             return result.model_copy(update={"generations": [made]})
 
-        reply: ChatResult = saboteur.reply("model", right, odd)
+        reply: ChatResult = saboteur.call("model", right, odd)
         return reply
 
     def _stream(
@@ -491,15 +487,12 @@ class BrokenModel(FakeChatModel):
     ) -> Any:
         saboteur = self._saboteur
         for chunk in super()._stream(messages, stop, run_manager, **kwargs):
-            if not saboteur.strikes():
-                yield chunk
-                continue
 
             def odd(_: Any) -> Any:
                 message: Any = _odd_message(saboteur, AIMessageChunk("Ada"))  # type: ignore[arg-type]
                 return ChatGenerationChunk.model_construct(message=message, text="")
 
-            yield saboteur.reply("model", chunk, odd)
+            yield saboteur.call("model", chunk, odd)
 
 
 def broken_runnable(saboteur: Saboteur) -> Any:

@@ -17,8 +17,10 @@ HEAD = """# Licences of what crag runs with
 The packages that `constraints.txt` pins, direct and indirect, with those for development, and the
 licence that each names of itself. `make licences` writes this list from the installed packages.
 
-The page comes with marked 18.2.1, which reads Markdown: `src/crag/page/static/marked.js`, unchanged
-but for the name of its source map. Its licence, MIT, is `marked-LICENCE.txt` beside it.
+The page comes with the part of marked 18.2.1 that reads Markdown, `src/crag/page/static/marked.js`:
+esbuild (`--bundle --minify --format=esm --target=es2022`) and terser (`-c passes=3 -m --module`)
+made it of `_Lexer` in `Lexer.ts` and `_Tokenizer` in `Tokenizer.ts`, as the package's source map
+holds them. Its licence, MIT, is `marked-LICENCE.txt` beside it.
 
 | package | version | licence |
 |---|---|---|

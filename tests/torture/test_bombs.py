@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.commands import crag_process, variables
+from tests.commands import crag, crag_process, variables
 from tests.page.serving import free_port, serving_guide, wait_for
 from tests.repeating import times
 from tests.torture.bombs import bombs
@@ -159,5 +159,5 @@ def test_the_index_of_a_folder_has_the_rest(folder: Path, tmp_path: Path) -> Non
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert report["added"] + len(report["skipped"]) == NUMBER + 1
-    asked = crag_process("ask", "Who designed Cape Merrow?", "--index", index)
+    asked = crag("ask", "Who designed Cape Merrow?", "--index", index)
     assert "Edith Halloran" in asked.stdout

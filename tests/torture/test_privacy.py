@@ -5,7 +5,6 @@ import logging
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -30,6 +29,7 @@ from crag.testing import (
 )
 from tests.commands import CRAG, crag, variables
 from tests.conftest import DOCUMENTS, HITS
+from tests.page.serving import free_port
 from tests.repeating import times
 from tests.torture.telling import tell
 
@@ -105,7 +105,7 @@ def test_no_process_of_the_commands_connects_beyond_this_machine(
     for name, arguments in {
         "index": ["index", str(documents)],
         "ask": ["ask", QUESTION],
-        "serve": ["serve", "--port", str(_free_port())],
+        "serve": ["serve", "--port", str(free_port())],
     }.items():
         trace = tmp_path / f"{name}.trace"
         command = [strace, "-f", "-e", "trace=connect,sendto,sendmsg", "-o", str(trace)]
@@ -122,13 +122,6 @@ def _leaves(line: str) -> bool:
     """Say whether a traced call names an address that is not of this machine."""
     found = re.findall(r"inet_addr\(\"([^\"]+)\"\)|inet_pton\(AF_INET6, \"([^\"]+)\"", line)
     return any(not (four or six).startswith(("127.", "::1", "0.0.0.0")) for four, six in found)  # noqa: S104
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def _ask_server(port: int, process: "subprocess.Popen[bytes]") -> None:

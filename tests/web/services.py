@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -11,25 +11,18 @@ from crag.errors import SearchError
 from crag.parts import Hit, WebSearcher
 from crag.text.urls import distinct
 
-WAYS = pytest.mark.parametrize("way", ["search", "asearch"])
-DEEP = b"[" * 100_000
-NO_JSON = [b"<html>maintenance</html>", b"", b'{"results": [', b"\xff\xfe\x00", DEEP]
-NO_OBJECT = [b"[]", b"null", b"7", b'"words"', b"true", b"[1]"]
 
-Make = Callable[..., WebSearcher]
-
-
-async def search(made: WebSearcher, way: str, query: str = "ada", limit: int = 5) -> list[Hit]:
-    """Search in one of the two ways; what the graph would not use is left out."""
-    direct = made.search(query, limit) if way == "search" else await made.asearch(query, limit)
-    assert len(direct) <= limit
-    return distinct(direct)
+async def search(made: WebSearcher, query: str = "ada", limit: int = 5) -> list[Hit]:
+    """Search; what the graph would not use is left out."""
+    found = await made.asearch(query, limit)
+    assert len(found) <= limit
+    return distinct(found)
 
 
-async def failing(made: WebSearcher, way: str, query: str = "ada") -> SearchError:
+async def failing(made: WebSearcher, query: str = "ada") -> SearchError:
     """Return the error that the search raises."""
     with pytest.raises(SearchError) as caught:
-        await search(made, way, query)
+        await search(made, query)
     return caught.value
 
 

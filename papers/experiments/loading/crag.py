@@ -4,6 +4,7 @@ A folder such as ``data/arc_challenge`` holds `sources` (a question in each line
 `retrieved_psgs` and ``ref/{correct,incorrect,ambiguous}``. It has no answers: put Self-RAG's
 evaluation file of the same task next to `sources` to join it by question. Its other files,
 ``question [SEP] passage`` line by line, are read by `crag.papers.experiments.loading.crag_pairs`.
+The faults of the published files are listed in docs/method/published-files.md.
 """
 
 from collections import deque
@@ -22,8 +23,11 @@ SOURCES, CHOICES, PASSAGES = "sources", "choices", "retrieved_psgs"
 _NOTHING = Loaded([], [], [])
 
 
-def read(path: Path, task: TaskName) -> Loaded:
+def read(path: Path, task: TaskName, *, as_published: bool = False) -> Loaded:
     """Read a folder of the repository; every file must align with the questions.
+
+    With `as_published` questions and knowledge are what the official program reads, to the letter,
+    line by line and with all faults.
 
     Raises:
         DataError: a file is missing, unreadable, or belongs to other questions.
@@ -31,8 +35,9 @@ def read(path: Path, task: TaskName) -> Loaded:
     if not (path / SOURCES).is_file():
         raise DataError(path, f"it has no file {SOURCES!r}, with a question in each line")
     reading = ReadLog(path)
-    questions = [" ".join(line.split()) for line in read_lines(path / SOURCES, reading)]
-    knowledge = read_knowledge(path, questions)
+    lines = read_lines(path / SOURCES, reading)
+    questions = [line.strip() if as_published else " ".join(line.split()) for line in lines]
+    knowledge = read_knowledge(path, questions, as_published=as_published)
     gold = _gold(path, task)
     if gold is None:
         reading.repair("no answers; put Self-RAG's evaluation file of this task in the folder")
@@ -57,6 +62,7 @@ def _examples(  # noqa: PLR0913, PLR0917 - the files of one folder
     examples = []
     for place, question in enumerate(questions):
         try:
+            _check_lines(knowledge, place)
             example = _joined(question, place, task, waiting)
             if options and not example.choices:
                 example = example._replace(choices=choices_of(options[place], place + 1, reading))
@@ -70,6 +76,12 @@ def _examples(  # noqa: PLR0913, PLR0917 - the files of one folder
     return examples
 
 
+def _check_lines(knowledge: Sequence[Aligned], place: int) -> None:
+    """Refuse a question after the last line of a file, as the official program leaves it out."""
+    if any(place >= len(one.texts) for one in knowledge):
+        raise UnusableRowError("a knowledge file ends before it")
+
+
 def _joined(
     question: str, place: int, task: TaskName, waiting: dict[str, deque[Example]] | None
 ) -> Example:
@@ -80,9 +92,10 @@ def _joined(
         titles = (question[7:-1],) if task == "biography" else ()
         extra = {"topic": titles[0]} if titles else {}
         return Example(f"line-{place + 1}", task, question, (), gold_titles=titles, extra=extra)
-    if not waiting.get(question):
+    rows = waiting.get(" ".join(question.split()))
+    if not rows:
         raise UnusableRowError("the evaluation file has no such question")
-    return waiting[question].popleft()._replace(question=question)
+    return rows.popleft()._replace(question=question)
 
 
 def _by_question(examples: Sequence[Example]) -> dict[str, deque[Example]]:
@@ -96,7 +109,8 @@ def _by_question(examples: Sequence[Example]) -> dict[str, deque[Example]]:
 
 
 def _informed(example: Example, knowledge: Sequence[Aligned], place: int) -> Example:
-    texts = {one.name: one.texts[place] for one in knowledge if one.texts[place]}
+    found = {one.name: one.text_of(place) for one in knowledge}
+    texts = {name: text for name, text in found.items() if text is not None}
     unmarked = [one.name for one in knowledge if place in one.unmarked]
     extra = {**example.extra, "unmarked": unmarked} if unmarked else example.extra
     return example._replace(knowledge=texts, extra=extra)

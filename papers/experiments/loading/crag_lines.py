@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 
 from crag.errors import DataError
 from crag.papers.experiments.examples import TaskName
-from crag.papers.experiments.loading.alignment import align, shifted
+from crag.papers.experiments.loading.alignment import align
 from crag.papers.experiments.loading.fields import checked_choices, documents
 from crag.papers.experiments.loading.files import read_lines
 from crag.papers.experiments.loading.read_log import ReadLog, UnusableRowError
@@ -32,14 +32,15 @@ def read_beside(
     if not path.is_file():
         return []
     lines = read_lines(path, ReadLog(path))
+    if not overlapping and len(lines) == len(questions):
+        return lines
     found = align(questions, lines) if overlapping else None
-    shift = (0 if len(lines) == len(questions) else None) if found is None else found.shift
-    if shift is None:
+    if found is None or found.shift is None:
         problem = f"its {len(lines)} lines do not belong to the {len(questions)} questions"
         raise DataError(path, f"{problem} of 'sources'; take both from the same version")
-    if shift:
-        reading.repair(f"moved {path.name} by {shift:+d} line to align it with the questions")
-    return shifted(lines, shift, len(questions))
+    for shift in dict.fromkeys(filter(None, (found.shift, *(one.shift for one in found.moved)))):
+        reading.repair(f"moved lines of {path.name} by {shift:+d} to align them with the questions")
+    return found.fitted(lines)
 
 
 def choices_of(line: str, number: int, reading: ReadLog) -> tuple[tuple[str, str], ...]:

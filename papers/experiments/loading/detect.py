@@ -31,8 +31,11 @@ def load_examples(
     task: TaskName,
     *,
     format: FormatName = "auto",  # noqa: A002 - the name users know
+    as_published: bool = False,
 ) -> Loaded:
     """Read the examples of `task` from a file, or from a folder of the CRAG repository.
+
+    With `as_published` the folder is read as the official program reads it: see `crag.read`.
 
     Rows that cannot be used are refused one by one; a file that is not what it should be, or whose
     questions and knowledge do not belong together, stops here.
@@ -51,7 +54,9 @@ def load_examples(
     if path.is_dir():
         if chosen != "crag":
             raise DataError(path, f"the format {chosen!r} is one file; give it, not its folder")
-        return crag.read(path, task)
+        return crag.read(path, task, as_published=as_published)
+    if as_published:
+        raise DataError(path, "as-published reads a folder of the CRAG repository, not a file")
     return checked_passages(path, READERS[chosen](path, task))
 
 
@@ -87,8 +92,8 @@ def checked_passages(path: Path, loaded: Loaded) -> Loaded:
         overlaps = f"{found.overlaps[found.shift]:.2f} instead of {found.overlaps[0]:.2f}"
         problem = f"each row has the passages of the row at {found.shift:+d} (overlap {overlaps})"
         raise DataError(path, f"{problem}; create the file again")
-    if found.broken_at is not None:
-        near = loaded.examples[found.broken_at].id
+    if found.moved:
+        near = loaded.examples[found.moved[0].first].id
         note = f"{path.name}: near id {near!r} passages fit neighbouring questions better"
         return loaded._replace(notes=[*loaded.notes, note])
     return loaded

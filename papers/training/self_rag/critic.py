@@ -1,9 +1,11 @@
 """The critic: tokens of its cases, its judgements, and how often they are right."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from crag.errors import ModelError, TrainingError
@@ -18,7 +20,15 @@ from crag.papers.training.self_rag.critique_cases import (
     critic_prompt,
 )
 from crag.papers.training.self_rag.language_base import padded_left
+from crag.papers.training.self_rag.language_recipe import Form
 from crag.papers.training.self_rag.language_trainer import TokenText, token_text
+from crag.papers.training.self_rag.released_critic import (
+    PREAMBLE,
+    RELEASED_PAD,
+    WrittenLabel,
+    released_prompt,
+    written_label,
+)
 from crag.reflection_tokens import token_ids
 
 if TYPE_CHECKING:
@@ -41,11 +51,24 @@ def case_ids(tokenizer: "PreTrainedTokenizerBase", case: Case, most: int) -> lis
 
 
 def critic_texts(
-    tokenizer: "PreTrainedTokenizerBase", cases: Sequence[LabelledCase], max_length: int
+    tokenizer: "PreTrainedTokenizerBase",
+    cases: Sequence[LabelledCase],
+    max_length: int,
+    form: Form = "ours",
 ) -> tuple[list[TokenText], int]:
-    """Return cases as tokens of which only the label is learned, and how many were too long."""
-    numbers = token_ids(tokenizer)
+    """Return cases as tokens of which only the label is learned, and how many were too long.
+
+    In the released form the label is written out, and the end is learned with it.
+    """
     texts: list[TokenText] = []
+    if form == "released":
+        for case in cases:
+            made = written_label(tokenizer, released_prompt(case), case.label, max_length - 1)
+            if made is not None:
+                ids = [*made.ids, tokenizer.eos_token_id]
+                texts.append(token_text(ids, [place >= made.start for place in range(len(ids))]))
+        return texts, len(cases) - len(texts)
+    numbers = token_ids(tokenizer)
     for case in cases:
         ids = case_ids(tokenizer, case, max_length - 1)
         if ids is not None:
@@ -56,16 +79,28 @@ def critic_texts(
 class Critic:
     """Judge cases with a trained critic: the likeliest label of each, and the probabilities.
 
+    In the released form the probability of a label is that of its words after the released prompt,
+    which begins with `preamble`. The released program generates greedily instead, so that it may
+    write what is no label.
+
     Raises:
-        ModelError: the tokenizer lacks a reflection token.
+        ModelError: the form is ours, and the tokenizer lacks a reflection token.
     """
 
-    def __init__(
-        self, model: Any, tokenizer: Any, *, max_length: int = 512, batch_size: int = BATCH_SIZE
+    def __init__(  # noqa: PLR0913 - what differs between critics
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        max_length: int = 512,
+        batch_size: int = BATCH_SIZE,
+        form: Form = "ours",
+        preamble: str = "",
     ) -> None:
         self._model, self._tokenizer = model.eval(), tokenizer
-        self._numbers = token_ids(tokenizer)
+        self._numbers = token_ids(tokenizer) if form == "ours" else {}
         self._max_length, self._batch_size = max_length, batch_size
+        self._form, self._preamble = form, preamble
 
     def judge(self, cases: Sequence[Case]) -> list[dict[str, float]]:
         """Return for each case the probabilities of its kind's labels, which sum to 1.
@@ -73,10 +108,13 @@ class Critic:
         Raises:
             TrainingError: a case is too long even without its evidence.
         """
+        if self._form == "released":
+            return self._judged_by_words(cases)
         rows = [self._ids(case) for case in cases]
         judged: dict[int, dict[str, float]] = {}
         for batch in length_sorted_batches([len(row) for row in rows], self._batch_size):
-            for place, logits in zip(batch, self._logits([rows[i] for i in batch]), strict=True):
+            last = self._logits([rows[i] for i in batch])[:, -1]
+            for place, logits in zip(batch, last, strict=True):
                 labels = LABELS[cases[place].kind]
                 shares = logits[[self._numbers[label] for label in labels]].softmax(-1).tolist()
                 judged[place] = dict(zip(labels, shares, strict=True))
@@ -89,15 +127,42 @@ class Critic:
     def _ids(self, case: Case) -> list[int]:
         ids = case_ids(self._tokenizer, case, self._max_length)
         if ids is None:
-            message = (
-                f"a case of {len(case.instruction) + len(case.output)} characters exceeds the "
-                f"critic's {self._max_length} tokens. Shorten instruction and output"
-            )
-            raise TrainingError(message)
+            raise self._too_long(case)
         return ids
 
-    def _logits(self, rows: Sequence[Sequence[int]]) -> Any:
-        """Return the logits (rows x vocabulary) of the token after each row."""
+    def _too_long(self, case: Case) -> TrainingError:
+        message = (
+            f"a case of {len(case.instruction) + len(case.output)} characters exceeds the "
+            f"critic's {self._max_length} tokens. Shorten instruction and output"
+        )
+        return TrainingError(message)
+
+    def _judged_by_words(self, cases: Sequence[Case]) -> list[dict[str, float]]:
+        rows: list[WrittenLabel] = []
+        for case in cases:
+            parts = released_prompt(case, self._preamble)
+            for label in LABELS[case.kind]:
+                row = written_label(self._tokenizer, parts, label, self._max_length)
+                if row is None:
+                    raise self._too_long(case)
+                rows.append(row)
+        found: dict[int, float] = {}
+        for batch in length_sorted_batches([len(row.ids) for row in rows], self._batch_size):
+            most = max(len(rows[place].ids) - rows[place].start for place in batch)
+            logits = self._logits([rows[place].ids for place in batch], most + 1)
+            for place, row_logits in zip(batch, logits.log_softmax(-1), strict=True):
+                label = rows[place].ids[rows[place].start :]
+                before = row_logits[-len(label) - 1 : -1]
+                found[place] = sum(float(one[n]) for one, n in zip(before, label, strict=True))
+        likelihoods = iter([math.exp(found[place]) for place in range(len(rows))])
+        judged = [{label: next(likelihoods) for label in LABELS[case.kind]} for case in cases]
+        return [
+            {label: one / (sum(shares.values()) or 1.0) for label, one in shares.items()}
+            for shares in judged
+        ]
+
+    def _logits(self, rows: Sequence[Sequence[int]], last: int = 1) -> Any:
+        """Return the logits (rows x last x vocabulary) of the token after each of the last ones."""
         import torch
 
         ids, mask = (tensor.to(self._model.device) for tensor in padded_left(rows))
@@ -106,10 +171,10 @@ class Critic:
                 input_ids=ids,
                 attention_mask=mask,
                 position_ids=(mask.cumsum(-1) - 1).clamp(min=0),
-                logits_to_keep=1,
+                logits_to_keep=last,
                 use_cache=False,
             )
-        return output.logits[:, -1].float()
+        return output.logits.float()
 
 
 def load_critic(
@@ -119,7 +184,10 @@ def load_critic(
     batch_size: int = BATCH_SIZE,
     weights: Literal["auto", "float32", "bfloat16"] = "auto",
 ) -> Critic:
-    """Load a critic that `crag train critic` has saved; `weights` is the type it computes in.
+    """Load a critic that `crag train critic` has saved, or the released one as it is.
+
+    The released one has no card; its tokenizer pads with `RELEASED_PAD` and has no reflection
+    token. `weights` is the type that the critic computes in.
 
     Raises:
         ModelError: there is none in `folder`, or it cannot be loaded.
@@ -130,18 +198,30 @@ def load_critic(
     from crag.papers.training.self_rag.language_card import LanguageModelCard
 
     where = find_device(device, partial(ModelError, str(folder), "unknown"))
+    preamble = ""
     try:
-        card = LanguageModelCard.model_validate_json((folder / CARD).read_bytes())
         tokenizer = AutoTokenizer.from_pretrained(folder)
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=weights, use_safetensors=True
-        )
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        if tokenizer.pad_token == RELEASED_PAD and not (folder / CARD).exists():
+            recipe: dict[str, object] = {"form": "released", "max_length": 2048}
+            preamble = PREAMBLE
+        else:
+            recipe = LanguageModelCard.model_validate_json((folder / CARD).read_bytes()).recipe
+        model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=weights, weights_only=True)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, UnpicklingError) as error:
         first = str(error).strip().partition("\n")[0]
-        message = f"it is no critic: {first}. Give the folder that crag train critic wrote"
+        message = (
+            f"it is no critic: {first}. Give the folder that crag train critic wrote, or the "
+            "released critic"
+        )
         raise ModelError(str(folder), "unknown", message) from error
-    most = int(str(card.recipe.get("max_length", 512)))
-    return Critic(model.to(where), tokenizer, max_length=most, batch_size=batch_size)
+    return Critic(
+        model.to(where),
+        tokenizer,
+        max_length=int(str(recipe.get("max_length", 512))),
+        batch_size=batch_size,
+        form="released" if recipe.get("form") == "released" else "ours",
+        preamble=preamble,
+    )
 
 
 class Agreement(NamedTuple):

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -68,6 +68,8 @@ class Case(BaseModel):
     """The sentence to judge; for IsUse the whole response."""
     group: str = ""
     """The article or question it was made from: what shares it stays on one side of a split."""
+    wording: str = ""
+    """The instruction of the judgement, where the data bring their own; for the released form."""
 
     @property
     def key(self) -> str:
@@ -77,11 +79,19 @@ class Case(BaseModel):
 
 
 class LabelledCase(Case):
-    """A case with its label."""
+    """A case with its label; a record of the released critic's data is read as one, too."""
 
     label: str
     source: str = ""
-    """Where the label comes from: `rule`, or the name of a chat model."""
+    """Where the label comes from: `rule`, `released`, or the name of a chat model."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_released(cls, row: Any) -> Any:
+        from crag.papers.training.self_rag.released_critic import released_fields
+
+        is_released = isinstance(row, Mapping) and "task" in row and "kind" not in row
+        return released_fields(row) if is_released else row
 
     @model_validator(mode="after")
     def _is_of_its_kind(self) -> "LabelledCase":

@@ -1,5 +1,6 @@
 """Data for a generator: insert passages and the critic's tokens into outputs (Self-RAG, Alg. 2)."""
 
+import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from crag.answering.outcome import DECLINED
 from crag.papers.training.records import Ledger
 from crag.papers.training.self_rag.critique_cases import Case, shown
+from crag.papers.training.self_rag.language_recipe import Form
 from crag.papers.training.self_rag.reflective_text import fault_of
 from crag.parts import Passage
 from crag.reflection.prompt_format import passage_block
@@ -33,27 +35,53 @@ _FEW = 2
 class Pair(BaseModel):
     """An instruction and the output that carries it out, before any token is inserted."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(
+        extra="ignore", frozen=True, coerce_numbers_to_str=True, use_attribute_docstrings=True
+    )
 
     instruction: str = Field(min_length=1)
     input: str = ""
     output: str
+    id: str = ""
+    dataset_name: str = ""
+    """What kind of instruction it is, such as `nq` in the released data."""
+    question: str = ""
+    """The question whose truth says what supports the output, if the instruction is another."""
 
     @property
     def asked(self) -> str:
-        """The instruction with its input, as the released training data joins them."""
-        return (
-            f"{self.instruction}\n\n## Input:\n\n{self.input}" if self.input else self.instruction
-        )
+        """The instruction with its input."""
+        return self.asked_in("ours")
+
+    def asked_in(self, form: Form) -> str:
+        """Return the instruction with its input; in the released form no line break joins them."""
+        joint = "## Input:\n\n" if form == "released" else "\n\n## Input:\n\n"
+        return f"{self.instruction}{joint}{self.input}" if self.input else self.instruction
 
 
 class ReflectiveRecord(BaseModel):
-    """What a generator learns from: the output with its tokens and passages."""
+    """What a generator learns from: the output with its tokens and passages.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    The fields are those of the released data; `id` and `dataset_name` say that it has their form.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
 
     instruction: str = Field(min_length=1)
     output: str
+    input: str = ""
+    id: str = ""
+    dataset_name: str = ""
+
+    @property
+    def asked(self) -> str:
+        """The instruction with its input, as the generator's prompt shows them."""
+        return f"{self.instruction}\n\n### Input:\n{self.input}" if self.input else self.instruction
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with its tokens, in a few words; empty if nothing is."""
+        return fault_of(self.output, "released" if self.dataset_name else "ours")
 
 
 class Judging(Protocol):
@@ -90,6 +118,9 @@ class DataRules(BaseModel):
     """Share of the sentences that no passage supports which are given the first relevant one, so
     that No support is learned; 0.25 in the released code, never in the paper. A sentence that
     declines is not among them: it is right where no passage is relevant."""
+    form: Form = "ours"
+    """How records are put together: as above, or as the released program does, with its own draws
+    in the place of `irrelevant` and `unsupported`."""
     weights: Literal["auto", "float32", "bfloat16"] = "auto"
     """Type of the weights in which the critic computes; auto: as they were saved."""
     seed: int = Field(default=0, ge=0, lt=2**31)
@@ -119,16 +150,34 @@ def one_by_one(critic: Judging, retrieve: Retrieve, rules: DataRules) -> Outcome
 
 def outcome_of(pair: Pair, critic: Judging, retrieve: Retrieve, rules: DataRules) -> Outcome:
     """Return the output of a pair with tokens and passages, or why there is none."""
+    from crag.papers.training.self_rag.released_records import released_output
+
+    made = released_output if rules.form == "released" else reflective_output
     try:
-        return {"output": reflective_output(pair, critic, retrieve, rules)}
+        return {"output": made(pair, critic, retrieve, rules)}
     except Rejected as reason:
         return {"problem": str(reason)}
+
+
+def usable_output(pair: Pair) -> str:
+    """Return the output of a pair without white space around it.
+
+    Raises:
+        Rejected: it is empty, or has tokens of its own.
+    """
+    output = pair.output.strip()
+    if not output:
+        raise Rejected("an output without a sentence")
+    if without_tokens(output) != output:
+        raise Rejected("an output with reflection tokens of its own")
+    return output
 
 
 def generator_data(
     pairs: Sequence[Pair],
     outcomes: Outcomes,
     ledger: Ledger,
+    form: Form = "ours",
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Made:
     """Make a record of each pair, or reject it for a reason; what the ledger holds is not repeated.
@@ -147,12 +196,21 @@ def generator_data(
     for key, pair in distinct.items():
         if "output" in ledger.made[key]:
             output = ledger.made[key]["output"]
-            kept.append(ReflectiveRecord(instruction=pair.asked, output=output))
+            kept.append(_record(pair, output, form))
         else:
             rejected[ledger.made[key]["problem"]] += 1
     if len(pairs) > len(distinct):
         rejected["repeated"] = len(pairs) - len(distinct)
     return Made(kept, dict(rejected))
+
+
+def _record(pair: Pair, output: str, form: Form) -> ReflectiveRecord:
+    if form == "ours":
+        return ReflectiveRecord(instruction=pair.asked, output=output)
+    asked = pair.asked_in(form)
+    name = pair.dataset_name or "pairs"
+    key = pair.id or hashlib.sha256(f"{asked}\n\n{pair.output}".encode()).hexdigest()[:12]
+    return ReflectiveRecord(instruction=asked, output=output, id=key, dataset_name=name)
 
 
 def reflective_output(pair: Pair, critic: Judging, retrieve: Retrieve, rules: DataRules) -> str:
@@ -161,11 +219,7 @@ def reflective_output(pair: Pair, critic: Judging, retrieve: Retrieve, rules: Da
     Raises:
         Rejected: nothing can be made of it, or the result is not well-formed.
     """
-    asked, output = pair.asked, pair.output.strip()
-    if not output:
-        raise Rejected("an output without a sentence")
-    if without_tokens(output) != output:
-        raise Rejected("an output with reflection tokens of its own")
+    asked, output = pair.asked, usable_output(pair)
     draw = random.Random(f"{rules.seed}-{asked}-{output}")  # noqa: S311 - a choice, no secret
     begin, utility = critic.labels(
         [
@@ -194,12 +248,12 @@ def _with_passages(  # noqa: PLR0913, PLR0917 - what one output needs
     draw: random.Random,
 ) -> str:
     sentences = sentences_of(output)
-    first = _found(retrieve, f"{asked} {output}", rules)
+    first = passages_for(retrieve, f"{asked} {output}", rules)
     needs = _needs(asked, sentences, first[0], critic)
     written = ""
     for place, (sentence, need) in enumerate(zip(sentences, needs, strict=True)):
         if need == RETRIEVAL:
-            passages = _found(retrieve, f"{asked} {sentence}", rules)
+            passages = passages_for(retrieve, f"{asked} {sentence}", rules)
             before = " ".join(sentences[:place])
             written += _critiqued(asked, before, sentence, passages, critic, rules, draw)
         else:
@@ -207,7 +261,12 @@ def _with_passages(  # noqa: PLR0913, PLR0917 - what one output needs
     return written
 
 
-def _found(retrieve: Retrieve, query: str, rules: DataRules) -> Sequence[Passage]:
+def passages_for(retrieve: Retrieve, query: str, rules: DataRules) -> Sequence[Passage]:
+    """Return the passages that an index finds for a query, as many as the rules say.
+
+    Raises:
+        Rejected: it finds none.
+    """
     passages = [one for one in retrieve(query) if one.text.strip()][: rules.passages]
     if not passages:
         raise Rejected("the index finds nothing")
@@ -220,7 +279,7 @@ def _needs(asked: str, sentences: Sequence[str], evidence: Passage, critic: Judg
     The first one always retrieves: the critic has said so of the instruction.
     """
     later = range(1, len(sentences))
-    long = [place for place in later if not _is_skipped(sentences[place], sentences)]
+    long = [place for place in later if not is_skipped(sentences[place], sentences)]
     cases = [
         Case(
             kind="retrieve_next", instruction=asked, evidence=shown(evidence),
@@ -232,7 +291,8 @@ def _needs(asked: str, sentences: Sequence[str], evidence: Passage, critic: Judg
     return [RETRIEVAL, *(found.get(place, "") for place in later)]
 
 
-def _is_skipped(sentence: str, sentences: Sequence[str]) -> bool:
+def is_skipped(sentence: str, sentences: Sequence[str]) -> bool:
+    """Return whether a sentence is so short beside others that it is copied without tokens."""
     return len(sentences) > _FEW and len(sentence) < _SHORT
 
 

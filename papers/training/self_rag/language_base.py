@@ -1,9 +1,10 @@
 """The causal language model that is fine-tuned: load it, give it the reflection tokens, save it."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from crag.errors import MissingPackageError, TrainingError
@@ -33,11 +34,16 @@ class LanguageModel(NamedTuple):
 
 
 def load_language_model(
-    base: str, *, weights: Literal["float32", "bfloat16"] = "float32", new_rows: NewRows = "words"
+    base: str,
+    *,
+    weights: Literal["float32", "bfloat16"] = "float32",
+    new_rows: NewRows = "words",
+    tokens: Sequence[str] = TOKENS,
 ) -> LanguageModel:
-    """Load a base and add the reflection tokens that it lacks, and `PAD` if nothing pads.
+    """Load a base and add the reflection `tokens` that it lacks, and `PAD` if nothing pads.
 
-    `base` is a folder with safetensors, an id on the Hugging Face hub, a GGUF file, or `smollm2`.
+    `base` is a folder as transformers saves it, an id on the Hugging Face hub, a GGUF file, or
+    `smollm2`.
 
     Raises:
         TrainingError: it cannot be loaded, or its tokenizer has no token that ends a text.
@@ -56,11 +62,12 @@ def load_language_model(
         model = AutoModelForCausalLM.from_pretrained(
             place,
             dtype=getattr(torch, weights),
-            # GGUF holds no code; of other formats only safetensors holds none.
-            use_safetensors=not options,
+            weights_only=True,  # Pickled weights, as the released ones, that hold no code.
             **options,
         )
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, SafetensorError) as error:
+    except (
+        OSError, ValueError, KeyError, RuntimeError, TypeError, SafetensorError, UnpicklingError,
+    ) as error:  # fmt: skip
         first = str(error).strip().partition("\n")[0]
         message = (
             f"the base model {base!r} cannot be loaded: {first}. Give a folder with config.json, "
@@ -69,7 +76,7 @@ def load_language_model(
         raise TrainingError(message) from error
     if options:
         model = unquantised(model)
-    return LanguageModel(model, tokenizer, add_tokens(model, tokenizer, new_rows))
+    return LanguageModel(model, tokenizer, add_tokens(model, tokenizer, new_rows, tokens))
 
 
 def unquantised(model: Any) -> Any:
@@ -113,8 +120,10 @@ def _packaged() -> Path:
     return files[0]
 
 
-def add_tokens(model: Any, tokenizer: Any, new_rows: NewRows = "words") -> list[int]:
-    """Add what is missing of `TOKENS`, in their order, and `PAD`; return the ids of the new rows.
+def add_tokens(
+    model: Any, tokenizer: Any, new_rows: NewRows = "words", tokens: Sequence[str] = TOKENS
+) -> list[int]:
+    """Add what is missing of `tokens`, in their order, and `PAD`; return the ids of the new rows.
 
     A tokenizer that pads with the end would hide the end from the loss, so it is given `PAD` too.
     """
@@ -122,7 +131,7 @@ def add_tokens(model: Any, tokenizer: Any, new_rows: NewRows = "words") -> list[
     from tokenizers import AddedToken
 
     pads = tokenizer.pad_token_id not in {None, tokenizer.eos_token_id}
-    wanted = TOKENS if pads else (*TOKENS, PAD)
+    wanted = tokens if pads else (*tokens, PAD)
     known = tokenizer.get_vocab()
     missing = [token for token in wanted if token not in known]
     pieces = {token: _pieces(tokenizer, token) for token in missing}
@@ -132,7 +141,8 @@ def add_tokens(model: Any, tokenizer: Any, new_rows: NewRows = "words") -> list[
     )
     if not pads:
         tokenizer.pad_token = PAD
-    token_ids(tokenizer)
+    if tokens:
+        token_ids(tokenizer)
     model.config.pad_token_id = tokenizer.pad_token_id
     ids: list[int] = tokenizer.convert_tokens_to_ids(missing)
     before = model.get_input_embeddings().num_embeddings
@@ -188,10 +198,13 @@ def with_adapters(base: LanguageModel, rank: int) -> Any:
     return adapted
 
 
-def save_language_model(model: Any, tokenizer: Any, output: Path, card: str) -> None:
+def save_language_model(
+    model: Any, tokenizer: Any, output: Path, card: str, weights: Mapping[str, Any] | None = None
+) -> None:
     """Write a model with its tokenizer as transformers does (safetensors), and `card` at the end.
 
     Adapters are merged into the weights. Files are renamed only when all of them are complete.
+    `weights` are the whole ones of a model of which each process holds a shard.
 
     Raises:
         TrainingError: the disk is full, or `output` cannot be written to.
@@ -199,7 +212,7 @@ def save_language_model(model: Any, tokenizer: Any, output: Path, card: str) -> 
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     with outside_faults(output):
         with new_folder(output / ".new") as folder:
-            merged.save_pretrained(folder)
+            merged.save_pretrained(folder, state_dict=weights)
             tokenizer.save_pretrained(folder)
             _replace(output, sorted(folder.iterdir()))
         written = output / f".{CARD}"

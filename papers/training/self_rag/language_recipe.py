@@ -12,6 +12,8 @@ from crag.papers.training.recipe import valid_recipe
 from crag.papers.training.self_rag.language_base import SMOLLM2, NewRows
 
 LanguageModelKind = Literal["critic", "generator"]
+Form = Literal["ours", "released"]
+"""Of records, labels and prompts: this project's, or to the letter the released programs'."""
 
 
 class LanguageRecipe(BaseModel):
@@ -27,8 +29,12 @@ class LanguageRecipe(BaseModel):
     """Train all weights, or low-rank adapters (LoRA) and the embeddings of the added tokens."""
     lora_rank: int = Field(default=32, ge=1, le=1024)
     """Rank of the adapters; used with `method=lora`."""
+    form: Form = "ours"
+    """A generator's labels and a critic's prompts: ours, or to the letter those of the released
+    programs, faults included; a released critic learns its labels as words, not as tokens."""
     weights: Literal["float32", "bfloat16"] = "float32"
-    """Type of the weights that are loaded; bfloat16 halves the memory, and suits LoRA."""
+    """Type of the weights that are kept; bfloat16 halves the memory and is for `method=lora`
+    alone, whose adapters stay in float32."""
     epochs: int = Field(default=3, ge=1, le=1000)
     """Number of epochs."""
     steps: int | None = Field(default=None, ge=1)
@@ -36,7 +42,7 @@ class LanguageRecipe(BaseModel):
     batch_size: int = Field(default=4, ge=1, le=4096)
     """Records in one forward pass."""
     accumulation: int = Field(default=8, ge=1, le=4096)
-    """Batches per step of the optimiser."""
+    """Batches per step of the optimiser; several processes share them."""
     learning_rate: float = Field(default=2e-5, gt=0, le=1)
     """The peak learning rate."""
     schedule: Literal["linear", "cosine"] = "linear"
@@ -53,7 +59,8 @@ class LanguageRecipe(BaseModel):
     """Of a generator: learn the words of sentences that their IsSup token calls unsupported, as the
     paper does; without it only their tokens are learned."""
     bf16: bool = False
-    """Compute in bfloat16 where it is exact enough."""
+    """Compute in bfloat16 where it is exact enough; the optimiser moves the weights that are kept,
+    in float32 (mixed precision)."""
     gradient_checkpointing: bool = False
     """Compute activations twice rather than keep them: less memory, a third more time."""
     save_steps: int = Field(default=100, ge=1)
@@ -70,7 +77,16 @@ def language_recipe(
     Raises:
         SettingsError: the file cannot be read, has no such table, or a value is out of range.
     """
-    return valid_recipe(LanguageRecipe, {**(_table(kind, file) if file else {}), **changes})
+    recipe = valid_recipe(LanguageRecipe, {**(_table(kind, file) if file else {}), **changes})
+    if recipe.method == "full" and recipe.weights == "bfloat16":
+        raise SettingsError("weights", recipe.weights, _ROUNDED)
+    return recipe
+
+
+_ROUNDED = (
+    "float32 with method=full: bfloat16 has 8 significant bits, so most steps at a small learning "
+    "rate are rounded away. Set weights=float32 and bf16=true, or method=lora"
+)
 
 
 def _table(kind: LanguageModelKind, file: Path) -> Mapping[str, object]:

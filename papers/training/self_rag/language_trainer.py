@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from crag.papers.training.trainer import (
     stop_at_nan,
     training_arguments,
 )
+from crag.reflection_tokens import TOKENS
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
@@ -56,9 +58,13 @@ class TrainedLanguageModel:
     model: Any
     tokenizer: Any
     history: list[dict[str, float]]
+    is_main: bool = True
+    """Whether this process is the one that saves; others have done their part."""
+    weights: dict[str, Any] | None = None
+    """The whole weights where `model` holds a shard of each (FSDP, DeepSpeed)."""
 
 
-def load_base(recipe: LanguageRecipe) -> LanguageModel:
+def load_base(recipe: LanguageRecipe, *, tokens: Sequence[str] = TOKENS) -> LanguageModel:
     """Load the base of a recipe with the reflection tokens.
 
     Raises:
@@ -68,7 +74,9 @@ def load_base(recipe: LanguageRecipe) -> LanguageModel:
     from transformers import set_seed
 
     set_seed(recipe.seed)
-    base = load_language_model(recipe.base, weights=recipe.weights, new_rows=recipe.new_rows)
+    base = load_language_model(
+        recipe.base, weights=recipe.weights, new_rows=recipe.new_rows, tokens=tokens
+    )
     most = getattr(base.model.config.get_text_config(), "max_position_embeddings", None)
     if most is not None and recipe.max_length > most:
         message = f"{recipe.base!r} reads at most {most} tokens: set max_length={most} or less"
@@ -87,11 +95,13 @@ def train_language_model(
     """Minimise next-token loss on what is learned, or resume a run of the same recipe and texts.
 
     The seed fixes the batches of all epochs in advance, so a resumed run sees exactly the remaining
-    ones. Points to go on from are kept in ``output/.training``.
+    ones. Points to go on from are kept in ``output/.training``. Processes that `accelerate launch`
+    started share the batches of each step, and with FSDP or DeepSpeed also the weights.
 
     Raises:
-        TrainingError: there is nothing to learn, the loss is not finite, the disk is full, or an
-            interrupted run in `output` had another recipe or other texts.
+        TrainingError: there is nothing to learn, the loss is not finite, the disk is full, the
+            processes cannot share a step, or an interrupted run in `output` had another recipe or
+            other texts.
     """
     from transformers import PrinterCallback
 
@@ -104,17 +114,27 @@ def train_language_model(
     order = training_order([len(text.ids) for text in texts], recipe)
     work = output / WORK
     with outside_faults(output):
-        last = last_point(work, _identity(recipe, texts))
+        arguments = _arguments(recipe, len(order), work, quiet=quiet)
+        with arguments.main_process_first(local=False):
+            last = last_point(work, _identity(recipe, texts))
         trainer = _trainer_class()(
             model=model,
-            args=_arguments(recipe, len(order), work, quiet=quiet),
+            args=arguments,
             train_dataset=_Visits(texts, order),
             data_collator=batch_of,
             callbacks=[stop_at_nan()],
         )
         trainer.remove_callback(PrinterCallback)  # Standard output is reserved for the command.
+        is_sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
+        if is_sharded and recipe.method == "lora":
+            raise TrainingError("adapters cannot be merged into shards: train LoRA without FSDP")
         trainer.train(resume_from_checkpoint=last)
-    return TrainedLanguageModel(model, base.tokenizer, trainer.state.log_history)
+        weights = trainer.accelerator.get_state_dict(trainer.model_wrapped) if is_sharded else None
+    trained = TrainedLanguageModel(
+        model, base.tokenizer, trainer.state.log_history, trainer.is_world_process_zero(), weights
+    )
+    trainer.accelerator.end_training()
+    return trained
 
 
 def _trainer_class() -> Any:
@@ -130,6 +150,9 @@ def _trainer_class() -> Any:
             num_items_in_batch: Any = None,
         ) -> Any:
             loss, outputs = learned_loss(model, inputs, num_items_in_batch)
+            if num_items_in_batch is not None:
+                # It counts the tokens of all processes, over which gradients are then averaged.
+                loss = loss * self.accelerator.num_processes
             return (loss, outputs) if return_outputs else loss
 
     return LearnedLossTrainer
@@ -229,10 +252,17 @@ def _arguments(
     recipe: LanguageRecipe, visits: int, work: Path, *, quiet: bool
 ) -> "TrainingArguments":
     steps = recipe.steps or math.ceil(visits / (recipe.batch_size * recipe.accumulation))
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if recipe.accumulation % processes:
+        message = (
+            f"accumulation={recipe.accumulation} batches cannot be shared by {processes} "
+            "processes: set a multiple of their number"
+        )
+        raise TrainingError(message)
     return training_arguments(
         recipe, steps, work,
         per_device_train_batch_size=recipe.batch_size,
-        gradient_accumulation_steps=recipe.accumulation,
+        gradient_accumulation_steps=recipe.accumulation // processes,
         warmup_steps=round(recipe.warmup * steps),
         lr_scheduler_type=recipe.schedule,
         logging_steps=min(LOG_STEPS, max(1, steps // 10)),

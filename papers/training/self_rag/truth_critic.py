@@ -6,9 +6,12 @@ the truth is known, no critic is needed to make data for a generator.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from crag.answering.outcome import DECLINED
 from crag.papers.training.self_rag.critique_cases import Case
+from crag.papers.training.self_rag.generator_data import Pair
+from crag.papers.training.self_rag.language_recipe import Form
 from crag.papers.training.self_rag.truths import Gold, Truth
 from crag.papers.training.splits import folded
 from crag.reflection_tokens import (
@@ -24,6 +27,8 @@ from crag.reflection_tokens import (
 )
 
 _DECLINES, _SHORT, _BEST = UTILITY[1], UTILITY[3], UTILITY[4]
+_VERDICTS = {"true", "false", *"abcd"}
+"""Outputs that no passage need hold word by word, folded."""
 
 
 class TruthCritic:
@@ -37,13 +42,24 @@ class TruthCritic:
     support        Fully if the evidence has the output word by word, No support if the output
                    lacks the answer or declines, Partially if it has the answer and more
     utility        2 if it declines, 4 if it is the answer alone, 5 otherwise
+
+    Where a pair says what question it was made from, as a statement to check and options to choose
+    from do, its instruction is known too, and a passage with the answer bears out its verdict.
     """
 
-    def __init__(self, truths: Sequence[Truth]) -> None:
+    def __init__(self, truths: Sequence[Truth], pairs: Sequence[Pair] = ()) -> None:
         golds: Mapping[str, list[Gold]] = defaultdict(list)
         for truth in truths:
             golds[folded(truth.question)] += truth.gold
         self._golds = dict(golds)
+        forms: tuple[Form, ...] = get_args(Form)
+        posed = {
+            folded(pair.asked_in(form)): self._golds.get(folded(pair.question), [])
+            for pair in pairs
+            if pair.question
+            for form in forms
+        }
+        self._golds |= posed
 
     def labels(self, cases: Sequence[Case]) -> list[str]:
         """Return the label of each case."""
@@ -70,6 +86,10 @@ class TruthCritic:
 
 
 def _support(evidence: str, output: str, answers: Sequence[str]) -> str:
-    if output == folded(DECLINED) or not any(answer in output for answer in answers):
+    if output == folded(DECLINED):
         return NO_SUPPORT
-    return FULLY if output in evidence else PARTIALLY
+    if output in _VERDICTS:
+        return FULLY if any(answer in evidence for answer in answers) else NO_SUPPORT
+    if output in evidence:
+        return FULLY
+    return PARTIALLY if any(answer in output for answer in answers) else NO_SUPPORT

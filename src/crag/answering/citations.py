@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crag.answering.links import without_links
 from crag.answering.markdown import prose_and_code
 from crag.state import Citation, OfferedPassage, Source, Strip
-from crag.text.marks import Mark, as_mark, marks_of, with_numbers
+from crag.text.marks import Mark, as_mark, marks_of, with_numbers, without_names
 
 _WORD = re.compile(r"\w+")
 _ROUNDS = 3
@@ -34,8 +34,9 @@ class Validated(NamedTuple):
 def validate(answer: str, available: Sequence[Citation]) -> Validated:
     """Remove the citations of `answer` whose number is not `available`; code is not changed.
 
-    Links are removed as `without_links` says. What is left when a citation goes could be a link, so
-    the answer is looked at again.
+    Those that name what they cite, such as ``[Passage 4]``, become numbers alone. Links are removed
+    as `without_links` says. What is left when a citation goes could be a link, so the answer is
+    looked at again.
     """
     known = {citation["number"]: citation for citation in available}
     used: set[int] = set()
@@ -46,7 +47,9 @@ def validate(answer: str, available: Sequence[Citation]) -> Validated:
         removed.extend(number for number in numbers if number not in known)
         return [number for number in numbers if number in known]
 
-    answer, links = without_links(answer, available)
+    pieces = prose_and_code(answer)
+    pieces[::2] = map(without_names, pieces[::2])
+    answer, links = without_links("".join(pieces), available)
     for _ in range(_ROUNDS):
         used.clear()
         cited = _with_numbers(answer, valid)

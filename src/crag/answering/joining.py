@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from crag.answering.citations import renumbered
 from crag.answering.context import numbered
 from crag.answering.outcome import NOT_FOUND
-from crag.state import Citation, Source, Strip, SubQuestion
+from crag.state import Citation, Strip, SubQuestion
 from crag.text.marks import SINGLE
 
-_Key = tuple[str, str, str]
+StripPlace = tuple[str, str, str]
 _AFTER_QUOTATION = re.compile(rf"(?<=” )(?:{SINGLE})")
 
 
 def merged(strips: Sequence[Strip], others: Sequence[Strip]) -> list[Strip]:
     """Return the strips of both, each once; one that either kept is kept."""
-    by_place = {_key(strip["text"], strip["source"]): strip for strip in strips}
+    by_place = {place_of(strip): strip for strip in strips}
     for strip in others:
-        key = _key(strip["text"], strip["source"])
+        key = place_of(strip)
         if key not in by_place or (strip["kept"] and not by_place[key]["kept"]):
             by_place[key] = strip
     return list(by_place.values())
@@ -29,9 +29,7 @@ def joined(parts: Sequence[SubQuestion], strips: Sequence[Strip]) -> tuple[str, 
     A part without an answer becomes its question, followed by the sentence that nothing was found.
     """
     available = numbered(strips)
-    numbers = {
-        _key(citation["text"], citation["source"]): citation["number"] for citation in available
-    }
+    numbers = {place_of(citation): citation["number"] for citation in available}
     citations: dict[int, Citation] = {}
     texts = []
     for part in parts:
@@ -40,7 +38,7 @@ def joined(parts: Sequence[SubQuestion], strips: Sequence[Strip]) -> tuple[str, 
             continue
         places: dict[int, int] = {}
         for citation in part["citations"]:
-            number = numbers[_key(citation["text"], citation["source"])]
+            number = numbers[place_of(citation)]
             places[citation["number"]] = number
             citations[number] = _both(citations.get(number), citation, number)
         texts.append(_with_numbers(part, places))
@@ -61,5 +59,6 @@ def _both(known: Citation | None, citation: Citation, number: int) -> Citation:
     return {**known, "quotes": quotes} if quotes else known
 
 
-def _key(text: str, source: Source) -> _Key:
-    return text, source["id"], source["url"]
+def place_of(strip: Strip | Citation) -> StripPlace:
+    """Return what tells a strip from others: its text and where it is from."""
+    return strip["text"], strip["source"]["id"], strip["source"]["url"]

@@ -1,6 +1,7 @@
 """Turn a model's reply, quotations, or neither into the final update of the state."""
 
 from collections.abc import Sequence
+from typing import NotRequired
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from typing_extensions import TypedDict
@@ -13,7 +14,7 @@ from crag.answering.model_calls import Reply
 from crag.correction.provenance import source_within
 from crag.events import Event, event
 from crag.parts import Attributor, Quotation
-from crag.state import AnswerSentence, Certainty, Citation, Quote, State, Strip, Usage
+from crag.state import AnswerSentence, Certainty, Citation, Quote, State, Strip, SubQuestion, Usage
 from crag.text.marks import as_mark
 
 NOT_FOUND = "I could not find this in the documents."
@@ -22,9 +23,13 @@ UNSURE = "No sure answer in the documents. The closest passages:"
 """The sentence before the passages, where none of them is sure to answer."""
 MOST_CLOSEST = 2
 """The most passages after that sentence, and after the reply of a model that found no answer."""
+UNSURE_OF_PART = "No sure answer in the documents. The closest passage:"
+"""The sentence after a part of a question that is not answered while another one is."""
 _CLOSEST = "The closest passages:"
 DECLINED = "What I found does not answer this."
 """What a generator trained by `crag train generator` writes where no passage answers."""
+FOUND_NOTHING = "the model found no answer in the knowledge"
+"""Why a run abstains, or quotes, after such a reply; in events."""
 
 _NODE = "generate"
 _FENCES = ("```", "~~~")
@@ -42,6 +47,8 @@ class GenerateUpdate(TypedDict):
     further: list[Citation]
     sentences: list[AnswerSentence]
     messages: list[AnyMessage]
+    sub_questions: NotRequired[list[SubQuestion]]
+    """Written where the parts of a question are answered one by one."""
     events: list[Event]
     usage: Usage
 
@@ -66,8 +73,7 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     Where it `cites`, citations are validated, and its sentences attributed to strips.
     """
     if declines(reply.text):
-        detail = "the model found no answer in the knowledge"
-        return abstained(state, knowledge, [], detail, reply)
+        return abstained(state, knowledge, [], FOUND_NOTHING, reply)
     if not cites:
         answer, links = without_links(reply.text, numbered(strips))
         return _update(state, answer, knowledge, [], links_removed(_NODE, links), reply)
@@ -113,7 +119,7 @@ def from_quotations(
     answer, links = without_links(quoted_text(shown), numbered(strips))
     events = [*events, *links_removed(_NODE, links)]
     if not sure:
-        detail = "the model found no answer in the knowledge" if declined else _NOT_SURE
+        detail = FOUND_NOTHING if declined else _NOT_SURE
         events.append(event("abstained", _NODE, detail, "show the closest passages"))
         answer = f"{f'{NOT_FOUND} {_CLOSEST}' if declined else UNSURE}\n\n{answer}"
     knowledge = "\n".join(

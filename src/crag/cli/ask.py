@@ -84,10 +84,11 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from langgraph.checkpoint.memory import InMemorySaver
     from rich.console import Console
 
-    from crag.cli.compare import answered_plainly, compare, show_comparison
+    from crag.cli.compare import answered_plainly, show_comparison
     from crag.cli.run_graph import answered
     from crag.cli.show import Trace
     from crag.cli.stopwatch import Stopwatch
+    from crag.correction.comparison import compare
     from crag.factory import choose_parts
     from crag.graph_registry import graph_named
     from crag.settings import settings_from_text

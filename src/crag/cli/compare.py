@@ -1,8 +1,7 @@
-"""What correction changed: plain retrieval and Corrective RAG on the same question."""
+"""Ask plain retrieval beside correction, and print what correction changed."""
 
 from asyncio import Runner
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from rich.console import Console
@@ -10,23 +9,12 @@ from rich.console import Console
 from crag.cli.run_graph import answered
 from crag.cli.show import Trace, place_of_source
 from crag.cli.terminal import safe, say, shortened
+from crag.correction.comparison import Comparison
 from crag.graph_registry import GRAPHS
 from crag.parts import Parts
 from crag.settings import Settings
-from crag.state import Strip
 
 _TEXT = 100
-
-
-class Comparison(NamedTuple):
-    """What became of the knowledge of plain retrieval."""
-
-    dropped: list[Strip]
-    """Documents that plain retrieval passed on, and of which correction kept nothing."""
-    shortened: list[Strip]
-    """Documents of which correction kept some strips and dropped others."""
-    added: list[Strip]
-    """Strips that correction kept and plain retrieval did not have, such as those of the web."""
 
 
 def answered_plainly(
@@ -42,20 +30,6 @@ def answered_plainly(
     state = answered(runner, graph, {"question": question}, settings, config, trace)
     say("\n[bold]Corrected[/]")
     return state
-
-
-def compare(plain: Mapping[str, Any], corrected: Mapping[str, Any]) -> Comparison:
-    """Compare the knowledge in the states of both graphs after the same question."""
-    before: Sequence[Strip] = plain["internal"]
-    after: Sequence[Strip] = [*corrected["internal"], *corrected["external"]]
-    known = {strip["source"]["id"] for strip in before}
-    kept = {strip["source"]["id"] for strip in after if strip["kept"]}
-    cut = kept & {strip["source"]["id"] for strip in after if not strip["kept"]}
-    return Comparison(
-        dropped=[strip for strip in before if strip["source"]["id"] not in kept],
-        shortened=[strip for strip in before if strip["source"]["id"] in cut],
-        added=[strip for strip in after if strip["kept"] and strip["source"]["id"] not in known],
-    )
 
 
 def show_comparison(comparison: Comparison) -> None:

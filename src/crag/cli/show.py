@@ -157,6 +157,8 @@ class Trace:
     def _retrieve(self, update: Mapping[str, Any]) -> None:
         self._documents = update["documents"]
         self._line("retrieve", f"{len(self._documents)} documents")
+        for part in update.get("sub_questions", []):
+            self._line("part", safe(part["question"]))
 
     def _grade(self, update: Mapping[str, Any]) -> None:
         action: Action = update["action"]

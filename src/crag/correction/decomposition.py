@@ -8,10 +8,22 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from crag.text.marks import without_marks
 
 _WHAT = "who whom whose what which when where why how".split()  # noqa: SIM905 - reads better
+_DOES = """
+do does did is are was were can could should will would has have may must am
+""".split()  # noqa: SIM905 - reads better
 _QUESTION = re.compile(r"[^?]*\?+[\"”')\]]*", re.DOTALL)
-_AND = re.compile(rf",?\s+and\s+(?:also\s+)?(?=(?:{'|'.join(_WHAT)})\b)", re.IGNORECASE)
-_ASKS = re.compile(rf"(?:\w+\s+)?(?:{'|'.join(_WHAT)})\b", re.IGNORECASE)
+_SUBJECT = "i|we|you|there|the|an?|my|our"
+_AND = re.compile(
+    rf",?\s+and\s+(?:also\s+)?"
+    rf"(?=(?:{'|'.join(_WHAT)})\b|(?:{'|'.join(_DOES)})\s+(?:{_SUBJECT})\b)",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(rf"(?:(?:\w+\s+)?(?:{'|'.join(_WHAT)})|{'|'.join(_DOES)})\b", re.IGNORECASE)
 """With a word before it, as in "In which year"."""
+_LACKS_VERB = re.compile(
+    rf"\b(?:{'|'.join(_DOES)}|can|won)(?:n?['’]t|not| not)?\W*$", re.IGNORECASE
+)
+"""As in "and what can't?"."""
 _SENTENCE = re.compile(r"[.!;:]\s")
 _REFERS = re.compile(
     r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|these|those|former|latter)\b",
@@ -33,11 +45,11 @@ class _QuestionParts(BaseModel):
 
 
 def parts_by_rule(question: str, most: int) -> list[str]:
-    """Split several questions in a row, or two joined by "and" and a question word.
+    """Split several questions in a row, or two joined by "and" before "what", "can I" and the like.
 
-    The question stays whole where a later part has a pronoun among its first words, because it is
-    about what an earlier part names; further on, a pronoun is about the part's own words. English
-    only; what comes before a question in its sentence stays with it.
+    The question stays whole where a later part has a pronoun among its first words, or ends without
+    its verb, because it is about what an earlier part names; further on, a pronoun is about the
+    part's own words. English only; what comes before a question in its sentence stays with it.
     """
     pieces = [piece.strip() for piece in _QUESTION.findall(question)]
     rest = question[sum(len(piece) for piece in _QUESTION.findall(question)) :].strip()
@@ -92,11 +104,12 @@ def with_answers(part: str, questions: Sequence[str], answers: Sequence[str | No
 
 
 def _refers_back(part: str) -> bool:
-    return _REFERS.search(" ".join(part.split()[:_FIRST_WORDS])) is not None
+    begins = " ".join(part.split()[:_FIRST_WORDS])
+    return bool(_REFERS.search(begins) or _LACKS_VERB.search(part))
 
 
 def _joined_by_and(piece: str) -> list[str]:
-    """Split one question before "and what" and the like, if both sides ask something."""
+    """Split one question before such an "and", if both sides ask something."""
     parts = _AND.split(piece)
     if len(parts) == 1 or _SENTENCE.search(parts[0]) or not _ASKS.match(parts[0]):
         return [piece]

@@ -33,7 +33,7 @@ FEWEST_WORDS = 4
 def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
     """Cut `text` into strips, in order; white space gives none.
 
-    `sentences` and `fixed_num` lose no text: the joined strips equal `text` up to white space.
+    `sentences` and windows of words lose no text: the joined strips equal `text` up to white space.
     """
     if not text.strip():
         return []
@@ -45,7 +45,9 @@ def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
         case "excerption":
             return _excerption(text)
         case "fixed_num":
-            return _fixed_windows(text)
+            return _fixed_windows(_BREAKS.sub(" ", text).strip())
+        case "fixed_num_spaced":
+            return _fixed_windows(_BREAKS.sub(" ", text))
 
 
 def located(text: str, strips: Sequence[str]) -> list[tuple[int, int]]:
@@ -99,21 +101,28 @@ _FIRST, _SECOND = "Knowledge1: ", "Knowledge2: "
 
 
 def joint_text(internal: str, external: str) -> str:
-    """Write both kinds of knowledge as one text, in the form of the official knowledge files."""
+    """Write both kinds of knowledge as one text, as the official program that joins them does.
+
+    One kind alone is written without names; the official program leaves the other one empty.
+    """
     if internal and external:
         return f"{_FIRST}{internal}{SEPARATOR}{_SECOND}{external}"
     return internal or external
 
 
+_JOINT = re.compile(r"(knowledge1: .*?)( \[sep\] knowledge2:)", re.IGNORECASE | re.DOTALL)
+
+
 def neutral_knowledge(text: str) -> str:
     """Disarm a text as `neutral` does, except for the separator of joint knowledge.
 
-    Published knowledge files have it too. Only the first one counts, and only in a text that begins
-    as joint knowledge does, so that a page cannot set one within its own text.
+    Published knowledge files have it too, for biographies with small letters. Only the first one
+    counts, and only in a text that begins as joint knowledge does, so that a page cannot set one
+    within its own text.
     """
-    first, separator, second = text.partition(SEPARATOR + _SECOND)
-    if separator and first.startswith(_FIRST):
-        return neutral(first) + separator + neutral(second)
+    joint = _JOINT.match(text)
+    if joint:
+        return neutral(joint[1]) + joint[2] + neutral(text[joint.end() :])
     return neutral(text)
 
 
@@ -198,13 +207,25 @@ def _excerption(text: str) -> list[str]:
     return [strip for strip in strips if strip.strip()]
 
 
+def as_split(text: str, index: int, count: int) -> str:
+    """Return a passage with the spaces that the official reader leaves around it.
+
+    It splits passages at ``[sep]`` without stripping them, so that all but the first one begin with
+    a space, and all but the last one end with one.
+    """
+    return f"{' ' if index else ''}{text}{' ' if index < count - 1 else ''}"
+
+
 def _fixed_windows(text: str) -> list[str]:
-    """Cut into windows of 50 words; fewer than 10 remaining words join the last window."""
-    windows = [" ".join(group) for group in _groups(text.split(), FIXED_WORDS)]
-    if len(windows) > 1 and len(windows[-1].split()) < SHORTEST_REMAINDER:
+    """Cut into windows of 50 words; fewer than 10 remaining words join the last window.
+
+    As in the official code a word is what stands between two spaces, if it is nothing too.
+    """
+    windows = list(_groups(text.split(" "), FIXED_WORDS))
+    if len(windows) > 1 and len(windows[-1]) < SHORTEST_REMAINDER:
         remainder = windows.pop()
-        windows[-1] += f" {remainder}"
-    return windows
+        windows[-1] = [*windows[-1], *remainder]
+    return [strip for window in windows if (strip := " ".join(window)).strip()]
 
 
 def _reason(kept: bool, score: float, threshold: float | None, limit: int) -> str:

@@ -114,16 +114,19 @@ class ReaderEvaluator:
 
     def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """Return one reading for each passage, in order; all are read in batches of like length."""
-        views = self.model.views(question, passages)
-        return [self._reading(*pair) for pair in zip(passages, views, strict=True)]
+        return self.read_pairs([(question, passage) for passage in passages])
+
+    def read_pairs(self, pairs: Sequence[tuple[str, Passage]]) -> list[Reading]:
+        """Return one reading for each question and passage, all read in one batch."""
+        views = self.model.views_of(pairs)
+        return [
+            self._reading(passage, passage_views)
+            for (_, passage), passage_views in zip(pairs, views, strict=True)
+        ]
 
     def score_pairs(self, pairs: Sequence[tuple[str, Passage]]) -> list[float]:
         """Return one score in [-1, 1] for each question and passage, all read in one batch."""
-        views = self.model.views_of(pairs)
-        return [
-            self._reading(passage, passage_views)["score"]
-            for (_, passage), passage_views in zip(pairs, views, strict=True)
-        ]
+        return [reading["score"] for reading in self.read_pairs(pairs)]
 
     def _reading(self, passage: Passage, views: Sequence[View]) -> Reading:
         if not views:

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from crag.page import completions, documents, first_visit
+from crag.page import comparison, completions, documents, first_visit
 from crag.page.guard import Guard
 from crag.page.keeping import keeping
 from crag.page.mcp_tools import McpEndpoint
@@ -127,6 +127,7 @@ app = Starlette(
         Route("/page/{name}", asset),
         *documents.ROUTES,
         *first_visit.ROUTES,
+        *comparison.ROUTES,
         *completions.routes,
         Route("/mcp", _mcp, methods=["POST"]),  # Nothing is sent without being asked for.
     ],

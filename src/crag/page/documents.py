@@ -8,7 +8,7 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from crag.errors import CragError, DocumentIndexError, SourceError
+from crag.errors import ContentError, CragError, DocumentIndexError, SourceError
 from crag.factory import choose_encoder, choose_limits
 from crag.page.first_visit import examples
 from crag.page.rules import Rules
@@ -31,10 +31,13 @@ from crag.retrieval.replacement import prepared, replace_file
 from crag.runtime.environment import Environment
 from crag.runtime.memory import give_back_memory
 from crag.text.encodings import storable
+from crag.text.pdf_picture import Picture
 
 MOST_SHOWN = 2_000_000
 """Characters of a source that the page shows."""
+_MOST_MARKS = 20
 _LONGEST_NAME = 200
+_NOT_KEPT = {"Cache-Control": "no-store"}
 _ZIPPED = {".docx", ".pptx", ".xlsx", ".xlsm", ".ods", ".epub"}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -153,6 +156,25 @@ class Library:
             "changed": loaded.content_hash != known["content_hash"],
         }
 
+    async def picture(self, source: str, page: int, quotations: Sequence[str]) -> Picture:
+        """Return a page of a PDF of the index as it looks, with quotations marked.
+
+        Raises:
+            DocumentError: it is not in the index, has gone, is no PDF, or has no such page.
+        """
+        _, file = await run_in_threadpool(self._known, source)
+        if file.suffix.lower() != ".pdf":
+            raise DocumentError(415, f"{file.name} is no PDF: only pages of PDFs are drawn")
+        async with self._showing:
+            return await run_in_threadpool(self._drawn, file, page, quotations)
+
+    def _drawn(self, file: Path, page: int, quotations: Sequence[str]) -> Picture:
+        with IsolatedReader(self._limits) as files:
+            try:
+                return files.picture(file, page, quotations)
+            except ContentError as error:
+                raise DocumentError(422, f"{file.name}: {error.problem}") from error
+
     def _known(self, source: str) -> tuple[Mapping[str, Any], Path]:
         """Find a source by its path, or by its name within the folder that was indexed."""
         stored = [one for _, one in self.index.stored()]
@@ -266,6 +288,18 @@ async def shown(request: Request) -> Any:
     return await known.show(request.query_params.get("source", ""))
 
 
+async def drawn(request: Request) -> Response:
+    """Return a page, `page`, of the PDF that the query names as `source`; `mark` is a quotation."""
+    known, asked = await run_in_threadpool(library), request.query_params
+    if not (asked.get("page") or "").isdecimal():
+        raise DocumentError(400, "page: allowed are whole numbers from 1")
+    png, marked = await known.picture(
+        asked.get("source", ""), int(asked["page"]), asked.getlist("mark")[:_MOST_MARKS]
+    )
+    headers = _NOT_KEPT | {"X-Marked-At": f"{marked:.3f}"}
+    return Response(png, media_type="image/png", headers=headers)
+
+
 def _answering(handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
     """Answer as JSON, and errors in the format of LangGraph's own."""
 
@@ -277,7 +311,8 @@ def _answering(handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
 
     async def _answered(request: Request) -> Response:
         try:
-            return JSONResponse(await handler(request), headers={"Cache-Control": "no-store"})
+            found = await handler(request)
+            return found if isinstance(found, Response) else JSONResponse(found, headers=_NOT_KEPT)
         except DocumentError as error:
             return JSONResponse({"detail": str(error)}, error.status)
         except DocumentIndexError as error:
@@ -293,5 +328,6 @@ ROUTES = [
     Route("/documents", _answering(removed), methods=["DELETE"]),
     Route("/documents/progress", _answering(progress)),
     Route("/documents/source", _answering(shown)),
+    Route("/documents/picture", _answering(drawn)),
     Route("/documents/{name}", _answering(added), methods=["PUT"]),
 ]

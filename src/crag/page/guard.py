@@ -33,9 +33,8 @@ _WITHIN_PATH = re.compile(r"/token/([^/]*)(/.*)")
 _PUBLIC = tuple(compile_path(path)[0] for path in PUBLIC)
 _SECRETS = frozenset({b"authorization", b"x-api-key"})
 _FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-real-ip", "via"})
-_SERVED = frozenset(
-    {"", "page", "about", "documents", "assistants", "threads", "runs", "mcp", "ok", "info", "v1"}
-)
+_OWN = frozenset({"", "page", "about", "documents", "compare", "mcp", "v1"})
+_SERVED = _OWN | {"assistants", "threads", "runs", "ok", "info"}
 _FEATURES = tuple(
     (re.compile(rf"/(?:{pattern})(?:/|$)"), feature)
     for pattern, feature in (

@@ -14,7 +14,8 @@ low     (it is not asked)              none
 
 Anything else is skipped. An answer ends the search if it is factual, that is fully supported (of a
 mixed one the continuation, since only that is judged against a passage), and complete, that is of
-utility 4 or 5. If none is, the best score of all that were used wins.
+utility 4 or 5. If none is, the best score of all that were used wins; with the fallback
+"best_effort" the model answers afresh instead, from its own knowledge, as on the poster.
 """
 
 import time
@@ -48,6 +49,8 @@ from crag.state import Critique, Flag
 GradeLevel = Literal["high", "medium", "low"]
 """How well a passage serves, judged before the model reads it."""
 
+WITHOUT_PASSAGE = "the answer without a passage: "
+"""Comes before the reason in the critique of a draft that is the whole answer."""
 _NOTHING = Candidate("", None, None, None, 0.0, 0, "end")
 _UNSCORED = CritiqueScores(None, None, 0.0, 0.0, 0.0, ("not_generated",))
 _OF_THE_ANSWER: frozenset[Flag] = frozenset({"empty", "cut"})
@@ -84,9 +87,10 @@ def graded_loop(
 
     Each passage is used for at most one candidate and has one critique that says what became of
     it; a repeated passage has its first grade. The draft is generated once, for the first passage
-    of medium grade. It is the whole answer only if the decision is not to retrieve, or, with
-    `own_knowledge` or the fallback "best_effort", if no passage was of use; otherwise the answer is
-    empty then. With "best_effort" an empty draft gives way to the best text that was skipped.
+    of medium grade. It is the whole answer only if the decision is not to retrieve; with
+    `own_knowledge` if no passage was of use; with the fallback "best_effort" if no answer is good
+    enough. Otherwise the answer is empty if no passage was of use. With "best_effort" an empty
+    draft gives way to the best answer, or to the best text that was skipped.
 
     Time and tokens are bounded. A `ModelError` after the first passage of use ends the loop with
     the best answer so far. Hard constraints skip; answers to closed tasks are not summed.
@@ -105,10 +109,11 @@ def graded_loop(
         else:
             yield from loop.read(asked.passages or (), grades)
             best_effort = settings.poster_fallback == "best_effort"
-            if (own_knowledge or best_effort) and not loop.answers:
+            if loop.answers and best_effort:
+                yield from loop.answer_afresh()
+            elif not loop.answers and (own_knowledge or best_effort):
                 yield from loop.answer_alone("no passage was of use")
-            if best_effort:
-                loop.take_skipped()
+            loop.take_best(or_skipped=best_effort)
         return loop.outcome(verdict)
 
     return steps()
@@ -134,7 +139,7 @@ class _Loop:
         """From the passages that were of use."""
 
     def read(self, passages: Sequence[Passage], grades: Sequence[GradeLevel]) -> Steps[None]:
-        """Go through the passages, and choose among the answers."""
+        """Go through the passages, until an answer is good enough."""
         places = grades_by_place(passages, grades, self._offered)
         if len(places) < len(passages):
             self._flags.append("duplicate_passages")
@@ -142,19 +147,30 @@ class _Loop:
             self._flags.append("no_passages")
         for place, grade in places.items():
             yield self._judged((yield from self._fate(place, grade)))
-        if self.answers and self._final is None:
-            self._final = best_of(self.answers)
 
     def answer_alone(self, why: str) -> Steps[None]:
         """Use the draft as the answer, if there is one."""
         draft = yield from self._drafted()
         if draft is not None:
-            draft["why"] = f"the answer without a passage: {why}"
+            draft["why"] = f"{WITHOUT_PASSAGE}{why}"
             self._final = GradedAnswer((draft,), draft["text"])
 
-    def take_skipped(self) -> None:
-        """Use the best text that was skipped, if there is no other answer."""
-        if self._final is None and self._skipped:
+    def answer_afresh(self) -> Steps[None]:
+        """Use the draft if no answer is good enough, unless a limit or a failure ended the loop."""
+        if self._ended:
+            return
+        try:
+            yield from self.answer_alone("no answer is factual and complete")
+        except ModelError:
+            self._end("model_failed", "the model failed")
+        for answer in self.answers if self._final else []:
+            answer.parts[-1]["why"] += "; it is not factual and complete"
+
+    def take_best(self, *, or_skipped: bool) -> None:
+        """Use the best answer, or the best text that was skipped, if there is no answer yet."""
+        if self._final is None and self.answers:
+            self._final = best_of(self.answers)
+        if self._final is None and self._skipped and or_skipped:
             self._final = max(self._skipped, key=lambda skipped: skipped.score)
             self._final.parts[-1]["why"] += "; the best of what was written, as nothing was of use"
 

@@ -20,12 +20,13 @@ def decision_prompt(prefix: Prefix) -> str:
     return base_prompt(prefix.instruction) + prefix.answered
 
 
-def candidate_prompt(prefix: Prefix, passage: Passage | None) -> str:
+def candidate_prompt(prefix: Prefix, passage: Passage | None, *, is_draft: bool = False) -> str:
     """Return the prompt after which a segment is generated; None forces ``[No Retrieval]``.
 
-    With a passage the first token that is expected is one of IsRel.
+    With a passage the first token that is expected is one of IsRel. In a draft nothing is forced.
     """
-    return decision_prompt(prefix) + (NO_RETRIEVAL if passage is None else passage_block(passage))
+    alone = "" if is_draft else NO_RETRIEVAL
+    return decision_prompt(prefix) + (alone if passage is None else passage_block(passage))
 
 
 def passage_block(passage: Passage) -> str:

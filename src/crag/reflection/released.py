@@ -13,24 +13,27 @@ from crag.reflection.scoring import CritiqueScores, ScoreRules, score, seen
 from crag.reflection_settings import CritiqueWeights, ReflectionSettings
 from crag.reflection_tokens import (
     CONTINUE,
+    END,
     FULLY,
     NO_RETRIEVAL,
+    PARAGRAPH,
+    RELEVANCE,
     RELEVANT,
     RETRIEVAL,
     RETRIEVE,
-    TOKENS,
+    SUPPORT,
     UTILITY,
     Group,
 )
 
+RELEASED_DRAFT_TOKENS = 25
+"""How long the draft is that the long form looks for ``[Retrieval]`` in."""
 _HALF = 0.5
 _UNSEEN = -100.0
 """The probability, or its logarithm, of a token that the model did not report."""
 _RETRIEVE = re.compile("|".join(map(re.escape, RETRIEVE)))
-_DELETED = re.compile(
-    "|".join(re.escape(token) for token in (*TOKENS, "</s>", "\n", "<|endoftext|>")
-             if token != CONTINUE)
-)  # fmt: skip
+_DELETED = (*SUPPORT, NO_RETRIEVAL, RETRIEVAL, *RELEVANCE, *PARAGRAPH, *UTILITY, END)
+"""What both programs delete from a text, one after the other."""
 _MISSING_SPACE = re.compile(r"(?<=\w)([.!?])(?=\w)")
 _DESIRED: Mapping[Group, Mapping[str, float]] = {
     "relevance": {RELEVANT: 1.0},
@@ -87,33 +90,40 @@ def released_ratio(probabilities: Probabilities) -> float:
 
 
 def remap_ratio(probabilities: Probabilities) -> float:
-    """Return (p(yes) + p(continue)) / (p(yes) + p(no)), as the released long form; may exceed 1."""
-    yes, no, more = (seen(probabilities, t) for t in (RETRIEVAL, NO_RETRIEVAL, CONTINUE))
-    if yes + no == 0:
-        return math.inf if more else _HALF
+    """Return (p(yes) + p(continue)) / (p(yes) + p(no)), as the released long form; may exceed 1.
+
+    A token that was not seen is not quite impossible, so that the ratio is always above 0.
+    """
+    tokens, least = (RETRIEVAL, NO_RETRIEVAL, CONTINUE), math.exp(_UNSEEN)
+    yes, no, more = (seen(probabilities, token) or least for token in tokens)
     return (yes + more) / (yes + no)
 
 
 def remapped(candidate: Candidate, delta: float) -> str:
     """Return the text of a continuation with `[No Retrieval]` rewritten, as the released long form.
 
-    Each one whose `remap_ratio` is above `delta` becomes ``[Retrieval]``. The last part always
-    gets a ``[No Retrieval]`` that the model did not write; a text without any stays as it is.
+    Each one whose `remap_ratio` is above `delta` becomes ``[Retrieval]``, none if that is 1. The
+    last part always gets a ``[No Retrieval]`` that the model did not write; a text without any
+    stays as it is.
     """
     if NO_RETRIEVAL not in candidate.text:
         return candidate.text
     positions = zip(_RETRIEVE.finditer(candidate.text), candidate.retrieve, strict=False)
     ratios = [remap_ratio(shares) for token, shares in positions if token[0] == NO_RETRIEVAL]
+    enders = [RETRIEVAL if min(1.0, ratio) > delta else NO_RETRIEVAL for ratio in ratios]
     parts = candidate.text.split(NO_RETRIEVAL)
-    return "".join(
-        part + (RETRIEVAL if place < len(ratios) and ratios[place] > delta else NO_RETRIEVAL)
-        for place, part in enumerate(parts)
-    )
+    enders += [NO_RETRIEVAL] * (len(parts) - len(enders))
+    return "".join(part + ender for part, ender in zip(parts, enders, strict=False))
 
 
 def released_answer(text: str) -> str:
-    """Delete exactly what the released script deletes: 14 tokens, ends, line breaks."""
-    return _DELETED.sub("", text)
+    """Delete what the released short form deletes: 14 tokens, ends, line breaks."""
+    return _without(text, *_DELETED, "\n", "<|endoftext|>")
+
+
+def released_segment(text: str) -> str:
+    """Delete what the released long form deletes: 14 tokens, the end, one leading space."""
+    return _without(text, *_DELETED).removeprefix(" ")
 
 
 def released_lead(text: str) -> str:
@@ -129,6 +139,12 @@ def spaced(text: str) -> str:
 def first_block(text: str) -> str:
     """Return the text up to its first empty line, as the released script cuts it."""
     return text.split("\n\n", 1)[0]
+
+
+def _without(text: str, *deleted: str) -> str:
+    for each in deleted:
+        text = text.replace(each, "")
+    return text
 
 
 def _log(p: float) -> float:

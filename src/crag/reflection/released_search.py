@@ -19,7 +19,7 @@ from crag.reflection.driver import AskCandidates
 from crag.reflection.released import (
     first_block,
     long_form_score,
-    released_answer,
+    released_segment,
     remap_ratio,
     remapped,
     spaced,
@@ -125,8 +125,9 @@ class ReleasedSearch(BeamSearch):
     def _best(self) -> Hypothesis:
         """Return the best hypothesis; with `released_citations` the second if it is empty."""
         best, *others = self._pool
-        texts = (released_answer(segment["text"]).strip() for segment in best.segments)
-        return others[0] if self._has("released_citations") and others and not any(texts) else best
+        if not self._has("released_citations") or not others:
+            return best
+        return best if _joined(_supported(best.segments, self._settings)) else others[0]
 
     def _assembled(self, segments: Sequence[SegmentRecord]) -> Assembled:
         return assemble_released(segments, self._settings)
@@ -143,37 +144,46 @@ def assemble_released(segments: Sequence[SegmentRecord], settings: ReflectionSet
         ]
     if not settings.compat & {"released_citations", "released_biography"}:
         return assemble(segments, ignore_no_support=settings.ignore_no_support)
-    kept = list(segments)
-    if settings.ignore_no_support:
-        kept = [segment for segment in segments if NO_SUPPORT not in segment["text"]]
-    flags: list[Flag] = ["all_removed"] if segments and not kept else []
     if alone:
-        answer = " ".join(released_answer(segment["text"]) for segment in kept)
-        return Assembled(answer, [], flags)
+        texts = (released_segment(segment["text"]) for segment in segments)
+        return Assembled(" ".join(texts), [], [])
+    kept = _supported(segments, settings)
+    flags: list[Flag] = [] if kept else ["all_removed"]
     if "released_biography" in settings.compat:
-        answer = released_answer(" ".join(segment["text"] for segment in kept))
-        return Assembled(spaced(answer), [], flags)
-    return Assembled(*_cited(segments, kept), flags)
+        return Assembled(spaced(_joined(kept)), [], flags)
+    return Assembled(*_cited(kept), flags)
 
 
-def _cited(
-    segments: Sequence[SegmentRecord], kept: Sequence[SegmentRecord]
-) -> tuple[str, list[int]]:
-    """Number citations by the place of their segment among all.
+def _supported(
+    segments: Sequence[SegmentRecord], settings: ReflectionSettings
+) -> list[SegmentRecord]:
+    """Leave out those that say they are unsupported, if the settings want that."""
+    ignores = settings.ignore_no_support
+    return [segment for segment in segments if not (ignores and NO_SUPPORT in segment["text"])]
 
-    The released program appends to the list of passages only for segments that it keeps, so after a
-    skipped one the numbers no longer match the list.
+
+def _joined(segments: Sequence[SegmentRecord]) -> str:
+    """Join texts with a space, one of which the released program puts before the first."""
+    return released_segment(" ".join(["", *(segment["text"] for segment in segments)]))
+
+
+def _cited(segments: Sequence[SegmentRecord]) -> tuple[str, list[int]]:
+    """Number citations by the place of their segment.
+
+    The released program appends to the list of passages only for segments that it does not skip, so
+    after one that repeats another the numbers no longer match the list. A segment that is left with
+    no words is cited all the same.
     """
-    answer, seen, cited = "", set[str](), list[int]()
+    answer, said, cited = "", set[str](), list[int]()
     for number, segment in enumerate(segments, start=1):
-        text = released_answer(segment["text"])
-        if segment not in kept or not text or text in seen:
+        text = released_segment(segment["text"])
+        if not segment["text"] or text in said:
             continue
-        seen.add(text)
+        said.add(text)
         if segment["passage"] is None:
             answer += f"{text} "
             continue
         answer += f"{text[:-1]} [{number}]. "
         cited.append(segment["passage"])
-    answer = spaced(answer).replace(f".{CONTINUE}", " [1]. ")
-    return answer.replace(". [1] ", " [1]. ").strip(), cited
+    answer = spaced(answer.removesuffix(" ")).replace(f".{CONTINUE}", " [1]. ")
+    return answer.replace(". [1] ", " [1]. "), cited

@@ -1,11 +1,10 @@
 """Whether to retrieve before a segment (Self-RAG, Sec. 3.3): for all forms."""
 
-import math
 from typing import NamedTuple
 
-from crag.parts import Decision, Prefix
-from crag.reflection.driver import AskDecision, Asked, Steps
-from crag.reflection.released import released_ratio
+from crag.parts import Candidate, Decision, Prefix, SegmentLimits
+from crag.reflection.driver import AskCandidates, AskDecision, Asked, Steps
+from crag.reflection.released import RELEASED_DRAFT_TOKENS, first_block, released_ratio
 from crag.reflection.scoring import argmax, retrieve_ratio
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import CONTINUE, RETRIEVAL
@@ -33,7 +32,7 @@ class Verdict(NamedTuple):
             segment=segment,
             hypothesis=hypothesis,
             action=self.action,
-            ratio=None if self.ratio is None or math.isinf(self.ratio) else self.ratio,
+            ratio=self.ratio,
             emitted=self.decision.emitted if self.decision else "",
             probabilities=dict(self.decision.retrieve) if self.decision else {},
             why=self.why,
@@ -78,13 +77,22 @@ def next_verdict(
 
 
 def _first_verdict(prefix: Prefix, settings: ReflectionSettings, *, short: bool) -> Steps[Verdict]:
-    """Decide before the first segment; the released ratio exists in the short form only."""
+    """Decide before the first segment.
+
+    The released ratio exists in the short form only, and the released draft in the long form only.
+    """
     if settings.retrieval_mode not in ("adaptive", "hard"):
         return _by_mode(settings)
     decision: Decision = (yield [AskDecision(prefix)])[0]
     if settings.retrieval_mode == "hard":
         action: RetrievalAction = "retrieve" if decision.emitted == RETRIEVAL else "no_retrieve"
         return Verdict(action, f"emitted {decision.emitted!r}", None, (), decision)
+    if not short and "released_draft" in settings.compat:
+        limits = SegmentLimits(RELEASED_DRAFT_TOKENS, whole_answer=True, is_draft=True)
+        drafts: list[Candidate] = (yield [AskCandidates(prefix, (None,), limits)])[0]
+        if RETRIEVAL not in first_block(drafts[0].text):
+            why = f"a draft of {limits.max_tokens} tokens lacks {RETRIEVAL}"
+            return Verdict("no_retrieve", why, None, (), decision)
     ratio, flags = retrieval_share(decision, settings)
     if short and "released_ratio" in settings.compat:
         ratio = released_ratio(decision.retrieve)

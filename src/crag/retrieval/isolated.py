@@ -11,20 +11,22 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, Self, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Base64Bytes, TypeAdapter, ValidationError
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
+from crag.errors import ContentError
 from crag.retrieval.documents import Loaded, Loader, SourceText, Unusable, renamed
 from crag.retrieval.isolated_process import GROWTH, GROWTH_OF_RECORDS, MOST_OUTPUT
 from crag.retrieval.loaders import LOADERS, PLAIN, load, loader_of
 from crag.retrieval.splitting import ChunkText
+from crag.text.pdf_picture import Picture
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -60,6 +62,11 @@ class _Answer(TypedDict, total=False):
 
     loaded: list[SourceText | Unusable]
     chunks: list[ChunkText]
+    png: Base64Bytes
+    """A page that was drawn."""
+    marked: float
+    problem: str
+    """Why there is no picture."""
     ends: bool
     """Set in the last line for a file: whether the process ends."""
 
@@ -110,6 +117,24 @@ class IsolatedReader:
         finally:
             if not whole:  # What else it would answer is not asked for any more.
                 self.close()
+
+    def picture(self, path: Path, page: int, quotations: Sequence[str]) -> Picture:
+        """Return a page of a PDF, with quotations marked.
+
+        Raises:
+            ContentError: it cannot be drawn within the limits.
+        """
+        try:
+            self._ask({"path": path, "page": page, "quotations": quotations})
+            drawn, last = self._answer(MOST_OUTPUT), self._answer(MOST_OUTPUT)
+        except _LostError as lost:
+            self.close()
+            raise ContentError(str(lost)) from lost
+        if last["ends"]:
+            self.close()
+        if "problem" in drawn:
+            raise ContentError(drawn["problem"])
+        return Picture(drawn["png"], drawn["marked"])
 
     def close(self) -> None:
         """End the process, whatever it does."""

@@ -3,6 +3,7 @@
 It imports no more than the loaders do, so that it starts in a fraction of a second.
 """
 
+import base64
 import contextlib
 import json
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
+from crag.errors import ContentError
 from crag.retrieval.documents import Loaded, SourceText, Unusable, renamed
 from crag.retrieval.loaders import TOO_MUCH_MEMORY, holds_records, load
 from crag.retrieval.splitting import ChunkText, chunk_texts
@@ -47,7 +49,10 @@ def main() -> None:
     while True:
         request = json.loads(requests.get())
         output = _Output(written, seconds)
-        _read(request, megabytes, output)
+        if "quotations" in request:
+            _draw(request, output)
+        else:
+            _read(request, megabytes, output)
         # The memory of a large file is not given back, and the next file is to have all of it.
         ends = _memory("VmSize") > _LASTING
         output.end({"ends": ends})
@@ -108,6 +113,20 @@ def _read(request: Mapping[str, Any], megabytes: int, output: "_Output") -> None
         output.fail(Unusable(str(name), problem))
 
 
+def _draw(request: Mapping[str, Any], output: "_Output") -> None:
+    """Draw a page of a PDF, with quotations marked."""
+    from crag.text.pdf_picture import picture_of_page
+
+    path, page, quotations = Path(request["path"]), request["page"], request["quotations"]
+    try:
+        png, marked = picture_of_page(path, page, quotations)
+        output.line({"png": base64.b64encode(png).decode(), "marked": marked})
+    except ContentError as error:
+        output.line({"problem": error.problem})
+    except MemoryError:
+        output.line({"problem": TOO_MUCH_MEMORY})
+
+
 class _FullError(Exception):
     """A file has become more than it may."""
 
@@ -145,8 +164,12 @@ class _Output:
     def end(self, last: Mapping[str, object]) -> None:
         """Write what is left, and the last line."""
         self._flush()
-        self._line(json.dumps(last))
+        self.line(last)
         self._alarm(0)
+
+    def line(self, answer: Mapping[str, object]) -> None:
+        """Write one line."""
+        self._line(json.dumps(answer))
 
     def _measured(self, value: object) -> str:
         text = json.dumps(value, ensure_ascii=False)

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from threading import Lock
 from typing import Any
 
@@ -45,16 +45,20 @@ def words(text: str) -> Iterator[str]:
     """
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", _CONTRACTED.sub("", text)))
     for found in _NAME.finditer(unicodedata.normalize("NFKC", plain)):
-        name = found[0]
-        parts = [part for whole in _PART.findall(name) for part in _pieces(whole)]
-        if parts != [name]:
-            yield name.casefold()[:_LONGEST]
-        for part in parts:
-            for piece in _UNSPACED.split(part.casefold()):
-                if _UNSPACED.match(piece):
-                    yield from map("".join, pairwise(piece) if len(piece) > 1 else piece)
-                elif piece:
-                    yield _stem(piece) if len(piece) <= _LONGEST else piece[:_LONGEST]
+        yield from _words_of_name(found[0])
+
+
+@lru_cache(maxsize=100_000)
+def _words_of_name(name: str) -> tuple[str, ...]:
+    """Return the words of a name; a text says most of its names again and again."""
+    parts = [part for whole in _PART.findall(name) for part in _pieces(whole)]
+    found = [] if parts == [name] else [name.casefold()[:_LONGEST]]
+    for piece in chain.from_iterable(_UNSPACED.split(part.casefold()) for part in parts):
+        if _UNSPACED.match(piece):
+            found += map("".join, pairwise(piece) if len(piece) > 1 else piece)
+        elif piece:
+            found.append(_stem(piece) if len(piece) <= _LONGEST else piece[:_LONGEST])
+    return tuple(found)
 
 
 def _pieces(part: str) -> list[str]:
@@ -78,7 +82,6 @@ _stemming = Lock()
 """A stemmer keeps the word it works on."""
 
 
-@lru_cache(maxsize=100_000)
 def _stem(word: str) -> str:
     if not word.isalpha():
         return word

@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from math import ceil
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from crag.page import first_visit
+from crag.page import comparison, first_visit
 from crag.page.app import asset, middleware, page
 from crag.page.rules import Rules
 from crag.server.assistants import Assistants
 from crag.server.database import LOST, REFUSED, Database, GoneError
-from crag.server.refusals import RefusedRequestError
+from crag.server.refusals import RefusedRequestError, refused
 from crag.server.routes import Api
 from crag.server.runs import Runs
 from crag.server.settings import ServerSettings
@@ -52,24 +52,23 @@ def create(
             yield
 
     return Starlette(
-        routes=[Route("/", page), Route("/page/{name}", asset), *first_visit.ROUTES, *api.routes()],
+        routes=[
+            Route("/", page),
+            Route("/page/{name}", asset),
+            *first_visit.ROUTES,
+            *comparison.ROUTES,
+            *api.routes(),
+        ],
         middleware=middleware(rules),
         exception_handlers={
-            RefusedRequestError: _refused,
-            404: _unknown,
-            405: _unknown,
+            RefusedRequestError: refused,
+            HTTPException: _unknown,  # Of the router, which knows no such address or method.
             GoneError: _gone,
             **dict.fromkeys(LOST, _away),
             **dict.fromkeys(REFUSED, _not_stored),
         },
         lifespan=lifespan,
     )
-
-
-def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RefusedRequestError)  # noqa: S101 - as registered
-    headers = {"Retry-After": str(ceil(error.retry_after))} if error.retry_after else None
-    return JSONResponse({"detail": error.detail}, error.status, headers)
 
 
 def _saying(status: int, detail: str, **headers: str) -> Callable[[Request, Exception], Response]:

@@ -37,7 +37,7 @@ from crag.runtime.attempt import Attempt
 from crag.runtime.environment import Environment
 from crag.runtime.evaluator_calls import scores_of
 from crag.runtime.replies import readings_of, scores_of_reply, thresholds_of
-from crag.server.refusals import RefusedRequestError
+from crag.server.refusals import RefusedRequestError, refused
 from crag.text.language import languages_of
 
 THREADS = 32
@@ -99,7 +99,7 @@ class _Service:
         ]
         if is_reading(self._evaluator):
             routes.append(Route("/read", self._read, methods=["POST"]))
-        return Starlette(routes=routes, exception_handlers={RefusedRequestError: _refused})
+        return Starlette(routes=routes, exception_handlers={RefusedRequestError: refused})
 
     async def _ok(self, _: Request) -> Response:
         return JSONResponse({"ok": True})
@@ -209,9 +209,3 @@ def _of_this_machine(request: Request) -> bool:
 
 def _reply(told: BaseModel) -> Response:
     return Response(told.model_dump_json(), media_type=_JSON)
-
-
-def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RefusedRequestError)  # noqa: S101 - as registered
-    headers = {"Retry-After": str(math.ceil(error.retry_after))} if error.retry_after else None
-    return JSONResponse({"detail": error.detail}, error.status, headers)

@@ -1,15 +1,26 @@
 """Why the API refuses a request: the HTTP status, what is wrong, and when to try again."""
 
+from math import ceil
 from typing import NoReturn
 from uuid import UUID
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
-class RefusedRequestError(Exception):
+
+class RefusedRequestError(HTTPException):
     """A request that cannot be served as it is."""
 
     def __init__(self, status: int, detail: str, retry_after: float | None = None) -> None:
-        self.status, self.detail, self.retry_after = status, detail, retry_after
-        super().__init__(detail)
+        headers = {"Retry-After": str(ceil(retry_after))} if retry_after else None
+        super().__init__(status, detail, headers)
+
+
+def refused(_: Request, error: Exception) -> Response:
+    """Reply to a `RefusedRequestError`, as registered with Starlette."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - as registered
+    return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
 
 
 def not_found(what: str) -> NoReturn:

@@ -61,48 +61,46 @@ class Api:
     def routes(self) -> list[Route]:
         """Return all routes."""
         table = (
-            ("GET", "/ok", self.ok),
-            ("GET", "/info", self.info),
-            ("POST", "/assistants/search", self.search_assistants),
-            ("POST", "/assistants/count", self.count_assistants),
-            ("GET", "/assistants/{assistant}", self.get_assistant),
-            ("GET", "/assistants/{assistant}/graph", self.draw),
-            ("GET", "/assistants/{assistant}/schemas", self.schemas),
-            ("POST", "/threads", self.create_thread),
-            ("POST", "/threads/search", self.search_threads),
-            ("POST", "/threads/count", self.count_threads),
-            ("GET", "/threads/{thread}", self.get_thread),
-            ("PATCH", "/threads/{thread}", self.update_thread),
-            ("DELETE", "/threads/{thread}", self.delete_thread),
-            ("POST", "/threads/{thread}/copy", self.copy_thread),
-            ("GET", "/threads/{thread}/state", self.get_state),
-            ("GET", "/threads/{thread}/state/{checkpoint}", self.get_state),
-            ("POST", "/threads/{thread}/state/checkpoint", self.get_state_at),
-            ("POST", "/threads/{thread}/state", self.update_state),
-            ("GET", "/threads/{thread}/history", self.get_history),
-            ("POST", "/threads/{thread}/history", self.get_history),
-            ("GET", "/threads/{thread}/runs", self.search_runs),
-            ("POST", "/threads/{thread}/runs", self.create_run),
-            ("POST", "/threads/{thread}/runs/stream", self.stream_new),
-            ("POST", "/threads/{thread}/runs/wait", self.wait_new),
-            ("POST", "/runs", self.create_run),
-            ("POST", "/runs/stream", self.stream_new),
-            ("POST", "/runs/wait", self.wait_new),
-            ("GET", "/threads/{thread}/runs/{run}", self.get_run),
-            ("DELETE", "/threads/{thread}/runs/{run}", self.delete_run),
-            ("POST", "/threads/{thread}/runs/{run}/cancel", self.cancel_run),
-            ("GET", "/threads/{thread}/runs/{run}/join", self.join_run),
-            ("GET", "/threads/{thread}/runs/{run}/stream", self.join_stream),
+            ("GET", "/ok", self._ok),
+            ("GET", "/info", self._info),
+            ("POST", "/assistants/search", self._search_assistants),
+            ("POST", "/assistants/count", self._count_assistants),
+            ("GET", "/assistants/{assistant}", self._get_assistant),
+            ("GET", "/assistants/{assistant}/graph", self._draw),
+            ("GET", "/assistants/{assistant}/schemas", self._schemas),
+            ("POST", "/threads", self._create_thread),
+            ("POST", "/threads/search", self._search_threads),
+            ("POST", "/threads/count", self._count_threads),
+            ("GET", "/threads/{thread}", self._get_thread),
+            ("PATCH", "/threads/{thread}", self._update_thread),
+            ("DELETE", "/threads/{thread}", self._delete_thread),
+            ("POST", "/threads/{thread}/copy", self._copy_thread),
+            ("GET", "/threads/{thread}/state", self._get_state),
+            ("GET", "/threads/{thread}/state/{checkpoint}", self._get_state),
+            ("POST", "/threads/{thread}/state/checkpoint", self._get_state_at),
+            ("POST", "/threads/{thread}/state", self._update_state),
+            ("GET", "/threads/{thread}/history", self._get_history),
+            ("POST", "/threads/{thread}/history", self._get_history),
+            ("GET", "/threads/{thread}/runs", self._search_runs),
+            ("POST", "/threads/{thread}/runs", self._create_run),
+            ("POST", "/threads/{thread}/runs/stream", self._stream_new),
+            ("POST", "/threads/{thread}/runs/wait", self._wait_new),
+            ("POST", "/runs", self._create_run),
+            ("POST", "/runs/stream", self._stream_new),
+            ("POST", "/runs/wait", self._wait_new),
+            ("GET", "/threads/{thread}/runs/{run}", self._get_run),
+            ("DELETE", "/threads/{thread}/runs/{run}", self._delete_run),
+            ("POST", "/threads/{thread}/runs/{run}/cancel", self._cancel_run),
+            ("GET", "/threads/{thread}/runs/{run}/join", self._join_run),
+            ("GET", "/threads/{thread}/runs/{run}/stream", self._join_stream),
         )
         return [Route(path, handler, methods=[method]) for method, path, handler in table]
 
-    async def ok(self, _: Request) -> Response:
-        """Say that this process and its database are there."""
+    async def _ok(self, _: Request) -> Response:
         await self._database.rows("SELECT 1 AS one")
         return reply({"ok": True})
 
-    async def info(self, _: Request) -> Response:
-        """Say what this server is."""
+    async def _info(self, _: Request) -> Response:
         from importlib.metadata import version
 
         return reply(
@@ -112,48 +110,40 @@ class Api:
 
     # Assistants
 
-    async def search_assistants(self, request: Request) -> Response:
-        """Return the assistants, all of which are the server's own."""
+    async def _search_assistants(self, request: Request) -> Response:
         asked = await body(request, bodies.AssistantSearch)
         found = self._assistants.search(asked.graph_id)
         wanted = (asked.metadata or {}).items()
         found = [one for one in found if wanted <= one["metadata"].items()]
         return reply(found[asked.offset : asked.offset + asked.limit])
 
-    async def count_assistants(self, request: Request) -> Response:
-        """Return how many assistants there are."""
+    async def _count_assistants(self, request: Request) -> Response:
         asked = await body(request, bodies.AssistantSearch)
         return reply(len(self._assistants.search(asked.graph_id)))
 
-    async def get_assistant(self, request: Request) -> Response:
-        """Return an assistant."""
+    async def _get_assistant(self, request: Request) -> Response:
         return reply(self._assistants.get(request.path_params["assistant"]))
 
-    async def draw(self, request: Request) -> Response:
-        """Return nodes and edges of a graph."""
+    async def _draw(self, request: Request) -> Response:
         xray = query(request).xray
         return reply(self._assistants.drawn(request.path_params["assistant"], xray=xray))
 
-    async def schemas(self, request: Request) -> Response:
-        """Return the schemas of a graph."""
+    async def _schemas(self, request: Request) -> Response:
         return reply(self._assistants.schemas(request.path_params["assistant"]))
 
     # Threads
 
-    async def create_thread(self, request: Request) -> Response:
-        """Make a thread."""
+    async def _create_thread(self, request: Request) -> Response:
         asked = await body(request, bodies.ThreadNew)
         made = await self._threads(request).create(
             asked.thread_id, asked.metadata, if_exists=asked.if_exists or "raise"
         )
         return reply(_thread(made))
 
-    async def search_threads(self, request: Request) -> Response:
-        """Return threads, without their values."""
+    async def _search_threads(self, request: Request) -> Response:
         return reply([_thread(row) for row in await self._searched(request)])
 
-    async def count_threads(self, request: Request) -> Response:
-        """Return how many threads match, up to a thousand."""
+    async def _count_threads(self, request: Request) -> Response:
         return reply(len(await self._searched(request, limit=_PAGE_LIMIT)))
 
     async def _searched(self, request: Request, limit: int | None = None) -> list[Row]:
@@ -164,8 +154,7 @@ class Api:
             by=asked.sort_by or "created_at", ascending=asked.sort_order == "asc",
         )  # fmt: skip
 
-    async def get_thread(self, request: Request) -> Response:
-        """Return a thread with the values of its state."""
+    async def _get_thread(self, request: Request) -> Response:
         row = await self._thread(request)
         found = _thread(row)
         if row["graph_id"] in self._graphs:
@@ -177,32 +166,27 @@ class Api:
             }
         return reply(found)
 
-    async def update_thread(self, request: Request) -> Response:
-        """Add to the metadata of a thread."""
+    async def _update_thread(self, request: Request) -> Response:
         asked = await body(request, bodies.ThreadChange)
         thread = identifier(request.path_params["thread"], "thread")
         return reply(_thread(await self._threads(request).update(thread, asked.metadata)))
 
-    async def delete_thread(self, request: Request) -> Response:
-        """Remove a thread."""
+    async def _delete_thread(self, request: Request) -> Response:
         await self._threads(request).delete(identifier(request.path_params["thread"], "thread"))
         return _NO_CONTENT
 
-    async def copy_thread(self, request: Request) -> Response:
-        """Copy a thread."""
+    async def _copy_thread(self, request: Request) -> Response:
         thread = identifier(request.path_params["thread"], "thread")
         return reply(_thread(await self._threads(request).copy(thread)))
 
     # States
 
-    async def get_state(self, request: Request) -> Response:
-        """Return the last state of a thread, or that of a checkpoint."""
+    async def _get_state(self, request: Request) -> Response:
         asked = query(request)
         at = Checkpoint(checkpoint_id=asked.checkpoint)
         return await self._state(request, at, subgraphs=asked.subgraphs)
 
-    async def get_state_at(self, request: Request) -> Response:
-        """Return the state of a checkpoint, perhaps of a graph within."""
+    async def _get_state_at(self, request: Request) -> Response:
         asked = await body(request, bodies.StateAt)
         return await self._state(request, asked.checkpoint, subgraphs=asked.subgraphs)
 
@@ -214,8 +198,7 @@ class Api:
         found = await self._graph(row).aget_state(config, subgraphs=subgraphs)
         return reply(state_of(found))
 
-    async def update_state(self, request: Request) -> Response:
-        """Write a state as if a node had; what no node could have written is refused."""
+    async def _update_state(self, request: Request) -> Response:
         asked = await body(request, bodies.StateChange)
         row = await self._thread(request)
         if row["graph_id"] not in self._graphs:
@@ -234,8 +217,7 @@ class Api:
         checkpoint = checkpoint_of(written)
         return reply({"checkpoint": checkpoint, "configurable": checkpoint, **(checkpoint or {})})
 
-    async def get_history(self, request: Request) -> Response:
-        """Return the checkpoints of a thread, the last one first."""
+    async def _get_history(self, request: Request) -> Response:
         if request.method == "GET":
             told = query(request)
             asked = bodies.HistoryQuery(limit=told.limit, before=told.before)
@@ -255,8 +237,7 @@ class Api:
 
     # Runs
 
-    async def search_runs(self, request: Request) -> Response:
-        """Return the runs of a thread."""
+    async def _search_runs(self, request: Request) -> Response:
         row, asked = await self._thread(request), query(request)
         found = await self._runs.search(
             request.state.user, row["thread_id"], asked.status,
@@ -264,17 +245,14 @@ class Api:
         )  # fmt: skip
         return reply([_run(one) for one in found])
 
-    async def get_run(self, request: Request) -> Response:
-        """Return a run."""
+    async def _get_run(self, request: Request) -> Response:
         return reply(_run(await self._run(request)))
 
-    async def delete_run(self, request: Request) -> Response:
-        """Remove a run that has ended."""
+    async def _delete_run(self, request: Request) -> Response:
         await self._runs.delete(await self._run(request))
         return _NO_CONTENT
 
-    async def cancel_run(self, request: Request) -> Response:
-        """Cancel a run; with `wait=1`, answer when it has ended."""
+    async def _cancel_run(self, request: Request) -> Response:
         run, asked = await self._run(request), query(request)
         await self._runs.cancel(run, asked.action)
         if asked.wait:
@@ -282,13 +260,11 @@ class Api:
             return _NO_CONTENT
         return Response(status_code=202)
 
-    async def create_run(self, request: Request) -> Response:
-        """Queue a run."""
+    async def _create_run(self, request: Request) -> Response:
         _, run = await self._new_run(request)
         return reply(_run(run), **_located(run))
 
-    async def wait_new(self, request: Request) -> Response:
-        """Run to the end; return the values of the state."""
+    async def _wait_new(self, request: Request) -> Response:
         asked, run = await self._new_run(request)
         found = await self._waited(request, run, cancels=asked.on_disconnect == "cancel")
         alone = "thread" not in request.path_params and asked.on_completion == "delete"
@@ -296,19 +272,16 @@ class Api:
             found.background = BackgroundTask(self._threads(request).delete, run["thread_id"])
         return found
 
-    async def stream_new(self, request: Request) -> Response:
-        """Run, and stream what happens."""
+    async def _stream_new(self, request: Request) -> Response:
         asked, run = await self._new_run(request)
         return self._streamed(run, 0, cancels=asked.on_disconnect == "cancel")
 
-    async def join_run(self, request: Request) -> Response:
-        """Wait for a run; return the values of the state."""
+    async def _join_run(self, request: Request) -> Response:
         asked = query(request)
         run = await self._run(request)
         return await self._waited(request, run, cancels=asked.cancel_on_disconnect)
 
-    async def join_stream(self, request: Request) -> Response:
-        """Stream a run from its beginning, or from the part after `Last-Event-ID`."""
+    async def _join_stream(self, request: Request) -> Response:
         run, last = await self._run(request), request.headers.get("last-event-id", "0")
         asked = query(request)
         place = int(last) if re.fullmatch(r"[0-9]{1,9}", last) else 0

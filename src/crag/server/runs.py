@@ -103,11 +103,8 @@ class Runs:
             RefusedRequestError: the thread is missing (404) or busy (409), the user has too many
                 unfinished runs (429), or the queue is full (503).
         """
-        async with self._changing(new.thread_id) as connection:
-            own = (new.thread_id, new.owner)
-            if not await rows_of(
-                connection, "SELECT 1 FROM crag_threads WHERE thread_id = %s AND owner = %s", own
-            ):
+        async with self.database.transaction() as connection:
+            if await lock_thread(connection, new.thread_id) != new.owner:
                 not_found("Thread")
             await self._check_limits(connection, new.owner)
             await self._make_way(connection, new.thread_id, new.strategy)
@@ -119,7 +116,7 @@ class Runs:
                 VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING *
                 """,
                 (
-                    uuid4(), *own, new.assistant_id, new.graph_id,
+                    uuid4(), new.thread_id, new.owner, new.assistant_id, new.graph_id,
                     encoded(new.request), Jsonb(new.metadata), new.strategy,
                 ),
             )  # fmt: skip

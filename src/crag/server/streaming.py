@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.channels.base import BaseChannel
 from langgraph.errors import InvalidUpdateError
 from langgraph.pregel import Pregel
-from langgraph.types import Command, Durability, Send, StateSnapshot
+from langgraph.types import Command, Send, StateSnapshot
 from pydantic import TypeAdapter
 
 Graph = Pregel[Any, Any, Any, Any]
@@ -57,7 +57,7 @@ def check_values(graph: Graph, values: object, field: str) -> None:
             raise InvalidUpdateError(f"{field}.{name}: {said}") from None
 
 
-def known_settings(graph: Graph, context: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _known_settings(graph: Graph, context: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the settings that the graph has; others are ignored, as LangGraph's server does."""
     if context is None:
         return None
@@ -83,28 +83,22 @@ def command(given: Mapping[str, Any]) -> Command[Any]:
     )  # fmt: skip
 
 
-async def parts(  # noqa: PLR0913 - what a run consists of
-    graph: Graph,
-    given: object,
-    config: RunnableConfig,
-    *,
-    context: dict[str, Any] | None,
-    modes: Sequence[str],
-    subgraphs: bool,
-    interrupt_before: Sequence[str] | None = None,
-    interrupt_after: Sequence[str] | None = None,
-    durability: Durability = "async",
+async def parts(
+    graph: Graph, given: object, config: RunnableConfig, request: Mapping[str, Any]
 ) -> AsyncIterator[Part]:
-    """Run a graph; yield each part with the name of its event.
+    """Run a graph as the body of a request asks for; yield each part with the name of its event.
 
     Within a subgraph the name has a namespace, as in ``updates|web:…``.
     """
+    modes, subgraphs = request["stream_mode"], request.get("stream_subgraphs", False)
     wanted: Any = {"messages" if mode == "messages-tuple" else mode for mode in modes}
     grown: dict[str | None, BaseMessageChunk] = {}
     stream: AsyncIterator[Any] = graph.astream(
-        given, config, context=context, stream_mode=sorted(wanted), subgraphs=subgraphs,
-        interrupt_before=interrupt_before or None, interrupt_after=interrupt_after or None,
-        durability=durability,
+        given, config, context=_known_settings(graph, request.get("context")),
+        stream_mode=sorted(wanted), subgraphs=subgraphs,
+        interrupt_before=request.get("interrupt_before") or None,
+        interrupt_after=request.get("interrupt_after") or None,
+        durability=request.get("durability") or "async",
     )  # fmt: skip
     async for item in stream:
         within, mode, data = item if subgraphs else ((), *item)

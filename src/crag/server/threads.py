@@ -3,6 +3,7 @@
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
+from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
 from crag.page.keeping import MINUTE, TooFastError
@@ -20,26 +21,13 @@ from crag.server.database import (
 from crag.server.refusals import RefusedRequestError, not_found
 
 Status = Literal["idle", "busy", "interrupted", "error"]
-_COPIES = (
-    """
-    INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,
-                             checkpoint, metadata)
-    SELECT %s, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata
-    FROM checkpoints WHERE thread_id = %s
-    """,
-    """
-    INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
-    SELECT %s, checkpoint_ns, channel, version, type, blob
-    FROM checkpoint_blobs WHERE thread_id = %s
-    """,
-    """
-    INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel,
-                                   type, blob, task_path)
-    SELECT %s, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, blob, task_path
-    FROM checkpoint_writes WHERE thread_id = %s
-    """,
-)
-"""langgraph-checkpoint-postgres has no method that copies a thread."""
+_TABLES = tuple(map(Identifier, ("checkpoints", "checkpoint_blobs", "checkpoint_writes")))
+"""Those of langgraph-checkpoint-postgres, which neither copies a thread nor deletes several."""
+_COPY = SQL("""
+INSERT INTO {table} SELECT (jsonb_populate_record(old, jsonb_build_object('thread_id', %s::text))).*
+FROM {table} AS old WHERE thread_id = %s
+""")
+_FORGET = SQL("DELETE FROM {table} WHERE thread_id = ANY(%s)")
 
 
 class Threads:
@@ -198,8 +186,8 @@ class Threads:
         new = uuid4()
         async with self._database.transaction() as connection:
             await self._fence(thread_id).hold(connection)
-            for statement in _COPIES:
-                await connection.execute(statement, (str(new), str(thread_id)))
+            for table in _TABLES:
+                await connection.execute(_COPY.format(table=table), (str(new), str(thread_id)))
             made = await rows_of(
                 connection,
                 """
@@ -213,11 +201,10 @@ class Threads:
         return made[0]
 
 
-async def lock_thread(connection: Connection, thread_id: UUID) -> None:
-    """Let nobody else change the runs of a thread until the transaction ends."""
-    await connection.execute(
-        "SELECT 1 FROM crag_threads WHERE thread_id = %s FOR NO KEY UPDATE", (thread_id,)
-    )
+async def lock_thread(connection: Connection, thread_id: UUID) -> str | None:
+    """Let nobody else change the runs of a thread until the transaction ends; return its owner."""
+    query = "SELECT owner FROM crag_threads WHERE thread_id = %s FOR NO KEY UPDATE"
+    return next((row["owner"] for row in await rows_of(connection, query, (thread_id,))), None)
 
 
 async def forget_run(connection: Connection, thread_id: UUID, run_id: UUID) -> None:
@@ -238,7 +225,5 @@ async def forget_run(connection: Connection, thread_id: UUID, run_id: UUID) -> N
 
 async def forget_threads(connection: Connection, threads: list[UUID]) -> None:
     """Remove the checkpoints of threads."""
-    names = ([str(thread) for thread in threads],)
-    await connection.execute("DELETE FROM checkpoints WHERE thread_id = ANY(%s)", names)
-    await connection.execute("DELETE FROM checkpoint_blobs WHERE thread_id = ANY(%s)", names)
-    await connection.execute("DELETE FROM checkpoint_writes WHERE thread_id = ANY(%s)", names)
+    for table in _TABLES:
+        await connection.execute(_FORGET.format(table=table), ([*map(str, threads)],))

@@ -17,7 +17,7 @@ from crag.server.database import CANCELLED, LOST, QUEUE, REFUSED, Database, Gone
 from crag.server.encoding import encoded
 from crag.server.runs import Claim, Failure, Runs
 from crag.server.settings import ServerSettings
-from crag.server.streaming import Graph, command, known_settings, parts, with_saver
+from crag.server.streaming import Graph, command, parts, with_saver
 from crag.server.threads import Status
 from crag.telemetry import Instruments
 
@@ -143,19 +143,10 @@ class Attempt:
         return Failure(kind, "An internal error occurred")
 
     async def _run(self, stream: Stream) -> Status:
-        claim, request, graph = self.claim, self.claim.request, self._graph
+        claim, graph = self.claim, self._graph
         config, given = await self._begin()
         await stream.put("metadata", {"run_id": str(claim.run_id), "attempt": claim.attempt})
-        running = parts(
-            graph, given, config,
-            context=known_settings(graph, request.get("context")),
-            modes=request["stream_mode"],
-            subgraphs=request["stream_subgraphs"],
-            interrupt_before=request.get("interrupt_before"),
-            interrupt_after=request.get("interrupt_after"),
-            durability=request.get("durability") or "async",
-        )  # fmt: skip
-        async for event, data in running:
+        async for event, data in parts(graph, given, config, claim.request):
             await stream.put(event, data)
         return await self._status()
 

@@ -20,6 +20,7 @@ SINGLE = "|".join(rf"{re.escape(before)}\d{{1,4}}{re.escape(after)}" for before,
 # time.
 _MARK = re.compile(rf"(?:(?<!\s)\s+)?({PATTERN})")
 _NUMBER = re.compile(r"\d+")
+_NAMED = re.compile(rf"\[(?:passages?|sources?)\s{{1,3}}({_NUMBERS})\]", re.IGNORECASE)
 
 
 class Mark(NamedTuple):
@@ -36,6 +37,11 @@ def as_mark(*numbers: int) -> str:
     """Write the mark that cites strips, or passages, by their numbers."""
     before, after = FORMATS[0]
     return f"{before}{', '.join(map(str, numbers))}{after}"
+
+
+def without_names(text: str) -> str:
+    """Write marks such as ``[Passage 4]``, as small models do, without the name: ``[4]``."""
+    return _NAMED.sub(lambda named: as_mark(*_numbers(named[1])), text)
 
 
 def marks_of(text: str) -> Iterator[Mark]:

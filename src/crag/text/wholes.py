@@ -126,31 +126,61 @@ def whole_at(text: str, place: int) -> list[Range]:
             return _sentence(text, lines, at, place)
 
 
-def excerpt_at(text: str, place: int, most: int) -> list[Range]:
+def excerpt_at(text: str, place: int, most: int, most_with_block: int = 0) -> list[Range]:
     """Return the ranges of `text` to quote for a place: all of it, if it has at most `most` words.
 
     Of a longer text it is what is to be read together around the place, and as many of the
-    sentences and blocks after and before that as fit. Nothing is cut, so a long block stays longer.
+    sentences and blocks after and before that as fit. A table, and a list with the sentence that
+    leads it in, is taken whole if that makes no more than `most_with_block` words (by default
+    `most`), and no such sentence without it. Nothing is cut, so a block of code may stay longer.
     """
     start, end = _trimmed(text, 0, len(text))
     ranges = [(start, end)] if start < end else []
     if len(text.split()) <= most:
         return ranges
-    ranges = whole_at(text, place) or ranges
+    limit = max(most, most_with_block)
+    units = _units(text)
+    around = next((unit for unit in units if unit.start <= place < unit.end), None)
+    if around and _lists(text, around, _ROW) and _count(text, around.start, around.end) <= limit:
+        ranges = [(around.start, around.end)]
+    else:
+        ranges = whole_at(text, place) or ranges
     low, high = ranges[0][0], ranges[-1][1]
     if _count(text, low, high) > most:
         return ranges
-    pieces = [(piece.start, piece.end) for piece in pieces_of(text)]
     grown = True
     while grown:
-        after = next((stop for begin, stop in pieces if begin >= high), high)
-        before = next((begin for begin, stop in reversed(pieces) if stop <= low), low)
-        fits_after = after > high and _count(text, low, after) <= most
-        high = after if fits_after else high
-        fits_before = before < low and _count(text, before, high) <= most
-        low = before if fits_before else low
-        grown = fits_after or fits_before
+        after = next((unit for unit in units if unit.start >= high), None)
+        room = limit if after and _lists(text, after, _ROW, _ITEM) else most
+        fits = after and not _dangles(after) and _count(text, low, after.end) <= room
+        end = after.end if after and fits else high
+        before = next((unit for unit in reversed(units) if unit.end <= low), None)
+        start = before.start if before and _count(text, before.start, end) <= most else low
+        grown, low, high = (start, end) != (low, high), start, end
     return [(low, high)]
+
+
+def _units(text: str) -> list[TextPiece]:
+    """Return the pieces of a text, each sentence that leads a block in as one with that."""
+    units: list[TextPiece] = []
+    for piece in pieces_of(text):
+        led_in = units and units[-1].kind == "sentence" and units[-1].leads_in
+        if led_in and piece.kind == "block":
+            piece = piece._replace(start=units.pop().start, leads_in=True)  # noqa: PLW2901
+        units.append(piece)
+    return units
+
+
+def _dangles(unit: TextPiece) -> bool:
+    """Return whether a sentence leads in what the text does not have."""
+    return unit.kind == "sentence" and unit.leads_in
+
+
+def _lists(text: str, unit: TextPiece, *begins: re.Pattern[str]) -> bool:
+    """Return whether a unit is a block that is led in, or whose first line is one of these."""
+    first = text[unit.start : unit.end].partition("\n")[0]
+    begun = any(pattern.match(first) for pattern in begins)
+    return unit.kind == "block" and (unit.leads_in or begun)
 
 
 def _count(text: str, start: int, end: int) -> int:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.openai_replies import completion
+
 _FORM = {"retrieval": "yes", "relevance": "relevant", "text": "It is red.", "support": "fully",
          "utility": 5, "next": "end"}  # fmt: skip
 
@@ -79,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.failing and self.server.failing in prompt:
             self._send(400, {"error": {"message": "out of order", "type": "server_error"}})
             return
-        whole = _completion(self.server.reply(said.get("system", ""), prompt))
+        whole = completion(self.server.reply(said.get("system", ""), prompt))
         self._send(200, _streamed(whole) if sent.get("stream") else whole)
 
     def _complete(self, prompts: list[str]) -> None:
@@ -104,15 +106,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, *_: Any) -> None: ...
-
-
-def _completion(text: str) -> dict[str, Any]:
-    message = {"role": "assistant", "content": text}
-    return {
-        "id": "1", "object": "chat.completion", "created": 1, "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
-    }  # fmt: skip
 
 
 def _streamed(whole: dict[str, Any]) -> bytes:

@@ -74,23 +74,6 @@ def test_documents_are_asked_about_one_after_the_other(tmp_path: Path, server: C
     assert row["seconds"] >= 4 * 0.02
 
 
-def test_sync_and_async_give_the_same() -> None:
-    replies = ["yes", "no", "barn", "It is red [1]."]
-    parts = [
-        Parts(
-            retriever=FakeRetriever(documents=[YES, NO]), evaluator=FakeEvaluator(),
-            model=FakeChatModel(replies=replies), searcher=FakeSearcher(HITS),
-        )
-        for _ in range(2)
-    ]  # fmt: skip
-    question = {"question": "What colour is the barn?"}
-    first = build_binary_llm(parts[0]).invoke(question)
-    second = asyncio.run(build_binary_llm(parts[1]).ainvoke(question))
-    for key in ("scores", "internal", "external", "answer", "query"):
-        assert first[key] == second[key]
-    assert first["scores"] == [1.0, -1.0]
-
-
 def test_without_a_model_there_is_none() -> None:
     parts = Parts(retriever=FakeRetriever(), evaluator=FakeEvaluator(), quoter=FakeQuoter())
     with pytest.raises(CragError, match="binary_llm asks a chat model"):

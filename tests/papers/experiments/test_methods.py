@@ -20,6 +20,7 @@ from crag.papers.experiments.methods import METHODS
 from crag.papers.experiments.rows import Row
 from crag.papers.experiments.units import Unit
 from crag.parts import Hit
+from crag.prompts import Prompts
 from crag.testing import FakeEvaluator, FakeRetriever, FakeSearcher
 from tests.papers.experiments.chat_server import ChatServer, chatting
 from tests.papers.experiments.runs import answerer, examples, resources, variant
@@ -170,10 +171,58 @@ def test_a_whole_run_that_breaks_is_a_failed_row(tmp_path: Path, server: ChatSer
     assert row["error"].startswith("QuestionError")
 
 
-def test_arc_is_asked_with_lettered_options() -> None:
+def test_arc_is_asked_with_options_under_their_published_labels() -> None:
     options = (("1", "in a pan"), ("2", "in a pot"))
     example = Example("a", "arc", "Where?", (("1",),), choices=options)
-    assert asked_as(example) == "Where?\nA: in a pan\nB: in a pot"
+    assert asked_as(example) == "Where?\n1: in a pan\n2: in a pot"
+
+
+PUBLISHED_LINES = [
+    "#Barn:  It is red.[1] ; Barn: It\u00a0stands [2] still. ",
+    "Knowledge1: It is [Relevant].  [sep] Knowledge2: Barn: red [3]",
+    "",
+]
+OFFICIAL = "Documents: {}\nQuestion: {}\nChoices:{}"
+
+
+@pytest.mark.parametrize("line", PUBLISHED_LINES)
+async def test_published_knowledge_enters_the_prompt_to_the_letter(
+    server: ChatServer, line: str, tmp_path: Path
+) -> None:
+    """As the official program does: options keep their semicolons, and nothing is disarmed."""
+    wording = OFFICIAL.format("$knowledge", "$question", "$published_options")
+    (tmp_path / "answer_arc.md").write_text(f"[user]\n{wording}\n", "utf-8")
+    choices = (("1", "one A: half"), ("2", "two"))
+    example = Example(
+        "a",
+        "arc",
+        "What is  it?",
+        (("1",),),
+        (Document("It."),),
+        choices,
+        knowledge={"internal": line},
+    )
+    parts = resources(server.url, evaluator=FakeEvaluator(otherwise=1.0))
+    given = replace(parts.parts, prompts=Prompts.from_folder(tmp_path))
+    armed = Answerer(replace(parts, parts=given, disarm=False))
+    await armed.answer(Unit(variant("crag_published", task="arc"), example, {}, 0))
+    wanted = OFFICIAL.format(line, "What is  it?", "1: one \nA: half; 2: two")
+    assert server.prompts == [wanted]
+
+
+def test_a_row_of_another_generator_says_which_it_needs(tmp_path: Path) -> None:
+    (barn,) = examples(tmp_path, ["barn"])
+    tuned = Variant(name="tuned", method="rag", generator="llama2_ft")
+    given = resources("http://127.0.0.1:1/v1")
+    assert "the generator llama2_ft" in Answerer(given).missing(Unit(tuned, barn, {}, 0))
+    served = replace(given, model="studies/llama2_ft.gguf (raw completion)")
+    assert Answerer(served).missing(Unit(tuned, barn, {}, 0)) == ""
+
+
+def test_what_is_not_disarmed_is_another_row(server: ChatServer, tmp_path: Path) -> None:
+    (barn,) = examples(tmp_path, ["barn"])
+    parts, unit = resources(server.url), Unit(variant("rag"), barn, {}, 0)
+    assert unit.key(parts.named(unit)) != unit.key(replace(parts, disarm=False).named(unit))
 
 
 WIKI = [
@@ -183,17 +232,17 @@ WIKI = [
 ]
 
 
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-async def test_introductions_of_wikipedia_stand_beside_five_documents(way: str) -> None:
+async def test_introductions_of_wikipedia_stand_beside_five_documents() -> None:
     documents = [Document(f"Text {n}.") for n in range(8)]
     searcher = FakeSearcher(WIKI)
     both = WithIntroductions(base=FakeRetriever(documents=documents), searcher=searcher)
-    found = both.invoke("Q?") if way == "invoke" else await both.ainvoke("Q?")
+    found = both.invoke("Q?")
+    assert await both.ainvoke("Q?") == found
     assert [one.page_content for one in found[:5]] == [f"Text {n}." for n in range(5)]
     assert [one.metadata["title"] for one in found[5:]] == ["Barn", "W0", "W1", "W2", "W3"]
     assert found[5].metadata["url"] == "https://en.wikipedia.org/wiki/Barn"
     assert 1100 < len(found[5].page_content) <= 1200
-    assert searcher.queries == ["Q?"]
+    assert searcher.queries == ["Q?"] * 2
 
 
 def test_a_method_that_must_search_says_so(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The commands of docs/guide/reproducing.md run, on tiny files of the same formats.
+"""The commands of docs/guide/reproducing.md run, on tiny files of the same formats and faults.
 
 A chat model on loopback stands in for all models; it is also asked by raw completion, as the guide
 says. Each file has few rows, of which one is drawn.
@@ -20,6 +20,7 @@ from crag.runtime.environment import Environment
 from tests.commands import Done, crag
 from tests.papers.experiments.chat_server import ChatServer, chatting
 from tests.papers.experiments.loading.conftest import PASSAGES, QUESTIONS, SUBJECTS
+from tests.papers.experiments.published_folders import write_published
 from tests.papers.experiments.tiny_judges import entailing_model, features_model
 
 ROOT = Path(__file__).parents[3]
@@ -32,6 +33,20 @@ LINES = [
     if line.startswith("$ ")
 ]
 BENCHES = [words[2:] for words in LINES if words[:2] == ["crag", "bench"]]
+REPAIRS = {
+    "popqa": [
+        "incorrect: questions 4 to 5 had lines of their neighbours",
+        "ambiguous: not the two texts of the question, joined anew: 3",
+    ],
+    "pubqa": ["incorrect: without the mark '#'", "incorrect: no knowledge for the question: 2"],
+    "arc_challenge": [
+        "incorrect: moved by +1 line",
+        "incorrect: 2 carriage returns within lines are read as spaces",
+        "ambiguous: not the two texts of the question, joined anew: 8",
+    ],
+    "bio": [],
+}
+"""What is noted of the faults of each folder."""
 MODELS = {"gpt2-large": "bert", "google/t5_xxl_true_nli_mixture": "entailing"}
 
 
@@ -56,8 +71,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("released")
     (folder / "papers").symlink_to(ROOT / "papers")
     _write_files(folder)
-    for task in ("popqa", "arc_challenge"):
-        _write_repository(folder / "CRAG" / "data" / task, task)
+    write_published(folder / "CRAG")
     features_model(folder / "bert")
     entailing_model(folder / "entailing")
     with chatting() as server:
@@ -124,23 +138,6 @@ def _write_files(folder: Path) -> None:
     (folder / "asqa_eval_gtr_top100.json").write_text(json.dumps([asqa]), "utf-8")
 
 
-def _write_repository(folder: Path, task: str) -> None:
-    (folder / "ref").mkdir(parents=True)
-    external = [f"{name} is known as a {work}." for name, work, _ in SUBJECTS]
-    joint = [f"Knowledge1: {one} [sep] Knowledge2: {two}"
-             for one, two in zip(PASSAGES, external, strict=True)]  # fmt: skip
-    lines = {
-        "sources": QUESTIONS,
-        "ref/correct": [f"#{text}" for text in PASSAGES],
-        "ref/incorrect": [f"#{text}" for text in external],
-        "ref/ambiguous": joint,
-    }
-    if task == "arc_challenge":
-        lines["choices"] = ["A: ruler; B: balance; C: cup; D: clock"] * len(QUESTIONS)
-    for name, texts in lines.items():
-        (folder / name).write_text("".join(f"{text}\n" for text in texts), "utf-8")
-
-
 def test_the_folder_of_prompts_is_started_and_used(place: Place) -> None:
     done = place.crag("prompts", "--json")
     assert {row["file"].split("/")[0] for row in json.loads(done.stdout)} == {"published"}
@@ -156,8 +153,12 @@ def test_each_command_makes_its_table(place: Place, words: list[str]) -> None:
     told = json.loads(done.stdout)
     assert told["rows"]["failed"] == 0
     assert told["rows"]["written"] == told["rows"]["planned"] - len(told["not_run"]) > 0
-    only_published = {"crag, published knowledge"}
-    assert set(told["not_run"]) <= (set() if "CRAG/" in str(given) else only_published)
+    other = {row.name for row in read_experiment(ROOT / words[0]).variants if row.generator}
+    without = set() if "CRAG/" in str(given) else {"crag, published knowledge"}
+    assert set(told["not_run"]) <= other | without
+    for repair in REPAIRS.get(Path(words[2]).name, []):
+        noted = any(note.startswith(repair) for note in told["notes"])
+        assert noted == ("--as-published" not in words)
     report = (place.folder / output / "report.md").read_text("utf-8")
     assert "## What each row reproduces" in report
     assert len(place.server.completed) > before
@@ -170,6 +171,17 @@ def test_every_experiment_of_the_papers_has_its_command() -> None:
     folder = ROOT / "papers" / "tables"
     published = {path.stem for path in folder.glob("*.toml") if read_experiment(path).paper}
     assert published == named
+
+
+def test_everything_in_the_papers_names_what_runs_it() -> None:
+    folder = ROOT / "papers" / "tables"
+    text = (folder / "README.md").read_text("utf-8").partition("## Row by row")[0]
+    named = set(re.findall(r"`([a-z_0-9]+)`", text))
+    published = {path.stem for path in folder.glob("*.toml") if read_experiment(path).paper}
+    assert published <= named
+    programs = re.findall(r"`(papers/measurements/\w+\.py)", text)
+    assert programs
+    assert all((ROOT / program).is_file() for program in programs)
 
 
 def test_variables_and_commands_exist() -> None:

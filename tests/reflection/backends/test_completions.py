@@ -13,7 +13,7 @@ from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection.driver import AskCandidates, AskDecision, Steps, run
 from crag.reflection.spending import counting
-from crag.reflection_tokens import FULLY, RELEVANT, RETRIEVAL, RETRIEVE, TOKENS
+from crag.reflection_tokens import FULLY, NO_RETRIEVAL, RELEVANT, RETRIEVAL, RETRIEVE, TOKENS
 from tests.loopback import serving
 from tests.reflection.backends.completions_server import CompletionsServer, completing
 from tests.reflection.backends.tiny_llama import (
@@ -91,6 +91,17 @@ def test_both_back_ends_agree(
     (decided,), (expected,) = remote.decide([question(thing)]), local.decide([question(thing)])
     assert decided.emitted == expected.emitted == RETRIEVAL
     assert decided.retrieve == pytest.approx(expected.retrieve, abs=1e-4)
+
+
+def test_a_draft_goes_on_after_the_prefix_as_it_is(
+    server: CompletionsServer, local: TransformersReflection
+) -> None:
+    given = continuations(question("kettle"), [None])
+    limits = SegmentLimits(25, whole_answer=True, is_draft=True)
+    found = client(server.url).candidates(given, limits)
+    same(found, local.candidates(given, limits))
+    assert found[0].text.startswith(RETRIEVAL)
+    assert not any(prompt.endswith(NO_RETRIEVAL) for prompt in server.requests[-1]["prompt"])
 
 
 @pytest.mark.parametrize("limits", [SHORT, WHOLE])

@@ -1,6 +1,7 @@
 /** The answer: streamed, cited, or the reason why there is none. */
 
 import { asMark, cited, pieces, quotations, signed, statusReader } from "./citations.js";
+import { isComparable } from "./compare.js";
 import { byId, element, link, show, webAddress } from "./dom.js";
 import { idOf } from "./documents.js";
 import { isMarkdown, markdown } from "./markdown.js";
@@ -28,33 +29,33 @@ export function drawAnswer(run, actions) {
 
 const BODIES = {
   empty: (_, { ask, first }) => [
-    ...(first.examples?.length ? [element("p.lead", {}, "Ask a question above, or one of these:"), examples(first.examples, ask)] : [element("p.lead", {}, "Ask a question above.")]),
-    ...("model" in first ? [element("p.hint.connected", {}, connected(first))] : []),
+    ...(first.examples?.length ? [element("p.lead", "Ask a question above, or one of these:"), examples(first.examples, ask)] : [element("p.lead", "Ask a question above.")]),
+    ...("model" in first ? [element("p.hint.connected", connected(first))] : []),
   ],
-  running: ({ draft }) => (draft ? [element("p.text.draft", {}, draft)] : []),
-  waiting: (run) => [element("p.lead", {}, "The run waits for your decision about the web search, above.")],
+  running: ({ draft }) => (draft ? [element("p.text.draft", draft)] : []),
+  waiting: (run) => [element("p.lead", "The run waits for your decision about the web search, above.")],
   done: (run, actions) => answered(run, actions),
   unsure: (run, actions) => answered(run, actions),
   abstained: (run, actions) => [
     ...(notAnswered(run) ?? [
-      element("p.text", {}, run.values.answer),
-      ...abstention(run).filter(Boolean).map((line) => element("p.hint", {}, line)),
+      element("p.text", run.values.answer),
+      ...abstention(run).filter(Boolean).map((line) => element("p.hint", line)),
     ]),
-    edit(run, actions),
+    edit(run, actions, ...comparing(run, actions)),
   ],
   cancelled: (run, actions) => [
-    element("p.lead", {}, "The run was cancelled."),
-    element("p.hint", {}, "What had been done until then is shown below."),
+    element("p.lead", "The run was cancelled."),
+    element("p.hint", "What had been done until then is shown below."),
     again(run, actions),
   ],
   failed: (run, actions) => [
-    element("p.lead", {}, "The run failed."),
-    element("p.detail", {}, run.error.message),
+    element("p.lead", "The run failed."),
+    element("p.detail", run.error.message),
     again(run, actions),
   ],
   broken: (run, actions) => [
-    element("p.lead", {}, "The connection broke, and the server cancels a run that nobody reads."),
-    element("p.detail", {}, run.error.message),
+    element("p.lead", "The connection broke, and the server cancels a run that nobody reads."),
+    element("p.detail", run.error.message),
     again(run, actions),
   ],
 };
@@ -65,7 +66,7 @@ const answered = (run, actions) => [
   ...legend(run.values),
   ...sources(run.values, actions.reading),
   ...further(run.values),
-  edit(run, actions, ...copy(run.values)),
+  edit(run, actions, ...comparing(run, actions), ...copy(run.values)),
 ];
 
 function further({ further: more = [] }) {
@@ -74,39 +75,42 @@ function further({ further: more = [] }) {
     const characters = [...text];
     const quoted = quotes.map(({ start, end }) => characters.slice(start, end).join("")).join("\n");
     const place = [source.title || source.id, source.position].filter(Boolean).join(", ");
-    return element("li", {}, written(quoted || text, source.url, "p.text"), element("span.place", {}, `${place} [${number}]`));
+    return element("li", written(quoted || text, source.url, "p.text"), element("span.place", `${place} [${number}]`));
   });
-  return [element("details.further", {}, element("summary", {}, `${count(more.length, "more passage")}`), element("ul", {}, ...entries))];
+  return [element("details.further", element("summary", `${count(more.length, "more passage")}`), element("ul", ...entries))];
 }
 
 /** The question, and how it was understood where it was one that follows others. */
 function drawAsked(run) {
   const { follow_up: followUp, question } = run?.values ?? {};
-  const understood = followUp && question !== followUp.asked ? [element("span.understood", {}, `Understood as: ${question}`)] : [];
+  const understood = followUp && question !== followUp.asked ? [element("span.understood", `Understood as: ${question}`)] : [];
   byId("asked").replaceChildren(...(run ? [run.question, ...understood] : []));
   show(byId("asked"), run !== null);
 }
 
 function again(run, actions) {
-  const repeat = element("button", { type: "button", onclick: () => actions.ask(run.question, run) }, "Ask again");
-  return element("div.buttons", {}, repeat, ...edit(run, actions).children);
+  const repeat = element("button", { onclick: () => actions.ask(run.question, run) }, "Ask again");
+  return element("div.buttons", repeat, ...edit(run, actions).children);
 }
 
 function edit(run, actions, ...more) {
-  const button = element("button", { type: "button", onclick: () => actions.edit(run) }, "Edit the question");
-  return element("div.buttons", {}, button, ...more);
+  const button = element("button", { onclick: () => actions.edit(run) }, "Edit the question");
+  return element("div.buttons", button, ...more);
 }
+
+const comparing = (run, { compare, graphs }) =>
+  (isComparable(run, graphs) ? [element("button", { onclick: () => compare(run) }, "Compare with plain retrieval")] : []);
 
 /** What stands in the place of an answer where a part failed, and not where nothing was found. */
 function notAnswered({ values }) {
   const failure = failureOf(values);
   if (!failure) return null;
-  return [element("p.text", {}, `${eventWords(failure.kind)}, so there is no answer.`), element("p.detail", {}, failure.detail)];
+  return [element("p.text", `${eventWords(failure.kind)}, so there is no answer.`), element("p.detail", failure.detail)];
 }
 
 function examples(questions, ask) {
   const items = questions.map((question) =>
-    element("li", {}, element("button", { type: "button", onclick: () => ask(question) }, question)));
+    element("li", element("button", { onclick: () => ask(question) }, question)));
   return element("ul.examples", { "aria-label": "Questions to begin with" }, ...items);
 }
 
@@ -142,12 +146,12 @@ export function answerText(values) {
 /** Add a quotation; one of a single line stands in a row with those before it. */
 function quote(holder, words, say, marks, isWrittenSo) {
   const text = words.replace(/^\n+|\s+$/g, "");
-  const blocks = isWrittenSo ? markdown(text, say) : [element("p.verbatim", {}, ...say(text))];
+  const blocks = isWrittenSo ? markdown(text, say) : [element("p.verbatim", ...say(text))];
   const [first, last] = [lineOf(blocks[0], "firstElementChild"), lineOf(blocks.at(-1), "lastElementChild")];
   first?.prepend("“");
   const end = [first ? "” " : "", ...marks];
   if (last) last.append(...end);
-  else blocks.push(element("p", {}, ...end));
+  else blocks.push(element("p", ...end));
   const isShort = !text.includes("\n") && blocks.length === 1 && blocks[0].tagName === "P";
   const before = holder.lastElementChild;
   if (isShort && before?.dataset.row) before.append(" ", ...blocks[0].childNodes);
@@ -167,9 +171,9 @@ const UNSUPPORTED = "No source supports this sentence";
 function legend({ sentences = [] }) {
   const has = (status) => sentences.some((sentence) => sentence.status === status);
   const lines = [];
-  if (has("unsupported")) lines.push([element("span.unsupported", {}, "Underlined"), ": no source supports the sentence."]);
-  if (has("attributed")) lines.push([element("span.cite.attributed", {}, "n"), ": the model named no source; this one supports the sentence."]);
-  return lines.map((line) => element("p.hint.marks", {}, ...line));
+  if (has("unsupported")) lines.push([element("span.unsupported", "Underlined"), ": no source supports the sentence."]);
+  if (has("attributed")) lines.push([element("span.cite.attributed", "n"), ": the model named no source; this one supports the sentence."]);
+  return lines.map((line) => element("p.hint.marks", ...line));
 }
 
 /** The words in which a quotation holds the answer itself; offsets count characters, not UTF-16. */
@@ -179,7 +183,7 @@ function spansOf({ text, quotes = [] }) {
   return found.map((words) => words.replace(/\s+/g, " ").trim()).filter(Boolean);
 }
 
-const drawnPart = (part, at) => (at % 2 ? element("mark", {}, part) : part);
+const drawnPart = (part, at) => (at % 2 ? element("mark", part) : part);
 
 function mark(number, citation, attributed) {
   if (!citation) return asMark(number);
@@ -190,7 +194,7 @@ function mark(number, citation, attributed) {
 }
 
 /** The sources by file: its title and name, and for each citation the heading and the lines. */
-function sources(values, reading) {
+export function sources(values, reading) {
   const files = byFile(values);
   if (!files.length) return [];
   const list = element("ol.sources", { "aria-label": "Sources" });
@@ -198,18 +202,16 @@ function sources(values, reading) {
     const shown = title || name;
     list.append(element(
       "li",
-      {},
-      element("p.file", {}, webAddress(url) ? link(url, shown) : shown, name && name !== shown ? element("span.place", {}, name) : null),
+      element("p.file", webAddress(url) ? link(url, shown) : shown, name && name !== shown ? element("span.place", name) : null),
       ...cites.map(({ citation, section, file }) => {
         const { number, source } = citation;
-        const opens = reading.has(file) && { type: "button", title: "Open the document at this place", onclick: () => reading.open(file, citation) };
+        const opens = reading.has(file) && { title: "Open the document at this place", onclick: () => reading.open(file, citation) };
         const place = source.position || (opens ? "Open" : "");
         return element(
           "p.cites",
-          {},
           element("a.cite", { href: `#strip-${number}`, data: { cite: number }, "aria-label": `Show strip ${number}` }, `${number}`),
           section && section !== title ? `${section} ` : "",
-          opens ? element("button.plain.opens", opens, place) : element("span.place", {}, place),
+          opens ? element("button.plain.opens", opens, place) : element("span.place", place),
         );
       }),
     ));
@@ -244,7 +246,7 @@ export function asMarkdown(values, home) {
 /** A button that copies, where the browser lets pages do that. */
 function copy(values) {
   if (!navigator.clipboard) return [];
-  const button = element("button", { type: "button" }, "Copy as Markdown");
+  const button = element("button", "Copy as Markdown");
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(asMarkdown(values, location.origin));
     button.textContent = "Copied";

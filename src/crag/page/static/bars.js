@@ -28,8 +28,8 @@ export function bar(points, thresholds, percent) {
     "span.bar",
     { data: { zone: named } },
     track,
-    element("span.score", {}, score(points)),
-    element("span.unseen", {}, `, ${named}`),
+    element("span.score", score(points)),
+    element("span.unseen", `, ${named}`),
   );
 }
 
@@ -37,7 +37,6 @@ export function bar(points, thresholds, percent) {
 export function legend({ upper, lower }) {
   return element(
     "p.legend",
-    {},
     element("span.swatch", { data: { zone: "incorrect" } }, `below ${score(lower)} incorrect`),
     element("span.swatch", { data: { zone: "ambiguous" } }, "between: ambiguous"),
     element("span.swatch", { data: { zone: "correct" } }, `from ${score(upper)} correct`),

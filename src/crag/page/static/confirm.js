@@ -22,14 +22,14 @@ export function askHuman(request, decide) {
   const title = element("h2", { id: "confirm-title", tabindex: "-1" }, "May the web be searched?");
   section.replaceChildren(
     title,
-    element("p", {}, request.reason ? `${request.reason}.` : "The run asks before it goes on."),
+    element("p", request.reason ? `${request.reason}.` : "The run asks before it goes on."),
     element(
       "form",
       { onsubmit },
       element("label", { for: "query" }, "What will be searched for"),
       query,
       element("button.primary", { type: "submit" }, "Search the web"),
-      element("button", { type: "button", onclick: () => answered("refuse") }, "Go on without the web"),
+      element("button", { onclick: () => answered("refuse") }, "Go on without the web"),
     ),
   );
   show(section, true);

@@ -25,8 +25,8 @@ function turn(run, open) {
   return element(
     "li.turn",
     { data: { phase: phaseOf(run) } },
-    element("button.asked", { type: "button", onclick, title: "Show what this answer rests on" }, run.question),
-    element("p", {}, said(run)),
+    element("button.asked", { onclick, title: "Show what this answer rests on" }, run.question),
+    element("p", said(run)),
   );
 }
 

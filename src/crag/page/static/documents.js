@@ -43,7 +43,7 @@ export class DocumentsView {
     this.rows = documents.map((document, index) => new Row(document, index, namePlace, this.reading));
     fill(this.list, this.rows, (row) => row.item);
     this.section.replaceChildren(
-      element("h2", { id: "documents-title" }, "Documents"), this.head, this.list,
+      element("h2", { id: "documents-title" }, "Retrieved documents"), this.head, this.list,
     );
     show(this.section, true);
   }
@@ -52,12 +52,12 @@ export class DocumentsView {
 function headOf(run) {
   const { action, thresholds, documents, internal, scores = [] } = run.values;
   const head = [];
-  if (!documents.length) head.push(element("p.hint", {}, "No document was retrieved."));
+  if (!documents.length) head.push(element("p.hint", "No document was retrieved."));
   if (action) {
-    head.push(element("p.verdict", {}, element("strong", { data: { action } }, action), ` ${actionWords(run)}`));
+    head.push(element("p.verdict", element("strong", { data: { action } }, action), ` ${actionWords(run)}`));
   }
   if (thresholds && scores.length) head.push(legend(thresholds));
-  if (internal?.length) head.push(element("p.hint", {}, `${keptWords(internal)}. Open a document to see them in its text.`), element("p.hint.field", {}, "In the papers: knowledge strips, refined from the documents."));
+  if (internal?.length) head.push(element("p.hint", `${keptWords(internal)}. Open a document to see them in its text.`), element("p.hint.field", "In the papers: knowledge strips, refined from the documents."));
   return head;
 }
 
@@ -80,9 +80,9 @@ class Row {
     this.score = element("span.points");
     this.kept = element("span.kept-count");
     this.body = element("div.body");
-    const summary = element("summary", {}, this.score, this.#name(namePlace), this.kept);
+    const summary = element("summary", this.score, this.#name(namePlace), this.kept);
     this.details = element("details", { ontoggle: () => this.#fillBody() }, summary, this.body);
-    this.item = element("li", {}, this.details);
+    this.item = element("li", this.details);
   }
 
   #name(namePlace) {
@@ -91,9 +91,8 @@ class Row {
     const name = title || place || this.id;
     return element(
       "span.named",
-      {},
-      element("span.title", {}, name),
-      place && place !== name ? element("span.place", {}, place) : null,
+      element("span.title", name),
+      place && place !== name && element("span.place", place),
     );
   }
 
@@ -120,7 +119,7 @@ class Row {
     this.filled = true;
     const content = this.strips?.length ? stripList(this.strips, this.cited) : this.#whole();
     const address = addressOf(this.document);
-    const leads = webAddress(address) ? [element("p.place", {}, link(address, address))] : [];
+    const leads = webAddress(address) ? [element("p.place", link(address, address))] : [];
     const file = this.document.metadata?.source;
     if (this.reading.has(file)) leads.push(this.#opens(file));
     this.body.replaceChildren(...leads, ...this.asWhole.map(({ number }) => wholeMark(number)), content);
@@ -129,15 +128,15 @@ class Row {
   #opens(file) {
     const { page_content: text, metadata } = this.document;
     const onclick = () => this.reading.open(file, { text, source: metadata });
-    return element("button.plain.opens", { type: "button", onclick }, "Open the document here");
+    return element("button.plain.opens", { onclick }, "Open the document here");
   }
 
   #whole() {
-    const holder = element("div", {}, written(this.document.page_content, addressOf(this.document), "p"));
+    const holder = element("div", written(this.document.page_content, addressOf(this.document), "p"));
     holder.firstChild.classList.add("whole");
     if (this.discarded) {
       holder.classList.add("discarded");
-      holder.append(element("p.why", {}, "set aside · the action is incorrect"));
+      holder.append(element("p.why", "set aside · the action is incorrect"));
     }
     return holder;
   }
@@ -148,7 +147,7 @@ function wholeMark(number) {
   return element(
     "p.strip.kept",
     { id: `strip-${number}`, tabindex: "-1" },
-    element("span.number", {}, element("span.unseen", {}, "Citation "), `${number}`),
+    element("span.number", element("span.unseen", "Citation "), `${number}`),
     "The document as a whole. ",
     element("a.back", { href: "#answer", data: { back: number } }, "back to the answer"),
   );

@@ -3,17 +3,24 @@
 /**
  * Make an element.
  * @param {string} name a tag, with its class after a dot, such as "p.hint"
- * @param {object} attributes `on…` listeners, properties of `data`, everything else as attributes;
+ * @param {object} [attributes] `on…` listeners, properties of `data`, everything else as attributes;
  *   null, undefined and false leave an attribute out
- * @param {...(Node|string|number|null|undefined)} children
+ * @param {...(Node|string|number|null|undefined|false)} children
  */
-export function element(name, attributes = {}, ...children) {
+export function element(name, ...children) {
+  const attributes = children[0]?.constructor === Object ? children.shift() : {};
   const [tag, ...classes] = name.split(".");
   const made = document.createElement(tag);
   if (classes.length) made.className = classes.join(" ");
+  if (tag === "button") made.type = "button"; // Unless the attributes say otherwise.
   for (const [key, value] of Object.entries(attributes)) set(made, key, value);
-  made.append(...children.filter((child) => child !== null && child !== undefined));
-  return made;
+  return put(made, ...children);
+}
+
+/** Give an element other children, as above: what is null, undefined, false or 0 is none. */
+export function put(holder, ...children) {
+  holder.replaceChildren(...children.filter((child) => child || child === ""));
+  return holder;
 }
 
 function set(made, key, value) {
@@ -44,7 +51,7 @@ export function webAddress(address) {
 /** Make a link to a page of the web; what has another address becomes text. */
 export function link(address, label) {
   const href = webAddress(address);
-  if (!href) return element("span", {}, label);
+  if (!href) return element("span", label);
   return element("a", { href, rel: "noopener noreferrer", target: "_blank" }, label);
 }
 
@@ -52,10 +59,10 @@ const LONGEST = 3000;
 
 /** Put text on the page; of a very long one the beginning, and a button for the rest. */
 export function longText(text, name = "span", drawnAs = (words) => [words]) {
-  if (text.length <= LONGEST) return element(name, {}, ...drawnAs(text));
-  const holder = element(name, {}, ...drawnAs(`${text.slice(0, LONGEST)}… `));
+  if (text.length <= LONGEST) return element(name, ...drawnAs(text));
+  const holder = element(name, ...drawnAs(`${text.slice(0, LONGEST)}… `));
   const label = `Show all ${text.length.toLocaleString("en")} characters`;
-  const more = element("button.plain", { type: "button", onclick: () => holder.replaceChildren(...drawnAs(text)) }, label);
+  const more = element("button.plain", { onclick: () => holder.replaceChildren(...drawnAs(text)) }, label);
   holder.append(more);
   return holder;
 }
@@ -86,7 +93,7 @@ function extend(list, items, make, from, to) {
     list.children[before].focus();
   };
   const label = `Show the next ${next} of ${items.length.toLocaleString("en")}`;
-  const more = element("li.more", {}, element("button.plain", { type: "button", onclick }, label));
+  const more = element("li.more", element("button.plain", { onclick }, label));
   list.append(more);
 }
 

@@ -2,6 +2,7 @@
 
 import { drawn } from "./dom.js";
 import { foldings, GAPS, isEnd, layout, shortName } from "./layout.js";
+import { keep, recall } from "./stored.js";
 import { taken } from "./taken.js";
 import { doing, seconds, spelled } from "./words.js";
 
@@ -44,7 +45,7 @@ export class GraphView {
     this.way = way;
     this.graph = null;
     this.run = null;
-    this.liked = remembered();
+    this.liked = recall(LIKED) === "open";
     way.open = this.liked;
     way.firstElementChild.addEventListener("click", () => this.#like(!way.open));
     new ResizeObserver(() => this.#draw()).observe(way);
@@ -54,11 +55,7 @@ export class GraphView {
   #like(open) {
     this.chosen = true;
     this.liked = open;
-    try {
-      localStorage.setItem(LIKED, open ? "open" : "folded");
-    } catch {
-      // Storage is forbidden: it lasts as long as the page.
-    }
+    keep(LIKED, open ? "open" : "folded");
   }
 
   /** Open the drawing while there is nothing else to see, unless somebody has decided otherwise. */
@@ -144,14 +141,6 @@ export class GraphView {
       for (const { id } of this.drawn.nodes) if (!states.has(id)) states.set(id, { state: "skipped" });
     }
     return states;
-  }
-}
-
-function remembered() {
-  try {
-    return localStorage.getItem(LIKED) === "open";
-  } catch {
-    return false;
   }
 }
 

@@ -1,39 +1,78 @@
-/** The conversations of this session: kept by the browser until its tab is closed. */
+/** The conversations, kept by the server with their threads: every tab and browser shows them. */
 
+import { cited } from "./citations.js";
 import { byId, element, show } from "./dom.js";
-import { begin } from "./run.js";
-import { kept, ServerError } from "./server.js";
+import { begin, conclude } from "./run.js";
+import * as server from "./server.js";
 import { count, graphName, PHASES, phaseOf } from "./words.js";
 
-const PLACE = "crag-session";
-const MOST = 50;
+const LONGEST = 280;
+const otherTabs = new BroadcastChannel("crag");
 
 /**
- * A list of conversations, each of them runs of one graph that follow each other; runs of before a
- * reload are fetched from the server when they are opened.
+ * A list of conversations, each of them runs of one graph that follow each other, with the thread of
+ * the last one; what the runs of other tabs, or of before a reload, came to is fetched when they are
+ * opened.
  */
 export class History {
-  /** @param {(run: object) => void} open called with the run that was chosen */
-  constructor(open) {
-    this.open = open;
-    this.conversations = read();
+  /**
+   * @param {(run: object, conversation: object) => void} open called with the run that was chosen
+   * @param {() => void} changed called when another tab has changed conversations
+   * @param {() => void} left called when the conversation that is shown was deleted
+   */
+  constructor(open, changed, left) {
+    Object.assign(this, { open, changed, left });
+    this.conversations = [];
     this.shown = null;
+    this.writing = Promise.resolve();
+    otherTabs.onmessage = () => this.load();
+  }
+
+  /** Fetch what the server keeps; a conversation with a run of this tab stays as it is here. */
+  async load() {
+    const threads = await told(server.threads());
+    if (!threads) return;
+    const busy = this.conversations.filter(({ thread, turns }) => !thread || turns.some(isOfThisTab));
+    const known = new Map(this.conversations.map((one) => [one.id, one]));
+    const runs = new Map();
+    const once = (run) => runs.get(keyOf(run)) ?? (runs.set(keyOf(run), remembered(run)), runs.get(keyOf(run)));
+    for (const run of this.conversations.flatMap(({ turns }) => turns)) if (!run.remembered) runs.set(keyOf(run), run);
+    const found = threads.flatMap(({ thread_id: thread, metadata }) => metadata.conversations.map(({ id, graph, turns }) =>
+      Object.assign(known.get(id) ?? { id, graph }, busy.includes(known.get(id)) ? {} : { thread, turns: turns.map(once) })));
+    this.conversations = [...new Set([...busy, ...found])];
+    const open = this.conversations.map(({ turns }) => turns.at(-1)).filter((run) => run.remembered && run.phase === "running");
+    await Promise.all(open.map((run) => settle(run, 0)));
+    this.draw();
+    this.changed();
   }
 
   /**
    * Begin a conversation, with the turns that another had so far.
-   * @returns {{graph: string, turns: object[]}}
+   * @returns {{id: string, graph: string, turns: object[], thread?: string}}
    */
   begin(graph, turns = []) {
-    const conversation = { graph, turns: [...turns] };
-    this.conversations = [conversation, ...this.conversations].slice(0, MOST);
+    const conversation = { id: Math.random().toString(36), graph, turns: [...turns] };
+    this.conversations.unshift(conversation);
     return conversation;
   }
 
-  /** Keep what has become of the conversations. */
-  note() {
-    write(this.conversations);
+  /** Keep on the server what has become of a run, as soon as it has a thread, and tell other tabs. */
+  note(run) {
     this.draw();
+    const own = this.conversations.find(({ turns }) => turns.includes(run));
+    if (!own || !run.thread) return;
+    const threads = new Set([own.thread ?? run.thread, run.thread]);
+    own.thread = run.thread;
+    for (const thread of threads) this.#write(thread);
+  }
+
+  #write(thread) {
+    this.writing = this.writing.then(async () => {
+      const own = this.conversations.filter((one) => one.thread === thread);
+      const isUsed = this.conversations.some(({ turns }) => turns.some((run) => run.thread === thread));
+      await told(isUsed ? server.describe(thread, own.map(packed)) : server.removeThread(thread));
+      otherTabs.postMessage("");
+    });
   }
 
   /** Mark the conversation that is shown; null: none yet. */
@@ -54,61 +93,76 @@ export class History {
     const last = turns.at(-1);
     const phase = phaseOf(last);
     const questions = turns.length > 1 ? count(turns.length, "question") : "";
-    const told = [graphName(graph), questions, last.values.action, PHASES[phase]].filter(Boolean).join(" · ");
+    const said = [graphName(graph), questions, last.values.action, PHASES[phase]].filter(Boolean).join(" · ");
     const current = conversation === this.shown ? "true" : null;
     const onclick = () => this.turn(conversation, last);
-    const label = [element("span.asked", {}, turns[0].question), element("span.told", {}, told)];
-    return element("li", {}, element("button.entry", { type: "button", onclick, "aria-current": current, data: { phase } }, ...label));
+    const label = [element("span.asked", turns[0].question), element("span.told", said)];
+    const forget = element("button.plain", { onclick: () => this.#forget(forget, conversation) }, "Forget");
+    return element("li", element("button.entry", { onclick, "aria-current": current, data: { phase } }, ...label), current && forget);
   }
 
-  /** Open one turn of a conversation. */
+  /** Delete a conversation at the second click. */
+  #forget(button, conversation) {
+    if (!button.dataset.sure) {
+      button.dataset.sure = "yes";
+      button.textContent = "Forget it for good?";
+      return;
+    }
+    this.conversations = this.conversations.filter((one) => one !== conversation);
+    if (conversation.thread) this.#write(conversation.thread);
+    this.left();
+  }
+
+  /** Open one turn of a conversation; one that runs in another tab again when it has ended. */
   async turn(conversation, run) {
-    this.open(await whole(run), conversation);
+    const waits = run.remembered && run.phase === "running";
+    if (waits) this.open(run, conversation);
+    await fill(run);
+    if (!waits || this.shown === conversation) this.open(run, conversation);
   }
 }
 
-/** Fill a run of before a reload with what the server kept of it. */
-async function whole(run) {
-  if (!run.remembered) return run;
+const isOfThisTab = (run) => run.phase === "running" && !run.remembered;
+const keyOf = ({ id, thread, started }) => id || thread + started;
+
+/** Conclude a run of elsewhere that has ended, asked as often. */
+async function settle(run, most) {
+  const status = run.id ? await told(server.statusOf(run.thread, run.id, most)) : "interrupted";
+  if (!["pending", "running"].includes(status)) conclude(run, null, status);
+}
+
+/** Fill a run that is remembered with what the server kept of it. */
+async function fill(run) {
+  if (!run.remembered) return;
   try {
-    const found = run.id ? await kept(run.thread, run.id) : null;
+    if (run.phase === "running") await settle(run, Infinity);
+    const found = run.id ? await server.kept(run.thread, run.id) : null;
     Object.assign(run, found, { remembered: false });
-    if (found) run.phase = found.asked ? "waiting" : run.phase;
+    if (found?.asked) run.phase = "waiting";
   } catch (error) {
-    if (!(error instanceof ServerError)) throw error;
+    server.expected(error);
     const gone = "The server no longer has this run: it keeps runs until it is stopped.";
     Object.assign(run, { phase: "failed", error: { name: "", message: error.status === 404 ? gone : error.message } });
   }
-  return run;
 }
 
-function write(conversations) {
-  const runs = [...new Set(conversations.flatMap(({ turns }) => turns))];
-  const short = runs.map(({ thread, id, graph, question, settings, phase, error, values, started, ended, steps, checkpoint }) => ({
-    thread, id, graph, question, settings, phase, error, started, ended, steps, checkpoint,
-    told: { action: values.action, abstained: values.abstained, certainty: values.certainty, answer: values.answer, citations: values.citations },
+/** Return what comes of a request; null where the server refuses: this tab has its conversations. */
+async function told(request) {
+  try {
+    return await request;
+  } catch (error) {
+    server.expected(error);
+    return null;
+  }
+}
+
+function packed({ id, graph, turns }) {
+  const short = turns.map(({ thread, id: run, graph: by, question, settings, phase, error, values, started, ended, steps, checkpoint }) => ({
+    thread, id: run, graph: by, question, settings, phase, error, started, ended, steps, checkpoint,
+    values: { action: values.action, abstained: values.abstained, certainty: values.certainty, answer: cited(values).answer.slice(0, LONGEST) },
   }));
-  const turns = conversations.map((one) => ({ graph: one.graph, turns: one.turns.map((run) => runs.indexOf(run)) }));
-  try {
-    sessionStorage.setItem(PLACE, JSON.stringify({ runs: short, conversations: turns }));
-  } catch {
-    // A browser that keeps nothing for pages still shows the session until the tab is reloaded.
-  }
+  return { id, graph, turns: short };
 }
 
-function read() {
-  try {
-    const { runs, conversations } = JSON.parse(sessionStorage.getItem(PLACE));
-    const known = runs.map(remembered);
-    return conversations.map(({ graph, turns }) => ({ graph, turns: turns.map((at) => known[at]) }));
-  } catch {
-    return [];
-  }
-}
-
-function remembered({ told, phase, ...known }) {
-  const run = begin(known.question, known.graph, known.settings, known.started);
-  // A page that goes away takes its run with it: the server cancels what nobody reads.
-  const ended = phase === "running" ? "cancelled" : phase;
-  return Object.assign(run, known, { phase: ended, values: told, remembered: Boolean(known.thread) });
-}
+const remembered = (known) =>
+  Object.assign(begin(known.question, known.graph, known.settings, known.started), known, { remembered: Boolean(known.thread) });

@@ -1,6 +1,6 @@
 /** The documents of the index: listed, uploaded, and removed. */
 
-import { byId, element, fill, show } from "./dom.js";
+import { byId, element, fill, put, show } from "./dom.js";
 import * as server from "./server.js";
 import { count } from "./words.js";
 
@@ -25,7 +25,7 @@ export class Library {
     try {
       this.told = await server.documents();
     } catch (error) {
-      if (!(error instanceof server.ServerError)) throw error;
+      server.expected(error);
       this.paths = new Set();
       return show(byId("library"), false);
     }
@@ -47,22 +47,23 @@ export class Library {
     const input = element("input", {
       id: "upload", type: "file", multiple: true, accept: accepted.join(","), onchange: () => this.add(input.files),
     });
-    const adding = element("div.adding", {}, element("label", { for: "upload" }, "Add documents"), input);
-    byId("library").replaceChildren(
+    const adding = element("div.adding", element("label", { for: "upload" }, "Add documents"), input);
+    put(
+      byId("library"),
       element("h2", { id: "library-title" }, "Documents"),
-      element("p.hint", {}, count(files.length, "document")),
-      ...(uploads ? [adding] : []),
+      element("p.hint", count(files.length, "document")),
+      uploads && adding,
       element("div", { id: "adding", role: "status" }),
-      element("details", { open: files.length <= 20 }, element("summary", {}, "List"), list),
+      element("details", { open: files.length <= 20 }, element("summary", "List"), list),
     );
   }
 
   #entry(file, name) {
     const { path, title, chunks, uploaded } = file;
     const told = [title === name ? "" : title, count(chunks, "chunk"), uploaded ? "uploaded" : ""].filter(Boolean).join(" · ");
-    const remove = element("button.plain.remove", { type: "button", "aria-label": `Remove ${name}`, onclick: () => this.#ask(remove, file, name) }, "Remove");
-    const open = element("button.plain", { type: "button", onclick: () => this.open(path) }, name);
-    return element("li", {}, open, element("span.told", {}, told), ...(this.told.edits ? [remove] : []));
+    const remove = element("button.plain.remove", { "aria-label": `Remove ${name}`, onclick: () => this.#ask(remove, file, name) }, "Remove");
+    const open = element("button.plain", { onclick: () => this.open(path) }, name);
+    return element("li", open, element("span.told", told), this.told.edits && remove);
   }
 
   /** Remove at the second click: the first says what will be gone. */
@@ -94,13 +95,13 @@ export class Library {
     if (this.busy) return "Another document is being worked on.";
     this.busy = true;
     const bar = element("progress", { "aria-label": label });
-    byId("adding").replaceChildren(element("p.hint", {}, `${label}…`), bar);
+    byId("adding").replaceChildren(element("p.hint", `${label}…`), bar);
     const watch = setInterval(() => this.#follow(bar), EVERY);
     let problem = "";
     try {
       await work();
     } catch (error) {
-      if (!(error instanceof server.ServerError)) throw error;
+      server.expected(error);
       problem = error.message;
     }
     clearInterval(watch);
@@ -118,6 +119,6 @@ export class Library {
   }
 
   #say(message) {
-    byId("adding")?.replaceChildren(...(message ? [element("p.hint", {}, message)] : []));
+    if (byId("adding")) put(byId("adding"), message && element("p.hint", message));
   }
 }

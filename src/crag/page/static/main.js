@@ -1,11 +1,12 @@
 /** The page: asks, follows the run, and draws what it brings. */
 
 import { drawAnswer } from "./answer.js";
+import { compareWith, leaveComparison } from "./compare.js";
 import { askHuman, closeQuestion } from "./confirm.js";
 import { drawTurns } from "./conversation.js";
 import { drawCritiques } from "./critiques.js";
 import { DocumentsView } from "./documents.js";
-import { byId, element, show } from "./dom.js";
+import { byId, element, put, show } from "./dom.js";
 import { GraphView } from "./graph.js";
 import { History } from "./history.js";
 import { Library } from "./library.js";
@@ -26,7 +27,7 @@ const library = new Library(read);
 const reading = { open: read, has: (source) => library.has(source) };
 const documentsView = new DocumentsView(reading);
 const settings = new Settings(() => byId("question").focus());
-const history = new History(open);
+const history = new History(open, () => conversation && drawConversation(), () => renew());
 const drawings = new Map();
 const dirty = new Set();
 let assistants = [];
@@ -35,7 +36,7 @@ let conversation = null;
 let edited = null;
 let active = null;
 
-const actions = { ask: (question, instead) => ask(question, instead), edit, reading, first: {} };
+const actions = { ask: (question, instead) => ask(question, instead), edit, reading, compare: compareWith, graphs: [], first: {} };
 
 const DRAWN_BY = [
   [["steps", "asked", "error", "draft"], (run) => graphView.light(run)],
@@ -59,10 +60,12 @@ async function boot() {
     return error.status === 401 ? askToken(error.message) : notice(down(error), boot);
   }
   await greet();
+  history.load();
   const wanted = new URLSearchParams(location.search);
   byId("question").value ||= wanted.get("question") ?? "";
   const names = assistants.map((assistant) => assistant.graph_id);
   const name = wanted.get("graph") ?? (names.includes("crag") ? "crag" : names[0]);
+  actions.graphs = names;
   drawChoices(names);
   library.load().then(() => {
     actions.first.examples = library.told?.examples;
@@ -80,7 +83,7 @@ async function greet() {
   try {
     Object.assign(actions.first, await server.about());
   } catch (error) {
-    if (!(error instanceof server.ServerError)) throw error;
+    server.expected(error);
     return; // The page does without.
   }
   nameGraphs(actions.first.graphs);
@@ -99,7 +102,7 @@ function askToken(message) {
   byId("notice").replaceChildren(element(
     "form.token",
     { onsubmit },
-    element("p", {}, message),
+    element("p", message),
     element("label", { for: "token" }, "Token, or the whole address that crag serve printed"),
     field,
     element("button.primary", { type: "submit" }, "Use it"),
@@ -112,7 +115,7 @@ function drawChoices(names) {
   const options = names.map((name) => {
     const about = assistants.find((one) => one.graph_id === name).description;
     const radio = element("input", { type: "radio", name: "graph", value: name, onchange: () => choose(name) });
-    return element("label", { title: about }, radio, element("span", {}, graphName(name)));
+    return element("label", { title: about }, radio, element("span", graphName(name)));
   });
   byId("graphs").replaceChildren(byId("graphs").firstElementChild, ...options);
 }
@@ -154,7 +157,6 @@ async function ask(question, instead = edited) {
   await follow(run, async (signal) => {
     const from = await lastKept(before);
     run.thread = from?.thread ?? await server.newThread();
-    history.note();
     const { thread, graph, settings: context } = run;
     const input = drawings.get(graph)?.[1].chats
       ? { messages: [{ role: "user", content: run.question }] }
@@ -235,16 +237,19 @@ async function follow(run, start) {
   const stopping = new AbortController();
   active = { run, stopping };
   working(true);
-  history.note();
+  history.note(run);
   try {
-    for await (const part of await start(stopping.signal)) changed(run, take(run, part, performance.now()));
+    for await (const part of await start(stopping.signal)) {
+      changed(run, take(run, part, performance.now()));
+      if (part.event === "metadata") history.note(run);
+    }
     await settle(run);
   } catch (error) {
     await ended(run, error);
   }
   active = null;
   working(false);
-  history.note();
+  history.note(run);
   if (conversation) drawConversation();
   changed(run, EVERYTHING);
   if (run === shown) requestAnimationFrame(reveal);
@@ -253,7 +258,7 @@ async function follow(run, start) {
 async function ended(run, error) {
   const now = performance.now();
   if (error.name === "AbortError") return cancelled(run, now);
-  if (!(error instanceof server.ServerError)) throw error;
+  server.expected(error);
   if (error.kind === "broken") return settle(run, error.message);
   if (error.kind === "down") notice(down(error), boot);
   return close(run, now, "failed", down(error));
@@ -267,7 +272,7 @@ async function settle(run, message) {
     status = await server.statusOf(run.thread, run.id);
     if (status === "success" && !isWhole(run)) Object.assign(run, await server.kept(run.thread, run.id));
   } catch (error) {
-    if (!(error instanceof server.ServerError)) throw error;
+    server.expected(error);
     status = null;
   }
   conclude(run, performance.now(), status, message);
@@ -284,7 +289,7 @@ function cancel() {
     if (run.id) server.cancel(run.thread, run.id).catch((error) => notice(down(error)));
   } else if (run?.phase === "waiting") {
     cancelled(run, performance.now());
-    history.note();
+    history.note(run);
     changed(run, ["steps", "asked", "error"]);
     working(false);
   }
@@ -314,6 +319,7 @@ const drawConversation = () =>
 
 function clear() {
   closeQuestion();
+  leaveComparison();
   documentsView.clear();
   for (const id of ["critiques", "web", "events", "numbers"]) show(byId(id), false);
 }
@@ -353,8 +359,8 @@ function working(busy) {
 
 /** Say what is wrong with the server or the address, with a way to try again. */
 function notice(message, again) {
-  const retry = again && element("button", { type: "button", onclick: again }, "Try again");
-  byId("notice").replaceChildren(element("span", {}, message), ...(retry ? [retry] : []));
+  const retry = again && element("button", { onclick: again }, "Try again");
+  put(byId("notice"), element("span", message), retry);
   show(byId("notice"), true);
 }
 

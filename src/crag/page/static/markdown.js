@@ -36,13 +36,13 @@ export const isMarkdown = (address) => /\.(md|markdown|mdown|mdx|qmd|rmd)(#.*)?$
  * @returns {Node[]} blocks
  */
 export function markdown(text, say = (words) => [words]) {
-  if (text.length > LONGEST) return [element("p", {}, ...say(text))];
+  if (text.length > LONGEST) return [element("p", ...say(text))];
   let tokens;
   try {
     tokens = lexer().lex(text);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    return [element("p", {}, ...say(text))]; // Nested deeper than the parser follows.
+    return [element("p", ...say(text))]; // Nested deeper than the parser follows.
   }
   return tokens.flatMap((token) => block(token, say));
 }
@@ -51,20 +51,20 @@ function block(token, say) {
   const { type, text, tokens = [] } = token;
   const all = () => tokens.flatMap((one) => block(one, say));
   if (["space", "checkbox"].includes(type)) return type === "space" ? [] : [token.checked ? "☑ " : "☐ "];
-  if (type === "code") return [element("pre", {}, element("code", {}, verbatim(text, say)))];
+  if (type === "code") return [element("pre", element("code", verbatim(text, say)))];
   if (type === "hr") return [element("hr")];
-  if (type === "heading") return [element("p.heading", {}, ...inline(tokens, say))];
-  if (type === "blockquote") return [element("blockquote", {}, ...all())];
+  if (type === "heading") return [element("p.heading", ...inline(tokens, say))];
+  if (type === "blockquote") return [element("blockquote", ...all())];
   if (type === "list") return [list(token, say)];
   if (type === "table") return [table([token.header, ...token.rows].map((row) => row.map((cell) => cell.tokens)), say)];
   if (type === "text") return inline(tokens.length ? tokens : [token], say);
   const lines = text.split("\n");
   if (lines.every((line) => ROW.test(line))) return [table(lines.filter((line) => !DASHES.test(line)).map(cells), say)];
-  return [element("p", {}, ...inline(tokens, say))];
+  return [element("p", ...inline(tokens, say))];
 }
 
 function list({ ordered, start, items }, say) {
-  const made = items.map((item) => element("li", {}, ...item.tokens.flatMap((one) => block(one, say))));
+  const made = items.map((item) => element("li", ...item.tokens.flatMap((one) => block(one, say))));
   return element(ordered ? "ol.listed" : "ul.listed", ordered && start !== 1 ? { start } : {}, ...made);
 }
 
@@ -72,8 +72,8 @@ function list({ ordered, start, items }, say) {
 const cells = (line) => ROW.exec(line)[1].split(/(?<!\\)\|/).map((cell) => lexer().inlineTokens(cell.trim()));
 
 function table(rows, say) {
-  const made = rows.map((row) => element("tr", {}, ...row.map((tokens) => element("td", {}, ...inline(tokens, say)))));
-  return element("table", {}, element("tbody", {}, ...made));
+  const made = rows.map((row) => element("tr", ...row.map((tokens) => element("td", ...inline(tokens, say)))));
+  return element("table", element("tbody", ...made));
 }
 
 const inline = (tokens, say) => tokens.flatMap((token) => part(token, say));
@@ -83,7 +83,7 @@ function part({ type, raw, text = raw, href, tokens, checked }, say) {
   if (type === "escape") return [text];
   if (type === "br") return [element("br")];
   if (type === "checkbox") return [checked ? "☑ " : "☐ "];
-  if (type === "codespan") return [element("code", {}, verbatim(text, say))];
+  if (type === "codespan") return [element("code", verbatim(text, say))];
   if (type === "link" && !MARK.test(text)) return [link(href, verbatim(plain(text), say))];
   if (["strong", "em", "del"].includes(type)) return [element(type, {}, ...within())];
   return within();

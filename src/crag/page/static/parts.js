@@ -12,10 +12,9 @@ export function drawParts(run) {
   const list = element("ol.events");
   fill(list, parts, (part) => element(
     "li",
-    {},
-    element("strong", {}, part.asked || part.question),
-    element("span.where", {}, told(part)),
-    part.asked ? element("p", {}, longText(part.answer)) : null,
+    element("strong", part.asked || part.question),
+    element("span.where", told(part)),
+    part.asked && element("p", longText(part.answer)),
   ));
   section.replaceChildren(element("h2", { id: "parts-title" }, `The question in ${count(parts.length, "part")}`), list);
 }

@@ -1,6 +1,7 @@
 /** The API of the server that this page came from. */
 
 import { eventsOf } from "./sse.js";
+import { keep, recall } from "./stored.js";
 
 /** The server refused, or did not answer at all. */
 export class ServerError extends Error {
@@ -16,6 +17,11 @@ export class ServerError extends Error {
   }
 }
 
+/** Throw what is not an error of the server again. */
+export function expected(error) {
+  if (!(error instanceof ServerError)) throw error;
+}
+
 const TOKEN = "crag-token";
 let token = null;
 
@@ -27,12 +33,8 @@ let token = null;
 export function takeToken() {
   const address = new URL(location.href);
   token = address.searchParams.get("token");
-  try {
-    if (token) localStorage.setItem(TOKEN, token);
-    else token = localStorage.getItem(TOKEN);
-  } catch {
-    // Storage is forbidden: the token lasts as long as the page.
-  }
+  if (token) keep(TOKEN, token);
+  else token = recall(TOKEN);
   if (!address.searchParams.has("token")) return;
   address.searchParams.delete("token");
   history.replaceState(history.state, "", address);
@@ -41,11 +43,7 @@ export function takeToken() {
 /** Keep a token that somebody has pasted; an address that holds one will do. */
 export function useToken(pasted) {
   token = /[?&]token=([^&#]+)/.exec(pasted)?.[1] ?? pasted.trim();
-  try {
-    localStorage.setItem(TOKEN, token);
-  } catch {
-    // As above.
-  }
+  keep(TOKEN, token);
 }
 
 const STREAMED = ["tasks", "messages-tuple"];
@@ -77,9 +75,9 @@ async function refusal(response) {
 
 const get = async (path) => (await call(path)).json();
 
-function post(path, body, signal) {
+function post(path, body, signal, method = "POST") {
   const headers = { "Content-Type": "application/json" };
-  return call(path, { method: "POST", headers, body: JSON.stringify(body), signal });
+  return call(path, { method, headers, body: JSON.stringify(body), signal });
 }
 
 /** Return the assistants that the server made of its graphs, by name. */
@@ -102,8 +100,8 @@ export async function schemas(assistant) {
 }
 
 /** Return the status that the server gives a run; one that is just ending is waited for. */
-export async function statusOf(thread, run) {
-  for (let tries = 10; ; tries -= 1) {
+export async function statusOf(thread, run, most = 10) {
+  for (let tries = most; ; tries -= 1) {
     const { status } = await get(`/threads/${thread}/runs/${run}`);
     if (!tries || !["pending", "running"].includes(status)) return status;
     await new Promise((resolve) => setTimeout(resolve, 200));
@@ -124,6 +122,21 @@ export async function kept(thread, run) {
   return { values, asked: interrupts[0]?.value ?? null, checkpoint: checkpoint.checkpoint_id };
 }
 
+const PAGE = "page";
+
+/** Return the threads of this page's conversations, the latest first. */
+export async function threads() {
+  const wanted = { metadata: { shown_by: PAGE }, limit: 50, sort_by: "updated_at", sort_order: "desc" };
+  return (await post("/threads/search", { ...wanted, select: ["thread_id", "metadata"] })).json();
+}
+
+/** Keep conversations with their thread. */
+export const describe = (thread, conversations) =>
+  post(`/threads/${thread}`, { metadata: { shown_by: PAGE, conversations } }, undefined, "PATCH");
+
+/** Delete a thread with all its runs. */
+export const removeThread = (thread) => call(`/threads/${thread}`, { method: "DELETE" });
+
 export async function newThread() {
   return (await (await post("/threads", {})).json()).thread_id;
 }
@@ -131,13 +144,13 @@ export async function newThread() {
 /**
  * Start a run on a thread, or go on with it, and yield its events with parsed data.
  * A client that goes away cancels its run: nobody is left to read the answer.
- * @param {{thread: string, graph: string, input?: object, resume?: any, context: object,
+ * @param {{thread?: string, graph: string, input?: object, resume?: any, context: object,
  *   checkpoint?: string}} run goes on from a checkpoint of the thread, or from its latest
  * @param {AbortSignal} signal
  */
 export async function* stream({ thread, graph, input, resume, context, checkpoint }, signal) {
   const asked = resume === undefined ? { input } : { command: { resume } };
-  const response = await post(`/threads/${thread}/runs/stream`, {
+  const response = await post(`${thread ? `/threads/${thread}` : ""}/runs/stream`, {
     assistant_id: graph,
     ...asked,
     context,
@@ -145,7 +158,7 @@ export async function* stream({ thread, graph, input, resume, context, checkpoin
     stream_mode: STREAMED,
     stream_subgraphs: true,
     on_disconnect: "cancel",
-    multitask_strategy: "interrupt",  // One that was cancelled may still be ending.
+    ...(thread && { multitask_strategy: "interrupt" }),  // One that was cancelled may still be ending.
   }, signal);
   try {
     for await (const { event, data } of eventsOf(response.body)) yield { event, data: JSON.parse(data) };
@@ -159,6 +172,11 @@ export async function* stream({ thread, graph, input, resume, context, checkpoin
 /** Return the names of the graphs, and what is connected. */
 export const about = () => get("/about");
 
+/** Return which strips correction dropped, shortened and added, from the states of both graphs. */
+export async function compare({ internal = [] }, { internal: own = [], external = [] }) {
+  return (await post("/compare", { plain: { internal }, corrected: { internal: own, external } })).json();
+}
+
 /** Return the files of the index, and what may be uploaded; refused where the server has none. */
 export const documents = () => get("/documents");
 
@@ -167,6 +185,13 @@ export const documentProgress = () => get("/documents/progress");
 
 /** Return the text of a source of the index. */
 export const source = (path) => get(`/documents/source?source=${encodeURIComponent(path)}`);
+
+/** Return a page of a PDF as a picture with quotations marked, and how far down the first one stands. */
+export async function picture(path, page, quotations) {
+  const asked = new URLSearchParams([["source", path], ["page", page], ...quotations.map((words) => ["mark", words])]);
+  const response = await call(`/documents/picture?${asked}`);
+  return { image: await createImageBitmap(await response.blob()), marked: Number(response.headers.get("x-marked-at")) };
+}
 
 /** Upload a file, and wait until it is indexed. */
 export const addDocument = (file) => call(`/documents/${encodeURIComponent(file.name)}`, {

@@ -109,9 +109,9 @@ export class Settings {
       groups.get(field.group).append(control(field, this.values[field.name] ?? (field.name in this.values ? null : field.preset)));
     }
     const sets = [...groups].map(([name, drawn]) =>
-      name ? element("fieldset", {}, element("legend", {}, name), drawn) : drawn);
+      name ? element("fieldset", element("legend", name), drawn) : drawn);
     const changed = fields.some(({ name }) => name in this.values);
-    const summary = element("summary", {}, title, " ", element("span.hint", {}, count(fields.length, "setting")));
+    const summary = element("summary", title, " ", element("span.hint", count(fields.length, "setting")));
     return [element("details.level", { open: level === "basic" || changed, data: { level } }, summary, ...sets)];
   }
 
@@ -144,16 +144,15 @@ export class Settings {
       "form",
       { method: "dialog", novalidate: true, onsubmit: (event) => this.#submit(event) },
       element("h2", { id: "settings-title" }, "Settings of the next run"),
-      element("p.hint", {}, "The server checks them again. Only what you change is sent."),
-      element("div.searching", {}, search, element("span.found.hint", { role: "status" })),
+      element("p.hint", "The server checks them again. Only what you change is sent."),
+      element("div.searching", search, element("span.found.hint", { role: "status" })),
       element("p.problem", { role: "alert" }),
-      element("div.scrolls-down", {}, ...Object.entries(LEVELS).flatMap((level) => this.#level(level))),
+      element("div.scrolls-down", ...Object.entries(LEVELS).flatMap((level) => this.#level(level))),
       element(
         "div.buttons",
-        {},
         element("button.primary", { type: "submit" }, "Apply"),
-        element("button", { type: "button", onclick: () => this.dialog.close() }, "Leave as they were"),
-        element("button", { type: "button", onclick: reset }, "Back to the defaults"),
+        element("button", { onclick: () => this.dialog.close() }, "Leave as they were"),
+        element("button", { onclick: reset }, "Back to the defaults"),
       ),
     );
   }
@@ -193,7 +192,7 @@ export class Settings {
         byId("open-settings").focus();
       };
       const label = `${name} = ${shown(value)}`;
-      return element("li", {}, element("button.chip", { type: "button", onclick, "aria-label": `Undo ${label}` }, label));
+      return element("li", element("button.chip", { onclick, "aria-label": `Undo ${label}` }, label));
     });
     byId("changed").replaceChildren(...chips);
   }
@@ -208,10 +207,9 @@ function control(field, value) {
   input.setAttribute("aria-describedby", `${id}-about`);
   return element(
     "div.field",
-    {},
     element("label", { for: id }, field.title),
     input,
-    element("p.hint", { id: `${id}-about` }, field.about, " ", element("span.allowed", {}, `(${allowed})`)),
+    element("p.hint", { id: `${id}-about` }, field.about, " ", element("span.allowed", `(${allowed})`)),
   );
 }
 
@@ -224,8 +222,7 @@ const INPUTS = {
   boolean: (_, value) => element("input", { type: "checkbox", checked: value === true }),
   choice: ({ options, nullable }, value) => element(
     "select",
-    {},
-    ...(nullable ? [element("option", { value: "", selected: value === null }, "none")] : []),
+    nullable && element("option", { value: "", selected: value === null }, "none"),
     ...options.map((name) => element("option", { value: name, selected: name === value }, spelled(name))),
   ),
   number: (field, value) => numeric(field, value, "decimal"),

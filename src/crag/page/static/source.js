@@ -2,7 +2,7 @@
 
 import { byId, element } from "./dom.js";
 import { deepLink } from "./places.js";
-import { source as fetchSource, ServerError } from "./server.js";
+import { expected, picture, source as fetchSource } from "./server.js";
 
 const AROUND = 1000;
 
@@ -39,19 +39,24 @@ export function cut(line, start, ranges) {
   return [...parts, line.slice(at)];
 }
 
+/** What a citation quotes, with where the answer stands in it; else the whole strip. */
+function quotationsOf({ text, quotes }) {
+  const characters = [...text];
+  const said = ([start, end]) => characters.slice(start, end).join("");
+  const all = quotes?.length ? quotes : [{ start: 0, end: characters.length }];
+  return all.map(({ start, end, span }) => ({ words: said([start, end]), answer: span && said(span) }));
+}
+
 /**
  * Find in a text what a citation quotes of it, or else the whole strip.
  * @returns {{ranges: [number, number][], focus: number}} the quotations, and where the answer itself
  *   stands in them
  */
 export function placesOf(citation, text, from) {
-  const characters = [...citation.text];
-  const said = ([start, end]) => characters.slice(start, end).join("");
-  const quotes = citation.quotes?.length ? citation.quotes : [{ start: 0, end: characters.length }];
-  const found = quotes.map(({ start, end, span }) => {
-    const range = placeOf(said([start, end]), text, from);
-    const answer = range && span && placeOf(said(span), text, range[0]);
-    return range && { range, focus: (answer ?? range)[0] };
+  const found = quotationsOf(citation).map(({ words, answer }) => {
+    const range = placeOf(words, text, from);
+    const place = range && answer && placeOf(answer, text, range[0]);
+    return range && { range, focus: (place ?? range)[0] };
   }).filter(Boolean);
   return { ranges: found.map(({ range }) => range), focus: found[0]?.focus ?? from };
 }
@@ -64,22 +69,22 @@ export function placesOf(citation, text, from) {
  */
 export async function openSource(path, citation = null, name = path) {
   const dialog = byId("source");
-  dialog.replaceChildren(element("p.hint", {}, "Fetching the document…"));
+  dialog.replaceChildren(element("p.hint", "Fetching the document…"));
   dialog.showModal();
   try {
     draw(dialog, await fetchSource(path), citation, name);
   } catch (error) {
-    if (!(error instanceof ServerError)) throw error;
+    expected(error);
     dialog.replaceChildren(head(dialog, name, ""), element("p.problem", { role: "alert" }, error.message));
   }
   dialog.querySelector(".focus")?.scrollIntoView({ block: "center" });
 }
 
 function head(dialog, title, place, address) {
-  const close = element("button", { type: "button", onclick: () => dialog.close() }, "Close");
-  const name = element("h2", { id: "source-title" }, title, place ? element("span.place", {}, place) : null);
+  const close = element("button", { onclick: () => dialog.close() }, "Close");
+  const name = element("h2", { id: "source-title" }, title, place ? element("span.place", place) : null);
   const lead = address ? [element("a", { href: address }, "Link to this place")] : [];
-  return element("div.head", {}, name, element("div.buttons", {}, ...lead, close));
+  return element("div.head", name, element("div.buttons", ...lead, close));
 }
 
 function draw(dialog, told, citation, name) {
@@ -87,8 +92,9 @@ function draw(dialog, told, citation, name) {
   const lines = lineNumbers(citation?.source.lines);
   const from = pages.length ? pages[pageOf(citation) - 1] : startOf(text, Math.min(...lines, Infinity));
   const cited = { lines: new Set(lines), ...(citation ? placesOf(citation, text, from ?? 0) : { ranges: [], focus: -1 }) };
-  const changes = changed ? [element("p.problem", {}, "This file was changed after it was indexed.")] : [];
-  const body = pages.length ? paged(told, cited) : reading(text, 0, cited, true);
+  const changes = changed ? [element("p.problem", "This file was changed after it was indexed.")] : [];
+  const quoted = citation ? quotationsOf(citation).map(({ words }) => words) : [];
+  const body = pages.length ? paged(told, cited, quoted) : reading(text, 0, cited, true);
   const address = deepLink(name, citation?.source.position);
   dialog.replaceChildren(head(dialog, title || name, name, address), ...changes, body);
 }
@@ -102,21 +108,43 @@ function startOf(text, number) {
   return at;
 }
 
-/** One page at a time, that of the answer first. */
-function paged(told, cited) {
+/** One page at a time, that of the answer first; of a PDF it is drawn beside its text. */
+function paged(told, cited, quoted) {
+  const looks = /\.pdf$/i.test(told.source);
   const holder = element("div.paged");
   const turn = (number) => {
     const start = told.pages[number - 1];
     const to = (label, page) => element(
-      "button", { type: "button", disabled: page < 1 || page > told.pages.length, onclick: () => turn(page) }, label,
+      "button", { disabled: page < 1 || page > told.pages.length, onclick: () => turn(page) }, label,
     );
     const where = element("span", { role: "status" }, `${told.unit} ${number} of ${told.pages.length}`);
     holder.replaceChildren(
-      element("div.buttons", {}, to("Previous", number - 1), where, to("Next", number + 1)),
-      reading(told.text.slice(start, told.pages[number]).trimEnd(), start, cited, false),
+      element("div.buttons", to("Previous", number - 1), where, to("Next", number + 1)),
+      element(
+        "div.spread",
+        looks && drawing(told, number, quoted),
+        reading(told.text.slice(start, told.pages[number]).trimEnd(), start, cited, false),
+      ),
     );
   };
   turn(Math.max(1, told.pages.findLastIndex((start) => start <= cited.focus) + 1));
+  return holder;
+}
+
+/** A page of a PDF as it looks, once the server has drawn it; a canvas, which loads no address. */
+function drawing({ source, title }, number, quoted) {
+  const label = `Page ${number} of ${title} as it looks`;
+  const holder = element("div.drawing", { tabindex: "0", role: "region", "aria-label": label }, element("p.hint", "Drawing the page…"));
+  picture(source, number, quoted).then(({ image, marked }) => {
+    const { width, height } = image;
+    const canvas = element("canvas", { width, height, role: "img", "aria-label": label });
+    canvas.getContext("2d").drawImage(image, 0, 0);
+    holder.replaceChildren(canvas);
+    holder.scrollTop = marked * canvas.clientHeight - holder.clientHeight / 2;
+  }).catch((error) => {
+    expected(error);
+    holder.replaceChildren(element("p.hint", error.message));
+  });
   return holder;
 }
 
@@ -135,11 +163,11 @@ function reading(text, start, cited, counts) {
   const list = element(counts ? "ol.lines" : "ol.lines.bare");
   list.append(...lines.slice(begin, end).map((line, at) => {
     const number = begin + at + 1;
-    const parts = cut(line, starts[number - 1], cited.ranges).map((part, odd) => (odd % 2 ? element("mark", {}, part) : part));
+    const parts = cut(line, starts[number - 1], cited.ranges).map((part, odd) => (odd % 2 ? element("mark", part) : part));
     const names = ["li", counts && cited.lines.has(number) && "cited", middle === number - 1 && "focus"].filter(Boolean);
     return element(names.join("."), { value: number }, ...parts);
   }));
   const hidden = lines.length - list.children.length;
-  const note = hidden ? [element("p.hint", {}, `${hidden.toLocaleString("en")} more lines of this file are not shown.`)] : [];
+  const note = hidden ? [element("p.hint", `${hidden.toLocaleString("en")} more lines of this file are not shown.`)] : [];
   return element("div.reading", { tabindex: "0", role: "region", "aria-label": "Text of the document" }, list, ...note);
 }

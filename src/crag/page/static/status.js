@@ -50,7 +50,8 @@ export function stations(run) {
   ].filter(Boolean);
 }
 
-const joined = (all) => all.flatMap(({ text, action }, at) => [
+/** Draw stations in a row. */
+export const joined = (all) => all.flatMap(({ text, action }, at) => [
   ...(at ? [" → "] : []),
-  action ? element("strong.stance", { data: { action }, title: ACTIONS[action] }, text) : element("span", {}, text),
+  action ? element("strong.stance", { data: { action }, title: ACTIONS[action] }, text) : element("span", text),
 ]);

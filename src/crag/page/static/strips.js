@@ -34,15 +34,13 @@ function stripItem(strip, number) {
     attributes,
     element(
       "div.said",
-      {},
-      number ? element("span.number", {}, element("span.unseen", {}, "Citation "), `${number}`) : null,
+      number && element("span.number", element("span.unseen", "Citation "), `${number}`),
       written(strip.text, strip.source.url, strip.kept ? "mark" : "span"),
     ),
     element(
       "p.why",
-      {},
       why(strip, state),
-      number ? element("a.back", { href: "#answer", data: { back: number } }, "back to the answer") : null,
+      number && element("a.back", { href: "#answer", data: { back: number } }, "back to the answer"),
     ),
   );
 }

@@ -1,6 +1,6 @@
 /** What went wrong or was decided, what a run has spent, and the whole of it to keep. */
 
-import { byId, element, fill, longText, show } from "./dom.js";
+import { byId, element, fill, longText, put, show } from "./dom.js";
 import { trace } from "./run.js";
 import { eventWords, seconds, spelled } from "./words.js";
 
@@ -12,11 +12,10 @@ export function drawEvents(run) {
   const list = element("ol.events");
   fill(list, events, ({ kind, node, detail, fallback }) => element(
     "li",
-    {},
-    element("strong", {}, eventWords(kind)),
-    element("span.where", {}, ` at ${node}`),
-    element("p", {}, longText(detail)),
-    fallback ? element("p.fallback", {}, `So: ${fallback}.`) : null,
+    element("strong", eventWords(kind)),
+    element("span.where", ` at ${node}`),
+    element("p", longText(detail)),
+    fallback && element("p.fallback", `So: ${fallback}.`),
   ));
   section.replaceChildren(element("h2", { id: "events-title" }, "What happened on the way"), list);
 }
@@ -30,13 +29,14 @@ export function drawNumbers(run) {
   const spent = Object.entries(usage).filter(([, number]) => number);
   const time = run.ended ? [["time", seconds(run.ended - run.started)]] : [];
   const entries = [...time, ...spent.map(([name, number]) => [spelled(name), figure(number)])];
-  section.replaceChildren(
+  put(
+    section,
     element("h2", { id: "numbers-title" }, "The whole trace"),
-    element("dl.numbers", {}, ...entries.map(([name, told]) =>
-      element("div", {}, element("dt", {}, name), element("dd", {}, told)))),
+    element("dl.numbers", ...entries.map(([name, told]) =>
+      element("div", element("dt", name), element("dd", told)))),
     timesOf(run),
-    ...(knowledge ? [given(knowledge)] : []),
-    element("button", { type: "button", onclick: () => download(run) }, "Download the trace as JSON"),
+    knowledge && given(knowledge),
+    element("button", { onclick: () => download(run) }, "Download the trace as JSON"),
   );
 }
 
@@ -49,14 +49,14 @@ function timesOf(run) {
   const sums = new Map();
   for (const { node, started, ended } of steps) sums.set(node, (sums.get(node) ?? 0) + ended - started);
   const rows = [...sums].sort(([, one], [, other]) => other - one).map(([node, took]) =>
-    element("div", {}, element("dt", {}, spelled(node.replace(":", ": "))), element("dd", {}, seconds(took))));
-  return element("details", { class: "times" }, element("summary", {}, "Time by node"), element("dl.numbers", {}, ...rows));
+    element("div", element("dt", spelled(node.replace(":", ": "))), element("dd", seconds(took))));
+  return element("details", { class: "times" }, element("summary", "Time by node"), element("dl.numbers", ...rows));
 }
 
 function given(knowledge) {
   const text = longText(knowledge, "p");
   text.classList.add("whole");
-  return element("details", {}, element("summary", {}, "What the model was given, under its own numbers"), text);
+  return element("details", element("summary", "What the model was given, under its own numbers"), text);
 }
 
 /** Hand the trace to the browser as a file. */

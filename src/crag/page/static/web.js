@@ -1,7 +1,7 @@
 /** What was searched for on the web, what was found, what was read and kept. */
 
 import { cited } from "./citations.js";
-import { byId, element, fill, link, show, webAddress } from "./dom.js";
+import { byId, element, fill, link, put, show, webAddress } from "./dom.js";
 import { numbered, stripList } from "./strips.js";
 import { count, keptWords } from "./words.js";
 
@@ -22,11 +22,12 @@ export function drawWeb(run) {
   const numbers = numbered(external, cited(run.values).citations);
   const list = element("ol.hits");
   fill(list, hits, (hit, index) => hitItem(hit, index, run.values, numbers));
-  section.replaceChildren(
+  put(
+    section,
     element("h2", { id: "web-title" }, "Web"),
     searchedFor(run),
-    ...(hits.length ? [element("p.hint", {}, summary(hits, external))] : []),
-    ...(usage.searches && !hits.length && ended(run) ? [element("p.hint", {}, "Nothing came of it; the events say why.")] : []),
+    hits.length && element("p.hint", summary(hits, external)),
+    ...(usage.searches && !hits.length && ended(run) ? [element("p.hint", "Nothing came of it; the events say why.")] : []),
     list,
   );
 }
@@ -34,12 +35,12 @@ export function drawWeb(run) {
 /** Say what was searched for, if anything was. */
 function searchedFor(run) {
   const { query, hits = [], usage = {}, events = [] } = run.values;
-  const quoted = query ? element("q", {}, query) : null;
-  if (usage.searches || hits.length) return element("p.query", {}, "Searched for: ", quoted);
+  const quoted = query ? element("q", query) : null;
+  if (usage.searches || hits.length) return element("p.query", "Searched for: ", quoted);
   const why = events.findLast(({ node, fallback }) => ["search", "confirm_search"].includes(node) && fallback);
-  if (why) return element("p.query", {}, `The web was not searched: ${why.detail}.`);
-  if (ended(run)) return element("p.query", {}, "The web was not searched.");
-  return element("p.query", {}, query ? "Query: " : "Writing a query…", quoted);
+  if (why) return element("p.query", `The web was not searched: ${why.detail}.`);
+  if (ended(run)) return element("p.query", "The web was not searched.");
+  return element("p.query", query ? "Query: " : "Writing a query…", quoted);
 }
 
 const ended = (run) => !["running", "waiting"].includes(run.phase);
@@ -55,10 +56,9 @@ function hitItem(hit, index, { pages = [], external = [] }, cites) {
   const numbers = new Map(strips.filter((strip) => cites.has(strip)).map((strip) => [strip, cites.get(strip)]));
   return element(
     "li",
-    {},
-    element("p.hit", {}, link(hit.url, hit.title || hit.url), element("span.place", {}, site(hit.url))),
-    hit.snippet ? element("p.snippet", {}, hit.snippet) : null,
-    page ? element("p.why", { data: { status: page.status } }, pageWords(page)) : null,
+    element("p.hit", link(hit.url, hit.title || hit.url), element("span.place", site(hit.url))),
+    hit.snippet && element("p.snippet", hit.snippet),
+    page && element("p.why", { data: { status: page.status } }, pageWords(page)),
     strips.length ? opened(strips, numbers) : null,
   );
 }
@@ -71,7 +71,7 @@ function pageWords({ status, detail, paragraphs }) {
 function opened(strips, numbers) {
   const body = element("div.body");
   const filled = () => body.childElementCount || body.append(stripList(strips, numbers));
-  const details = element("details", { ontoggle: filled }, element("summary", {}, keptOrRead(strips)), body);
+  const details = element("details", { ontoggle: filled }, element("summary", keptOrRead(strips)), body);
   if (numbers.size) {
     filled();
     details.open = true;

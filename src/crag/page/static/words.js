@@ -32,6 +32,7 @@ export const EVENTS = {
   model_failed: "The model failed",
   model_refused: "The model refused to answer",
   model_empty: "The model said nothing",
+  model_declined: "The model found no answer",
   citation_removed: "A citation referred to nothing",
   link_removed: "A link stood in no source",
   uncited_answer: "No source supports the answer",

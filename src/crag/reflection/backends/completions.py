@@ -190,12 +190,12 @@ class CompletionsReflection:
         if not continuations:
             return []
         names = await self._known_names()
-        prompts = self._prompts(continuations)
+        prompts = [
+            candidate_prompt(prefix, self._shown(passage), is_draft=limits.is_draft)
+            for prefix, passage in continuations
+        ]
         completions = await self._client.ask(prompts, limits.max_tokens, _stopping(names, limits))
         return self._candidates(completions, continuations, limits, names)
-
-    def _prompts(self, continuations: Sequence[Continuation]) -> list[str]:
-        return [candidate_prompt(prefix, self._shown(passage)) for prefix, passage in continuations]
 
     def _shown(self, passage: Passage | None) -> Passage | None:
         most = self._longest_passage

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from crag.errors import ModelError, SettingsError
@@ -180,7 +181,7 @@ class TransformersReflection:
         most, stops = limits.max_tokens, () if limits.whole_answer else RETRIEVE
         with self._lock:
             model = self._model()
-            prompts = [_prompt(model, *continuation, most) for continuation in continuations]
+            prompts = [_prompt(model, *continuation, limits) for continuation in continuations]
             rows = self._generated(model, prompts, most, stops)
             return [
                 read_candidate(
@@ -230,7 +231,11 @@ class TransformersReflection:
         return self._loaded
 
 
-def _prompt(model: LanguageModel, prefix: Prefix, passage: Passage | None, most: int) -> list[int]:
+def _prompt(
+    model: LanguageModel, prefix: Prefix, passage: Passage | None, limits: SegmentLimits
+) -> list[int]:
+    most = limits.max_tokens
+
     def fits(shown: Passage) -> bool:
         return _fits(model, _ids(model, candidate_prompt(prefix, shown)), most)
 
@@ -241,7 +246,8 @@ def _prompt(model: LanguageModel, prefix: Prefix, passage: Passage | None, most:
             "characters are used", passage.title, model.context, len(cut.text), len(passage.text),
         )  # fmt: skip
         passage = cut
-    return _fitting_ids(model, candidate_prompt(prefix, passage), most)
+    prompt = candidate_prompt(prefix, passage, is_draft=limits.is_draft)
+    return _fitting_ids(model, prompt, most)
 
 
 def _fitting_ids(model: LanguageModel, prompt: str, most: int) -> list[int]:
@@ -356,26 +362,25 @@ def _check_folder(folder: Path) -> None:
         raise ModelError(str(folder), "unknown", "there is no such folder")
     if not (folder / "config.json").is_file():
         raise ModelError(str(folder), "unknown", "there is no config.json. Copy the model whole")
-    if not any(folder.glob("*.safetensors")):
-        raise ModelError(str(folder), "unknown", _NO_SAFETENSORS)
-
-
-_NO_SAFETENSORS = (
-    "there are no weights as safetensors, and pickled ones (.bin) could run code. Convert them "
-    "where you trust them: load them there and call save_pretrained"
-)
+    if not any((*folder.glob("*.safetensors"), *folder.glob("*.bin"))):
+        problem = "there are no weights as safetensors or .bin. Copy the model whole"
+        raise ModelError(str(folder), "unknown", problem)
 
 
 def _load_weights(place: str, revision: str | None, dtype: str) -> Any:
     import torch
     from transformers import AutoModelForCausalLM
 
-    with _failing(place, f"its weights cannot be loaded. If {_NO_SAFETENSORS}"), quietly():
+    told = (
+        "its weights cannot be loaded. Pickled ones (.bin) that hold more than tensors could run "
+        "code: load those where you trust them, and call save_pretrained"
+    )
+    with _failing(place, told), quietly():
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             place,
             revision=revision,
             dtype=dtype if dtype == "auto" else getattr(torch, dtype),
-            use_safetensors=True,
+            weights_only=True,
             output_loading_info=True,
         )
     model, missing = loaded[0], loaded[1]["missing_keys"]
@@ -392,7 +397,9 @@ def _failing(place: str, problem: str) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, RuntimeError, ValueError, TypeError, KeyError, SafetensorError) as error:
+    except (
+        OSError, RuntimeError, ValueError, TypeError, KeyError, SafetensorError, UnpicklingError,
+    ) as error:  # fmt: skip
         first = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ModelError(place, "unknown", f"{problem} ({first})") from error
 

@@ -9,10 +9,12 @@ import pytest
 from crag.errors import DataError, TrainingError
 from crag.papers.training.records import Ledger, read_records, write_records
 from crag.papers.training.self_rag.critique_cases import KINDS, LABELS, LabelledCase, critic_prompt
+from crag.papers.training.self_rag.critique_demonstrations import DEMONSTRATIONS, demonstrated
 from crag.papers.training.self_rag.critique_labels import Judgement, label_cases
 from crag.papers.training.self_rag.critique_rules import critique_cases, without_leaks
 from crag.papers.training.self_rag.self_contained import self_contained
 from crag.papers.training.self_rag.truths import read_truths
+from crag.prompts import PACKAGED
 from crag.reflection_tokens import (
     CONTINUE,
     FULLY,
@@ -302,3 +304,19 @@ def test_a_passage_said_to_answer_and_not_to_answer_is_left_out(tmp_path: Path) 
     made = critique_cases(truths, each=99)
     assert made.dropped["two labels for the same case"] == 1
     assert not [one for one in made.cases if (one.kind, one.instruction) == ("relevance", asked)]
+
+
+def test_as_many_judged_cases_are_shown_as_in_the_paper() -> None:
+    assert {kind: len(shown) for kind, shown in DEMONSTRATIONS.items()} == {
+        "retrieve": 7, "retrieve_next": 1, "relevance": 2, "support": 1, "utility": 2,
+    }  # fmt: skip
+    for kind, shown in DEMONSTRATIONS.items():
+        assert {one.case.kind for one in shown} == {kind}
+        assert {f"[{one.label}]" for one in shown} <= set(LABELS[kind])
+        text = demonstrated(kind)
+        replies = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        assert [reply["label"] for reply in replies] == [one.label for one in shown]
+        (message, _) = PACKAGED.render(
+            "critic_label", task="t", labels="l", case="c", examples=text
+        )
+        assert text in message.content

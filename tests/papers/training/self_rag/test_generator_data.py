@@ -17,10 +17,12 @@ from crag.papers.training.self_rag.generator_data import (
     generator_data,
     label_shares,
     one_by_one,
+    outcome_of,
     reflective_output,
 )
-from crag.papers.training.self_rag.instruction_pairs import instruction_pairs
+from crag.papers.training.self_rag.instruction_pairs import KINDS, instruction_pairs
 from crag.papers.training.self_rag.reflective_text import fault_of
+from crag.papers.training.self_rag.truth_critic import TruthCritic
 from crag.papers.training.self_rag.truths import read_truths
 from crag.parts import Passage
 from crag.reflection_tokens import (
@@ -34,6 +36,8 @@ from crag.reflection_tokens import (
     RETRIEVAL,
     UTILITY,
 )
+from crag.tasks import TASKS
+from crag.text.sentences import sentences_of
 from tests.reflective import articles, files_of_at_most, written
 
 BEST = UTILITY[4]
@@ -287,3 +291,107 @@ def test_shares_of_the_pairs_decline_or_state_what_no_passage_holds(tmp_path: Pa
     wrong = [one for one in said if (one.instruction, one.output) not in given]
     assert len(wrong) == 6
     assert all(one.output not in answers[one.instruction].passage.text for one in wrong)
+
+
+RELEASED = DataRules(form="released", keep_without_retrieval=1.0)
+
+
+def released(said: str, *texts: str, name: str = "pairs", draws: int = 1) -> set[str]:
+    """Return the outputs of `draws` seeds."""
+    pair = Pair(instruction="Which kettle?", output=said, dataset_name=name)
+    made = set()
+    for seed in range(draws):
+        rules = RELEASED.model_copy(update={"seed": seed})
+        outcome = outcome_of(pair, ByWords(), finding(*texts), rules)
+        made.add(outcome.get("output", outcome.get("problem", "")))
+    return made
+
+
+def test_the_released_form_has_no_spaces_and_copies_a_short_first_sentence() -> None:
+    said = "Sure. The first one stands by the river now. It is on the same page as the other."
+    passage = shown("A red kettle.")
+    (made,) = released(said, "A red kettle.")
+    assert made == (
+        f"Sure.{NO_RETRIEVAL}The first one stands by the river now."
+        f"{CONTINUE}It is on the same page as the other.{BEST}"
+    )
+    assert fault_of(made, "released") == ""
+    assert fault_of(made) == "no Retrieve token at the beginning"
+    (made,) = released("It is red.", "A red kettle.")
+    assert made == f"{passage}{RELEVANT}It is red.{FULLY}{BEST}"
+
+
+def test_the_released_form_chooses_passages_as_the_released_program() -> None:
+    fully = f"{shown('A red kettle.')}{RELEVANT}It is.{FULLY}{BEST}"
+    partially = f"{shown('An old kettle.')}{RELEVANT}It is.{PARTIALLY}{BEST}"
+    unsupported = f"{shown('A kettle.')}{RELEVANT}It is.{NO_SUPPORT}{BEST}"
+    irrelevant = f"{shown('Rain fell.')}{IRRELEVANT}It is.{BEST}"
+    assert released("It is.", "An old kettle.", "A red kettle.", draws=9) == {fully}
+    assert released("It is.", "Rain fell.", "An old kettle.", draws=20) == {partially, irrelevant}
+    assert released("It is.", "Rain fell.", "A kettle.", draws=20) == {unsupported, irrelevant}
+    none = "no passage for any sentence"
+    assert released("It is.", "An old kettle.", draws=20) == {partially, none}
+    # Its fault: the place among the irrelevant ones is taken for one among all.
+    assert released("It is.", "A kettle.", "Rain fell.", draws=20) == {unsupported}
+    assert released("It is.", "Rain fell.", "A red kettle.", name="nq", draws=9) == {irrelevant}
+    of_nq = f"{shown('A kettle.')}{IRRELEVANT}It is.{BEST}"
+    assert released("It is.", "A kettle.", "Rain fell.", name="nq", draws=9) == {of_nq}
+
+
+def test_released_records_have_the_released_fields(tmp_path: Path) -> None:
+    pairs = [
+        Pair(instruction="Which", input="kettle?", output="It is red.", dataset_name="fever"),
+        Pair(instruction="Add 1.", output="2.", id="seven"),
+        Pair(instruction="Which kettle?", output="It is the same page as before, once more."),
+    ]
+    with Ledger(tmp_path / "run", {}) as ledger:
+        outcomes = one_by_one(ByWords(), finding("A red kettle."), RELEASED)
+        made = generator_data(pairs, outcomes, ledger, "released")
+    assert [one.instruction for one in made.records][:2] == ["Which## Input:\n\nkettle?", "Add 1."]
+    assert [one.dataset_name for one in made.records] == ["fever", "pairs", "pairs"]
+    assert made.records[1].id == "seven"
+    assert made.records[1].output == f"{NO_RETRIEVAL}2.{BEST}"
+    assert len({one.id for one in made.records}) == 3
+
+
+def test_questions_become_instructions_of_several_kinds(tmp_path: Path) -> None:
+    truths = read_truths(written(tmp_path / "truths.jsonl", articles(80)))
+    pairs = instruction_pairs(truths, 80, kinds=KINDS, sentences=2)
+    by_kind = {
+        kind: [one for one in pairs if one.dataset_name == kind] for kind in (*KINDS, "task")
+    }
+    assert {kind: len(found) for kind, found in by_kind.items()} == dict.fromkeys(by_kind, 16)
+    golds = {truth.question: truth.gold[0] for truth in truths}
+    for one in by_kind["statement"]:
+        gold = golds[one.question]
+        assert one.output == str(one.input == gold.sentence).lower()
+        assert one.asked == TASKS["pubhealth"].instruction_for(one.input)
+    assert {one.output for one in by_kind["statement"]} == {"true", "false"}
+    for one in by_kind["choice"]:
+        question, *candidates = one.input.split("\n")
+        right = [text for text in candidates if text == f"{one.output}: {golds[question].answer}"]
+        assert (len(candidates), len(right)) == (4, 1)
+    assert all(len(sentences_of(one.output)) == 2 for one in by_kind["long"])
+    assert all(golds[one.question].answer in one.output for one in by_kind["long"])
+
+
+def test_outputs_of_several_sentences_continue_with_the_evidence(tmp_path: Path) -> None:
+    truths = read_truths(written(tmp_path / "truths.jsonl", articles(16)))
+    pairs = instruction_pairs(truths, 16, kinds=KINDS, sentences=3, without_retrieval=0.0)
+    texts = [gold.passage for truth in truths for gold in truth.gold]
+
+    def retrieve(query: str) -> list[Passage]:
+        words = set(query.split())
+        return sorted(texts, key=lambda one: -len(words & set(one.text.split())))[:3]
+
+    critic = TruthCritic(truths, pairs)
+    for form in ("ours", "released"):
+        rules = DataRules(form=form, irrelevant=0.0)
+        with Ledger(tmp_path / form, {}) as ledger:
+            made = generator_data(pairs, one_by_one(critic, retrieve, rules), ledger, rules.form)
+        shares = label_shares(made.records)
+        assert [one.fault for one in made.records if one.fault] == []
+        assert shares[CONTINUE] >= 4
+        assert shares[RELEVANT] >= len(made.records) - 3
+        verdicts = [one.output for one in made.records if "true" in one.output.split("]")[-2]]
+        assert all(f"{FULLY}{BEST}" in output for output in verdicts)

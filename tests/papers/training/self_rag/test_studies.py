@@ -1,4 +1,4 @@
-"""The variants of the paper's training studies, trained and compared on a tiny base."""
+"""The variants of the paper's training studies, trained on a tiny base."""
 
 import json
 import subprocess
@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from crag.papers.experiments.experiments import read_experiment
 from crag.papers.training.records import write_records
 from crag.papers.training.self_rag.generator_data import Pair, ReflectiveRecord
 from crag.parts import Passage
@@ -42,22 +43,33 @@ def test_each_variant_lacks_what_its_name_says(studies: ModuleType) -> None:
         return [Passage("River", "Rain fell.")] if "built" in query else []
 
     made = {one.name: one.records for one in studies.variants(RECORDS, PAIRS, retrieve, [4, 8])}
-    assert list(made) == ["full", "no_retriever", "no_critic", "size_4", "size_8"]
+    assert list(made) == ["full", "no_retriever", "no_critic", "llama2_ft", "size_4", "size_8"]
     assert made["full"] == RECORDS
-    assert {one.output for one in made["no_retriever"]} == {"[No Retrieval] It was built in 1700."}
-    assert {one.output for one in made["no_critic"]} == {
-        "[Retrieval]<paragraph>River\nRain fell.</paragraph> It was built in 1700."
-    }
-    assert len(made["no_retriever"]) == len(RECORDS)
-    assert len(made["no_critic"]) == 6
+    assert {one.output for name in studies.PLAIN for one in made[name]} == {"It was built in 1700."}
+    kept = [pair.instruction for pair in PAIRS[:12]]
+    assert [one.instruction for one in made["no_retriever"]] == kept
+    assert [one.instruction for one in made["no_critic"]] == [
+        f"River\nRain fell.\n\n{asked}" for asked in kept if "built" in asked
+    ]
+    assert len(made["llama2_ft"]) == len(PAIRS)
     assert made["size_8"][:4] == made["size_4"]
     assert made["size_8"] != RECORDS[:8]
 
 
+def test_each_variant_is_compared_by_rows_that_need_it(studies: ModuleType) -> None:
+    tables = ROOT / "papers" / "tables"
+    rows = [row for path in tables.glob("*.toml") for row in read_experiment(path).variants]
+    assert {row.generator for row in rows} == {"", *studies.PLAIN}
+    for name in ("full", *studies.PLAIN, "size_4"):
+        bench = studies.commands(Path("studies") / name)[-1].split(" crag bench ")
+        experiment = read_experiment(ROOT / bench[1].split()[0])
+        needed = {row.generator for row in experiment.variants}
+        assert name in needed or ("CRAG_REFLECTION" in bench[0] and name not in studies.PLAIN)
+
+
 @pytest.mark.thorough
-def test_the_command_trains_and_compares_and_trains_nothing_twice(tmp_path: Path) -> None:
+def test_the_command_trains_each_variant_and_nothing_twice(tmp_path: Path) -> None:
     rows = articles(16)
-    truths = written(tmp_path / "truths.jsonl", rows)
     texts = written(
         tmp_path / "texts.jsonl", [{k: row[k] for k in ("title", "text")} for row in rows]
     )
@@ -68,9 +80,8 @@ def test_the_command_trains_and_compares_and_trains_nothing_twice(tmp_path: Path
     command = [
         sys.executable, ROOT / "papers" / "measurements" / "self_rag_studies.py",
         "--records", tmp_path / "records.jsonl", "--pairs", tmp_path / "pairs.jsonl",
-        "--index", tmp_path / "index", "--answerable", truths, "--output", tmp_path / "studies",
-        "--sizes", "4", "--questions", "6", "--set", f"base={base}", "--set", "max_length=256",
-        "--set", "steps=2",
+        "--index", tmp_path / "index", "--output", tmp_path / "studies",
+        "--sizes", "4", "--set", f"base={base}", "--set", "max_length=256", "--set", "steps=2",
     ]  # fmt: skip
     first, second = (
         subprocess.run(command, env=variables({}), capture_output=True, text=True, check=True)
@@ -78,12 +89,7 @@ def test_the_command_trains_and_compares_and_trains_nothing_twice(tmp_path: Path
     )
     assert first.stdout == second.stdout
     lines = [json.loads(line) for line in first.stdout.splitlines() if line.startswith("{")]
-    assert [name for line in lines for name in line] == [
-        "full",
-        "no_retriever",
-        "no_critic",
-        "size_4",
-    ]
-    assert lines[3]["size_4"]["records"] == "4"
-    assert lines[0]["full"]["answers that hold a gold answer"].endswith(" of 3")
-    assert "| records | 12 | 12 | 12 | 4 |" in first.stdout
+    assert {line["variant"]: line["records"] for line in lines} == {
+        "full": 12, "no_retriever": 12, "no_critic": 12, "llama2_ft": 16, "size_4": 4,
+    }  # fmt: skip
+    assert all((tmp_path / "studies" / line["variant"] / "card.json").is_file() for line in lines)

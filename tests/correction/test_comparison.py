@@ -1,6 +1,6 @@
 """What correction changed of the knowledge of plain retrieval."""
 
-from crag.cli.compare import compare
+from crag.correction.comparison import compare
 from crag.state import Source, Strip
 
 

@@ -1,0 +1,114 @@
+"""One contract for the evaluators: a score for each text, whatever stands beside it."""
+
+import math
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableLambda
+
+from crag.evaluators import (
+    BatchChatEvaluator,
+    ChatEvaluator,
+    CosineEvaluator,
+    CrossEncoderEvaluator,
+    ReaderEvaluator,
+    T5Evaluator,
+)
+from crag.evaluators.torch_pairs import TorchPairs
+from crag.parts import Evaluator
+from tests.repeating import times
+from tests.trained import TINY_T5, tiny_bert
+
+QUESTION = "How old is the violin in Peru?"
+TEXTS = [
+    "The violin of Peru is forty years old.", "", "three short words", "Rain fell on it. " * 60,
+    "x", " \n", "🙂 🙃", "東京は日本の首都です。", "Ωμέγα и кириллица", "\x00", "a </s> b", "<pad>",
+    "T // a text with a title",
+]  # fmt: skip
+Make = Callable[[int], Evaluator]
+
+
+def graded_by_length(messages: list[BaseMessage]) -> AIMessage:
+    """Say yes to long texts, or grade texts by their length, as a chat model might."""
+    found = re.findall(r'<passage number="(\d+)">\n(.*?)\n</passage>', messages[-1].text, re.DOTALL)
+    grades = [f'{{"passage": {number}, "relevance": {len(text) % 11}}}' for number, text in found]
+    alone = messages[-1].text.rpartition("<passage>")[2]
+    judged = f'{{"grades": [{", ".join(grades)}]}}' if found else ["no", "yes"][len(alone) > 50]
+    return AIMessage(judged)
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Make]:
+    """Return what makes each kind, with its batch size where it takes one."""
+    pairs = TorchPairs(
+        tiny_bert(tmp_path_factory.mktemp("whole"), outputs=1), max_length=48, device="cpu"
+    )
+    model: Any = RunnableLambda(graded_by_length)
+    return {
+        "t5": lambda size: T5Evaluator(TINY_T5, batch_size=size),
+        "cross-encoder, whole": lambda size: CrossEncoderEvaluator(pairs, batch_size=size),
+        "cross-encoder, packaged": lambda _: CrossEncoderEvaluator.packaged(),
+        "reader": lambda _: ReaderEvaluator.packaged(),
+        "cosine": lambda _: CosineEvaluator.fitted(DeterministicFakeEmbedding(size=16)),
+        "chat": lambda _: ChatEvaluator(model),
+        "chat-batch": lambda size: BatchChatEvaluator(model, texts_per_call=size),
+    }
+
+
+@pytest.fixture(
+    scope="module",
+    params=["t5", "cross-encoder, whole", "cross-encoder, packaged", "reader", "cosine", "chat",
+            "chat-batch"],
+)  # fmt: skip
+def make(request: pytest.FixtureRequest, kinds: Mapping[str, Make]) -> Make:
+    return cache(kinds[request.param])
+
+
+def close(scores: Sequence[float]) -> Any:
+    return pytest.approx(scores, abs=1e-4)
+
+
+def test_it_satisfies_the_protocol(make: Make) -> None:
+    evaluator = make(32)
+    assert isinstance(evaluator, Evaluator)
+    assert evaluator.thresholds["lower"] <= evaluator.thresholds["upper"]
+    assert evaluator.score(QUESTION, []) == []
+    assert evaluator.score(QUESTION, ["", " \t\n"]) == [-1.0, -1.0]
+
+
+@given(st.text(max_size=30), st.lists(st.text(max_size=40), max_size=5))
+def test_any_text_has_a_score(make: Make, question: str, texts: list[str]) -> None:
+    scores = make(32).score(question, texts)
+    assert len(scores) == len(texts)
+    assert all(math.isfinite(score) for score in scores)
+    assert all(score == -1 for score, text in zip(scores, texts, strict=True) if not text.strip())
+
+
+def test_neither_order_nor_batch_matters(make: Make) -> None:
+    expected = make(32).score(QUESTION, TEXTS)
+    for number in range(times(3, 30)):
+        order = random.Random(number).sample(range(len(TEXTS)), len(TEXTS))  # noqa: S311 - orders
+        found = make([1, 7, 3, 2, 32][number % 5]).score(QUESTION, [TEXTS[one] for one in order])
+        assert found == close([expected[one] for one in order])
+
+
+def test_very_long_texts_and_questions(make: Make) -> None:
+    scores = make(32).score(QUESTION, ["word " * 20_000, "x" * 50_000])
+    assert all(map(math.isfinite, [*scores, *make(32).score("why " * 9999, ["a text"])]))
+
+
+def test_threads_share_one_that_is_not_loaded_yet(kinds: Mapping[str, Make], make: Make) -> None:
+    name = next(name for name, one in kinds.items() if one is make.__wrapped__)  # type: ignore[attr-defined]
+    fresh = kinds[name](3)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda text: fresh.score(QUESTION, [text])[0], TEXTS * 2))
+    assert found == close(make(32).score(QUESTION, TEXTS) * 2)
