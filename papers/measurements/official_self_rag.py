@@ -99,15 +99,17 @@ def ours(case: Case, seed: int, without: Compat | None = None) -> Answer:
     released: frozenset[Compat] = RELEASED_SHORT if case.is_short else RELEASED_LONG
     if case.program == "biography":
         released = released - {"released_citations"} | {"released_biography"}
+    if without is not None:
+        released -= {without}
     settings = ReflectionSettings(
         retrieval_mode=case.mode, accumulation="product", max_segment_tokens=40,
         max_reflection_tokens=10_000_000, ignore_no_support=case.ignore_no_support,
-        compat=released - {without}, **Limits.of(seed)._asdict(),
+        compat=released, **Limits.of(seed)._asdict(),
     )  # fmt: skip
     task = {"asqa": "asqa", "closed": "pubhealth"}.get(case.program, "popqa")
     instruction = profile_of(task).instruction_for(QUESTION)
     asked = Asked(instruction, QUESTION, closed=case.program == "closed", passages=PASSAGES)
-    steps = (short_form if case.is_short else long_form)(asked, settings)
+    steps = short_form(asked, settings) if case.is_short else long_form(asked, settings)
     backend = ScriptedReflection(ScriptedModel(seed, case.style), case.style)
     outcome = run(steps, backend, lambda _: PASSAGES)
     cited = [outcome["passages"][place]["title"] for place in outcome["cited"]]
