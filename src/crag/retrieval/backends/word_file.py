@@ -144,16 +144,17 @@ class WordFile:
             names = [f'"{word}"' for _, word in counted]
             reach = list(accumulate((n for n, _ in counted), initial=0))
             left = self._most_added([n for n, _ in counted])
+            rare = next((place for place, n in enumerate(reach) if n >= k), len(names))
 
             def needed(scores: Mapping[str, float]) -> int:
                 """Return how many words there are of which a chunk must have one."""
                 least = sorted(scores.values())[-k] if len(scores) >= k else 0.0
                 return next(place for place in range(rare, len(names) + 1) if left[place] <= least)
 
-            rare = next((place for place, n in enumerate(reach) if n >= k), len(names))
             scores = self._ranked(names[:rare], k, where)
             while len(scores) < k and rare < len(names):
-                rare += 1
+                more = 4 * reach[rare]  # Few rankings, whose time the last one decides.
+                rare = next((place for place, n in enumerate(reach) if n >= more), len(names))
                 scores = self._ranked(names[:rare], k, where)
             if (most := needed(scores)) > rare:  # Scores nearer to the whole ones may need fewer.
                 scores |= self._ranked(names[:rare], k, where, with_any=names[rare:most])
