@@ -161,8 +161,15 @@ def test_pairs_leave_out_the_development_data(data: Path, tmp_path: Path) -> Non
     development = written(tmp_path / "dev.jsonl", articles(24)[:4])
     output = tmp_path / "pairs.jsonl"
     told = call("pairs", data, "--output", output, "--dev", development, "--count", 10)
-    assert told == {"output": str(output), "pairs": 10, "in_development": 4}
+    kinds = {"question": 8, "task": 2}
+    assert told == {"output": str(output), "pairs": 10, "kinds": kinds, "in_development": 4}
     assert len(read_records(output, Pair)) == 10
+    told = call("pairs", data, "--output", output, "--kind", "statement", "--kind", "choice")
+    assert set(told["kinds"]) == {"statement", "choice", "task"}
+    assert told["kinds"]["statement"] == told["kinds"]["choice"] == 12
+    wrong = ["reflect-data", "pairs", str(data), "--output", str(output), "--kind", "riddle"]
+    with pytest.raises(SettingsError, match=r"--kind.*riddle.*question, statement"):
+        runner.invoke(app, wrong, catch_exceptions=False)
     everything = ["reflect-data", "pairs", str(data), "--output", str(output), "--dev", str(data)]
     with pytest.raises(TrainingError, match="no question is left"):
         runner.invoke(app, everything, catch_exceptions=False)

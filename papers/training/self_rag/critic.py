@@ -65,8 +65,9 @@ def critic_texts(
         for case in cases:
             made = written_label(tokenizer, released_prompt(case), case.label, max_length - 1)
             if made is not None:
-                ids = [*made.ids, tokenizer.eos_token_id]
-                texts.append(token_text(ids, [place >= made.start for place in range(len(ids))]))
+                whole: list[int] = [*made.ids, tokenizer.eos_token_id]
+                learned = [place >= made.start for place in range(len(whole))]
+                texts.append(token_text(whole, learned))
         return texts, len(cases) - len(texts)
     numbers = token_ids(tokenizer)
     for case in cases:

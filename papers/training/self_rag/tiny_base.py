@@ -38,7 +38,7 @@ def tiny_language_model(
         single="<s> $A", special_tokens=[("<s>", 1)]
     )
     named: Any = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
-    outer = PreTrainedTokenizerFast(tokenizer_object=inner, **named)
+    outer = PreTrainedTokenizerFast(tokenizer_object=inner, **named)  # type: ignore[no-untyped-call]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = LlamaForCausalLM(
