@@ -31,7 +31,7 @@ REFERENCE = {"Reference": "api"}
 _LINK = re.compile(r"(?:\]\(|\b(?:src|srcset)=\")([^)\s#\"]+)")
 _DIAGRAM = re.compile(r"```mermaid\n.*?```", re.DOTALL)
 _PROGRAM = re.compile(r"\[`?([\w.]+\.py)`?\]\(\1\)")
-_LOADING = "script[@src] | //img[@src] | //iframe[@src] | //source[@src] | //link[@href]"
+_LOADED = "//script/@src | //img/@src | //iframe/@src | //source/@src | //link/@href"
 
 
 @cache
@@ -185,7 +185,7 @@ def _broken(site: Path) -> Iterator[str]:
     """Yield every link that leads nowhere, and what is loaded from elsewhere."""
     for path in (one for one in sorted(site.rglob("*.html")) if one.is_file()):
         name = path.relative_to(site)
-        for address in _page(path).xpath(f"//{_LOADING}/@src | //{_LOADING}/@href"):
+        for address in _page(path).xpath(_LOADED):
             if urlsplit(str(address)).netloc:
                 yield f"{name} loads {address}"
         for address in _page(path).xpath("//a/@href | //img/@src | //source/@srcset"):

@@ -128,7 +128,7 @@ def train(variant: Variant, recipe: LanguageRecipe, folder: Path, source: Path) 
     """Train and save one variant; what stands between paragraph tags is not learned."""
     base = load_base(recipe)
     made = [
-        reflective_text(base.tokenizer, one.instruction, one.output, recipe.max_length)
+        reflective_text(base.tokenizer, one.asked, one.output, recipe.max_length, form=recipe.form)
         for one in variant.records
     ]
     texts = [text for text in made if text is not None]

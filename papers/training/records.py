@@ -127,8 +127,10 @@ def read_records(path: Path, form: type[Record]) -> list[Record]:
     records: list[Record] = []
     for number, row in _numbered_rows(path):
         try:
-            is_line = isinstance(row, str)
-            records.append((form.model_validate_json if is_line else form.model_validate)(row))
+            if isinstance(row, str):
+                records.append(form.model_validate_json(row))
+            else:
+                records.append(form.model_validate(row))
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"])) or "the row"

@@ -100,6 +100,7 @@ def test_each_part_leads_with_its_own_quotation() -> None:
         assert (part["action"], part["abstained"]) == ("correct", False)
         assert text in part["answer"]
         assert [text in cited["text"] for cited in part["citations"]] == [True]
+        assert "readings" not in part
 
 
 def test_all_parts_are_read_in_one_call_with_the_whole() -> None:

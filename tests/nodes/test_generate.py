@@ -164,10 +164,9 @@ class ReadingQuoter:
         return [Quotation(text, last, 0.9, (0, len(text)), self._span, sure=self._sure)]
 
 
-@pytest.mark.parametrize("way", ["run", "arun"])
-async def test_a_quotation_that_is_sure_takes_the_place_of_a_decline(way: str) -> None:
-    model, quoter = FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=True, span=(0, 3))
-    update = await generated(Generate(model, quoter), way, Settings())
+def test_a_quotation_that_is_sure_takes_the_place_of_a_decline() -> None:
+    node = Generate(FakeChatModel(replies=[NOT_FOUND]), ReadingQuoter(sure=True, span=(0, 3)))
+    update = blocking(node.run(state("Bob slept.", "Ada wrote it."), Settings()))
     assert update["answer"] == "“Ada wrote it.” [2]"
     assert (update["certainty"], update["abstained"]) == ("answered", False)
     assert (kinds(update), update["usage"]["llm_calls"]) == (["model_declined"], 1)

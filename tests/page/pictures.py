@@ -40,13 +40,32 @@ def take(page: Any, file: Path) -> None:
     shot.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE).save(file, optimize=True)
 
 
+def opened(browser: Any, url: str, **options: Any) -> Any:
+    """Open the page without conversations, which earlier pictures have left on the server."""
+    page = browser.new_page(**options)
+    page.goto(url)
+    forget(page)
+    return page
+
+
+def forget(page: Any) -> None:
+    """Delete all conversations, and open the page anew."""
+    page.evaluate("""async () => {
+      const main = document.querySelector("script[type=module]").src;
+      const server = await import(new URL("server.js", main));
+      for (const {thread_id} of await server.threads()) await server.removeThread(thread_id);
+    }""")
+    page.reload()
+    page.wait_for_selector("#library:not([hidden])")
+
+
 def ask_quickly(page: Any, question: str) -> None:
     """Ask until a run is as fast as on an idle machine."""
     ask(page, question)
     for _ in range(_TRIES - 1):
         if page.evaluate("parseFloat(document.querySelector('#numbers dd').textContent)") < _FAST:
             return
-        page.click("#new")
+        forget(page)
         ask(page, question)
 
 
@@ -103,29 +122,22 @@ def main(documents: Path, questions: tuple[str, ...]) -> None:
         launched() as browser,
     ):
         for name, options in PICTURES.items():
-            page = browser.new_page(**options)
-            page.goto(url)
-            page.wait_for_selector(".node", state="attached")
+            page = opened(browser, url, **options)
             ask_quickly(page, questions[0])
             if name == "dark":
                 page.click("#way-line")  # One picture shows the graph.
             page.focus("#answer")
             page.evaluate("scrollTo(0, 0)")
             take(page, FOLDER / f"page-{name}.png")
-        page = browser.new_page(color_scheme="light", viewport=TALL | {"height": 800})
-        page.goto(url)
-        page.wait_for_selector("#library:not([hidden])")
+        page = opened(browser, url, color_scheme="light", viewport=TALL | {"height": 800})
         ask_quickly(page, questions[0])
         page.click("#answer .sources .opens")
         page.wait_for_selector("#source .focus")
         take(page, FOLDER / "page-source.png")
         for scheme in ("light", "dark"):
-            page = browser.new_page(color_scheme=scheme, viewport=SIZE)
-            page.goto(url)
-            page.wait_for_selector("#library:not([hidden])")
+            page = opened(browser, url, color_scheme=scheme, viewport=SIZE)
             record(page, questions).save(FOLDER / f"page-{scheme}.gif")
-        page = browser.new_page(**PICTURES["dark"])
-        page.goto(f"{url}&graph=self_rag")
+        page = opened(browser, f"{url}&graph=self_rag", **PICTURES["dark"])
         page.wait_for_selector(".node", state="attached")
         ask_quickly(page, questions[0])
         page.evaluate("document.getElementById('answer').scrollIntoView()")

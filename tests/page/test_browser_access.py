@@ -97,7 +97,7 @@ def test_the_keyboard_alone_does_everything(visit: Visit, site: str) -> None:
     page.focus("#question")
     tab_to(page, "way-line")
     keyboard.press("Enter")
-    tab_to(page, "contextualize")
+    tab_to(page, "open run")
     for _ in range(12):
         keyboard.press("ArrowRight")
         if focused(page).startswith("retrieve"):
@@ -198,10 +198,15 @@ def first_paint(page: Any) -> float:
     return float(found)
 
 
+def crowd() -> float:
+    """Return how many wait for each processor; an idle machine has 1."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 def test_the_page_is_painted_at_once(visit: Visit, site: str) -> None:
     """In 0.3 s on an idle machine; where more wait for each processor, in as many times that."""
     page = visit(site)
-    limit = 300 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    limit = 300 * crowd()
     fastest = first_paint(page)
     for _ in range(5):
         if fastest < limit:
@@ -212,12 +217,13 @@ def test_the_page_is_painted_at_once(visit: Visit, site: str) -> None:
 
 
 def test_a_hundred_strips_hold_nothing_up(visit: Visit, site: str) -> None:
+    """No longer than 0.2 s on an idle machine, measured as above."""
     page = visit(f"{site}/?graph=many")
     ask(page, "How long does the kettle take?")
     open_everything(page)
     page.wait_for_function("() => document.querySelectorAll('.strip').length >= 100")
     page.wait_for_timeout(300)
-    assert max(page.evaluate("seen.long"), default=0) <= 200
+    assert max(page.evaluate("seen.long"), default=0) <= 200 * crowd()
     page.evaluate(
         "setTimeout(() => { for (const end = performance.now() + 260; performance.now() < end;); })"
     )

@@ -46,7 +46,7 @@ def opened(page: Any, question: str, place: str = "") -> Any:
     """Ask, open the source of the answer that is at `place`, and return its window."""
     ask(page, question)
     page.locator("#answer .sources li", has_text=place).first.locator(".opens").click()
-    page.wait_for_selector("#source mark")
+    page.wait_for_selector("#source mark", timeout=60_000)
     return page.locator("#source")
 
 
@@ -89,12 +89,13 @@ def test_a_pdf_opens_on_the_cited_page(visit: Visit, own: str) -> None:
     assert "page 3 of 3" in source.inner_text()
     assert "The end." in source.inner_text()
     assert source.locator("button >> text=Next").is_disabled()
-    assert marked_pixels(page) == 0
+    # What is quoted may begin on one page and end on another: text and picture agree on each.
+    assert (marked_pixels(page) > 0) == (source.locator("mark").count() > 0)
 
 
 def marked_pixels(page: Any) -> float:
     """Return the share of a page, once it is drawn, that is marked."""
-    page.wait_for_selector("#source canvas")
+    page.wait_for_selector("#source canvas", timeout=60_000)
     share: float = page.evaluate("""() => {
       const canvas = document.querySelector("#source canvas");
       const {width, height} = canvas;
@@ -137,7 +138,7 @@ def test_axe_finds_nothing_serious_in_documents(visit: Visit, own: str, scheme: 
     page.wait_for_selector("#library:not([hidden])")
     assert violations(page) == []
     opened(page, MARY)
-    page.wait_for_selector("#source canvas")
+    page.wait_for_selector("#source canvas", timeout=60_000)
     assert violations(page) == []
 
 

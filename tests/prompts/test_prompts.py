@@ -24,6 +24,7 @@ VALUES = {
     "most": "3",
     "parts": "P",
     "right": "R",
+    "examples": "E",
 }
 GOOD = "[user]\nUse $knowledge for $question\n"
 

@@ -164,7 +164,8 @@ def test_the_remap_counts_continue_as_retrieval() -> None:
 
 def test_all_released_quirks_together_run() -> None:
     options = ReflectionSettings(accumulation="product", compat=RELEASED_LONG, max_depth=7)
-    found = answer(FakeReflection({**TREE, **LEAKED}), options)
+    draft: Table = {("", None): last("[Retrieval]", 0.9)}
+    found = answer(FakeReflection({**TREE, **LEAKED, **draft}), options)
     assert found["answer"] == "B [1]. leak first [2]."
     refused = FakeReflection({("", None): last("No.\n\nMore.", 0.9)}, otherwise=fake_decision(0.1))
     assert answer(refused, options)["answer"] == "No."

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, get_args
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from crag.answering.outcome import NOT_FOUND
+from crag.answering.outcome import NOT_FOUND, UNSURE
 from crag.graph_registry import OFFERED
 from crag.parts import Hit, Parts
 from crag.settings import Decomposition, Settings
@@ -123,7 +123,8 @@ class Outcome(NamedTuple):
         state, kinds = self.state, {entry["kind"] for entry in self.state["events"]}
         if not isinstance(state["answer"], str) or not state["answer"]:
             return "there is no answer"
-        if state["abstained"] and (state["answer"] != NOT_FOUND or "abstained" not in kinds):
+        said = state["answer"].startswith((NOT_FOUND, UNSURE)) and "abstained" in kinds
+        if state["abstained"] and not said:
             return "abstained without saying so"
         for part, what in self.case.saboteur.told:
             if not kinds & RECORDED[part]:

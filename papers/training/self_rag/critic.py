@@ -151,9 +151,9 @@ class Critic:
             most = max(len(rows[place].ids) - rows[place].start for place in batch)
             logits = self._logits([rows[place].ids for place in batch], most + 1)
             for place, row_logits in zip(batch, logits.log_softmax(-1), strict=True):
-                label = rows[place].ids[rows[place].start :]
-                before = row_logits[-len(label) - 1 : -1]
-                found[place] = sum(float(one[n]) for one, n in zip(before, label, strict=True))
+                words = rows[place].ids[rows[place].start :]
+                before = row_logits[-len(words) - 1 : -1]
+                found[place] = sum(float(one[n]) for one, n in zip(before, words, strict=True))
         likelihoods = iter([math.exp(found[place]) for place in range(len(rows))])
         judged = [{label: next(likelihoods) for label in LABELS[case.kind]} for case in cases]
         return [

@@ -99,20 +99,23 @@ def _told(part: SubQuestion, found: Found) -> str:
 
 
 def _with_parts(update: GenerateUpdate, state: State, by_part: Sequence[Found]) -> GenerateUpdate:
-    """Add what was said of each part, with its citations among those of the answer."""
-    update["sub_questions"] = [
-        {
+    """Add what was said of each part, with its citations among those of the answer.
+
+    What was read for it is not needed any more.
+    """
+    update["sub_questions"] = []
+    for part, found in zip(state["sub_questions"], by_part, strict=True):
+        cited = [
+            one for one in update["citations"] if found and one["number"] == found[0].strip + 1
+        ]
+        told: SubQuestion = {
             **part,
             "answer": _told(part, found),
             "abstained": not _is_sure(found),
-            "citations": [
-                cited
-                for cited in update["citations"]
-                if found and cited["number"] - 1 == found[0].strip
-            ],
+            "citations": cited,
         }
-        for part, found in zip(state["sub_questions"], by_part, strict=True)
-    ]
+        told.pop("readings", None)
+        update["sub_questions"].append(told)
     return update
 
 

@@ -143,8 +143,10 @@ def read_pairs(
         (question, [passage for _, passage in group])
         for question, group in groupby(pairs, key=itemgetter(0))
     ]
-    together = getattr(evaluator, "read_pairs", None) if len(by_question) > 1 else None
+    together = None
     with Attempt("evaluator") as attempt:
+        if len(by_question) > 1:
+            together = getattr(evaluator, "read_pairs", None)
         if together is not None:
             readings = readings_of(together(list(pairs)), passages)
         else:

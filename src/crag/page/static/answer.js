@@ -41,7 +41,7 @@ const BODIES = {
       element("p.text", run.values.answer),
       ...abstention(run).filter(Boolean).map((line) => element("p.hint", line)),
     ]),
-    edit(run, actions, ...comparing(run, actions)),
+    edit(run, actions),
   ],
   cancelled: (run, actions) => [
     element("p.lead", "The run was cancelled."),
@@ -66,7 +66,7 @@ const answered = (run, actions) => [
   ...legend(run.values),
   ...sources(run.values, actions.reading),
   ...further(run.values),
-  edit(run, actions, ...comparing(run, actions), ...copy(run.values)),
+  edit(run, actions, ...copy(run.values)),
 ];
 
 function further({ further: more = [] }) {
@@ -94,12 +94,13 @@ function again(run, actions) {
 }
 
 function edit(run, actions, ...more) {
-  const button = element("button", { onclick: () => actions.edit(run) }, "Edit the question");
-  return element("div.buttons", button, ...more);
+  return element(
+    "div.buttons",
+    element("button", { onclick: () => actions.edit(run) }, "Edit the question"),
+    isComparable(run, actions.graphs) && element("button", { onclick: () => actions.compare(run) }, "Compare with plain retrieval"),
+    ...more,
+  );
 }
-
-const comparing = (run, { compare, graphs }) =>
-  (isComparable(run, graphs) ? [element("button", { onclick: () => compare(run) }, "Compare with plain retrieval")] : []);
 
 /** What stands in the place of an answer where a part failed, and not where nothing was found. */
 function notAnswered({ values }) {
@@ -190,7 +191,7 @@ function mark(number, citation, attributed) {
   const label = `Citation ${number}: ${citation.source.title || citation.source.url || citation.source.id}`;
   const cite = { cite: number };
   const found = attributed ? `${label}, found for this sentence` : label;
-  return element(attributed ? "a.cite.attributed" : "a.cite", { href: `#strip-${number}`, "aria-label": found, data: cite }, `${number}`);
+  return element(attributed ? "a.cite.attributed" : "a.cite", { href: `#strip-${number}`, "aria-label": found, data: cite }, number);
 }
 
 /** The sources by file: its title and name, and for each citation the heading and the lines. */
@@ -209,7 +210,7 @@ export function sources(values, reading) {
         const place = source.position || (opens ? "Open" : "");
         return element(
           "p.cites",
-          element("a.cite", { href: `#strip-${number}`, data: { cite: number }, "aria-label": `Show strip ${number}` }, `${number}`),
+          element("a.cite", { href: `#strip-${number}`, data: { cite: number }, "aria-label": `Show strip ${number}` }, number),
           section && section !== title ? `${section} ` : "",
           opens ? element("button.plain.opens", opens, place) : element("span.place", place),
         );

@@ -18,7 +18,7 @@ let stopping = null;
 
 /** Whether a run can be compared on a server of these graphs. */
 export const isComparable = (run, graphs) =>
-  graphs.includes(PLAIN) && run.graph === "crag" && Boolean(run.values.action);
+  graphs.includes(PLAIN) && run.graph === "crag" && run.phase === "done";
 
 /** Take the comparison away, and end a run of it. */
 export function leaveComparison() {

@@ -147,7 +147,7 @@ function wholeMark(number) {
   return element(
     "p.strip.kept",
     { id: `strip-${number}`, tabindex: "-1" },
-    element("span.number", element("span.unseen", "Citation "), `${number}`),
+    element("span.number", element("span.unseen", "Citation "), number),
     "The document as a whole. ",
     element("a.back", { href: "#answer", data: { back: number } }, "back to the answer"),
   );

@@ -43,7 +43,7 @@ export class Library {
   #draw() {
     const { files, uploads, accepted } = this.told;
     const list = element("ol.files");
-    fill(list, files, (file) => this.#entry(file, file.name));
+    fill(list, files, (file) => this.#entry(file));
     const input = element("input", {
       id: "upload", type: "file", multiple: true, accept: accepted.join(","), onchange: () => this.add(input.files),
     });
@@ -58,8 +58,8 @@ export class Library {
     );
   }
 
-  #entry(file, name) {
-    const { path, title, chunks, uploaded } = file;
+  #entry(file) {
+    const { name, path, title, chunks, uploaded } = file;
     const told = [title === name ? "" : title, count(chunks, "chunk"), uploaded ? "uploaded" : ""].filter(Boolean).join(" · ");
     const remove = element("button.plain.remove", { "aria-label": `Remove ${name}`, onclick: () => this.#ask(remove, file, name) }, "Remove");
     const open = element("button.plain", { onclick: () => this.open(path) }, name);

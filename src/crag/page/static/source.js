@@ -39,24 +39,19 @@ export function cut(line, start, ranges) {
   return [...parts, line.slice(at)];
 }
 
-/** What a citation quotes, with where the answer stands in it; else the whole strip. */
-function quotationsOf({ text, quotes }) {
-  const characters = [...text];
-  const said = ([start, end]) => characters.slice(start, end).join("");
-  const all = quotes?.length ? quotes : [{ start: 0, end: characters.length }];
-  return all.map(({ start, end, span }) => ({ words: said([start, end]), answer: span && said(span) }));
-}
-
 /**
  * Find in a text what a citation quotes of it, or else the whole strip.
  * @returns {{ranges: [number, number][], focus: number}} the quotations, and where the answer itself
  *   stands in them
  */
 export function placesOf(citation, text, from) {
-  const found = quotationsOf(citation).map(({ words, answer }) => {
-    const range = placeOf(words, text, from);
-    const place = range && answer && placeOf(answer, text, range[0]);
-    return range && { range, focus: (place ?? range)[0] };
+  const characters = [...citation.text];
+  const said = ([start, end]) => characters.slice(start, end).join("");
+  const quotes = citation.quotes?.length ? citation.quotes : [{ start: 0, end: characters.length }];
+  const found = quotes.map(({ start, end, span }) => {
+    const range = placeOf(said([start, end]), text, from);
+    const answer = range && span && placeOf(said(span), text, range[0]);
+    return range && { range, focus: (answer ?? range)[0] };
   }).filter(Boolean);
   return { ranges: found.map(({ range }) => range), focus: found[0]?.focus ?? from };
 }
@@ -93,8 +88,7 @@ function draw(dialog, told, citation, name) {
   const from = pages.length ? pages[pageOf(citation) - 1] : startOf(text, Math.min(...lines, Infinity));
   const cited = { lines: new Set(lines), ...(citation ? placesOf(citation, text, from ?? 0) : { ranges: [], focus: -1 }) };
   const changes = changed ? [element("p.problem", "This file was changed after it was indexed.")] : [];
-  const quoted = citation ? quotationsOf(citation).map(({ words }) => words) : [];
-  const body = pages.length ? paged(told, cited, quoted) : reading(text, 0, cited, true);
+  const body = pages.length ? paged(told, cited) : reading(text, 0, cited, true);
   const address = deepLink(name, citation?.source.position);
   dialog.replaceChildren(head(dialog, title || name, name, address), ...changes, body);
 }
@@ -109,11 +103,12 @@ function startOf(text, number) {
 }
 
 /** One page at a time, that of the answer first; of a PDF it is drawn beside its text. */
-function paged(told, cited, quoted) {
+function paged(told, cited) {
   const looks = /\.pdf$/i.test(told.source);
   const holder = element("div.paged");
   const turn = (number) => {
-    const start = told.pages[number - 1];
+    const [start, end = told.text.length] = told.pages.slice(number - 1, number + 1);
+    const quoted = cited.ranges.map(([from, to]) => told.text.slice(Math.max(from, start), Math.min(to, end))).filter(Boolean);
     const to = (label, page) => element(
       "button", { disabled: page < 1 || page > told.pages.length, onclick: () => turn(page) }, label,
     );
@@ -123,7 +118,7 @@ function paged(told, cited, quoted) {
       element(
         "div.spread",
         looks && drawing(told, number, quoted),
-        reading(told.text.slice(start, told.pages[number]).trimEnd(), start, cited, false),
+        reading(told.text.slice(start, end).trimEnd(), start, cited, false),
       ),
     );
   };

@@ -34,7 +34,7 @@ function stripItem(strip, number) {
     attributes,
     element(
       "div.said",
-      number && element("span.number", element("span.unseen", "Citation "), `${number}`),
+      number && element("span.number", element("span.unseen", "Citation "), number),
       written(strip.text, strip.source.url, strip.kept ? "mark" : "span"),
     ),
     element(

@@ -50,7 +50,7 @@ function timesOf(run) {
   for (const { node, started, ended } of steps) sums.set(node, (sums.get(node) ?? 0) + ended - started);
   const rows = [...sums].sort(([, one], [, other]) => other - one).map(([node, took]) =>
     element("div", element("dt", spelled(node.replace(":", ": "))), element("dd", seconds(took))));
-  return element("details", { class: "times" }, element("summary", "Time by node"), element("dl.numbers", ...rows));
+  return element("details.times", element("summary", "Time by node"), element("dl.numbers", ...rows));
 }
 
 function given(knowledge) {

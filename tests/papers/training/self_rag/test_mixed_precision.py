@@ -43,6 +43,9 @@ def movement(recipe: LanguageRecipe, work: Path) -> tuple[float, float]:
     base = load_base(recipe)
     texts = [reflective_text(base.tokenizer, asked, said, 300) for asked, said in RECORDS]
     linear = [p for name, p in base.model.named_parameters() if "_proj" in name]
+    with torch.no_grad():
+        for weights in linear:
+            weights.mul_(0.1)  # A spread of 0.02, as Llama begins with.
     before = [weights.detach().float().clone() for weights in linear]
     train_language_model(base, recipe, [one for one in texts if one], work, quiet=True)
     moved = torch.cat(
@@ -60,7 +63,9 @@ def test_all_weights_move_as_in_float32_and_few_do_without_masters(
     assert changed > 0.999
     assert moved == pytest.approx(movement(full, tmp_path / "full")[1], rel=0.05)
     rounded = mixed.model_copy(update={"weights": "bfloat16"})
-    assert movement(rounded, tmp_path / "rounded")[0] < 0.3
+    few, a_little = movement(rounded, tmp_path / "rounded")
+    assert few < 0.4
+    assert a_little < moved / 3
 
 
 def test_weights_without_masters_are_refused_but_for_adapters(base: Path) -> None:

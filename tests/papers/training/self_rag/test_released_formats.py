@@ -26,7 +26,7 @@ from crag.papers.training.self_rag.released_critic import (
 from crag.papers.training.self_rag.tiny_base import tiny_language_model
 from crag.parts import Prefix
 from crag.reflection.backends.transformers import TransformersReflection
-from crag.reflection_tokens import PAD, TOKENS
+from crag.reflection_tokens import PAD, TOKENS, token_ids
 from tests.commands import crag
 from tests.reflective import written
 
@@ -105,19 +105,53 @@ def released_critic(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="module")
 def released_generator(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint of the shape of selfrag/selfrag_llama2_7b: pickled, with the 16 tokens."""
+    """One of the shape of selfrag/selfrag_llama2_7b: pickled, Llama's tokenizer, 16 tokens."""
     folder = tmp_path_factory.mktemp("generator") / "selfrag_llama2_7b"
-    added = {"additional_special_tokens": list(TOKENS), "pad_token": PAD}
-    return pickled(base, folder, added)
+    model = AutoModelForCausalLM.from_pretrained(base)
+    pieces = llama_tokenizer(folder, [row["input"] for row in CRITIC_ROWS])
+    model.resize_token_embeddings(pieces + len(TOKENS) + 1, mean_resizing=False)
+    save_pickled(model, folder)
+    return folder
+
+
+def llama_tokenizer(folder: Path, texts: list[str]) -> int:
+    """Write a tokenizer as the released checkpoints have it, and return how many pieces it has."""
+    import sentencepiece
+
+    folder.mkdir()
+    (folder / "texts").write_text("\n".join(" ".join(text.split()) for text in texts * 40))
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(folder / "texts"), model_prefix=str(folder / "tokenizer"), vocab_size=330,
+        model_type="bpe", byte_fallback=True, character_coverage=1.0, minloglevel=2, pad_id=-1,
+        hard_vocab_limit=False, normalization_rule_name="identity", split_digits=True,
+    )  # fmt: skip
+    model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
+    first = int(model.get_piece_size())
+    named = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    files = {
+        "added_tokens": {token: first + place for place, token in enumerate((*TOKENS, PAD))},
+        "special_tokens_map": named | {"additional_special_tokens": list(TOKENS), "pad_token": PAD},
+        "tokenizer_config": named
+        | {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True, "model_max_length": 2048},
+    }
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return first
 
 
 def pickled(base: Path, folder: Path, tokens: dict[str, Any]) -> Path:
+    """Save a base with more tokens, as older checkpoints are: shards of .bin."""
     tokenizer = AutoTokenizer.from_pretrained(base)
     tokenizer.add_special_tokens(tokens)
     model = AutoModelForCausalLM.from_pretrained(base)
     model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    save_pickled(model, folder)
+    return folder
+
+
+def save_pickled(model: Any, folder: Path) -> None:
+    model.save_pretrained(folder)
     (folder / "model.safetensors").unlink()
     weights = model.state_dict()
     shards = [dict(list(weights.items())[place::2]) for place in (0, 1)]
@@ -129,7 +163,6 @@ def pickled(base: Path, folder: Path, tokens: dict[str, Any]) -> Path:
     (folder / "pytorch_model.bin.index.json").write_text(
         json.dumps({"metadata": {}, "weight_map": index})
     )
-    return folder
 
 
 def test_labels_are_those_of_the_released_program(base: Path) -> None:
@@ -281,7 +314,16 @@ def test_a_folder_without_card_and_pad_is_no_critic(base: Path) -> None:
 def test_the_released_generator_is_read_and_trains_further(
     released_generator: Path, tmp_path: Path
 ) -> None:
-    assert load_language_model(str(released_generator)).added == []
+    loaded = load_language_model(str(released_generator))
+    assert loaded.added == []
+    numbers = token_ids(loaded.tokenizer)
+    first = numbers[TOKENS[0]]
+    assert [numbers[token] - first for token in TOKENS] == list(range(15))
+    assert len(loaded.tokenizer) == loaded.model.config.vocab_size == first + 16
+    text = reflective_text(loaded.tokenizer, "When?", GENERATOR_ROWS[1]["output"], 300)
+    assert text is not None
+    first_learned = int(text.labels[text.labels != IGNORED][0])
+    assert not loaded.tokenizer.convert_ids_to_tokens(first_learned).startswith("▁")  # No space.
     decided = TransformersReflection(released_generator).decide([Prefix("When was it built?")])
     assert decided[0].emitted
     data = tmp_path / "train.json"
