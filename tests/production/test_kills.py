@@ -84,6 +84,7 @@ class Server:
             self._process.kill()
             for one in processes:
                 one.kill()
+            psutil.wait_procs(processes, 60)  # Until then they have the port.
         self._process.wait(60)
 
     def stop(self) -> None:
