@@ -18,8 +18,8 @@ from crag.papers.training.self_rag.generator_data import (
     Outcomes,
     Pair,
     Retrieve,
-    outcome_of,
 )
+from crag.papers.training.self_rag.outcomes import outcome_of
 from crag.papers.training.self_rag.truth_critic import TruthCritic
 from crag.papers.training.self_rag.truths import read_truths
 from crag.parts import Passage

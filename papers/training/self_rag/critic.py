@@ -65,7 +65,8 @@ def critic_texts(
         for case in cases:
             made = written_label(tokenizer, released_prompt(case), case.label, max_length - 1)
             if made is not None:
-                whole: list[int] = [*made.ids, tokenizer.eos_token_id]
+                end: Any = tokenizer.eos_token_id
+                whole: list[int] = [*made.ids, end]
                 learned = [place >= made.start for place in range(len(whole))]
                 texts.append(token_text(whole, learned))
         return texts, len(cases) - len(texts)
