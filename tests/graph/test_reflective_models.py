@@ -84,10 +84,10 @@ def judged(state: Any) -> dict[str, Any]:
     kept = plain(state)
     keys = ("answer", "citations", "critiques", "reflection", "passages")
     told = {key: kept[key] for key in keys}
-    told["choices"] = [
-        {key: choice[key] for key in ("segment", "hypothesis", "action", "ratio", "emitted")}
-        for choice in kept["choices"]
-    ]
+    # Not the ratio, which follows from the probabilities: small ones that a server leaves out would
+    # move it as far as they are a large share of the others.
+    compared = ("segment", "hypothesis", "action", "probabilities", "emitted")
+    told["choices"] = [{key: choice[key] for key in compared} for choice in kept["choices"]]
     # Members below the listed ones are flagged there, and their words carry rounded numbers.
     for critique in told["critiques"]:
         critique["flags"] = [flag for flag in critique["flags"] if flag != "member_missing"]

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from gguf import GGUFReader
 from safetensors.numpy import save_file
-from typer.testing import CliRunner
 
-from crag.cli.app import app
 from crag.errors import ModelError, TrainingError
 from crag.papers.training.self_rag.gguf_export import export_gguf
 from crag.papers.training.self_rag.language_base import load_language_model
@@ -20,6 +18,7 @@ from crag.parts import Passage, Prefix, SegmentLimits
 from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
 from crag.reflection_tokens import TOKENS
+from tests.commands import crag
 from tests.graph.reflective import build_self_crag, build_self_rag, state_by
 from tests.graph.test_reflective_models import LIMITS, asked, graph_of, judged, same
 from tests.llama_server import serving_gguf
@@ -50,7 +49,7 @@ def local() -> TransformersReflection:
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     file = tmp_path_factory.mktemp("export") / "tiny.gguf"
     arguments = ["export", str(byte_pair_llama()), "--output", str(file), "--json"]
-    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    done = crag(*arguments)
     assert json.loads(done.stdout) == {"output": str(file), "bytes": file.stat().st_size}
     assert list(file.parent.iterdir()) == [file]
     with serving_gguf(file) as url:
@@ -159,7 +158,7 @@ def test_what_is_no_model_or_has_no_room_is_refused(tmp_path: Path) -> None:
 def test_a_reader_is_told_how_to_serve_the_file(tmp_path: Path) -> None:
     file = tmp_path / "tiny.gguf"
     arguments = ["export", str(byte_pair_llama()), "--output", str(file)]
-    told = CliRunner().invoke(app, arguments, catch_exceptions=False).stdout.splitlines()
+    told = crag(*arguments).stdout.splitlines()
     assert told[0] == f"Written to {file} ({file.stat().st_size / 1e6:,.0f} MB). Serve it:"
     assert told[1] == f"  llama-server --model {file} --ctx-size 16384"
     assert "CRAG_REFLECTION_URL=http://127.0.0.1:8080/v1 crag ask" in told[2]
