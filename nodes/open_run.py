@@ -16,12 +16,12 @@ from crag.state import (
     FollowUp,
     FoundHit,
     FreshEvents,
-    FreshUsage,
     InputState,
     PageRecord,
     Strip,
     SubQuestion,
     Usage,
+    fresh_usage,
 )
 from crag.tasks import Posed
 
@@ -87,7 +87,7 @@ class OpenRun:
             further=[],
             sentences=[],
             events=FreshEvents(),
-            usage=FreshUsage.of(Usage()),
+            usage=fresh_usage(Usage()),
         )
 
 

@@ -9,7 +9,7 @@ from crag.events import Event, event
 from crag.parts import ChatModel
 from crag.prompts import PACKAGED, Prompts
 from crag.settings import Settings
-from crag.state import FreshUsage, State, Usage
+from crag.state import State, Usage, fresh_usage
 
 _FALLBACK = "search for the question's keywords"
 
@@ -107,5 +107,5 @@ class Rewrite:
             query=query,
             confirms=settings.confirm_web,
             events=list(events),
-            usage=FreshUsage.of(spent) if self._opens_branch else spent,
+            usage=fresh_usage(spent) if self._opens_branch else spent,
         )

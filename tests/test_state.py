@@ -1,13 +1,21 @@
-"""The reducers of the state: what clients send is taken, or refused with its form."""
+"""The reducers of the state: what clients send is taken, or refused; counts are summed."""
 
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import InvalidUpdateError
 
 from crag.errors import QuestionError
-from crag.state import add_chat, known_action, replace_documents
+from crag.state import (
+    Usage,
+    add_chat,
+    add_usage,
+    fresh_usage,
+    known_action,
+    replace_documents,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,3 +51,10 @@ def test_documents_of_clients_are_documents() -> None:
 def test_an_action_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidUpdateError, match=r"'maybe': allowed are correct, .*ambiguous"):
         known_action("maybe")
+
+
+def test_counts_that_replace_do_so_when_a_checkpointer_has_kept_them() -> None:
+    serializer = JsonPlusSerializer()
+    kept = serializer.loads_typed(serializer.dumps_typed(fresh_usage(Usage(llm_calls=1))))
+    assert add_usage(Usage(llm_calls=5, pages=2), kept) == {"llm_calls": 1}
+    assert add_usage(Usage(llm_calls=1), Usage(llm_calls=2)) == {"llm_calls": 3}

@@ -320,6 +320,9 @@ class Usage(TypedDict, total=False):
     output_tokens: int
     cost: float
     """Of these tokens, by the settings `input_price` and `output_price`; absent without them."""
+    fresh: int
+    """Always 0: only in updates whose counts replace those before them. A key and no class, because
+    the updates of a killed run come back from a checkpointer as plain dictionaries."""
 
 
 class SubQuestion(TypedDict):
@@ -368,13 +371,9 @@ class FreshEvents(list[Event]):
     """Events of a new question; they replace the ones of the last question."""
 
 
-class FreshUsage(dict[str, int]):
-    """Counts of a new question on the same thread; they replace the last ones."""
-
-    @classmethod
-    def of(cls, usage: Usage) -> Usage:
-        """Start with what was spent before the run was opened."""
-        return cast("Usage", cls(cast("dict[str, int]", usage)))
+def fresh_usage(spent: Usage) -> Usage:
+    """Return counts that replace those before them, as of a new question on the same thread."""
+    return {**spent, "fresh": 0}
 
 
 def extend_events(recorded: list[Event], new: list[Event]) -> list[Event]:
@@ -437,9 +436,11 @@ def replace_documents(
 
 
 def add_usage(spent: Usage, new: Usage) -> Usage:
-    """Sum counts by name, or replace them if they are `FreshUsage`."""
-    counts = {} if isinstance(new, FreshUsage) else dict(spent)
+    """Sum counts by name, or replace them if the new ones are `fresh_usage`."""
+    counts = {} if "fresh" in new else dict(spent)
     for name, count in new.items():
+        if name == "fresh":
+            continue
         counts[name] = cast("float", counts.get(name, 0)) + cast("float", count)
     return cast("Usage", counts)
 
