@@ -45,7 +45,8 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="passages, keep_without_retrieval, irrelevant, unsupported, form, weights, seed.",
+            help="passages, keep_without_retrieval, irrelevant, unsupported, form, wording, "
+            "preamble, weights, seed.",
         ),
     ] = None,
     device: Annotated[
@@ -76,8 +77,8 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         allowed = "give a critic's folder, or --truth with the files the pairs were made from"
         raise SettingsError("--critic", critic, allowed)
     run = {
-        "rules": rules.model_dump(), "pairs": digest_of(pairs), "passages": tools.passages(),
-        "critic": tools.digest(),
+        "words": tools.words(), "rules": rules.model_dump(mode="json"), "pairs": digest_of(pairs),
+        "passages": tools.passages(), "critic": tools.digest(),
     }  # fmt: skip
     here = records.one_by_one
     outcomes = ray_outcomes(tools, concurrency) if ray else here(*tools.load(), rules)
