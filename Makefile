@@ -88,7 +88,7 @@ audit:  ## Ask for known faults of all pinned packages (needs a network); ADVISO
 	$(AUDIT)/bin/pip install --quiet --disable-pip-version-check pip-audit
 	$(AUDIT)/bin/pip-audit --requirement constraints-hashes.txt --require-hashes --disable-pip $(ADVISORIES)
 
-audit-official: $(DEV)  ## Compare with the authors' programs: make audit-official OFFICIAL=folder-of-checkouts [AUDITS="self-rag"]
+audit-official: $(DEV)  ## Compare with the authors' programs: make audit-official OFFICIAL=folder-of-checkouts [AUDITS="self-rag crag"]
 	@test -n "$(OFFICIAL)" || { echo 'Name the folder of the checkouts: make audit-official OFFICIAL=../official' >&2; exit 2; }
 	$(BIN)/python papers/measurements/audit_official.py '$(OFFICIAL)' $(AUDITS)
 

@@ -111,7 +111,7 @@ def test_a_name_with_an_entry_is_not_told(tmp_path: Path) -> None:
 
 
 def test_make_installs_its_extra_and_builds_it(tmp_path: Path) -> None:
-    command = ["make", "--dry-run", "site", f"VENV={tmp_path / 'venv'}"]
+    command = ["make", "--no-print-directory", "--dry-run", "site", f"VENV={tmp_path / 'venv'}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "--editable '.[site]'" in done.stdout
     assert done.stdout.endswith("bin/python .ci/site.py\n")

@@ -69,6 +69,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         write_records,
     )
     from crag.papers.training.self_rag import generator_data as records
+    from crag.papers.training.self_rag.outcomes import one_by_one
 
     rules = valid_recipe(records.DataRules, assigned(settings))
     pairs = [pair for path in data for pair in read_records(path, records.Pair)]
@@ -80,8 +81,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         "words": tools.words(), "rules": rules.model_dump(mode="json"), "pairs": digest_of(pairs),
         "passages": tools.passages(), "critic": tools.digest(),
     }  # fmt: skip
-    here = records.one_by_one
-    outcomes = ray_outcomes(tools, concurrency) if ray else here(*tools.load(), rules)
+    outcomes = ray_outcomes(tools, concurrency) if ray else one_by_one(*tools.load(), rules)
     with Ledger(ledger_of(output), run) as ledger:
         with progress_bar("critiquing", quiet=as_json) as advance:
             made = records.generator_data(pairs, outcomes, ledger, rules.form, advance)

@@ -46,12 +46,18 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """Make pairs of instruction and output from questions whose truth is known."""
     from crag.papers.training.records import write_records
     from crag.papers.training.self_rag.critique_rules import unleaked
-    from crag.papers.training.self_rag.instruction_pairs import KINDS, instruction_pairs
+    from crag.papers.training.self_rag.instruction_pairs import (
+        KINDS,
+        InstructionKind,
+        instruction_pairs,
+    )
 
-    chosen = [kind for kind in KINDS if not kinds or kind in kinds][: None if kinds else 1]
     for kind in kinds or ():
         if kind not in KINDS:
             raise SettingsError("--kind", kind, f"one of {', '.join(KINDS)}")
+    chosen: tuple[InstructionKind, ...] = KINDS[:1]
+    if kinds:
+        chosen = tuple(kind for kind in KINDS if kind in kinds)
     truths, leaks = unleaked(data, development or (), seed)
     pairs = instruction_pairs(
         truths, count, declined=declined, unsupported=unsupported, kinds=chosen,

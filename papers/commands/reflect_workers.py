@@ -19,8 +19,8 @@ from crag.papers.training.self_rag.generator_data import (
     Outcomes,
     Pair,
     Retrieve,
-    outcome_of,
 )
+from crag.papers.training.self_rag.outcomes import outcome_of
 from crag.papers.training.self_rag.released_critic import (
     NO_WORDING,
     Wording,

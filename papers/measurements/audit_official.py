@@ -14,17 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import audit_published
 import official_self_rag
-
-
-class Count(NamedTuple):
-    """How often both are equal."""
-
-    what: str
-    equal: int
-    runs: int
-    failed: int = 0
-    """Runs in which the official program failed, which are not counted."""
+from audit_published import Count
 
 
 class Audit(NamedTuple):
@@ -76,6 +68,10 @@ def _self_rag(folder: Path, runs: int | None) -> Iterator[Count]:
             yield Count(case.name, sum(same), wanted, seed + 1 - wanted)
 
 
+def _crag(folder: Path, runs: int | None) -> Iterator[Count]:
+    return audit_published.compare(folder / "CRAG", runs)
+
+
 RECORDED_SEEDS = 30
 
 
@@ -86,6 +82,7 @@ def _self_rag_record(folder: Path) -> str:
 
 AUDITS: dict[str, Audit] = {
     "self-rag": Audit("Self-RAG's released inference", _self_rag, _self_rag_record),
+    "crag": Audit("CRAG's released prompts and strips, on its published files", _crag),
 }
 
 if __name__ == "__main__":

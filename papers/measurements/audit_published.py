@@ -22,7 +22,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crag.correction.strips import Decomposition, as_split, decompose
+from crag.correction.strips import as_split, decompose
 from crag.errors import DataError
 from crag.papers.experiments.answering import Answerer, Resources
 from crag.papers.experiments.examples import TaskName
@@ -41,6 +41,7 @@ from crag.papers.experiments.report import table
 from crag.papers.experiments.units import Unit
 from crag.parts import Parts
 from crag.prompts import Prompts
+from crag.settings import Decomposition
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
 from crag.text.untrusted import neutral
 
@@ -108,8 +109,8 @@ def faults(folder: Path) -> Iterator[tuple[str, int]]:
             yield f"questions with {count} options", sum(held)
     if (path := folder / PASSAGES).is_file():
         lines = _lines(path)
-        held = [line for line in lines if SECOND_HALF.search(line)]
-        yield f"{PASSAGES}: lines with Self-CRAG's texts", len(held)
+        whole = [line for line in lines if SECOND_HALF.search(line)]
+        yield f"{PASSAGES}: lines with Self-CRAG's texts", len(whole)
 
 
 def _faults_of(path: Path, file: str, questions: Sequence[str]) -> Iterator[tuple[str, int]]:

@@ -69,18 +69,16 @@ def told(method: Method, generator: int, evaluator: int) -> str:
 def generator_flops(tokens: int, config: LlamaConfig | None = None) -> int:
     """Count one pass over a prompt; the default is LLaMA2-7B with Self-RAG's vocabulary."""
     with torch.device("meta"):
-        model = LlamaForCausalLM(config or LlamaConfig(vocab_size=32016)).eval()
+        model = LlamaForCausalLM(config or LlamaConfig(vocab_size=32016)).train(mode=False)
     return _counted(model, input_ids=_ids(tokens))
 
 
 def evaluator_flops(tokens: int, config: T5Config | None = None) -> int:
     """Count one pair; the default is T5-large with one output."""
-    large = T5Config(
-        d_model=1024, d_ff=4096, num_layers=24, num_heads=16, num_labels=1,
-        decoder_start_token_id=0,
-    )  # fmt: skip
+    large = T5Config(d_model=1024, d_ff=4096, num_layers=24, num_heads=16)
+    large.num_labels, large.decoder_start_token_id = 1, 0
     with torch.device("meta"):
-        model = T5ForSequenceClassification(config or large).eval()
+        model = T5ForSequenceClassification(config or large).train(mode=False)
         # It looks the end of the text up in the ids, which have no values here.
         head, pooled = model.classification_head, model.config.d_model
     passed = _counted(model.transformer, input_ids=_ids(tokens), decoder_input_ids=_ids(tokens))

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -80,8 +81,8 @@ def main() -> None:
                 for k in (10, 50):
                     for one in questions:
                         assert stored.find(one, k, EVERYTHING) == ranked_all(other, one, k)
-                    before = milliseconds(lambda one, k=k: ranked_all(other, one, k), questions)
-                    now = milliseconds(lambda one, k=k: stored.find(one, k, EVERYTHING), questions)
+                    before = milliseconds(partial(ranked_all, other, k=k), questions)
+                    now = milliseconds(partial(stored.find, k=k, where=EVERYTHING), questions)
                     disk = path.stat().st_size / MEBIBYTE
                     print(
                         f"| {size:,} | {writing:.0f} s | {disk:.0f} MiB | {k} | {before} | {now} |",

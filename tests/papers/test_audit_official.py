@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
+from crag.errors import CragError
+
 MEASUREMENTS = str(Path(__file__).parents[2] / "papers" / "measurements")
-MODULES = ("audit_official", "official_program", "official_self_rag", "scripted_model")
+MODULES = (
+    "audit_official",
+    "audit_published",
+    "official_program",
+    "official_self_rag",
+    "scripted_model",
+)
 
 
 @pytest.fixture
@@ -51,6 +59,8 @@ def test_it_names_the_audits_and_the_file_that_is_missing(
     assert "no such audit: self-crag; there are self-rag" in capsys.readouterr().err
     with pytest.raises(SystemExit, match=r"run_long_form_static\.py is not there"):
         ended(audit, monkeypatch, str(tmp_path), "self-rag")
+    with pytest.raises(CragError, match=r"CRAG_Inference\.py.*is not there"):
+        ended(audit, monkeypatch, str(tmp_path), "crag")
 
 
 def test_a_program_runs_with_its_own_modules_and_leaves_no_trace(

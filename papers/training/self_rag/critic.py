@@ -70,7 +70,8 @@ def critic_texts(
             prompt = released_prompt(case, wording)
             made = written_label(tokenizer, prompt, case.label, max_length - 1)
             if made is not None:
-                whole: list[int] = [*made.ids, tokenizer.eos_token_id]
+                end: Any = tokenizer.eos_token_id
+                whole: list[int] = [*made.ids, end]
                 learned = [place >= made.start for place in range(len(whole))]
                 texts.append(token_text(whole, learned))
         return texts, len(cases) - len(texts)

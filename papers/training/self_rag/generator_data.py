@@ -144,27 +144,6 @@ class Rejected(Exception):  # noqa: N818 - a pair without a record, no failure
     """A pair of which no record is made; the message is the reason."""
 
 
-def one_by_one(critic: Judging, retrieve: Retrieve, rules: DataRules) -> Outcomes:
-    """Return what makes the outcomes in this process, in order."""
-
-    def outcomes(pairs: Sequence[Pair]) -> Iterator[tuple[int, Outcome]]:
-        for place, pair in enumerate(pairs):
-            yield place, outcome_of(pair, critic, retrieve, rules)
-
-    return outcomes
-
-
-def outcome_of(pair: Pair, critic: Judging, retrieve: Retrieve, rules: DataRules) -> Outcome:
-    """Return the output of a pair with tokens and passages, or why there is none."""
-    from crag.papers.training.self_rag.released_records import released_output
-
-    made = released_output if rules.form == "released" else reflective_output
-    try:
-        return {"output": made(pair, critic, retrieve, rules)}
-    except Rejected as reason:
-        return {"problem": str(reason)}
-
-
 def usable_output(pair: Pair) -> str:
     """Return the output of a pair without white space around it.
 

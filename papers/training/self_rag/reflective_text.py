@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crag.papers.training.self_rag.language_recipe import Form
 from crag.papers.training.self_rag.language_trainer import TokenText, token_text
@@ -111,7 +111,8 @@ def reflective_text(  # noqa: PLR0913 - the record, and how it is learned
         before = decision_prompt(Prefix(instruction))
     prompt: list[int] = tokenizer(before).input_ids
     # Together, because some tokenizers begin a text that stands alone with a space.
-    ids: list[int] = [*tokenizer(before + output).input_ids, tokenizer.eos_token_id]
+    end: Any = tokenizer.eos_token_id
+    ids: list[int] = [*tokenizer(before + output).input_ids, end]
     start = next((n for n, (a, b) in enumerate(zip(prompt, ids, strict=False)) if a != b), None)
     start = len(prompt) if start is None else start
     numbers = token_ids(tokenizer)

@@ -16,11 +16,10 @@ from crag.papers.training.self_rag.generator_data import (
     Rejected,
     generator_data,
     label_shares,
-    one_by_one,
-    outcome_of,
     reflective_output,
 )
 from crag.papers.training.self_rag.instruction_pairs import KINDS, instruction_pairs
+from crag.papers.training.self_rag.outcomes import one_by_one, outcome_of
 from crag.papers.training.self_rag.reflective_text import fault_of
 from crag.papers.training.self_rag.truth_critic import TruthCritic
 from crag.papers.training.self_rag.truths import read_truths
