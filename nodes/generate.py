@@ -285,6 +285,7 @@ def _prompt(
         "question": neutral(question) if settings.cites else question,
         "options": written(posed["options"]) or "those that the question names",
         "published_options": published_options(posed["options"]),
+        "instruction": profile.instruction,
     }
     if not strips:
         return prompts.render(profile.own_prompt, **values)

@@ -46,10 +46,12 @@ USES: Mapping[str, Use] = MappingProxyType(
         "answer_doubtful": Use("generate, if strips score low, default", _TASK, ("not_found",)),
         "answer_words": Use("generate again, after an answer without words", _TASK, ("not_found",)),
         "answer_popqa": Use("generate, task popqa", _TASK),
-        "answer_pubhealth": Use("generate, task pubhealth", _TASK),
-        "answer_arc": Use("generate, task arc", (*_TASK, "options"), ("published_options",)),
+        "answer_pubhealth": Use("generate, task pubhealth", _TASK, ("instruction",)),
+        "answer_arc": Use(
+            "generate, task arc", (*_TASK, "options"), ("published_options", "instruction")
+        ),
         "answer_biography": Use("generate, task biography", _TASK),
-        "answer_asqa": Use("generate, task asqa", _TASK, ("not_found",)),
+        "answer_asqa": Use("generate, task asqa", _TASK, ("not_found", "instruction")),
         "answer_own_knowledge": Use("generate without knowledge, default and popqa", ("question",)),
         "answer_own_pubhealth": Use("generate without knowledge, task pubhealth", ("question",)),
         "answer_own_arc": Use(

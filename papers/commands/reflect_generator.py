@@ -45,7 +45,8 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="passages, keep_without_retrieval, irrelevant, unsupported, form, weights, seed.",
+            help="passages, keep_without_retrieval, irrelevant, unsupported, form, wording, "
+            "preamble, weights, seed.",
         ),
     ] = None,
     device: Annotated[
@@ -77,8 +78,8 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         allowed = "give a critic's folder, or --truth with the files the pairs were made from"
         raise SettingsError("--critic", critic, allowed)
     run = {
-        "rules": rules.model_dump(), "pairs": digest_of(pairs), "passages": tools.passages(),
-        "critic": tools.digest(),
+        "words": tools.words(), "rules": rules.model_dump(mode="json"), "pairs": digest_of(pairs),
+        "passages": tools.passages(), "critic": tools.digest(),
     }  # fmt: skip
     outcomes = ray_outcomes(tools, concurrency) if ray else one_by_one(*tools.load(), rules)
     with Ledger(ledger_of(output), run) as ledger:

@@ -10,7 +10,8 @@ from crag.cli.terminal import environment
 from crag.factory import choose_encoder
 from crag.models.model_card import CARD
 from crag.papers.training.records import read_records
-from crag.papers.training.self_rag.critic import load_critic
+from crag.papers.training.self_rag.critic import critic_recipe, load_critic
+from crag.papers.training.self_rag.critique_cases import KINDS
 from crag.papers.training.self_rag.generator_data import (
     DataRules,
     Judging,
@@ -20,6 +21,12 @@ from crag.papers.training.self_rag.generator_data import (
     Retrieve,
 )
 from crag.papers.training.self_rag.outcomes import outcome_of
+from crag.papers.training.self_rag.released_critic import (
+    NO_WORDING,
+    Wording,
+    released_preamble,
+    released_wording,
+)
 from crag.papers.training.self_rag.truth_critic import TruthCritic
 from crag.papers.training.self_rag.truths import read_truths
 from crag.parts import Passage
@@ -49,6 +56,16 @@ class CriticTools(NamedTuple):
         files = [path for path in (*self.truth, card) if path and path.is_file()]
         return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
+    def words(self) -> tuple[Wording, str]:
+        """Return the instructions and the preamble of a critic in the released form.
+
+        Raises:
+            SettingsError: it is in the released form, and one of them cannot be read.
+        """
+        if self.critic is None or critic_recipe(self.critic).get("form") != "released":
+            return NO_WORDING, ""
+        return released_wording(self.rules.wording, KINDS), released_preamble(self.rules.preamble)
+
     def load(self) -> tuple[Judging, Retrieve]:
         """Load the critic and open the index.
 
@@ -68,7 +85,11 @@ class CriticTools(NamedTuple):
             truths = [truth for path in self.truth for truth in read_truths(path)]
             pairs = [pair for path in self.pairs for pair in read_records(path, Pair)]
             return TruthCritic(truths, pairs)
-        return load_critic(self.critic, device=self.device, weights=self.rules.weights)
+        wording, preamble = self.words()
+        return load_critic(
+            self.critic, device=self.device, weights=self.rules.weights, wording=wording,
+            preamble=preamble,
+        )  # fmt: skip
 
     def _index(self) -> DocumentIndex:
         found = environment(self.location)
@@ -88,7 +109,10 @@ def ray_outcomes(tools: CriticTools, workers: int) -> Outcomes:
     gpus = int((tools.device or "").startswith("cuda"))
     place = Path(environment(tools.location).index)
     location = str(place.absolute()) if place.exists() else tools.location
+    files = {"wording": tools.rules.wording, "preamble": tools.rules.preamble}
+    absolute = {name: path.absolute() for name, path in files.items() if path}
     here = tools._replace(
+        rules=tools.rules.model_copy(update=absolute),
         critic=tools.critic.absolute() if tools.critic else None,
         truth=tuple(path.absolute() for path in tools.truth),
         pairs=tuple(path.absolute() for path in tools.pairs),

@@ -55,6 +55,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.training.self_rag.critic import agreement, critic_texts, load_critic
     from crag.papers.training.self_rag.critique_cases import LabelledCase
     from crag.papers.training.self_rag.language_recipe import language_recipe
+    from crag.papers.training.self_rag.released_critic import NO_WORDING, released_wording
 
     chosen = language_recipe("critic", recipe, assigned(settings))
     training = LanguageTraining("critic", chosen, output, pictures, quiet=as_json)
@@ -68,12 +69,15 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if not kept:
         message = "nothing is left to train on: every case is in the development data too"
         raise TrainingError(message)
+    wordless = {case.kind for case in (*kept, *kept_out) if not case.wording}
+    released = chosen.form == "released"
+    wording = released_wording(chosen.wording, wordless) if released else NO_WORDING
     base = training.base()
-    texts, too_long = critic_texts(base.tokenizer, kept, chosen.max_length, chosen.form)
+    texts, too_long = critic_texts(base.tokenizer, kept, chosen.max_length, chosen.form, wording)
     left_out = {"in the development data": len(cases) - len(kept), "too long": too_long}
     card = training.train(base, texts, left_out, _LIMITS)
     if kept_out:
-        found = agreement(kept_out, load_critic(output).labels(kept_out))
+        found = agreement(kept_out, load_critic(output, wording=wording).labels(kept_out))
         metrics = {
             kind: {"cases": one.cases, "accuracy": round(one.accuracy, 4)}
             for kind, one in found.items()

@@ -1,6 +1,7 @@
 """Answers, citations, and every way in which a model can fail."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from langchain_core.runnables import RunnableLambda
@@ -8,12 +9,16 @@ from langchain_core.runnables import RunnableLambda
 from crag.answering.outcome import NOT_FOUND
 from crag.nodes.generate import Generate
 from crag.parts import Quotation
+from crag.prompts import Prompts
+from crag.reflection.prompt_format import base_prompt
 from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import Source, State, Strip
+from crag.tasks import PaperTask, written
 from crag.testing import FakeChatModel, FakeQuoter
 
 QUESTION = "Who wrote it?"
+TUNED = Path(__file__).parents[2] / "papers" / "recipes" / "tuned_prompts"
 
 
 def strip(text: str) -> Strip:
@@ -264,6 +269,22 @@ def test_the_papers_tasks_use_their_prompts_and_keep_the_reply_as_it_is(task: An
     assert QUESTION in str(prompt[0].content)
     assert update["answer"] == "true [9]"
     assert update["events"] == []
+
+
+@pytest.mark.parametrize("task", get_args(PaperTask))
+def test_a_tuned_model_is_asked_as_it_was_trained(task: Any) -> None:
+    model, options = FakeChatModel(replies=["A"]), {one: f"by {one}" for one in "ABCD"}
+    prompts, settings = Prompts.from_folder(TUNED), Settings(task=task)
+    question = f"{QUESTION}\n{written(options)}" if task == "arc" else QUESTION
+    given = {**state("It is red."), "question": question}
+    blocking(Generate(model, None, prompts=prompts).run(State(**given), settings))
+    asked_for = settings.profile.instruction_for(QUESTION, options if task == "arc" else None)
+    prompt = str(model.prompts[0][0].content)
+    head, empty, tail = base_prompt(f"EMPTY\n\n{asked_for}").partition("EMPTY")
+    assert empty
+    assert prompt.startswith(head)
+    assert prompt.endswith(tail)
+    assert "It is red." in prompt.removeprefix(head).removesuffix(tail)
 
 
 def asked(

@@ -2,7 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from pickle import UnpicklingError
@@ -23,8 +24,9 @@ from crag.papers.training.self_rag.language_base import padded_left
 from crag.papers.training.self_rag.language_recipe import Form
 from crag.papers.training.self_rag.language_trainer import TokenText, token_text
 from crag.papers.training.self_rag.released_critic import (
-    PREAMBLE,
+    NO_WORDING,
     RELEASED_PAD,
+    Wording,
     WrittenLabel,
     released_prompt,
     written_label,
@@ -55,15 +57,18 @@ def critic_texts(
     cases: Sequence[LabelledCase],
     max_length: int,
     form: Form = "ours",
+    wording: Wording = NO_WORDING,
 ) -> tuple[list[TokenText], int]:
     """Return cases as tokens of which only the label is learned, and how many were too long.
 
-    In the released form the label is written out, and the end is learned with it.
+    In the released form the label is written out, and the end is learned with it; `wording` is for
+    cases without an instruction of their own.
     """
     texts: list[TokenText] = []
     if form == "released":
         for case in cases:
-            made = written_label(tokenizer, released_prompt(case), case.label, max_length - 1)
+            prompt = released_prompt(case, wording)
+            made = written_label(tokenizer, prompt, case.label, max_length - 1)
             if made is not None:
                 end: Any = tokenizer.eos_token_id
                 whole: list[int] = [*made.ids, end]
@@ -82,8 +87,8 @@ class Critic:
     """Judge cases with a trained critic: the likeliest label of each, and the probabilities.
 
     In the released form the probability of a label is that of its words after the released prompt,
-    which begins with `preamble`. The released program generates greedily instead, so that it may
-    write what is no label.
+    which begins with `preamble` and has the instructions of `wording`. The released program
+    generates greedily instead, so that it may write what is no label.
 
     Raises:
         ModelError: the form is ours, and the tokenizer lacks a reflection token.
@@ -97,18 +102,20 @@ class Critic:
         max_length: int = 512,
         batch_size: int = BATCH_SIZE,
         form: Form = "ours",
+        wording: Wording = NO_WORDING,
         preamble: str = "",
     ) -> None:
         self._model, self._tokenizer = model.eval(), tokenizer
         self._numbers = token_ids(tokenizer) if form == "ours" else {}
         self._max_length, self._batch_size = max_length, batch_size
-        self._form, self._preamble = form, preamble
+        self._form, self._wording, self._preamble = form, wording, preamble
 
     def judge(self, cases: Sequence[Case]) -> list[dict[str, float]]:
         """Return for each case the probabilities of its kind's labels, which sum to 1.
 
         Raises:
             TrainingError: a case is too long even without its evidence.
+            SettingsError: in the released form, there is no instruction for a case.
         """
         if self._form == "released":
             return self._judged_by_words(cases)
@@ -142,7 +149,7 @@ class Critic:
     def _judged_by_words(self, cases: Sequence[Case]) -> list[dict[str, float]]:
         rows: list[WrittenLabel] = []
         for case in cases:
-            parts = released_prompt(case, self._preamble)
+            parts = released_prompt(case, self._wording, self._preamble)
             for label in LABELS[case.kind]:
                 row = written_label(self._tokenizer, parts, label, self._max_length)
                 if row is None:
@@ -179,36 +186,12 @@ class Critic:
         return output.logits.float()
 
 
-def load_critic(
-    folder: Path,
-    *,
-    device: str | None = None,
-    batch_size: int = BATCH_SIZE,
-    weights: Literal["auto", "float32", "bfloat16"] = "auto",
-) -> Critic:
-    """Load a critic that `crag train critic` has saved, or the released one as it is.
-
-    The released one has no card; its tokenizer pads with `RELEASED_PAD` and has no reflection
-    token. `weights` is the type that the critic computes in.
-
-    Raises:
-        ModelError: there is none in `folder`, or it cannot be loaded.
-    """
+@contextmanager
+def _only_a_critic(folder: Path) -> Iterator[None]:
     from safetensors import SafetensorError
-    from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from crag.papers.training.self_rag.language_card import LanguageModelCard
-
-    where = find_device(device, partial(ModelError, str(folder), "unknown"))
-    preamble = ""
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        if tokenizer.pad_token == RELEASED_PAD and not (folder / CARD).exists():
-            recipe: dict[str, object] = {"form": "released", "max_length": 2048}
-            preamble = PREAMBLE
-        else:
-            recipe = LanguageModelCard.model_validate_json((folder / CARD).read_bytes()).recipe
-        model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=weights, weights_only=True)
+        yield
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, UnpicklingError) as error:
         first = str(error).strip().partition("\n")[0]
         message = (
@@ -216,12 +199,58 @@ def load_critic(
             "released critic"
         )
         raise ModelError(str(folder), "unknown", message) from error
+
+
+def critic_recipe(folder: Path) -> Mapping[str, object]:
+    """Return the settings of a critic's training, without loading its weights.
+
+    The released one has no card; its tokenizer pads with `RELEASED_PAD`.
+
+    Raises:
+        ModelError: there is no critic in `folder`.
+    """
+    from transformers import AutoTokenizer
+
+    from crag.papers.training.self_rag.language_card import LanguageModelCard
+
+    with _only_a_critic(folder):
+        card = folder / CARD
+        if not card.exists() and AutoTokenizer.from_pretrained(folder).pad_token == RELEASED_PAD:
+            return {"form": "released", "max_length": 2048}
+        return LanguageModelCard.model_validate_json(card.read_bytes()).recipe
+
+
+def load_critic(  # noqa: PLR0913 - what differs between critics
+    folder: Path,
+    *,
+    device: str | None = None,
+    batch_size: int = BATCH_SIZE,
+    weights: Literal["auto", "float32", "bfloat16"] = "auto",
+    wording: Wording = NO_WORDING,
+    preamble: str = "",
+) -> Critic:
+    """Load a critic that `crag train critic` has saved, or the released one as it is.
+
+    `weights` is the type that the critic computes in. `wording` and `preamble` are for the released
+    form.
+
+    Raises:
+        ModelError: there is none in `folder`, or it cannot be loaded.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    where = find_device(device, partial(ModelError, str(folder), "unknown"))
+    recipe = critic_recipe(folder)
+    with _only_a_critic(folder):
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=weights, weights_only=True)
     return Critic(
         model.to(where),
         tokenizer,
         max_length=int(str(recipe.get("max_length", 512))),
         batch_size=batch_size,
         form="released" if recipe.get("form") == "released" else "ours",
+        wording=wording,
         preamble=preamble,
     )
 

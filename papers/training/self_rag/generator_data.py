@@ -4,6 +4,7 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -121,6 +122,11 @@ class DataRules(BaseModel):
     form: Form = "ours"
     """How records are put together: as above, or as the released program does, with its own draws
     in the place of `irrelevant` and `unsupported`."""
+    wording: Path | None = None
+    """Data file of the released critic, in whose instructions a critic in the released form is
+    asked; it needs them."""
+    preamble: Path | None = None
+    """Text file that stands before each prompt of such a critic, to the letter."""
     weights: Literal["auto", "float32", "bfloat16"] = "auto"
     """Type of the weights in which the critic computes; auto: as they were saved."""
     seed: int = Field(default=0, ge=0, lt=2**31)

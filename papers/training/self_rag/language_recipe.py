@@ -32,6 +32,9 @@ class LanguageRecipe(BaseModel):
     form: Form = "ours"
     """A generator's labels and a critic's prompts: ours, or to the letter those of the released
     programs, faults included; a released critic learns its labels as words, not as tokens."""
+    wording: Path | None = None
+    """Data file of the released critic, whose instructions a critic with `form=released` is
+    trained on where its cases bring none."""
     weights: Literal["float32", "bfloat16"] = "float32"
     """Type of the weights that are kept; bfloat16 halves the memory and is for `method=lora`
     alone, whose adapters stay in float32."""

@@ -1,88 +1,25 @@
 """The released critic: the records of its data, its prompts, and labels that it writes as words.
 
 Its data are a JSON array of `instruction`, `input`, `output` and `task`; its checkpoint knows no
-reflection token and writes each label out. What it was trained on must match to the letter.
+reflection token and writes each label out. What it was trained on must match to the letter, so its
+instructions are read from its data.
 """
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crag.papers.training.self_rag.critique_cases import Case, Kind
+from crag.errors import SettingsError
+from crag.papers.training.records import read_records
+from crag.papers.training.self_rag.critique_cases import Case, Kind, LabelledCase
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 RELEASED_PAD = "[PAD]"
 """The one token that the released critic adds to Llama's; by it a checkpoint is recognised."""
-PREAMBLE = (
-    "Below is an instruction that describes a task, paired with an input that provides further "
-    "context. Write a response that appropriately completes the request.\n\n"
-)
-"""What the released labelling program puts before each prompt; the training program does not."""
-
-_NEXT = "If the preceding sentence is given, the output should be the sentence that follows those "
-WORDING: Mapping[Kind, str] = {
-    "retrieve": (
-        "When provided with instruction, please evaluate whether seeking additional information "
-        "from external sources such as the web (e.g., Wikipedia) aids in producing a more "
-        "comprehensive response. Respond with either [Retrieval] or [No Retrieval]."
-    ),
-    "retrieve_next": (
-        "You will be provided with an instruction, evidence, output sentence, and preceding "
-        f"sentences (optional). {_NEXT}preceding sentences.  Your task is to determine whether the "
-        "information in the output sentence can be fully verified by the evidence or if it "
-        "requires further external verification. There are three cases:\n"
-        "- If the output sentence can be verified solely with the evidence, then respond with "
-        "[Continue to Use Evidence]. \n"
-        "- If the sentence doesn't require any factual verification (e.g., a subjective sentence "
-        "or a sentence about common sense), then respond with  [No Retrieval]. \n"
-        "If additional information is needed to verify the output sentence, respond with "
-        "[Retrieval]. Please provide explanations for your judgments. \n\n"
-    ),
-    "relevance": (
-        "When given instruction and evidence, evaluate whether the evidence is relevant to the "
-        "instruction and provides valuable information for generating meaningful responses.\n"
-        "Use a rating of [Relevant] to indicate relevance and usefulness, and [Irrelevant] to "
-        "indicate irrelevance."
-    ),
-    "support": (
-        "You will receive an instruction, evidence, and output, and optional preceding sentences.  "
-        f"{_NEXT}preceding sentences. Your task is to evaluate if the output is fully supported by "
-        "the information provided in the evidence, and provide explanations on your judgement\n"
-        "Use the following entailment scale to generate a score:\n"
-        "[Fully supported] - All information in output is supported by the evidence, or "
-        "extractions from the evidence. This is only applicable when the output and part of the "
-        "evidence are almost identical.\n"
-        "[Partially supported] - The output is supported by the evidence to some extent, but there "
-        "is major information in the output that is not discussed in the evidence. For example, if "
-        "an instruction asks about two concepts and the evidence only discusses either of them, it "
-        "should be considered a [Partially supported].\n"
-        "[No support / Contradictory] - The output completely ignores evidence, is unrelated to "
-        "the evidence, or contradicts the evidence. This can also happen if the evidence is "
-        "irrelevant to the instruction.\n\n"
-        "Make sure to not use any external information/knowledge to judge whether the output is "
-        "true or not. Only check whether the output is supported by the evidence, and not whether "
-        "the output follows the instructions or not.\n\n"
-    ),
-    "utility": (
-        "Given an instruction and an output, rate whether the response appears to be a helpful and "
-        "informative answer to the query, from 1 (lowest) - 5 (highest). We call this score "
-        "perceived utility.\n"
-        "[Utility:5]: The response provides a complete, highly detailed, and informative response "
-        "to the query, fully satisfying the information needs.\n"
-        "[Utility:4]: The response mostly fulfills the need in the query, while there can be some "
-        "minor improvements such as discussing more detailed information, having better structure "
-        "of the response, or improving coherence. \n"
-        "[Utility:3]: The response is acceptable, but some major additions or improvements are "
-        "needed to satisfy users' needs.\n"
-        "[Utility:2]: The response still addresses the main request, but it is not complete or not "
-        "relevant to the query.\n"
-        "[Utility:1]: The response is barely on-topic or completely irrelevant.\n"
-    ),
-}
-"""The instructions that the released critic was trained on (its repository, under the MIT licence);
-a paraphrase would be another task to it."""
 
 _INPUTS: Mapping[Kind, str] = {
     "retrieve": r"Task instruction: (?P<instruction>.*)",
@@ -132,11 +69,61 @@ def released_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def released_prompt(case: Case, preamble: str = "") -> tuple[str, str, str]:
+Wording = Mapping[Kind, str]
+"""The instruction of each kind of judgement."""
+NO_WORDING: Wording = {}
+
+
+def released_wording(file: Path | None, kinds: Collection[Kind]) -> Wording:
+    """Return the instruction of each kind that is most common in the released critic's data.
+
+    Raises:
+        SettingsError: it has none of one of `kinds`, or there is no file.
+        DataError: the file cannot be read.
+    """
+    records = read_records(file, LabelledCase) if file else []
+    counts = Counter((case.kind, case.wording) for case in records if case.wording)
+    wording = dict(pair for pair, _ in reversed(counts.most_common()))
+    if missing := [kind for kind in kinds if kind not in wording]:
+        raise _lacking(missing, file)
+    return wording
+
+
+def _lacking(kinds: Collection[Kind], file: Path | None = None) -> SettingsError:
+    allowed = (
+        "a critic in the released form is asked in the words of its data, and there is no "
+        f"instruction for {', '.join(kinds)}. Give the data file of the released critic "
+        "(records of instruction, input, output and task), such as --set wording=critic_data.json"
+    )
+    return SettingsError("wording", file and str(file), allowed)
+
+
+def released_preamble(file: Path | None) -> str:
+    """Return a text file as it is, line breaks included; without a file, nothing.
+
+    Raises:
+        SettingsError: it cannot be read.
+    """
+    try:
+        return file.read_bytes().decode() if file else ""
+    except (OSError, UnicodeDecodeError) as error:
+        allowed = f"give a text file in UTF-8: {error}"
+        raise SettingsError("preamble", str(file), allowed) from error
+
+
+def released_prompt(
+    case: Case, wording: Wording = NO_WORDING, preamble: str = ""
+) -> tuple[str, str, str]:
     """Return the released prompt before, within and after the evidence; the label follows at once.
 
     Of a record of the released data it is the record's own instruction and input.
+
+    Raises:
+        SettingsError: neither the case nor `wording` has an instruction.
     """
+    task = case.wording or wording.get(case.kind)
+    if not task:
+        raise _lacking([case.kind])
     before = f"Task instruction: {case.instruction}"
     if case.kind == "retrieve_next" or (case.kind == "support" and case.preceding):
         before += f"\nPreceding sentences: {case.preceding}"
@@ -147,7 +134,6 @@ def released_prompt(case: Case, preamble: str = "") -> tuple[str, str, str]:
         before += "\nEvidence: "
     if case.kind == "retrieve_next":
         after = f"\nOutput: {case.output}"
-    task = case.wording or WORDING[case.kind]
     head = f"{preamble}### Instruction:\n{task}\n\n### Input:\n{before}"
     return head, case.evidence, f"{after}\n\n### Response:"
 

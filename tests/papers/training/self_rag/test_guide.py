@@ -19,6 +19,7 @@ from tests.papers.test_reflect_data import reply
 from tests.papers.training.self_rag.test_released_formats import (
     CRITIC_ROWS,
     GENERATOR_ROWS,
+    PREAMBLE,
     pickled,
 )
 from tests.reflective import articles, tiny_base, written
@@ -60,6 +61,7 @@ def test_a_newcomer_gets_from_nothing_to_a_trained_model(tmp_path: Path) -> None
     (tmp_path / "critic_train.json").write_text(json.dumps(CRITIC_ROWS))
     held_out = [row | {"input": row["input"].replace("When", "Where")} for row in CRITIC_ROWS]
     (tmp_path / "critic_dev.json").write_text(json.dumps(held_out))
+    (tmp_path / "preamble.txt").write_text(PREAMBLE)
     written(tmp_path / "train.jsonl", GENERATOR_ROWS)
     ran: list[str] = []
     for words in commands():

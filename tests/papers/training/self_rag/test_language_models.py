@@ -512,8 +512,11 @@ def test_a_missing_critic_or_an_unknown_number_is_named(tmp_path: Path) -> None:
     given = ["reflect-data", str(pairs), "--output", str(tmp_path / "out"), "--critic", "none"]
     with pytest.raises(SettingsError, match="there are: passages"):
         runner.invoke(app, [*given, "--set", "passage=3"], catch_exceptions=False)
+    with pytest.raises(ModelError, match="model none: it is no critic"):
+        runner.invoke(app, given, catch_exceptions=False)
+    given[-2:] = ["--truth", str(pairs), "--index", str(tmp_path / "no")]
     with pytest.raises(CragError, match="index"):
-        runner.invoke(app, [*given, "--index", str(tmp_path / "no")], catch_exceptions=False)
+        runner.invoke(app, given, catch_exceptions=False)
 
 
 def test_cases_that_are_all_in_the_development_data_leave_nothing(

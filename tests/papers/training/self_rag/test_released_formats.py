@@ -9,19 +9,25 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from crag.errors import DataError, ModelError
+from crag.errors import DataError, ModelError, SettingsError
 from crag.papers.training.records import read_records
 from crag.papers.training.self_rag.critic import critic_texts, load_critic
-from crag.papers.training.self_rag.critique_cases import KINDS, LABELS, Case, LabelledCase
+from crag.papers.training.self_rag.critique_cases import (
+    KINDS,
+    LABELS,
+    Case,
+    Kind,
+    LabelledCase,
+)
 from crag.papers.training.self_rag.generator_data import ReflectiveRecord
 from crag.papers.training.self_rag.language_base import load_language_model
 from crag.papers.training.self_rag.language_trainer import IGNORED
 from crag.papers.training.self_rag.reflective_text import fault_of, reflective_text
 from crag.papers.training.self_rag.released_critic import (
-    PREAMBLE,
     RELEASED_PAD,
-    WORDING,
+    released_preamble,
     released_prompt,
+    released_wording,
 )
 from crag.papers.training.self_rag.tiny_base import tiny_language_model
 from crag.parts import Prefix
@@ -51,6 +57,14 @@ GENERATOR_ROWS: list[dict[str, Any]] = [
         "output": "[No Retrieval]It is 3.\nSee it [support on request].[Utility:5]",
     },
 ]  # fmt: skip
+PREAMBLE = "First comes a task, then what it is about.\nReply in a word.\n\n"
+WORDING: dict[Kind, str] = {
+    "retrieve": "Are documents of use for this? Say it with a mark.",
+    "retrieve_next": "Are further documents of use for the output?\n- Say it with a mark. \n\n",
+    "relevance": "Is the evidence of use for the task?\nSay it with a mark.",
+    "support": "Does the evidence say the same as the output?\n\nSay it with a mark.\n\n",
+    "utility": "How good is the output?\n5 is best.\n",
+}
 CRITIC_ROWS: list[dict[str, str]] = [
     {
         "instruction": WORDING["retrieve"], "task": "retrieval", "output": "[Retrieval]",
@@ -262,13 +276,15 @@ def test_the_label_is_learned_as_words_with_the_end(base: Path) -> None:
 
 def test_the_released_critic_judges_by_the_words_of_its_labels(released_critic: Path) -> None:
     case = Case(kind="relevance", instruction="When?", evidence="Kettle\nIt was built.")
-    critic = load_critic(released_critic)
+    critic = load_critic(released_critic, wording=WORDING, preamble=PREAMBLE)
     (shares,) = critic.judge([case])
     assert critic.labels([case]) == [max(shares, key=lambda label: shares[label])]
     tokenizer = AutoTokenizer.from_pretrained(released_critic)
     model = AutoModelForCausalLM.from_pretrained(released_critic)
-    prompt = "".join(released_prompt(case, PREAMBLE))
-    assert prompt.startswith("Below is an instruction")
+    prompt = (
+        f"{PREAMBLE}### Instruction:\n{WORDING['relevance']}\n\n### Input:\n"
+        "Task instruction: When?\nEvidence: Kettle\nIt was built.\n\n### Response:"
+    )
     likelihoods = []
     for label in LABELS["relevance"]:
         start = len(tokenizer(prompt).input_ids)
@@ -303,7 +319,57 @@ def test_a_released_critic_trains_further_in_its_own_form(
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "critic")
     assert not set(TOKENS) & set(tokenizer.get_vocab())
     case = Case(kind="utility", instruction="When?", output="So.")
-    assert load_critic(tmp_path / "critic").labels([case])[0] in LABELS["utility"]
+    critic = load_critic(tmp_path / "critic", wording=WORDING)
+    assert critic.labels([case])[0] in LABELS["utility"]
+    with pytest.raises(SettingsError, match=r"no instruction for utility.*--set wording="):
+        load_critic(tmp_path / "critic").labels([case])
+
+
+def test_the_wording_is_what_most_records_of_a_kind_have(tmp_path: Path) -> None:
+    path = tmp_path / "critic_data.json"
+    other = [CRITIC_ROWS[0] | {"instruction": "Rarely said so.", "input": "Task instruction: Why?"}]
+    path.write_text(json.dumps([*other, *CRITIC_ROWS, *CRITIC_ROWS[:2]]))
+    assert released_wording(path, KINDS) == WORDING
+    path.write_text(json.dumps(CRITIC_ROWS[:5]))
+    with pytest.raises(SettingsError, match=r"critic_data\.json.*no instruction for utility\."):
+        released_wording(path, KINDS)
+
+
+def test_a_preamble_is_read_to_the_letter(tmp_path: Path) -> None:
+    path = tmp_path / "preamble.txt"
+    path.write_bytes(b" One.\r\n\n")
+    assert released_preamble(path) == " One.\r\n\n"
+    with pytest.raises(SettingsError, match=r"'preamble' cannot be .*none.*text file in UTF-8"):
+        released_preamble(tmp_path / "none")
+
+
+def test_cases_without_an_instruction_are_trained_in_the_wording(released_critic: Path) -> None:
+    cases = [LabelledCase.model_validate(row) for row in CRITIC_ROWS]
+    wordless = [case.model_copy(update={"wording": ""}) for case in cases]
+    tokenizer = AutoTokenizer.from_pretrained(released_critic)
+    chosen = [case.model_copy(update={"wording": WORDING[case.kind]}) for case in cases]
+    texts, _ = critic_texts(tokenizer, wordless, 2000, "released", WORDING)
+    wanted, _ = critic_texts(tokenizer, chosen, 2000, "released")
+    assert [text.ids.tolist() for text in texts] == [text.ids.tolist() for text in wanted]
+
+
+def test_without_the_wording_nothing_is_loaded(released_critic: Path, tmp_path: Path) -> None:
+    critic = tmp_path / "self_rag_critic"
+    shutil.copytree(released_critic, critic, ignore=shutil.ignore_patterns("*.bin"))
+    pairs = written(tmp_path / "pairs.jsonl", [{"instruction": "When?", "output": "In 1700."}])
+    cases = [LabelledCase.model_validate(row).model_dump() for row in CRITIC_ROWS]
+    data = written(tmp_path / "cases.jsonl", [case | {"wording": ""} for case in cases])
+    for given in (
+        ("reflect-data", "generator", pairs, "--critic", critic, "--index", tmp_path / "none"),
+        ("train", "critic", data, "--set", "form=released", "--set", f"base={tmp_path / 'none'}"),
+    ):
+        done = crag(*map(str, (*given, "--output", tmp_path / "made")), folder=tmp_path)
+        assert done.returncode == 2
+        told = " ".join(done.stderr.split())
+        assert "setting 'wording' cannot be None" in told
+        assert "data file of the released critic" in told
+        assert "--set wording=critic_data.json" in told
+    assert not (tmp_path / "made").exists()
 
 
 def test_a_folder_without_card_and_pad_is_no_critic(base: Path) -> None:
