@@ -34,7 +34,6 @@ from crag.server.streaming import (
 )
 from crag.server.threads import Status, Threads
 
-_HEARTBEAT = 5.0
 _PAGE_LIMIT = 1000
 _NO_CONTENT = Response(status_code=204)
 
