@@ -53,7 +53,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.commands.language_training import LanguageTraining
     from crag.papers.training.records import read_records
     from crag.papers.training.self_rag.critic import agreement, critic_texts, load_critic
-    from crag.papers.training.self_rag.critique_cases import LabelledCase
+    from crag.papers.training.self_rag.critique_cases import Kind, LabelledCase
     from crag.papers.training.self_rag.language_recipe import language_recipe
     from crag.papers.training.self_rag.released_critic import NO_WORDING, released_wording
 
@@ -69,7 +69,7 @@ def critic(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if not kept:
         message = "nothing is left to train on: every case is in the development data too"
         raise TrainingError(message)
-    wordless = {case.kind for case in (*kept, *kept_out) if not case.wording}
+    wordless: set[Kind] = {case.kind for case in (*kept, *kept_out) if not case.wording}
     released = chosen.form == "released"
     wording = released_wording(chosen.wording, wordless) if released else NO_WORDING
     base = training.base()

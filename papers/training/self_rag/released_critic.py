@@ -82,9 +82,12 @@ def released_wording(file: Path | None, kinds: Collection[Kind]) -> Wording:
         DataError: the file cannot be read.
     """
     records = read_records(file, LabelledCase) if file else []
-    counts = Counter((case.kind, case.wording) for case in records if case.wording)
-    wording = dict(pair for pair, _ in reversed(counts.most_common()))
-    if missing := [kind for kind in kinds if kind not in wording]:
+    counts: Counter[tuple[Kind, str]] = Counter(
+        (case.kind, case.wording) for case in records if case.wording
+    )
+    wording: dict[Kind, str] = dict(pair for pair, _ in reversed(counts.most_common()))
+    missing: list[Kind] = [kind for kind in kinds if kind not in wording]
+    if missing:
         raise _lacking(missing, file)
     return wording
 
