@@ -2,10 +2,9 @@
 
     python papers/measurements/docs_calibration.py DOCS [--only NAME…] [--keep FOLDER]
 
-For each corpus, `crag calibrate` fits thresholds to questions that it makes of the corpus; the
-cheapest for those, the same without a raised one, and the ones in use are then tried on the corpus's
-questions of people (`documentation.py`). FOLDER
-keeps the indexes.
+For each corpus, `crag calibrate` fits thresholds to questions that it makes of the corpus. The
+cheapest for those, the same without a raised one, and the ones in use are then tried on the
+corpus's questions of people (`documentation.py`). FOLDER keeps the indexes.
 """
 
 from pathlib import Path

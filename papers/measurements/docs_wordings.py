@@ -18,6 +18,7 @@ from typing import NamedTuple
 from documentation import (
     Asked,
     embedded_parts,
+    holds_evidence,
     indexed_corpora,
     is_right,
     parser_of,
@@ -96,6 +97,8 @@ class Said(NamedTuple):
     """What became of one question in one wording."""
 
     asked: str
+    retrieved: bool
+    """The documents hold the evidence."""
     action: str
     sure: bool
     right: bool
@@ -155,13 +158,15 @@ def _said(one: Asked, question: str, parts: Parts) -> Said:
     sure = not state["abstained"]
     near = is_right("\n".join(passages), one)
     right = sure and is_right(state["answer"], one)
-    return Said(question, state["action"], sure, right, near, "".join(passages[:1]))
+    texts = "\n".join(document.page_content for document in state["documents"])
+    retrieved = one.answerable and holds_evidence(texts, one)
+    return Said(question, retrieved, state["action"], sure, right, near, "".join(passages[:1]))
 
 
 def changes(rows: Sequence[Asked], found: Mapping[str, Mapping[str, Said]]) -> str:
     """Return a Markdown table with a row for each wording."""
     names = (
-        "wording", "right", "answered or among the closest", "sure and wrong", "sure, unanswerable",
+        "wording", "evidence retrieved", "Incorrect", "right", "answered or among the closest", "sure and wrong", "sure, unanswerable",
         "same action", "same first passage",
     )  # fmt: skip
     plain = found["as it stands"]
@@ -169,6 +174,8 @@ def changes(rows: Sequence[Asked], found: Mapping[str, Mapping[str, Said]]) -> s
     for name, said in found.items():
         able = [said[row.id] for row in rows if row.answerable]
         cells = (
+            sum(one.retrieved for one in able),
+            sum(one.action == "incorrect" for one in able),
             sum(one.right for one in able),
             sum(one.near for one in able),
             sum(one.sure and not one.right for one in able),

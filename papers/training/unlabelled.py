@@ -436,7 +436,7 @@ def _calibration(
         aim=(
             f"lowest cost on questions made of the index, with a wrong sure answer at "
             f"{costs.wrong:g}, a needless Ambiguous at {costs.needless:g} and an answer withheld "
-            f"at {costs.discarded:g}; none is raised, and what this does not change for certain is kept"
+            f"at {costs.discarded:g}; none is raised, and what does not change for certain is kept"
         ),
         questions=len(judged),
         data=[data],

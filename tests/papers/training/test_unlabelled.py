@@ -116,9 +116,9 @@ def test_a_wrong_answer_that_costs_more_raises_the_threshold() -> None:
     rows = judged(0.6, -0.2)
     for number in range(0, 20, 2):
         rows[number] = rows[number]._replace(right=False, quoted=0.805 + number / 1000)
-    dear = report_of(FakeReadingEvaluator(), "here", rows, 0, COSTS, 0).fitted.sure
+    dear = report_of(FakeReadingEvaluator(), "here", rows, 0, COSTS, 0).cheapest.sure
     cheap_costs = Costs(wrong=0.1, needless=1, discarded=2)
-    cheap = report_of(FakeReadingEvaluator(), "here", rows, 0, cheap_costs, 0).fitted.sure
+    cheap = report_of(FakeReadingEvaluator(), "here", rows, 0, cheap_costs, 0).cheapest.sure
     assert dear is not None
     assert cheap is not None
     assert cheap < 0.805 < dear
