@@ -18,7 +18,7 @@ from crag.reflection_tokens import without_reflection
 from crag.retrieval.blocks import blocks_of
 from crag.retrieval.markdown import markdown_blocks, readable_markdown
 from crag.retrieval.restructured import readable_rst
-from crag.retrieval.words import question_words, words
+from crag.text.words import question_words, words
 from crag.state import Citation, OfferedPassage, Source, Strip
 from crag.tasks import split_options
 from crag.text.as_read import as_read

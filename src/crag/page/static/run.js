@@ -122,8 +122,9 @@ function merge(values, update, toldBefore) {
   return Object.keys(update);
 }
 
-function sum(spent, added) {
-  const counts = { ...spent };
+/** Counts with the key `fresh` replace those before them. */
+function sum(spent, { fresh, ...added }) {
+  const counts = fresh === undefined ? { ...spent } : {};
   for (const [name, count] of Object.entries(added)) counts[name] = (counts[name] ?? 0) + count;
   return counts;
 }
