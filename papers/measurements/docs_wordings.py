@@ -166,8 +166,8 @@ def _said(one: Asked, question: str, parts: Parts) -> Said:
 def changes(rows: Sequence[Asked], found: Mapping[str, Mapping[str, Said]]) -> str:
     """Return a Markdown table with a row for each wording."""
     names = (
-        "wording", "evidence retrieved", "Incorrect", "right", "answered or among the closest", "sure and wrong", "sure, unanswerable",
-        "same action", "same first passage",
+        "wording", "evidence retrieved", "Incorrect", "right", "answered or among the closest",
+        "sure and wrong", "sure, unanswerable", "same action", "same first passage",
     )  # fmt: skip
     plain = found["as it stands"]
     lines = []

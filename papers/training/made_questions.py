@@ -207,7 +207,8 @@ def question_of_heading(heading: str) -> str:
     >>> question_of_heading("Concurrency limitations")
     'What are concurrency limitations?'
     """
-    heading = _NUMBER.sub("", " ".join(as_read(heading).split()).strip(" #*`:.")).rstrip("?")
+    heading = " ".join(as_read(heading).replace("`", "").split())
+    heading = _NUMBER.sub("", heading.strip(" #*:.")).rstrip("?")
     words = heading.split()
     if not _SHORTEST_HEADING <= len(words) <= _LONGEST_HEADING or not _is_english(heading):
         return ""

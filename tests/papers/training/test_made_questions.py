@@ -16,17 +16,19 @@ from crag.papers.training.made_questions import (
 )
 from crag.retrieval import DocumentIndex, index_paths
 
-PAGE = """# Filters
+MORE = " The handle is cold, the lid is heavy and the shop is open from nine until late." * 12
+"""So much that the next section stands in a chunk of its own."""
+PAGE = f"""# Filters
 
-The default size of the pool is only 40 tokens.
+The default size of the pool is only 40 tokens.{MORE}
 
 ## How to change a filter
 
-To change a filter, open the lid and pull the handle.
+To change a filter, open the lid and pull the handle.{MORE}
 
 ## Wear
 
-It is thin.
+It is thin.{MORE}
 """
 OTHER = """# Hoses
 

@@ -13,13 +13,15 @@ from crag.retrieval import DocumentIndex, index_paths
 from crag.testing import FakeEvaluator, FakeReadingEvaluator
 
 SENTENCE = "The default size of the pool is only 40 tokens."
+MORE = " The handle is cold, the lid is heavy and the shop is open from nine until late." * 12
+"""So much that the next section stands in a chunk of its own."""
 PAGE = f"""# Pools
 
-{SENTENCE}
+{SENTENCE}{MORE}
 
 ## Lifeguards
 
-Lifeguards watch the pool from six in the morning.
+Lifeguards watch the pool from six in the morning.{MORE}
 """
 COSTS = Costs(wrong=8, needless=1, discarded=2)
 
@@ -121,7 +123,7 @@ def test_a_wrong_answer_that_costs_more_raises_the_threshold() -> None:
     cheap = report_of(FakeReadingEvaluator(), "here", rows, 0, cheap_costs, 0).cheapest.sure
     assert dear is not None
     assert cheap is not None
-    assert cheap < 0.805 < dear
+    assert cheap < 0.81 < 0.823 < dear
 
 
 def test_too_few_questions_are_refused() -> None:
@@ -147,7 +149,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DocumentIndex]:
 
 def asked(index: DocumentIndex, **changes: str) -> MadeQuestion:
     source = next(str(metadata["source"]) for _, metadata in index.stored())
-    made = MadeQuestion("What is the default size?", "answered", source, "Pools", SENTENCE)
+    made = MadeQuestion("What is the default size?", "answered", source, "", SENTENCE)
     return made._replace(**changes)  # type: ignore[arg-type]
 
 
@@ -165,7 +167,7 @@ def test_a_right_quotation_is_of_the_section_and_holds_the_sentence(index: Docum
 
 def test_the_section_of_a_near_question_is_never_read(index: DocumentIndex) -> None:
     reader = FakeReadingEvaluator(0.9, SENTENCE)
-    made = asked(index, kind="near", section="Pools > Lifeguards", sentence="")
+    made = asked(index, kind="near", section="Lifeguards", sentence="")
     found = judge(reader, index, made)
     assert found
     texts = [passage.text for call in reader.read_passages for passage in call]
