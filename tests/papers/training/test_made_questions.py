@@ -16,7 +16,7 @@ from crag.papers.training.made_questions import (
 )
 from crag.retrieval import DocumentIndex, index_paths
 
-MORE = " The handle is cold, the lid is heavy and the shop is open from nine until late." * 12
+MORE = " The handle is cold, the lid is heavy and the shop is open from nine until late." * 10
 """So much that the next section stands in a chunk of its own."""
 PAGE = f"""# Filters
 
