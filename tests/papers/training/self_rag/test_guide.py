@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from crag.papers.training.self_rag.generator_data import DataRules, ReflectiveRe
 from crag.papers.training.self_rag.language_card import LanguageModelCard
 from crag.papers.training.self_rag.language_recipe import LanguageRecipe
 from crag.papers.training.self_rag.released_critic import RELEASED_PAD
-from tests.commands import crag, variables
+from tests.commands import CRAG, crag, variables
 from tests.llama_server import serving_gguf
 from tests.loopback import serving
 from tests.papers.test_reflect_data import reply
@@ -28,6 +27,7 @@ from tests.papers.training.self_rag.test_released_formats import (
     pickled,
 )
 from tests.papers.training.self_rag.test_studies import PAIRS, RECORDS
+from tests.reflection.backends.tiny_llama import byte_pair_llama
 from tests.reflective import articles, tiny_base, written
 
 ROOT = Path(__file__).parents[4]
@@ -51,8 +51,7 @@ def commands(*, below: bool = False) -> list[list[str]]:
 
 
 def write_recipes(folder: Path) -> None:
-    """Write the recipes that the guide names, for a tiny base."""
-    tiny_base(folder / "base")
+    """Write the recipes that the guide names, for a base in the folder."""
     recipes = folder / "papers" / "recipes"
     recipes.mkdir(parents=True)
     for name, form in (("self_rag_small", "ours"), ("self_rag_7b", "released")):
@@ -68,6 +67,7 @@ def test_a_newcomer_gets_from_nothing_to_a_trained_model(tmp_path: Path) -> None
     (tmp_path / "texts").mkdir()
     for place, row in enumerate(rows[:20]):
         (tmp_path / "texts" / f"{place}.md").write_text(f"# {row['title']}\n\n{row['text']}\n")
+    tiny_base(tmp_path / "base")
     write_recipes(tmp_path)
     pickled(tmp_path / "base", tmp_path / "self_rag_critic", {"pad_token": RELEASED_PAD})
     (tmp_path / "critic_train.json").write_text(json.dumps(CRITIC_ROWS))
@@ -106,6 +106,10 @@ def test_a_newcomer_gets_from_nothing_to_a_trained_model(tmp_path: Path) -> None
 def test_the_commands_below_use_what_was_trained(tmp_path: Path) -> None:
     """All but llama.cpp's own server, for which its Python package serves, and several GPUs."""
     write_recipes(tmp_path)
+    shutil.copytree(byte_pair_llama(), tmp_path / "base")
+    config = tmp_path / "base" / "config.json"
+    longer = json.loads(config.read_text()) | {"max_position_embeddings": 2048}
+    config.write_text(json.dumps(longer))
     for name in ("tables", "measurements", "recipes/tuned_prompts"):
         (tmp_path / "papers" / name).symlink_to(ROOT / "papers" / name)
     (tmp_path / "texts").mkdir()
@@ -133,13 +137,18 @@ def test_the_commands_below_use_what_was_trained(tmp_path: Path) -> None:
         if program != "crag":
             continue
         arguments = words[words.index("crag") + 1 :]
-        limit = ["--limit", "1"] if arguments[0] == "bench" else []
-        served = tmp_path / "models" / "self-rag.gguf"
-        with serving_gguf(served) if arguments[0] == "ask" else nullcontext("") as url:
-            if url:
+        if arguments[0] == "ask":
+            with serving_gguf(tmp_path / "models" / "self-rag.gguf") as url:
                 given |= {"CRAG_REFLECTION": "server", "CRAG_REFLECTION_URL": f"{url}/v1"}
+                # Only a process that ends closes what the server keeps open.
+                subprocess.run(
+                    [CRAG, *arguments], cwd=tmp_path, env=variables(given), check=True,
+                    stdout=subprocess.DEVNULL,
+                )  # fmt: skip
+        else:
+            limit = ["--limit", "1"] if arguments[0] == "bench" else []
             done = crag(*arguments, *limit, folder=tmp_path, environment=given)
-        assert done.returncode == 0, f"{arguments}: {done.stderr}"
+            assert done.returncode == 0, f"{arguments}: {done.stderr}"
         ran.append(" ".join(arguments[:2]))
     bench = "bench papers/tables/reflection_popqa.toml"
     assert ran == [
