@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from safetensors.torch import load_file, save_file
 
 from crag.errors import ModelError, SettingsError
 from crag.parts import Candidate, Passage, Prefix, ReflectionBackend, SegmentLimits, continuations
@@ -339,6 +338,8 @@ def test_a_checkpoints_own_habits_do_not_change_what_is_greedy(
 
 
 def test_weights_that_are_not_whole_are_named(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
     folder = Path(shutil.copytree(TINY_LLAMA, tmp_path / "model"))
     weights = load_file(folder / "model.safetensors")
     del weights["model.norm.weight"]
