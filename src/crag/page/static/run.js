@@ -122,7 +122,8 @@ function merge(values, update, toldBefore) {
   return Object.keys(update);
 }
 
-function sum(spent, added) {
+/** Add counts; `fresh` is for the branch that begins to count, and a run of the page is new. */
+function sum(spent, { fresh, ...added }) {
   const counts = { ...spent };
   for (const [name, count] of Object.entries(added)) counts[name] = (counts[name] ?? 0) + count;
   return counts;
