@@ -21,7 +21,7 @@ class SearxngSearcher(JsonSearcher):
     """
 
     provider = "SearXNG"
-    refused = _REFUSED
+    refused = {403: _REFUSED}  # noqa: RUF012 - read only
     longest_query: int = 1000
     """Characters. SearXNG itself sets no limit; the engines behind it do."""
 
