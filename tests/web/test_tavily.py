@@ -59,4 +59,4 @@ async def test_a_reply_without_results_is_none_found(server: Loopback, body: Any
 def test_the_key_is_needed_and_not_shown() -> None:
     with pytest.raises(SearchError, match="set TAVILY_API_KEY"):
         TavilySearcher(" ")
-    assert repr(TavilySearcher("tvly-secret")) == "TavilySearcher('https://api.tavily.com/search')"
+    assert repr(TavilySearcher("tvly-secret")) == "TavilySearcher('https://api.tavily.com')"

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 TIMEOUT = 20.0
 """Seconds for one request."""
+LARGEST_REPLY = 5_000_000
+"""Bytes of one reply, after decompression."""
 
 
 class JsonSearcher(ABC):
@@ -40,12 +42,8 @@ class JsonSearcher(ABC):
 
     provider: ClassVar[str]
     """The service's name in messages."""
-    unauthorized: ClassVar[str] = "the server asks for a valid key or password"
-    """What to do about HTTP 401."""
-    refused: ClassVar[Mapping[int, str]] = {}
-    """What to do about statuses that the service is known to send for one reason."""
-    largest_reply: ClassVar[int] = 5_000_000
-    """Bytes of one reply, after decompression."""
+    refused: ClassVar[str] = ""
+    """What to do about HTTP 403, where the service is known to send it for one reason."""
     longest_query: int
     """Characters; longer queries are cut at the end of a word."""
 
@@ -114,7 +112,7 @@ class JsonSearcher(ABC):
 
     def _collect(self, body: bytearray, piece: bytes) -> None:
         body.extend(piece)
-        if len(body) > self.largest_reply:
+        if len(body) > LARGEST_REPLY:
             raise self._error("the reply is too large")
 
     def _hits(self, response: "httpx.Response", body: bytearray) -> list[Hit]:
@@ -144,8 +142,10 @@ class JsonSearcher(ABC):
             message = f"the server failed (HTTP {status}): try again later"
             return PassingSearchError(self.provider, "server", message, wait)
         if status == HTTPStatus.UNAUTHORIZED:
-            return SearchError(self.provider, "key", self.unauthorized)
-        message = self.refused.get(status, f"the request was not accepted (HTTP {status})")
+            message = "the server asks for a valid key or password"
+            return SearchError(self.provider, "key", message)
+        is_known = status == HTTPStatus.FORBIDDEN and self.refused
+        message = self.refused if is_known else f"the request was not accepted (HTTP {status})"
         return SearchError(self.provider, "request", message)
 
     def _too_slow(self) -> SearchError:

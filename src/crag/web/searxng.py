@@ -21,7 +21,7 @@ class SearxngSearcher(JsonSearcher):
     """
 
     provider = "SearXNG"
-    refused = {403: _REFUSED}  # noqa: RUF012 - read only
+    refused = _REFUSED
     longest_query: int = 1000
     """Characters. SearXNG itself sets no limit; the engines behind it do."""
 

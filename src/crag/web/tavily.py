@@ -1,30 +1,31 @@
 """Tavily, the web search service, as a `WebSearcher`."""
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from crag.errors import SearchError
+from crag.errors import SearchError, SearchProblem
 from crag.parts import Hit
 from crag.web.search_replies import objects, plain, text
-from crag.web.searcher import JsonSearcher
+from crag.web.searcher import JsonSearcher, certificates, query_of
+
+if TYPE_CHECKING:
+    import httpx
 
 ADDRESS = "https://api.tavily.com"
 _MOST_RESULTS = 20
 """The most that the API takes."""
-_REFUSED = "refused, perhaps the plan's limit is reached"
 
 
 class TavilySearcher(JsonSearcher):
-    """Search by Tavily with the user's key; `options` are those of `JsonSearcher`.
+    """Search by Tavily's client with the user's key; `options` are those of `JsonSearcher`.
 
     Keyless access is never used, and the key goes to `base_url` and nowhere else. With
     `raw_content` the service also returns the text of each page, which saves fetching it.
     """
 
     provider = "Tavily"
-    unauthorized = "the key is not valid: check TAVILY_API_KEY"
-    refused = {403: _REFUSED, 432: _REFUSED, 433: _REFUSED}  # noqa: RUF012 - read only
-    largest_reply = 50_000_000
     longest_query: int = 400
     """Characters; Tavily refuses longer queries, so they are cut."""
 
@@ -38,16 +39,18 @@ class TavilySearcher(JsonSearcher):
     ) -> None:
         if not (key := api_key.strip()):
             raise SearchError(self.provider, "key", "the key is empty: set TAVILY_API_KEY")
-        super().__init__(
-            base_url or ADDRESS, "TAVILY_BASE_URL", path="/search",
-            headers={"Authorization": f"Bearer {key}"}, **options,
-        )  # fmt: skip
-        self._wanted = {"include_raw_content": "text"} if raw_content else {}
+        super().__init__(base_url or ADDRESS, "TAVILY_BASE_URL", **options)
+        self._client: dict[str, Any] = {"api_key": key, "api_base_url": self.address}
+        self._raw_content = raw_content
 
     def request(self, query: str, limit: int) -> Mapping[str, Any]:
-        """Return the request for `query`."""
-        wanted = {"query": query, "max_results": min(limit, _MOST_RESULTS), **self._wanted}
-        return {"method": "POST", "json": wanted}
+        """Return the arguments of the client's `search`."""
+        return {
+            "query": query_of(self.provider, query, self.longest_query),
+            "max_results": min(limit, _MOST_RESULTS),
+            "include_raw_content": "text" if self._raw_content else None,
+            "timeout": self._timeout,
+        }
 
     def hits(self, reply: Mapping[str, Any]) -> list[Hit]:
         """Read the hits, with the text of each page where it was asked for."""
@@ -60,3 +63,68 @@ class TavilySearcher(JsonSearcher):
             )
             for result in objects(reply.get("results"))
         ]
+
+    def _request(self, query: str, limit: int) -> Mapping[str, Any]:
+        return self.request(query, limit)
+
+    async def _ask(self, request: Mapping[str, Any]) -> list[Hit]:
+        import httpx
+        from tavily import AsyncTavilyClient
+
+        trusted = await asyncio.to_thread(certificates)
+        with self._client_failures() as seen:
+            hooks = {"response": [seen.note]}
+            async with httpx.AsyncClient(
+                base_url=self.address, event_hooks=hooks, verify=trusted
+            ) as connection:
+                client = AsyncTavilyClient(**self._client, client=connection)
+                return self.hits(await client.search(**request))
+
+    @contextmanager
+    def _client_failures(self) -> Iterator["_LastResponse"]:
+        """Translate the exceptions of the client and its HTTP library."""
+        import httpx
+        from tavily import errors
+
+        seen = _LastResponse()
+        try:
+            yield seen
+        except errors.InvalidAPIKeyError as error:
+            raise self._problem("key", "the key is not valid: check TAVILY_API_KEY") from error
+        except errors.ForbiddenError as error:
+            message = f"refused, perhaps the plan's limit is reached: {_words(error)}"
+            raise self._problem("request", message) from error
+        except errors.BadRequestError as error:
+            message = f"the query was not accepted: {_words(error)}"
+            raise self._problem("request", message) from error
+        except (errors.TimeoutError, httpx.TimeoutException) as error:
+            raise self._too_slow() from error
+        except (errors.UsageLimitExceededError, httpx.HTTPStatusError) as error:
+            if seen.response is None:
+                raise self._error(f"the connection failed ({type(error).__name__})") from error
+            raise self._failure(seen.response) from error
+        except (httpx.ConnectError, httpx.InvalidURL) as error:
+            raise self._unreachable() from error
+        # The client fails on JSON of another form.
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+            raise self._unreadable() from error
+        except httpx.HTTPError as error:
+            raise self._broken_off(error) from error
+
+    def _problem(self, problem: SearchProblem, message: str) -> SearchError:
+        return SearchError(self.provider, problem, message)
+
+
+class _LastResponse:
+    """Keep the response, whose status and Retry-After the client's exceptions do not have."""
+
+    def __init__(self) -> None:
+        self.response: httpx.Response | None = None
+
+    async def note(self, response: "httpx.Response") -> None:
+        self.response = response
+
+
+def _words(error: Exception) -> str:
+    """Return the service's message, shortened."""
+    return plain(str(error))[:200] or "no reason given"

@@ -31,7 +31,7 @@ class WikipediaSearcher(JsonSearcher):
     """
 
     provider = "Wikipedia"
-    refused = {403: _REFUSED}  # noqa: RUF012 - read only
+    refused = _REFUSED
     longest_query: int = 300
     """Characters; Wikipedia refuses longer queries, so they are cut."""
 
