@@ -31,7 +31,7 @@ from crag.parts import Evaluator, Quotation, is_reading
 from crag.retrieval import DocumentIndex
 from crag.runtime.evaluator_calls import scores_of
 from crag.settings import Settings
-from crag.state import ACTIONS
+from crag.state import ACTIONS, Action
 
 COSTS = Costs(wrong=8, needless=1, discarded=2)
 """Unless others are stated: a wrong sure answer or wrong Correct, a needless Ambiguous, which may
@@ -83,7 +83,7 @@ class Judged(NamedTuple):
     def set(self) -> JudgedSet:
         """What the action depends on."""
         answered = self.made.kind == "answered"
-        ideal = "correct" if answered else "incorrect"
+        ideal: Action = "correct" if answered else "incorrect"
         return JudgedSet(max(self.scores, default=LOWEST), answered, answered, ideal)
 
 

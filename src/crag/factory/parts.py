@@ -139,8 +139,9 @@ def choose_attributor(evaluator: Evaluator, model: ChatModel | None) -> Attribut
     if model is None:
         return None
     packaged = packaged_reader()
-    is_own = isinstance(evaluator, ReaderEvaluator) and evaluator.model is not packaged.model
-    return ReaderAttributor(evaluator if is_own else packaged)
+    if isinstance(evaluator, ReaderEvaluator) and evaluator.model is not packaged.model:
+        return ReaderAttributor(evaluator)
+    return ReaderAttributor(packaged)
 
 
 def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:
