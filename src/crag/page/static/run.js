@@ -117,7 +117,7 @@ function merge(values, update, toldBefore) {
     if (!["events", "usage", "messages"].includes(key)) values[key] = value;
     else if (toldBefore) continue;
     else if (key === "usage") values.usage = sum(values.usage ?? {}, value);
-    else values[key] = [...(values[key] ?? []), ...value];
+    else values[key] = value ? [...(values[key] ?? []), ...value] : []; // Null clears the events.
   }
   return Object.keys(update);
 }
