@@ -5,7 +5,6 @@ from langchain_core.messages import HumanMessage
 from typing_extensions import TypedDict
 
 from crag.errors import QuestionError
-from crag.events import Event
 from crag.plain import well_formed
 from crag.reading import Reading
 from crag.settings import Settings
@@ -15,7 +14,6 @@ from crag.state import (
     Citation,
     FollowUp,
     FoundHit,
-    FreshEvents,
     InputState,
     PageRecord,
     Strip,
@@ -50,7 +48,8 @@ class OpeningUpdate(TypedDict):
     citations: list[Citation]
     further: list[Citation]
     sentences: list[AnswerSentence]
-    events: list[Event]
+    events: None
+    """Clears those of an earlier question."""
     usage: Usage
 
 
@@ -86,7 +85,7 @@ class OpenRun:
             citations=[],
             further=[],
             sentences=[],
-            events=FreshEvents(),
+            events=None,
             usage=fresh_usage(Usage()),
         )
 

@@ -44,8 +44,8 @@ _TORCH = (
     "tests/models/",
     "tests/reflection/backends/",
     "tests/papers/experiments/metrics/",
-    "tests/cli/test_train.py",
-    "tests/cli/test_bench.py",
+    "tests/papers/experiments/test_flops.py",
+    "tests/papers/test_",
     "tests/graph/test_reflective_models.py",
 )
 _TOGETHER = ((_ONE_SERVER,), _TORCH)
@@ -54,7 +54,6 @@ _LONGEST = (
     _ONE_SERVER,
     *_TORCH,
     "tests/notebooks/",
-    "tests/langchain/test_remote.py",
     "tests/test_documents.py",
     "tests/cli/test_serve.py",
     "tests/test_packaging.py",

@@ -79,6 +79,11 @@ def test_options_as_the_official_program_writes_them(
     assert published_options(options) == published
 
 
+def test_a_question_may_begin_as_an_option_does() -> None:
+    found = split_options("D. E. Knuth wrote what?\nA: one\nB: two")
+    assert (found["question"], list(found["options"])) == ("D. E. Knuth wrote what?", ["A", "B"])
+
+
 def test_numbers_become_letters() -> None:
     found = split_options("Why?\n1: one\n2: two\n3: three")
     assert found["options"] == {"1": "one", "2": "two", "3": "three"}

@@ -1,7 +1,7 @@
-"""`crag calibrate`: fit thresholds to labelled data and show their effect."""
+"""`crag calibrate`: fit thresholds to labelled data, or to an index, and show their effect."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,26 +9,40 @@ import typer
 
 from crag.cli import app
 from crag.cli.commands import command
-from crag.cli.options import JsonOption
-from crag.cli.terminal import print_json, print_table, progress_bar, safe, say
+from crag.cli.options import IndexOption, JsonOption
+from crag.cli.terminal import environment, print_json, print_table, progress_bar, safe, say
 from crag.errors import TrainingError
-from crag.papers.commands.options import LabelledData, LabelsOption
+from crag.extras import require
+from crag.papers.commands.options import LabelsOption
 
 if TYPE_CHECKING:
+    from crag.models.model_card import Calibration
     from crag.papers.training.calibrate import Proportion, Report
-    from crag.papers.training.thresholds import Aim
+    from crag.papers.training.thresholds import Aim, Costs
+    from crag.papers.training.unlabelled import IndexReport, Saving
+    from crag.runtime.environment import Environment
 
-_COSTS = 3
+_NUMBERS = 3
+_PACKAGED = {"default", "reader"}
+"""Names of the reader that ships with this package."""
+WRITTEN = Path(".crag/evaluator")
+"""Where the thresholds of the packaged reader are written; the folder is an evaluator then."""
 
 
 @command(
     app,
     "crag calibrate labelled.jsonl",
     "crag calibrate labelled.jsonl --evaluator mine --precision 0.95 --write",
-    extra="train",
+    "crag calibrate --index .crag/index --costs 8,1,2",
 )
 def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
-    data: LabelledData,
+    data: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Labelled pairs (jsonl, csv) or QA sets with documents (jsonl). Without any, "
+            "questions are made of the index."
+        ),
+    ] = None,
     evaluator: Annotated[
         str, typer.Option(help="Name of an evaluator, or the folder of one.")
     ] = "default",
@@ -46,62 +60,90 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         typer.Option(
             metavar="WRONG,NEEDLESS,DISCARDED",
             help="Minimise these costs instead: of a wrong Correct, a needless Ambiguous, and a "
-            "discarded usable set.",
+            "discarded usable set; of an index, of a wrong sure answer, a needless web search "
+            "(Ambiguous), and an answer withheld (8,1,2).",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals.")] = 0,
+    location: IndexOption = None,
+    other: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="An index about other things, whose questions this one cannot answer. Default: "
+            "everyday questions.",
+            show_default=False,
+        ),
+    ] = None,
+    questions: Annotated[int, typer.Option(min=1, help="Questions to make of the index.")] = 150,
+    mixture: Annotated[
+        str,
+        typer.Option(
+            metavar="ANSWERED,NEAR,FAR",
+            help="Shares of questions that the index answers, that it would answer but for a "
+            "section left out, and about other things.",
+        ),
+    ] = "68,20,12",
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     compat: Annotated[
         Literal["official"] | None,
         typer.Option(help="Score a T5 as the official code does: one by one, padded to 512."),
     ] = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Write the thresholds into the evaluator's card.")
+        bool,
+        typer.Option(
+            "--write",
+            help="Write the thresholds into the card of the evaluator's folder; those of the "
+            f"packaged one into {WRITTEN}, for CRAG_EVALUATOR.",
+        ),
     ] = False,
     pictures: Annotated[
         Path | None, typer.Option(help="Folder for charts.", show_default=False)
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fit the thresholds of an evaluator to your labelled data."""
-    from crag.charts import require_matplotlib
-    from crag.evaluators import load_evaluator
-    from crag.factory import choose_model, choose_prompts
-    from crag.models.inference import use_runtime
-    from crag.papers.training import calibrate as calibration
-    from crag.papers.training.pictures import draw_report
-    from crag.runtime.environment import Environment
+    r"""Fit the thresholds of an evaluator to your labelled data, or to your index without labels.
 
+    Labelled data needs an extra: pip install 'corrective-rag\[train]'
+    """
     aim = _aim_of(precision, discarded, costs)
-    if pictures is not None:
-        require_matplotlib("train")
     if write:
         _require_card(evaluator)
-    environment = Environment()
-    use_runtime(environment.inference)
-    judge = load_evaluator(
-        evaluator,
-        model=choose_model(environment),
-        compat=compat,
-        prompts=choose_prompts(environment),
-    )
+    chosen = environment(location)
+    if not data:
+        if (precision, discarded, pictures) != (None, None, None):
+            message = "--precision, --discarded and --pictures need labelled data: name its files"
+            raise TrainingError(message)
+        found = _fit_to_index(chosen, other, evaluator, questions, mixture, costs, seed, as_json)
+        is_written = write and found.changes
+        card = write_thresholds(evaluator, found.calibration) if is_written else None
+        if as_json:
+            print_json(_plain_of_index(found) | {"card": card})
+        else:
+            _show_of_index(found, chosen.index, asks_to_write=write)
+            if found.changes:
+                _show_use(evaluator, found.recommended[:2], card)
+        return
+    require("train", "crag calibrate", "sklearn")
+    from crag.charts import require_matplotlib
+    from crag.papers.training import calibrate as calibration
+    from crag.papers.training.pictures import draw_report
+
+    if pictures is not None:
+        require_matplotlib("train")
+    judge = _judge(evaluator, chosen, compat)
     with progress_bar("scoring", quiet=as_json) as advance:
         report = calibration.calibrate(
             judge, data, aim=aim, labels=labels, seed=seed, progress=advance
         )
-    written = write_thresholds(evaluator, report) if write else None
+    written = write_thresholds(evaluator, report.calibration) if write else None
     drawn = draw_report(report, pictures) if pictures is not None else []
     if as_json:
         places = {"card": written, "pictures": [str(path) for path in drawn]}
         print_json(_plain(report) | places)
         return
     _show(report)
-    if written:
-        say(f"written to {safe(written)}")
-    else:
-        upper, lower = report.thresholds["upper"], report.thresholds["lower"]
-        say(f"use them: crag ask --set upper={upper} --set lower={lower} …")
-        if Path(evaluator).is_dir():
-            say("or write them into its card with --write")
+    thresholds = report.thresholds
+    _show_use(evaluator, (thresholds["upper"], thresholds["lower"]), written)
     for path in drawn:
         say(f"drawn: {safe(path)}")
 
@@ -112,7 +154,7 @@ def _aim_of(precision: float | None, discarded: float | None, costs: str | None)
     Raises:
         TrainingError: a number is out of range, or both shares and costs are given.
     """
-    from crag.papers.training.thresholds import Aim, Costs
+    from crag.papers.training.thresholds import Aim
 
     shares = {"precision": precision, "discarded": discarded}
     given = {name: value for name, value in shares.items() if value is not None}
@@ -121,32 +163,189 @@ def _aim_of(precision: float | None, discarded: float | None, costs: str | None)
     if given:
         message = "--costs replaces --precision and --discarded: give one or the other"
         raise TrainingError(message)
+    return Aim(costs=_costs_of(costs))
+
+
+def _costs_of(costs: str) -> "Costs":
+    from crag.papers.training.thresholds import Costs
+
+    wrong, needless, lost = _numbers("--costs", costs, "WRONG,NEEDLESS,DISCARDED")
+    return Costs(wrong=wrong, needless=needless, discarded=lost)
+
+
+def _numbers(option: str, given: str, form: str) -> list[float]:
     try:
-        wrong, needless, lost = (float(cost) for cost in costs.split(","))
-    except ValueError as error:
-        message = f"--costs {costs!r} is not {_COSTS} numbers: write WRONG,NEEDLESS,DISCARDED"
-        raise TrainingError(message) from error
-    return Aim(costs=Costs(wrong=wrong, needless=needless, discarded=lost))
+        numbers = [float(number) for number in given.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != _NUMBERS:
+        raise TrainingError(f"{option} {given!r} is not {_NUMBERS} numbers: write {form}")
+    return numbers
+
+
+def _judge(name: str, chosen: "Environment", compat: Literal["official"] | None = None) -> Any:
+    from crag.evaluators import load_evaluator
+    from crag.factory import choose_model, choose_prompts
+    from crag.models.inference import use_runtime
+
+    use_runtime(chosen.inference)
+    return load_evaluator(
+        name, model=choose_model(chosen), compat=compat, prompts=choose_prompts(chosen)
+    )
+
+
+def _fit_to_index(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    chosen: "Environment",
+    other: str | None,
+    evaluator: str,
+    questions: int,
+    mixture: str,
+    costs: str | None,
+    seed: int,
+    quiet: bool,
+) -> "IndexReport":
+    from crag.factory import choose_encoder
+    from crag.papers.training.unlabelled import COSTS, Mixture, calibrate_on
+    from crag.retrieval import DocumentIndex
+
+    shares = Mixture(*_numbers("--mixture", mixture, "ANSWERED,NEAR,FAR"))
+    encoder = choose_encoder(chosen)
+    index = DocumentIndex(chosen.index, encoder).open()
+    with progress_bar("asking", quiet=quiet) as advance:
+        return calibrate_on(
+            _judge(evaluator, chosen),
+            index,
+            other=DocumentIndex(other, encoder).open() if other else None,
+            questions=questions,
+            mixture=shares,
+            costs=_costs_of(costs) if costs else COSTS,
+            seed=seed,
+            progress=advance,
+        )
 
 
 def _require_card(evaluator: str) -> None:
-    """Check before the work that --write has an evaluator's folder to write to."""
+    """Check before the work that --write has a card to write to."""
     from crag.models.model_card import CARD, read_card
 
-    if Path(evaluator).is_dir() and read_card(Path(evaluator)) is None:
+    if evaluator in _PACKAGED:
+        return
+    if not Path(evaluator).is_dir() or read_card(Path(evaluator)) is None:
         message = f"{evaluator} has no {CARD} to write the thresholds into; leave out --write"
         raise TrainingError(message)
 
 
-def write_thresholds(evaluator: str, report: "Report") -> str | None:
-    """Write the calibration into the card of the evaluator's folder, and return its path."""
+def write_thresholds(evaluator: str, calibration: "Calibration") -> str | None:
+    """Write a calibration into the card of the evaluator's folder, and return its path.
+
+    That of the packaged reader is a card alone, in `WRITTEN`. Thresholds that the calibration does
+    not have, which are those of quotations, stay as they are.
+    """
+    from crag.evaluators import packaged_reader
     from crag.models.model_card import CARD, read_card, write_card
 
-    folder = Path(evaluator)
-    if not folder.is_dir() or (card := read_card(folder)) is None:
+    is_packaged = evaluator in _PACKAGED
+    folder = WRITTEN if is_packaged else Path(evaluator)
+    card = packaged_reader().card if is_packaged else folder.is_dir() and read_card(folder)
+    if not card:
         return None
-    write_card(folder, card.model_copy(update={"calibration": report.calibration}))
+    if known := card.calibration:
+        kept = {
+            name: getattr(known, name)
+            for name in ("quote", "closest")
+            if getattr(calibration, name) is None
+        }
+        calibration = calibration.model_copy(update=kept)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_card(folder, card.model_copy(update={"calibration": calibration}))
     return str(folder / CARD)
+
+
+def _show_use(evaluator: str, thresholds: Sequence[float], written: str | None) -> None:
+    upper, lower = thresholds
+    if not written:
+        say(f"use them: crag ask --set upper={upper} --set lower={lower} …")
+        if evaluator in _PACKAGED or Path(evaluator).is_dir():
+            say("or write them into its card with --write")
+        return
+    say(f"written to {safe(written)}")
+    if evaluator in _PACKAGED:
+        say(f'use them: evaluator = "{WRITTEN}" in crag.toml, or CRAG_EVALUATOR={WRITTEN}')
+
+
+def _plain_of_index(report: "IndexReport") -> dict[str, Any]:
+    """Return the report as JSON has it."""
+    plain: dict[str, Any] = {}
+    for field in fields(report):
+        value = getattr(report, field.name)
+        plain[field.name] = value._asdict() if hasattr(value, "_asdict") else value
+    return plain | {
+        "costs": asdict(report.costs),
+        "calibration": report.calibration.model_dump(mode="json"),
+    }
+
+
+def _show_of_index(report: "IndexReport", location: str, *, asks_to_write: bool) -> None:
+    costs, unknown = report.costs, report.near + report.far
+    say(
+        f"{report.answered + unknown} questions made of {safe(location)}: {report.answered} that "
+        f"it answers, {report.near} whose section is withheld (near), {report.far} about other "
+        f"things (far); {report.left_out} more left out, whose section is not found, or whose "
+        "answer stands elsewhere too"
+    )
+    say(
+        f"costs: a wrong sure answer {costs.wrong:g}, a needless web search {costs.needless:g}, "
+        f"an answer withheld {costs.discarded:g}\n"
+    )
+    intervals = (report.upper_interval, report.lower_interval, report.sure_interval)
+    names = report.in_use._fields
+    rows = [
+        (name, f"{old:g}", f"{new:g}", f"{interval[0]:.3f} to {interval[1]:.3f}", f"{best:g}")
+        for name, old, new, interval, best in zip(
+            names, report.in_use, report.cheapest, intervals, report.recommended, strict=True
+        )
+        if old is not None and new is not None and best is not None and interval
+    ]
+    _table("Thresholds", rows, "", "in use", "cheapest here", "95 % interval", "recommended")
+    _show_effects(report, unknown)
+    _show_saving("upper and lower", report.action_saving)
+    if report.sure_saving:
+        _show_saving("sure", report.sure_saving)
+    say(
+        "[yellow]note[/] Made questions repeat the words of the documents, so they score higher "
+        "than what people ask, of which more would fall below thresholds that are the cheapest "
+        "here. So none is raised. Try questions of your own before you take what is recommended"
+    )
+    if asks_to_write and not report.changes:
+        say("nothing is written: the thresholds in use are as good")
+
+
+def _show_effects(report: "IndexReport", unknown: int) -> None:
+    def row(name: str, of: int, *counts: int) -> tuple[str, ...]:
+        return (name, *map(str, counts), str(of))
+
+    old, new, answered = report.effect_in_use, report.effect_fitted, report.answered
+    rows = [
+        row("answered, judged Correct", answered, old.correct, new.correct),
+        row("answered, judged Incorrect", answered, old.discarded, new.discarded),
+        row("unanswerable, judged Correct", unknown, old.wrongly_correct, new.wrongly_correct),
+    ]
+    if report.sure_saving:
+        rows += [
+            row("sure and right", answered, old.right, new.right),
+            row("sure and wrong", answered, old.wrong, new.wrong),
+            row("sure, unanswerable", unknown, old.false, new.false),
+        ]
+    _table("\nOn questions left out of the fit", rows, "", "in use", "fitted, none raised", "of")
+
+
+def _show_saving(name: str, saving: "Saving") -> None:
+    verdict = "take the fitted ones" if saving.certain else "keep those in use"
+    chance = "" if saving.certain else ", which may be chance"
+    say(
+        f"{name}: {verdict}; fitted ones save {saving.mean:.1f} of the cost of 100 questions "
+        f"({saving.low:.1f} to {saving.high:.1f}){chance}"
+    )
 
 
 def _plain(report: "Report") -> dict[str, Any]:

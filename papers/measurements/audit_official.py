@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import audit_published
+import official_crag
 import official_self_rag
-from audit_published import Count
+from official_program import Count
 
 
 class Audit(NamedTuple):
@@ -69,7 +70,8 @@ def _self_rag(folder: Path, runs: int | None) -> Iterator[Count]:
 
 
 def _crag(folder: Path, runs: int | None) -> Iterator[Count]:
-    return audit_published.compare(folder / "CRAG", runs)
+    yield from official_crag.compare(folder, runs)
+    yield from audit_published.compare(folder / "CRAG", runs)
 
 
 RECORDED_SEEDS = 30
@@ -80,9 +82,14 @@ def _self_rag_record(folder: Path) -> str:
     return f"{lines} answers recorded in {official_self_rag.RECORDED.name}"
 
 
+def _crag_record(folder: Path) -> str:
+    lines = official_crag.record(folder)
+    return f"{lines} answers recorded in {official_crag.RECORDED.name}"
+
+
 AUDITS: dict[str, Audit] = {
     "self-rag": Audit("Self-RAG's released inference", _self_rag, _self_rag_record),
-    "crag": Audit("CRAG's released prompts and strips, on its published files", _crag),
+    "crag": Audit("CRAG's released programs, and its files", _crag, _crag_record),
 }
 
 if __name__ == "__main__":

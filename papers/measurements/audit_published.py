@@ -20,9 +20,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from crag.correction.strips import as_split, decompose
+from crag_inputs import FOLDERS
+from official_program import Count
+
+from crag.correction.strips import as_split, decompose, neutral_knowledge
 from crag.errors import DataError
 from crag.papers.experiments.answering import Answerer, Resources
 from crag.papers.experiments.examples import TaskName
@@ -43,27 +46,12 @@ from crag.parts import Parts
 from crag.prompts import Prompts
 from crag.settings import Decomposition
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
-from crag.text.untrusted import neutral
 
-FOLDERS: dict[str, TaskName] = {
-    "popqa": "popqa", "bio": "biography", "pubqa": "pubhealth", "arc_challenge": "arc",
-}  # fmt: skip
-"""The folders of ``data``, which are the official names of the tasks, and ours."""
 MODELS = ("selfrag_llama", "llama")
 """The official names of the two generators; only PubHealth's prompt differs between them."""
 ACTIONS = {"internal": "correct", "external": "incorrect", "combined": "ambiguous"}
 _MARKS = {"question": "<<Q>>", "knowledge": "<<K>>", "published_options": "<<O>>"}
 _NUMERIC = re.compile(r"1: ")
-
-
-class Count(NamedTuple):
-    """How often both are equal."""
-
-    what: str
-    equal: int
-    runs: int
-    failed: int = 0
-    """Runs in which the official program failed, which are not counted."""
 
 
 def main() -> int:
@@ -120,7 +108,7 @@ def _faults_of(path: Path, file: str, questions: Sequence[str]) -> Iterator[tupl
     yield f"{file}: lone carriage returns", sum(line.count("\r") for line in lines)
     yield f"{file}: empty lines", sum(not line.strip().removeprefix("#") for line in lines)
     told = [line.replace("\r", " ") for line in lines]
-    changed = [neutral(line) != line for line in told]
+    changed = [neutral_knowledge(line) != line for line in told]
     if file != FILES["combined"]:
         marked = [line.startswith("#") or not line.strip() for line in lines]
         yield f"{file}: lines without the mark", marked.count(False)
@@ -200,7 +188,7 @@ async def _prompts(  # noqa: PLR0913, PLR0917 - what is compared
         retriever=FakeRetriever(),
         evaluator=FakeEvaluator(),
         model=chat,
-        prompts=_wording(officially, f"answer_{task}"),
+        prompts=wording(officially, f"answer_{task}"),
     )
     answerer = Answerer(Resources(parts=parts, model="none", disarm=False))
     examples = read_folder(checkout / "data" / name, task, as_published=True).examples
@@ -221,7 +209,7 @@ async def _prompts(  # noqa: PLR0913, PLR0917 - what is compared
     return Count(what, equal, compared)
 
 
-def _wording(officially: Callable[[int, str, str], str], name: str) -> Prompts:
+def wording(officially: Callable[[int, str, str], str], name: str) -> Prompts:
     """Read the official wording out of the program, by marks in the place of what it fills in."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

@@ -87,8 +87,8 @@ def read(reader: ReaderEvaluator, one: Asked) -> Read:
     passages = [passage_of(document, settings.titles) for document in one.documents]
     readings = reader.read(one.question, passages)
     kept = [s for s in strips_in_context(one.documents, readings, settings) if s["kept"]]
-    sure = quotations_in(kept, most=_MOST, threshold=-1, closest=-1)
-    closest = quotations_in(kept, most=_MOST, threshold=math.inf, closest=-1)
+    sure = quotations_in(one.question, kept, most=_MOST, threshold=-1, closest=-1)
+    closest = quotations_in(one.question, kept, most=_MOST, threshold=math.inf, closest=-1)
     return Read(
         one,
         max(reading["score"] for reading in readings),

@@ -2,11 +2,13 @@
 
     python papers/measurements/docs_wordings.py DOCS [--only NAME…] [--keep FOLDER] [--details]
 
-FOLDER keeps the indexes. Every question of `documentation.py` is asked as it stands and in six
-other wordings that a rule makes of it (`WORDINGS`), each through retrieval, with the embedded
-default and no web.
+FOLDER keeps the indexes and what has been answered, so that a run that was ended goes on. Every
+question of `documentation.py` is asked as it stands and in six other wordings that a rule makes of
+it (`WORDINGS`), each through retrieval, with the embedded default and no web. `--wordings` takes
+only some of them, by number from 0.
 """
 
+import json
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +18,7 @@ from typing import NamedTuple
 from documentation import (
     Asked,
     embedded_parts,
+    holds_evidence,
     indexed_corpora,
     is_right,
     parser_of,
@@ -25,6 +28,7 @@ from documentation import (
 
 from crag.graph import build_crag
 from crag.papers.experiments.report import table
+from crag.papers.training.records import read_objects
 from crag.parts import Parts
 from crag.retrieval.retriever import IndexRetriever
 from crag.settings import Settings
@@ -93,6 +97,8 @@ class Said(NamedTuple):
     """What became of one question in one wording."""
 
     asked: str
+    retrieved: bool
+    """The documents hold the evidence."""
     action: str
     sure: bool
     right: bool
@@ -106,18 +112,43 @@ class Said(NamedTuple):
 def main() -> None:
     """Ask everything in every wording, and print the table."""
     parser = parser_of(__doc__)
-    parser.add_argument("--keep", type=Path, help="keep the indexes in this folder")
+    parser.add_argument("--keep", type=Path, help="keep indexes and answers in this folder")
+    every = range(len(WORDINGS))
+    parser.add_argument(
+        "--wordings", nargs="*", type=int, choices=every, default=every, help="their numbers"
+    )
     given = parser.parse_args()
     rows = questions(given.docs, given.only)
-    found: dict[str, dict[str, Said]] = {name: {} for name in WORDINGS}
+    names = [list(WORDINGS)[number] for number in sorted({0, *given.wordings})]
+    kept = given.keep and given.keep / "said.jsonl"
+    found = _answered(kept, names)
     for index, asked in indexed_corpora(given.docs, rows, given.keep):
         parts = embedded_parts(IndexRetriever(index))
-        for name, wording in WORDINGS.items():
+        for name in names:
             for row in asked:
-                found[name][row.id] = _said(row, wording(row.question), parts)
+                if row.id not in found[name]:
+                    said = _said(row, WORDINGS[name](row.question), parts)
+                    found[name][row.id] = said
+                    _keep(kept, name, row.id, said)
     print(changes(rows, found))
     if given.details:
         print("\n".join(_details(rows, found)))
+
+
+def _answered(kept: Path | None, names: Sequence[str]) -> dict[str, dict[str, Said]]:
+    """Return what an earlier run has kept, by wording and question."""
+    found: dict[str, dict[str, Said]] = {name: {} for name in names}
+    for row in read_objects(kept) if kept and kept.exists() else []:
+        if row["wording"] in found:
+            found[row["wording"]][row["id"]] = Said(**row["said"])
+    return found
+
+
+def _keep(kept: Path | None, name: str, identifier: str, said: Said) -> None:
+    if kept is None:
+        return
+    with kept.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"wording": name, "id": identifier, "said": said._asdict()}) + "\n")
 
 
 def _said(one: Asked, question: str, parts: Parts) -> Said:
@@ -127,20 +158,24 @@ def _said(one: Asked, question: str, parts: Parts) -> Said:
     sure = not state["abstained"]
     near = is_right("\n".join(passages), one)
     right = sure and is_right(state["answer"], one)
-    return Said(question, state["action"], sure, right, near, "".join(passages[:1]))
+    texts = "\n".join(document.page_content for document in state["documents"])
+    retrieved = one.answerable and holds_evidence(texts, one)
+    return Said(question, retrieved, state["action"], sure, right, near, "".join(passages[:1]))
 
 
 def changes(rows: Sequence[Asked], found: Mapping[str, Mapping[str, Said]]) -> str:
     """Return a Markdown table with a row for each wording."""
     names = (
-        "wording", "right", "answered or among the closest", "sure and wrong", "sure, unanswerable",
-        "same action", "same first passage",
+        "wording", "evidence retrieved", "Incorrect", "right", "answered or among the closest",
+        "sure and wrong", "sure, unanswerable", "same action", "same first passage",
     )  # fmt: skip
     plain = found["as it stands"]
     lines = []
     for name, said in found.items():
         able = [said[row.id] for row in rows if row.answerable]
         cells = (
+            sum(one.retrieved for one in able),
+            sum(one.action == "incorrect" for one in able),
             sum(one.right for one in able),
             sum(one.near for one in able),
             sum(one.sure and not one.right for one in able),

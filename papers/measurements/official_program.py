@@ -8,8 +8,18 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from unittest import mock
+
+
+class Count(NamedTuple):
+    """How often an official program and ours are equal."""
+
+    what: str
+    equal: int
+    runs: int
+    failed: int = 0
+    """Runs in which the official program failed, which are not counted."""
 
 
 @contextlib.contextmanager
@@ -40,11 +50,12 @@ def program(folder: Path, name: str, stand_ins: Mapping[str, Any]) -> Iterator[M
         sys.modules.update(replaced)
 
 
-def run_main(loaded: ModuleType, arguments: Sequence[str]) -> None:
-    """Call the function `main` of a program with its arguments; what it prints is dropped."""
+def run_main(loaded: ModuleType, arguments: Sequence[str]) -> str:
+    """Call the function `main` of a program with its arguments, and return what it prints."""
     argv = mock.patch.object(sys, "argv", [loaded.__name__, *arguments])
-    with argv, contextlib.redirect_stdout(io.StringIO()):
+    with argv, contextlib.redirect_stdout(io.StringIO()) as printed:
         loaded.main()
+    return printed.getvalue()
 
 
 def stand_in(**members: Any) -> Any:

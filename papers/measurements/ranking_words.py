@@ -23,7 +23,7 @@ from timing import MEBIBYTE
 
 from crag.retrieval.backends.word_file import Change, WordFile
 from crag.retrieval.index import EVERYTHING
-from crag.retrieval.words import question_words
+from crag.text.words import question_words
 
 DIFFERENT = 20_000
 ASKED = 20

@@ -90,7 +90,7 @@ def commands(folder: Path) -> list[str]:
     if folder.name not in PLAIN:
         return [f"CRAG_REFLECTION={folder} {bench} --output {folder}/popqa"]
     file = folder.with_suffix(".gguf")
-    plain = f"CRAG_MODEL={file} CRAG_FRAMING=raw CRAG_PROMPTS=papers/recipes/tuned_prompts"
+    plain = f"CRAG_MODEL=file:{file} CRAG_FRAMING=raw CRAG_PROMPTS=papers/recipes/tuned_prompts"
     return [
         f"crag export {folder} --output {file}",
         f"{plain} {bench} --output {folder}/popqa",

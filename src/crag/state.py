@@ -367,18 +367,15 @@ class ByAction(TypedDict, Generic[Value]):
     incorrect: Value
 
 
-class FreshEvents(list[Event]):
-    """Events of a new question; they replace the ones of the last question."""
-
-
 def fresh_usage(spent: Usage) -> Usage:
     """Return counts that replace those before them, as of a new question on the same thread."""
     return {**spent, "fresh": 0}
 
 
-def extend_events(recorded: list[Event], new: list[Event]) -> list[Event]:
-    """Append `new` events, or replace the old ones if they are `FreshEvents`."""
-    return list(new) if isinstance(new, FreshEvents) else [*recorded, *new]
+def extend_events(recorded: list[Event], new: list[Event] | None) -> list[Event]:
+    """Append `new` events, or clear the old ones if it is None, as at a new question."""
+    # A marker such as a class is lost where a checkpointer keeps what was written.
+    return [] if new is None else [*recorded, *new]
 
 
 def known_action(value: object) -> Action:

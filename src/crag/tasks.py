@@ -20,7 +20,7 @@ AnswerKind = Literal["text", "verdict", "option", "long"]
 """How a reply is read: any text, true or false, the label of an option, or a long text."""
 
 _OPTION = re.compile(r"\s*\(?([A-Z]|[1-9])[:.)]\)?\s+(\S.*)")
-_FEWEST_OPTIONS = 2
+_FEWEST_OPTIONS, _FIRST = 2, ("A", "1")
 _NUMBERS = frozenset("123456789")
 _WHO_IS = re.compile(r"^who is (.+?)\??$", re.IGNORECASE)
 
@@ -103,13 +103,16 @@ def split_options(asked: str) -> Posed:
     """Split off the options below a question.
 
     Options are the last lines, two or more, that begin with ``A:``, ``B)``, ``(C)`` or ``1.``, in
-    this order from A or 1 on. Any other question is returned whole.
+    this order from A or 1 on. Any other question is returned whole. What stands above the first
+    option is the question, also where it begins as an option does ("D. E. Knuth wrote …").
     """
     lines = asked.splitlines()
     found: list[tuple[str, str]] = []
     while lines and (option := _OPTION.fullmatch(lines[-1])):
         found.insert(0, (option[1], option[2].strip()))
         lines.pop()
+        if option[1] in _FIRST:
+            break
     question = "\n".join(lines).strip()
     labels = [label for label, _ in found]
     if not question or len(found) < _FEWEST_OPTIONS or not _in_order(labels):

@@ -44,9 +44,10 @@ def test_the_separator_of_published_knowledge_stays_and_tokens_do_not(name: str)
     assert paper_format(state, Settings()) == f"{name}1: a (Relevant) [sep] {name}2: b (sep) c"
 
 
-def test_only_line_breaks_and_tabs_of_knowledge_become_spaces() -> None:
+def test_only_line_breaks_of_knowledge_become_spaces() -> None:
+    """Tabs stay, which published texts from the web have."""
     state: Any = {"internal": [strip("a  b\nc\td")], "external": []}
-    assert paper_format(state, Settings()) == "a  b c d"
+    assert paper_format(state, Settings()) == "a  b c\td"
 
 
 def test_a_page_cannot_set_the_separator_of_joint_knowledge() -> None:

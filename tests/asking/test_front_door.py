@@ -1,10 +1,7 @@
 """`crag.open`: ask from a Python program."""
 
 import asyncio
-import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -112,23 +109,3 @@ def test_what_cannot_be_asked_is_refused(parts: Parts) -> None:
         documents.ask(" ")
     with pytest.raises(SettingsError, match="'confirm_web' cannot be True: nobody can be asked"):
         documents.ask(QUESTION, settings={"confirm_web": True})
-
-
-def test_type_checkers_know_the_fields_and_the_settings(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import crag\n"
-        'documents = crag.open("index", settings={"k": 5, "upper": 0.4})\n'
-        'print(documents.ask("Who?").certainty, documents.ask("Who?").citations[0]["number"])\n'
-        'print(documents.ask("Who?").certainly)\n'
-        'print(documents.ask("Who?", settings={"uper": 0.4}))\n'
-        'documents.ask("Who?").citations[0]["nummer"]\n'
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, str(program)],
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    wrong = sorted(
-        {int(number) for number in re.findall(r"program\.py:(\d+):\d+ - error", done.stdout)}
-    )
-    assert wrong == [4, 5, 6], done.stdout

@@ -19,7 +19,6 @@ import httpx
 import psutil
 import pytest
 from langgraph_sdk import get_sync_client
-from mcp import Client, MCPError
 from typer.testing import CliRunner
 
 from crag.cli.app import app
@@ -359,6 +358,8 @@ def test_it_serves_anywhere_and_ends_with_all_it_started(folder: Path) -> None:
 
 async def tools(url: str, token: str) -> set[str]:
     """Return the tools that a real MCP client finds; without headers, the address has the token."""
+    from mcp import Client, MCPError
+
     async with Client(f"{url}?token={token}") as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
         result = await client.call_tool("rag", {"question": "How long does a kettle take?"})

@@ -71,7 +71,8 @@ def test_no_row_of_a_long_table_is_cut(lengths: list[int]) -> None:
 
 
 def test_selection_takes_the_passage_whole() -> None:
-    assert decompose("One.\nTwo. Three. Four.", "selection") == ["One. Two. Three. Four."]
+    text = " One.\nTwo.  Three. Four.\n"
+    assert decompose(text, "selection") == ["One. Two.  Three. Four."]
 
 
 def test_excerption_follows_the_official_rules() -> None:

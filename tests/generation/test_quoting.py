@@ -21,6 +21,7 @@ def quoted(text: str, *evidence: str, **options: float) -> list[Quotation]:
     return ExtractiveAnswerer(evaluator).quote("What?", [strip(text)])
 
 
+QUESTION = "What?"
 PROSE = "Nothing of note is here. The answer is\nforty-two indeed. That is all there is."
 LIST = "Three things are needed:\n\n- a map of the town\n- a lamp with oil\n- much patience\n"
 
@@ -36,11 +37,11 @@ def test_a_strip_is_quoted_with_its_place_and_the_span() -> None:
 def test_a_list_keeps_its_lines_and_what_announces_it() -> None:
     reading = FakeReadingEvaluator(0.9, "a lamp").read("What?", [Passage("", LIST)])[0]
     known: Strip = {**strip(LIST), "score": 0.9, "reading": reading}
-    (one,) = quotations_in([known], most=1, threshold=0.5, closest=-1)
+    (one,) = quotations_in(QUESTION, [known], most=1, threshold=0.5, closest=-1)
     assert one.text == LIST.strip()
     assert one.place == (0, len(LIST) - 1)
     long: Strip = {**known, "text": LIST + "- one more thing\n" * 20}
-    (one,) = quotations_in([long], most=1, threshold=0.5, closest=-1)
+    (one,) = quotations_in(QUESTION, [long], most=1, threshold=0.5, closest=-1)
     assert one.text == "Three things are needed:\n\n- a map of the town\n- a lamp with oil"
 
 
@@ -78,8 +79,8 @@ def test_below_the_threshold_the_closest_passages_are_quoted_as_such() -> None:
 def test_what_is_not_even_close_is_not_quoted() -> None:
     reading = FakeReadingEvaluator(0.9, "The answer").read("What?", [Passage("", PROSE)])[0]
     known: Strip = {**strip(PROSE), "score": -0.9, "reading": reading}
-    assert quotations_in([known], most=4, threshold=0.5, closest=0.9) == []
-    assert len(quotations_in([known], most=4, threshold=0.9999, closest=-1)) == 1
+    assert quotations_in(QUESTION, [known], most=4, threshold=0.5, closest=0.9) == []
+    assert len(quotations_in(QUESTION, [known], most=4, threshold=0.9999, closest=-1)) == 1
 
 
 def test_what_makes_an_answer_long_is_left_to_those_who_ask_for_more() -> None:
@@ -100,7 +101,7 @@ def test_what_makes_an_answer_long_is_left_to_those_who_ask_for_more() -> None:
 def test_fences_of_a_quotation_are_balanced(text: str, balanced: str | None) -> None:
     reading = FakeReadingEvaluator(0.9, "x serve").read("What?", [Passage("", text)])[0]
     known: Strip = {**strip(text), "score": 0.9, "reading": reading}
-    found = quotations_in([known], most=1, threshold=0.5, closest=-1)
+    found = quotations_in(QUESTION, [known], most=1, threshold=0.5, closest=-1)
     assert quotations_of(found, [known])[0].text == (balanced or text)
 
 
@@ -108,7 +109,7 @@ def test_fences_of_a_quotation_are_balanced(text: str, balanced: str | None) -> 
 def test_a_text_without_words_is_not_quoted(text: str) -> None:
     reading = FakeReadingEvaluator(0.9, text).read("What?", [Passage("", text)])[0]
     known: Strip = {**strip(text), "score": 0.99, "reading": reading}
-    assert quotations_in([known], most=1, threshold=0.5, closest=-1) == []
+    assert quotations_in(QUESTION, [known], most=1, threshold=0.5, closest=-1) == []
 
 
 def test_a_span_that_is_less_likely_than_no_answer_is_not_marked() -> None:
@@ -119,7 +120,7 @@ def test_a_span_that_is_less_likely_than_no_answer_is_not_marked() -> None:
         "score": 0.9,
         "reading": {**reading, "span": {**reading["span"], "score": -0.1}},
     }
-    assert quotations_in([unlikely], most=1, threshold=0.5, closest=-1)[0].span is None
+    assert quotations_in(QUESTION, [unlikely], most=1, threshold=0.5, closest=-1)[0].span is None
 
 
 def test_a_strip_far_below_the_best_is_not_quoted() -> None:
@@ -127,8 +128,23 @@ def test_a_strip_far_below_the_best_is_not_quoted() -> None:
     best: Strip = {**strip(PROSE), "score": 0.99, "reading": reading}
     near: Strip = {**best, "text": "Nearly as good.", "score": 0.9}
     far: Strip = {**best, "text": "Much worse.", "score": 0.1}
-    found = quotations_in([far, near, best], most=4, threshold=0.5, closest=-1)
+    found = quotations_in(QUESTION, [far, near, best], most=4, threshold=0.5, closest=-1)
     assert [one.strip for one in found] == [2, 1]
+
+
+def test_a_strip_below_a_heading_with_the_words_of_the_question_comes_first() -> None:
+    reading = FakeReadingEvaluator(0.9, "The answer").read(QUESTION, [Passage("", PROSE)])[0]
+    listed: Strip = {**strip("Settings of strips."), "score": 0.92, "reading": reading}
+    told = "## What a knowledge strip is\n\nA strip is a piece of text."
+    defined: Strip = {**listed, "text": told, "score": 0.9}
+
+    def first(question: str) -> int:
+        limits = {"threshold": 0.5, "closest": -1}
+        return quotations_in(question, [listed, defined], most=2, **limits)[0].strip
+
+    assert first("What is a knowledge strip?") == 1
+    assert first("What is a strip of knowledge for?") == 1
+    assert first("What is a knowledge graph?") == 0
 
 
 def test_a_text_is_quoted_once_and_no_more_than_asked_for() -> None:

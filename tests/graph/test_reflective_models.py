@@ -20,7 +20,7 @@ from tests.graph.reflective import (
     state_by,
 )
 from tests.reflection.backends.completions_server import completing
-from tests.reflection.backends.tiny_llama import COLOURS, one_core, passage, question, tiny_llama
+from tests.reflection.backends.tiny_llama import COLOURS, TINY_LLAMA, one_core, passage, question
 
 LIMITS = {"max_segment_tokens": 24, "max_depth": 3}
 
@@ -33,12 +33,12 @@ def _one_core() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def local() -> TransformersReflection:
-    return TransformersReflection(tiny_llama(), device="cpu")
+    return TransformersReflection(TINY_LLAMA, device="cpu")
 
 
 @pytest.fixture(scope="module")
 def remote() -> Iterator[CompletionsReflection]:
-    with completing(tiny_llama()) as server:
+    with completing(TINY_LLAMA) as server:
         yield CompletionsReflection("tiny", base_url=server.url, retries=0, timeout=30)
 
 
@@ -138,7 +138,7 @@ def rounds(state: Any) -> set[int]:
 
 def test_a_server_gets_one_request_for_each_round(make_parts: Any) -> None:
     settings = {"form": "long", "retrieval_mode": "always", "beam_width": 3, **LIMITS}
-    with completing(tiny_llama()) as server:
+    with completing(TINY_LLAMA) as server:
         backend = CompletionsReflection("tiny", base_url=server.url, retries=0, timeout=30)
         graph = graph_of(make_parts, build_self_rag, backend, "lantern", "violin")
         state = graph.invoke(asked("lantern"), context=settings)
@@ -225,7 +225,7 @@ def test_a_question_beyond_the_context_is_an_event(
 
 
 def test_a_server_that_is_gone_is_an_event(make_parts: Any) -> None:
-    with completing(tiny_llama()) as server:
+    with completing(TINY_LLAMA) as server:
         url = server.url
     gone = CompletionsReflection("tiny", base_url=url, retries=0, timeout=2)
     state = graph_of(make_parts, build_self_crag, gone, "kettle").invoke(asked("kettle"))

@@ -2,11 +2,13 @@
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from crag.errors import QuestionError
+from crag.events import event
 from crag.nodes.open_run import OpenRun
 from crag.settings import Settings
-from crag.state import InputState
+from crag.state import InputState, extend_events
 
 
 def read_question(state: InputState) -> str:
@@ -48,3 +50,12 @@ def test_the_human_message_at_the_end_is_the_question() -> None:
     assert read_question(state) == "new?"
     answered: InputState = {"question": "old?", "messages": [HumanMessage("x"), AIMessage("y")]}
     assert read_question(answered) == "old?"
+
+
+def test_events_are_cleared_when_a_checkpointer_has_kept_what_was_written() -> None:
+    serializer = JsonPlusSerializer()
+    written = OpenRun().run({"question": "Who?"}, Settings())["events"]
+    kept = serializer.loads_typed(serializer.dumps_typed(written))
+    earlier = [event("abstained", "generate", "Of the question before.")]
+    assert extend_events(earlier, kept) == []
+    assert extend_events(earlier, earlier) == earlier * 2

@@ -1,4 +1,4 @@
-"""`crag calibrate`, with the evaluator that needs no training."""
+"""`crag calibrate`, of labelled data and of an index."""
 
 import json
 import shutil
@@ -9,10 +9,13 @@ from typer.testing import CliRunner
 
 import crag.evaluators.cross_encoder
 from crag.cli.app import app
-from crag.errors import CragError, TrainingError
+from crag.errors import CragError, EvaluatorError, TrainingError
+from crag.evaluators import ReaderEvaluator, load_evaluator, packaged_reader
+from crag.models.encoder import packaged_encoder
 from crag.models.model_card import EvaluatorCard, read_card, write_card
 from crag.papers.commands.calibrate import write_thresholds
 from crag.papers.training.calibrate import calibrate
+from crag.retrieval import DocumentIndex, index_paths
 from crag.testing import FakeEvaluator
 
 runner = CliRunner()
@@ -48,7 +51,7 @@ def call(*arguments: object) -> str:
 
 def test_thresholds_tables_hint_and_pictures_are_shown(pairs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "pictures"
-    shown = call(pairs, "--evaluator", "cosine", "--pictures", folder, "--write")
+    shown = call(pairs, "--evaluator", "cosine", "--pictures", folder)
     assert "32 questions, 48 texts, 16 relevant" in shown
     assert "judged ambiguous" in shown
     assert "usable discarded" in shown
@@ -103,17 +106,96 @@ def test_a_folder_without_card_is_refused_before_the_work(pairs: Path, tmp_path:
 def test_thresholds_go_into_the_card_of_a_folder_and_leave_the_rest(
     pairs: Path, tmp_path: Path
 ) -> None:
-    report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs], resamples=5)
+    report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs], resamples=5).calibration
     folder = tmp_path / "evaluator"
     folder.mkdir()
     write_card(folder, EvaluatorCard(kind="cross_encoder", base="a base", max_length=64))
     assert write_thresholds(str(folder), report) == str(folder / "card.json")
     card = read_card(folder)
     assert card is not None
-    assert card.calibration == report.calibration
+    assert card.calibration == report
     assert (card.base, card.max_length) == ("a base", 64)
     assert [path.name for path in folder.iterdir()] == ["card.json"]
-    assert write_thresholds("default", report) is None
+    assert write_thresholds("cosine", report) is None
+
+
+def test_thresholds_of_the_packaged_reader_are_an_evaluator_of_its_weights(
+    pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs], resamples=5).calibration
+    written = write_thresholds("default", report)
+    assert written == ".crag/evaluator/card.json"
+    evaluator, packaged = load_evaluator(".crag/evaluator"), packaged_reader()
+    assert isinstance(evaluator, ReaderEvaluator)
+    assert evaluator.thresholds == report.thresholds != packaged.thresholds
+    assert evaluator.quote_threshold == packaged.quote_threshold
+    assert evaluator.closest_threshold == packaged.closest_threshold
+    assert evaluator.model is packaged.model
+    again = write_thresholds(".crag/evaluator", report.model_copy(update={"quote": 0.25}))
+    assert again == written
+    assert load_evaluator(".crag/evaluator").quote_threshold == 0.25  # type: ignore[attr-defined]
+
+
+def test_thresholds_of_another_reader_are_refused(
+    pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = calibrate(FakeEvaluator({"forty": 0.8}), [pairs], resamples=5).calibration
+    write_thresholds("default", report)
+    folder = Path(".crag/evaluator")
+    card = read_card(folder)
+    assert card
+    write_card(folder, card.model_copy(update={"recipe": {"seed": 7}}))
+    with pytest.raises(EvaluatorError, match="run crag calibrate --write again"):
+        load_evaluator(".crag/evaluator")
+
+
+@pytest.fixture(scope="module")
+def guide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of pages of our own documentation."""
+    place = tmp_path_factory.mktemp("index") / "docs"
+    pages = [Path("docs/method", f"{name}.md") for name in ("action", "refinement", "web-search")]
+    with DocumentIndex(place, packaged_encoder()) as index:
+        index_paths(pages, index)
+    return place
+
+
+def test_an_index_is_calibrated_without_labels(guide: Path) -> None:
+    options = ["--index", guide, "--evaluator", "cosine", "--questions", 50, "--seed", 1]
+    report = json.loads(call(*options, "--json"))
+    assert report["answered"] >= 20
+    assert report["near"] >= 5
+    assert report["far"] == 6
+    assert report["costs"] == {"wrong": 8, "needless": 1, "discarded": 2}
+    assert report["fitted"]["lower"] <= report["fitted"]["upper"]
+    assert report["sure_saving"] is None
+    certain = report["action_saving"]["low"] > 0
+    best = report["fitted" if certain else "in_use"]
+    assert report["recommended"] == best
+    shown = call(*options)
+    assert f"{report['answered']} that it answers" in " ".join(shown.split())
+    assert "repeat the words of the documents" in " ".join(shown.split())
+    assert ("take the fitted ones" in shown) == certain
+    assert ("use them: crag ask --set upper=" in shown) == certain
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--precision", "0.9"], "need labelled data: name its files"),
+        (["--mixture", "1,2"], "ANSWERED,NEAR,FAR"),
+        (["--mixture", "1,-1,1"], "three shares of at least 0"),
+        (["--questions", "15"], "ask for more"),
+        (["--costs", "1,2"], "WRONG,NEEDLESS,DISCARDED"),
+        (["--evaluator", "cosine", "--write"], "leave out --write"),
+    ],
+)
+def test_bad_options_for_an_index_are_errors_with_the_fix(
+    guide: Path, options: list[str], message: str
+) -> None:
+    with pytest.raises(CragError, match=message):
+        call("--index", guide, *options)
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:

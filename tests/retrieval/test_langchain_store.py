@@ -15,9 +15,6 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_qdrant import QdrantVectorStore
-from qdrant_client import QdrantClient
-from qdrant_client.models import Distance, VectorParams
 
 from crag.errors import DocumentIndexError
 from crag.retrieval.backends import open_backend
@@ -75,8 +72,12 @@ def filled(location: str) -> Index:
 
 
 @contextmanager
-def on_disk(embeddings: Embeddings) -> Iterator[QdrantVectorStore]:
+def on_disk(embeddings: Embeddings) -> Iterator[Any]:
     """Open a store that keeps what it holds, at the place that a variable names."""
+    from langchain_qdrant import QdrantVectorStore
+    from qdrant_client import QdrantClient
+    from qdrant_client.models import Distance, VectorParams
+
     with closing(QdrantClient(path=os.environ["ON_DISK"])) as client:
         if not client.collection_exists("crag"):
             shape = VectorParams(size=4, distance=Distance.COSINE)
@@ -94,8 +95,10 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
 
 
 @contextmanager
-def points(index: Index) -> Iterator[QdrantClient]:
+def points(index: Index) -> Iterator[Any]:
     """Open what the store of an index keeps."""
+    from qdrant_client import QdrantClient
+
     index.close()
     with closing(QdrantClient(path=os.environ["ON_DISK"])) as client:
         yield client
@@ -159,6 +162,8 @@ def test_a_store_that_lost_everything_is_filled_again(kept: Index) -> None:
 
 
 def test_what_others_put_there_is_left_out(kept: Index) -> None:
+    from langchain_qdrant import QdrantVectorStore
+
     with points(kept) as client:
         store = QdrantVectorStore(client, "crag", DeterministicFakeEmbedding(size=4))
         store.add_texts([f"Theirs {number}." for number in range(9)])

@@ -32,7 +32,7 @@ HOSTILE = (
 )
 """A document with markup in its text, as a page about markup has it."""
 KEY = "sk-of-the-test-0123456789"
-_SECONDS_TO_START = 120
+_SECONDS_TO_START = 300
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.answering.test_links import FORMS, drawn
 from tests.commands import crag
-from tests.server.asking import GRAPHS, INCORRECT, QUESTION
+from tests.server.asking import GRAPHS, INCORRECT, QUESTION, QUICK
 from tests.server.chat import ANSWER, SELF_CONTAINED, Chat
 from tests.server.conftest import KEY
 from tests.server.test_mcp import call, state_of
@@ -100,14 +100,18 @@ def test_a_stream_has_the_same(chatting: openai.OpenAI, told: dict[str, Any]) ->
 
 @pytest.mark.parametrize("model", ["crag", "rag"])
 def test_a_client_draws_no_picture_and_no_foreign_link(
-    chatting: openai.OpenAI, chat: Chat, model: str
+    chatting: openai.OpenAI, client: Any, chat: Chat, model: str
 ) -> None:
-    for said in FORMS.values():
-        with chat.saying(f"Then the action is Incorrect [1].\n\n{said}"):
-            reply = chatting.chat.completions.create(model=model, messages=ASKED)
-        content = reply.choices[0].message.content or ""
-        assert content.startswith("Then the action is Incorrect [1].")
-        assert [*drawn(content)] == []
+    quick = client.assistants.create(model, name=f"quick {model}", context=QUICK)
+    try:
+        for said in FORMS.values():
+            with chat.saying(f"Then the action is Incorrect [1].\n\n{said}"):
+                reply = chatting.chat.completions.create(model=quick["name"], messages=ASKED)
+            content = reply.choices[0].message.content or ""
+            assert content.startswith("Then the action is Incorrect [1].")
+            assert [*drawn(content)] == []
+    finally:
+        client.assistants.delete(quick["assistant_id"])
 
 
 def test_a_quotation_draws_no_picture(chatting: openai.OpenAI, chat: Chat) -> None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from mcp import Client, MCPError
 
 from tests.server.asking import GRAPHS, INPUT, QUESTION
 from tests.server.chat import ANSWER
@@ -12,11 +11,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.development]
 
 
 async def listed(url: str) -> dict[str, Any]:
+    from mcp import Client
+
     async with Client(f"{url}/mcp") as client:
         return {tool.name: tool for tool in (await client.list_tools()).tools}
 
 
 async def call(url: str, tool: str, arguments: dict[str, Any]) -> Any:
+    from mcp import Client
+
     async with Client(f"{url}/mcp") as client:
         return await client.call_tool(tool, arguments)
 
@@ -91,6 +94,8 @@ async def test_a_question_that_is_refused_gets_the_reason(url: str) -> None:
 
 
 async def test_an_unknown_tool_is_an_error_of_the_protocol(url: str) -> None:
+    from mcp import Client, MCPError
+
     async with Client(f"{url}/mcp") as client:
         with pytest.raises(MCPError, match="Unknown tool: nothing"):
             await client.call_tool("nothing", INPUT)

@@ -18,7 +18,6 @@ from crag.reflection_tokens import without_reflection
 from crag.retrieval.blocks import blocks_of
 from crag.retrieval.markdown import markdown_blocks, readable_markdown
 from crag.retrieval.restructured import readable_rst
-from crag.retrieval.words import question_words, words
 from crag.state import Citation, OfferedPassage, Source, Strip
 from crag.tasks import split_options
 from crag.text.as_read import as_read
@@ -30,6 +29,7 @@ from crag.text.paragraphs import paragraphs_of
 from crag.text.sentences import split_sentences
 from crag.text.untrusted import neutral
 from crag.text.urls import canonical
+from crag.text.words import question_words, words
 from crag.web.search_replies import plain
 from crag.web.transcribe import transcribe
 from tests.repeating import times

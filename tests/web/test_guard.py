@@ -1,7 +1,6 @@
 """Hostile URLs, names and redirects: none connects, which is seen at the socket."""
 
 from collections.abc import Iterator
-from time import monotonic
 
 import pytest
 
@@ -170,17 +169,6 @@ async def test_the_backend_alone_refuses(site: Website, host: str) -> None:
 @pytest.mark.parametrize("host", ["0x7f.1", "2130706433", "127.1"])
 async def test_what_the_system_reads_in_unusual_notations(host: str) -> None:
     assert await resolve(host, 80) == ["127.0.0.1"]
-
-
-async def test_a_unix_socket_is_refused() -> None:
-    with pytest.raises(PageError, match="Unix socket"):
-        await GuardedBackend().connect_unix_socket("/var/run/docker.sock")
-
-
-async def test_the_backend_waits_as_its_connector_does() -> None:
-    begun = monotonic()
-    await GuardedBackend().sleep(0.03)
-    assert monotonic() - begun >= 0.02
 
 
 async def test_loopback_where_it_is_allowed(site: Website) -> None:

@@ -44,10 +44,10 @@ def task_of(row: JsonRow) -> TaskName | Literal["pairs"]:
         return "asqa"
     if "topic" in row and "cat" in row:
         return "biography"
-    if "claim" in row or _verdicts(row):
-        return "pubhealth"
     if {"s_wiki_title", "subj", "s_pop"} & row.keys():
         return "popqa"
+    if "claim" in row or _verdicts(row):
+        return "pubhealth"
     return "pairs" if {"text", "label"} <= row.keys() else "qa"
 
 

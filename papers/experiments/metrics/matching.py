@@ -26,7 +26,10 @@ def official_match(prediction: str, answers: Sequence[str]) -> bool:
 
 
 def official_verdict(prediction: str) -> str:
-    """Read a prediction that contains SUPPORTS as `true`, REFUTES as `false`, else leave it."""
+    """Read a prediction that contains SUPPORTS as `true`, REFUTES as `false`, else leave it.
+
+    The script does so for every task.
+    """
     if "SUPPORTS" in prediction:
         return "true"
     return "false" if "REFUTES" in prediction else prediction
@@ -60,9 +63,7 @@ def chosen_option(prediction: str, choices: Sequence[tuple[str, str]]) -> int | 
 def _official(example: Example, row: Row) -> float | None:
     if not example.answers:
         return None
-    prediction = str(row["answer"])
-    if example.answer_kind == "verdict":
-        prediction = official_verdict(prediction)
+    prediction = official_verdict(str(row["answer"]))
     right = any(official_match(prediction, group) for group in example.answers)
     return float(right and row["status"] == "answered")
 

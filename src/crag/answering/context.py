@@ -1,14 +1,11 @@
 """Compose the kept strips into what a model reads, as data that cannot pose as instructions."""
 
-import re
 from collections.abc import Sequence
 
 from crag.correction.strips import joint_text, neutral_knowledge, recompose
 from crag.settings import Settings
 from crag.state import Citation, State, Strip
 from crag.text.untrusted import neutral
-
-_BREAKS = re.compile(r"[\n\t]")
 
 
 def kept_strips(state: State, settings: Settings) -> list[Strip]:
@@ -38,12 +35,12 @@ def fenced(strips: Sequence[Strip]) -> str:
 def paper_format(state: State, settings: Settings) -> str:
     """Join the strips as the paper's prompts carry them.
 
-    Line breaks and tabs are spaces, ``; `` stands between strips; both kinds of knowledge as
+    Line breaks are spaces, ``; `` stands between strips; both kinds of knowledge as
     ``Knowledge1: … [sep] Knowledge2: …``, the form of the official knowledge files.
     """
     internal, external = (
         "; ".join(
-            neutral_knowledge(_BREAKS.sub(" ", strip["text"]))
+            neutral_knowledge(strip["text"].replace("\n", " "))
             for strip in recompose(strips, settings)
         )
         for strips in (state.get("internal", []), state.get("external", []))

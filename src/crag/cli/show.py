@@ -124,7 +124,7 @@ class Trace:
             return
         self._nodes[node](update)
         self._usage = add_usage(self._usage, update.get("usage") or Usage())
-        for entry in update.get("events", []):
+        for entry in update.get("events") or []:
             fallback = f" → {entry['fallback']}" if entry["fallback"] else ""
             self._line("event", f"[yellow]{entry['kind']}[/]: {safe(entry['detail'] + fallback)}")
 

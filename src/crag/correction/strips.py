@@ -41,7 +41,7 @@ def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
         case "sentences":
             return _units_of_sentences(text)
         case "selection":
-            return [" ".join(text.split())]
+            return [_BREAKS.sub(" ", text).strip()]
         case "excerption":
             return _excerption(text)
         case "fixed_num":

@@ -17,7 +17,7 @@ from crag.evaluators.remote import SECONDS, connect, is_service
 from crag.evaluators.t5 import T5Evaluator
 from crag.evaluators.torch_pairs import TorchPairs
 from crag.models.encoder import packaged_encoder
-from crag.models.model_card import read_card
+from crag.models.model_card import CARD, read_card
 from crag.models.weight_delta import DELTA
 from crag.parts import ChatModel, Evaluator
 from crag.prompts import PACKAGED, Prompts
@@ -58,10 +58,11 @@ def load_evaluator(  # noqa: PLR0911, PLR0913 - a return for each kind, and what
     paper's baselines, `chat-levels` gives the poster's grades and `chat-batch` grades all texts at
     once; they ask `model` with
     `prompts`. Other packages add names by the entry points `crag.evaluators`. A folder, or an
-    id on the Hugging Face hub, holds what `crag train` wrote, a T5 in the official format, or any
-    cross-encoder with one output. `compat` is for T5: see `T5Evaluator`. The address of a service,
-    ``http://HOST:PORT``, is asked over the network, for at most `seconds` a request and with
-    `token`; `reads` is for one that need not be there yet: see `crag.evaluators.remote.connect`.
+    id on the Hugging Face hub, holds what `crag train` wrote, a T5 in the official format, any
+    cross-encoder with one output, or thresholds of the packaged reader that `crag calibrate` wrote.
+    `compat` is for T5: see `T5Evaluator`. The address of a service, ``http://HOST:PORT``, is asked
+    over the network, for at most `seconds` a request and with `token`; `reads` is for one that need
+    not be there yet: see `crag.evaluators.remote.connect`.
 
     Raises:
         EvaluatorError: there is none of that name, a chat evaluator has no model to ask, or the
@@ -107,7 +108,9 @@ def _chat(name: str, model: ChatModel | None, prompts: Prompts) -> Evaluator:
 
 
 def _stored(folder: Path, compat: Compat | None) -> Evaluator:
-    """Return the evaluator in `folder`, by what its files say it is."""
+    """Return the evaluator in `folder`, by what its files say it is; a lone card is thresholds."""
+    if {path.name for path in folder.iterdir()} == {CARD} and (card := read_card(folder)):
+        return packaged_reader().recalibrated(card)
     if (folder / DELTA).is_file():
         card = read_card(folder)
         if card is not None and card.kind == "reader":

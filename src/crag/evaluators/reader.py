@@ -18,6 +18,7 @@ from crag.reading import Reading, Span, compressed
 from crag.state import Thresholds
 
 _UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
+_NO_THRESHOLDS = {"calibration": None}
 
 
 class ReaderEvaluator:
@@ -80,6 +81,21 @@ class ReaderEvaluator:
             )
             raise EvaluatorError(message)
         return cls(ReaderModel(folder, card.max_length), card=card)
+
+    def recalibrated(self, card: EvaluatorCard) -> Self:
+        """Return the same reader, weights shared, with the thresholds of `card`.
+
+        Raises:
+            EvaluatorError: it is the card of another reader, whose scores are others.
+        """
+        own, theirs = (one and one.model_copy(update=_NO_THRESHOLDS) for one in (self.card, card))
+        if own != theirs:
+            message = (
+                "these thresholds were fitted to another reader than the packaged one, and say "
+                "nothing of its scores: run crag calibrate --write again"
+            )
+            raise EvaluatorError(message)
+        return type(self)(self.model, card=card)
 
     @property
     def thresholds(self) -> Thresholds:

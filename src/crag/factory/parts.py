@@ -133,12 +133,15 @@ def choose_reranker(
 def choose_attributor(evaluator: Evaluator, model: ChatModel | None) -> Attributor | None:
     """Return what finds the strip that supports a sentence: the reader, whoever else judges.
 
-    None without a model, whose sentences it would be.
+    None without a model, whose sentences it would be. The packaged one keeps its own thresholds,
+    since those that `crag calibrate` fits to an index say nothing of single sentences.
     """
     if model is None:
         return None
-    own = evaluator if isinstance(evaluator, ReaderEvaluator) else None
-    return ReaderAttributor(own or packaged_reader())
+    packaged = packaged_reader()
+    if isinstance(evaluator, ReaderEvaluator) and evaluator.model is not packaged.model:
+        return ReaderAttributor(evaluator)
+    return ReaderAttributor(packaged)
 
 
 def choose_parts(environment: Environment, *, index_must_exist: bool = False) -> Parts:

@@ -58,7 +58,7 @@ class ExtractiveAnswerer:
                 for part in _read_parts(evaluator, question, strips)
                 if not _ends_with_question(part.strip, question)
             ]
-            return _quoted_in(parts, self._most or _MOST_STRIPS, limits)
+            return _quoted_in(question, parts, self._most or _MOST_STRIPS, limits)
         sentences = list(_quotable(strips))
         passages = [Passage(strips[i]["source"]["title"], text) for i, text in sentences]
         scores = scores_of(evaluator, question, passages) if passages else []
@@ -129,11 +129,11 @@ def _closest_threshold(evaluator: ReadingEvaluator) -> float:
 
 
 def _quoted_in(
-    parts: Sequence[_ReadPart], most: int, limits: Mapping[str, float]
+    question: str, parts: Sequence[_ReadPart], most: int, limits: Mapping[str, float]
 ) -> list[Quotation]:
     """Quote the best parts, each as a range of the strip that it belongs to."""
     quotations: list[Quotation] = []
-    for quotation in quotations_in([part.strip for part in parts], most=most, **limits):
+    for quotation in quotations_in(question, [part.strip for part in parts], most=most, **limits):
         part = parts[quotation.strip]
         place, span = (
             bounds and (bounds[0] + part.offset, bounds[1] + part.offset)

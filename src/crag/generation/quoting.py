@@ -18,6 +18,7 @@ from crag.reading import Reading
 from crag.state import Strip
 from crag.text.as_read import as_read
 from crag.text.wholes import excerpt_at
+from crag.text.words import question_words, words
 
 MOST_WORDS: Final = 60
 """Words of a quotation, and of all those that an answer leads with; a block is never cut."""
@@ -31,6 +32,8 @@ _STANDING_WEIGHT, _SPAN_WEIGHT = -0.3, 0.5
 the strip, and from those that it holds a span that answers. On the documentation questions, with
 ten strips kept, the first quotation then holds the answer for 61 of 102, with the score alone for
 57."""
+_HEADING_WEIGHT: Final = 2.0
+"""What is added to the log-odds of a strip below a heading that has all words of the question."""
 _NO_SPAN: Final = -6.0
 """Log-odds of a span where the best one of the document stands in another strip."""
 _HEADINGS = re.compile(r"(?:\s*(?:#{1,6} .*|<!--.*-->|\S.*\n([=\-~^\"'*+#.`])\1{2,}[ \t]*)?\n)*\s*")
@@ -47,7 +50,7 @@ class _QuotedStrip(NamedTuple):
 
 
 def quotations_in(
-    strips: Sequence[Strip], *, most: int, threshold: float, closest: float
+    question: str, strips: Sequence[Strip], *, most: int, threshold: float, closest: float
 ) -> list[Quotation]:
     """Return quotations of the best strips, the best first, at most `most`.
 
@@ -56,8 +59,9 @@ def quotations_in(
     least `closest`. Those after the first that would make an answer longer than `MOST_WORDS`
     follow as `further`. No text is quoted twice, and none without words.
     """
+    asked = frozenset(question_words(question))
     ranked = sorted(
-        (_candidate(index, strip) for index, strip in enumerate(strips)),
+        (_candidate(index, strip, asked) for index, strip in enumerate(strips)),
         key=lambda candidate: -candidate.odds,
     )
     ranked = [candidate for candidate in ranked if _WORD.search(candidate.text)]
@@ -69,22 +73,23 @@ def quotations_in(
         candidate for place, candidate in enumerate(near) if not _repeats(candidate, near[:place])
     ]
     quotations: list[Quotation] = []
-    words = 0
+    word_count = 0
     for candidate in distinct[: most if sure else min(most, MOST_CLOSEST)]:
-        words += len(candidate.text.split())
+        word_count += len(candidate.text.split())
         quotations.append(
             Quotation(
                 candidate.text, candidate.strip, math.tanh(candidate.odds / 2), candidate.place,
                 _span(strips[candidate.strip], candidate.place), sure=sure,
-                further=sure and bool(quotations) and words > MOST_WORDS,
+                further=sure and bool(quotations) and word_count > MOST_WORDS,
             )
         )  # fmt: skip
     return quotations
 
 
-def _candidate(index: int, strip: Strip) -> _QuotedStrip:
+def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
     text, reading = strip["text"], strip["reading"]
     start = _after_headings(text)
+    is_headed = bool(asked) and asked <= frozenset(words(text[:start]))
     ranges = [
         (begin + start, end + start)
         for begin, end in excerpt_at(
@@ -92,7 +97,8 @@ def _candidate(index: int, strip: Strip) -> _QuotedStrip:
         )
     ] or [(start, len(text))]
     quoted = "\n".join(as_read(text[begin:end]) for begin, end in ranges)
-    return _QuotedStrip(index, _odds(strip), quoted, ranges[-1])
+    odds = _odds(strip) + _HEADING_WEIGHT * is_headed
+    return _QuotedStrip(index, odds, quoted, ranges[-1])
 
 
 def _odds(strip: Strip) -> float:

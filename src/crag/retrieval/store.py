@@ -108,6 +108,10 @@ class DocumentIndex:
             file["chunks"] += 1
         return [files[path] for path in sorted(files)]
 
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        """Return the chunks with these ids, in their order; unknown ids are left out."""
+        return self._index.get(ids)
+
     def count(self) -> int:
         """Return the number of chunks, at least 1."""
         if not self.exists():

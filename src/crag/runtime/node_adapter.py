@@ -76,14 +76,11 @@ def _told(update: Update, noted: list[Event]) -> Update:
     """Add to the events of an update what parts noted."""
     if not noted:
         return update
-    events = update.get("events", [])
-    # The same kind of list: that of a new question replaces what was recorded before.
-    return {**update, "events": type(events)([*noted, *events])}
+    return {**update, "events": [*noted, *update.get("events", [])]}
 
 
 def _priced(update: Update, settings: Settings) -> Update:
     """Add to the usage of an update what its tokens cost, where there are prices."""
     usage = update.get("usage")
     cost = settings.cost_of(usage) if usage else 0
-    # The same kind of mapping: that of a new question replaces what was counted before.
-    return {**update, "usage": type(usage)({**usage, "cost": cost})} if cost else update
+    return {**update, "usage": {**usage, "cost": cost}} if cost else update

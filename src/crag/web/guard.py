@@ -80,19 +80,6 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
                 failure = error
         raise failure
 
-    async def connect_unix_socket(
-        self,
-        path: str,
-        timeout: float | None = None,  # noqa: ASYNC109, ARG002
-        socket_options: Iterable[Any] | None = None,  # noqa: ARG002
-    ) -> httpcore.AsyncNetworkStream:
-        """Refuse Unix sockets."""
-        raise PageError(path, "refused", "not fetched: it is a Unix socket")
-
-    async def sleep(self, seconds: float) -> None:
-        """Sleep with the connector."""
-        await self._connector.sleep(seconds)
-
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
         """Resolve and check the host; one refused address refuses the host."""
         if reason := refusal_of_host(host, allow_loopback=self._allow_loopback):

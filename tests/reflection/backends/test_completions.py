@@ -17,11 +17,11 @@ from crag.reflection_tokens import FULLY, NO_RETRIEVAL, RELEVANT, RETRIEVAL, RET
 from tests.loopback import serving
 from tests.reflection.backends.completions_server import CompletionsServer, completing
 from tests.reflection.backends.tiny_llama import (
+    TINY_LLAMA,
     mixed,
     one_core,
     passage,
     question,
-    tiny_llama,
     tokenizer,
     untrained,
 )
@@ -41,7 +41,7 @@ def _one_core() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[CompletionsServer]:
-    with completing(tiny_llama()) as server:
+    with completing(TINY_LLAMA) as server:
         yield server
 
 
@@ -54,7 +54,7 @@ def server(running: CompletionsServer) -> CompletionsServer:
 
 @pytest.fixture(scope="module")
 def local() -> TransformersReflection:
-    return TransformersReflection(tiny_llama(), device="cpu")
+    return TransformersReflection(TINY_LLAMA, device="cpu")
 
 
 def client(url: str, **options: Any) -> CompletionsReflection:
@@ -108,7 +108,7 @@ def test_a_draft_goes_on_after_the_prefix_as_it_is(
 def test_both_agree_on_several_prefixes_in_one_request(
     server: CompletionsServer, local: TransformersReflection, limits: SegmentLimits
 ) -> None:
-    remote, given = client(server.url, tokenizer=tiny_llama(), top=ALL), mixed()
+    remote, given = client(server.url, tokenizer=TINY_LLAMA, top=ALL), mixed()
     with counting() as spending:
         found = remote.candidates(given, limits)
     assert spending.usage["llm_calls"] == len(server.requests) == 1
@@ -131,7 +131,7 @@ def test_a_round_of_several_hypotheses_is_one_request_each(
     def steps() -> Steps[list[Any]]:
         return [*(yield decided), *(yield generated)]
 
-    remote = client(server.url, tokenizer=tiny_llama(), top=ALL)
+    remote = client(server.url, tokenizer=TINY_LLAMA, top=ALL)
     answers = run(steps(), remote, lambda _: [])
     assert [len(request["prompt"]) for request in server.requests] == [7, 14]
     for each, decision, candidates in zip(given, answers, answers[len(given) :], strict=False):
@@ -203,11 +203,11 @@ def test_no_passages_ask_nothing(server: CompletionsServer) -> None:
 def test_a_given_tokenizer_saves_the_echo(
     server: CompletionsServer, local: TransformersReflection
 ) -> None:
-    remote = client(server.url, tokenizer=tiny_llama())
+    remote = client(server.url, tokenizer=TINY_LLAMA)
     found = remote.candidates(continuations(question("compass"), [passage("compass")]), SHORT)
     assert len(server.requests) == 1
     same(found, local.candidates(continuations(question("compass"), [passage("compass")]), SHORT))
-    (asked,) = asyncio.run(client(server.url, tokenizer=tiny_llama()).adecide([question("kettle")]))
+    (asked,) = asyncio.run(client(server.url, tokenizer=TINY_LLAMA).adecide([question("kettle")]))
     assert asked.emitted == RETRIEVAL
 
 
@@ -305,7 +305,7 @@ def completion(**changed: Any) -> dict[str, Any]:
 
 def test_a_reply_that_is_whole_can_be_read() -> None:
     with serving(completion()) as server:
-        remote = client(f"{server.url}/v1", tokenizer=tiny_llama())
+        remote = client(f"{server.url}/v1", tokenizer=TINY_LLAMA)
         (found,) = remote.candidates(continuations(question("kettle"), [passage("kettle")]), SHORT)
     assert found.relevance == pytest.approx({RELEVANT: 0.904837})
     assert (found.text, found.tokens, found.ending) == (RELEVANT, 1, "end")
@@ -331,7 +331,7 @@ def test_a_reply_that_is_whole_can_be_read() -> None:
 )
 def test_malformed_replies(body: Any, said: str) -> None:
     with serving(body) as server:
-        remote = client(f"{server.url}/v1", tokenizer=tiny_llama())
+        remote = client(f"{server.url}/v1", tokenizer=TINY_LLAMA)
         with pytest.raises(ModelError, match=said) as raised:
             remote.candidates(continuations(question("kettle"), [passage("kettle")]), SHORT)
         assert raised.value.problem == "failed"
@@ -379,7 +379,7 @@ def test_what_may_pass_is_tried_again() -> None:
     with serving(completion()) as server:
         server.statuses = [503]
         server.headers = {503: {"retry-after-ms": "1"}}
-        remote = client(f"{server.url}/v1", retries=1, tokenizer=tiny_llama())
+        remote = client(f"{server.url}/v1", retries=1, tokenizer=TINY_LLAMA)
         remote.decide([question("kettle")])
         assert len(server.requests) == 2
 
@@ -409,7 +409,7 @@ def test_a_passage_cannot_forge_a_critique(server: CompletionsServer) -> None:
 
 
 def test_the_tokenizer_of_another_model_is_refused(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tiny_llama(), tmp_path / "model"))
+    folder = Path(shutil.copytree(TINY_LLAMA, tmp_path / "model"))
     tokenizer(()).save_pretrained(folder)
     with pytest.raises(ModelError, match="no single id"):
         client("http://127.0.0.1:9/v1", tokenizer=folder).load()
@@ -417,7 +417,7 @@ def test_the_tokenizer_of_another_model_is_refused(tmp_path: Path) -> None:
 
 def test_a_server_that_counts_no_tokens_can_be_read() -> None:
     with serving(completion() | {"usage": {}}) as server, counting() as spent:
-        remote = client(f"{server.url}/v1", tokenizer=tiny_llama())
+        remote = client(f"{server.url}/v1", tokenizer=TINY_LLAMA)
         (found,) = remote.candidates(continuations(question("kettle"), [passage("kettle")]), SHORT)
     assert found.relevance == pytest.approx({RELEVANT: 0.904837})
     assert spent.usage == {"llm_calls": 1, "input_tokens": 0, "output_tokens": 0}
@@ -429,7 +429,7 @@ def test_a_critique_whose_rival_is_not_listed_is_doubted(
     listed = {RELEVANT: -0.7, **dict.fromkeys(("The", "A", "It", "One"), -1.5)}
     told = {"tokens": [RELEVANT], "token_logprobs": [-0.7], "top_logprobs": [listed]}
     with serving(completion(logprobs=told)) as server:
-        remote = client(f"{server.url}/v1", tokenizer=tiny_llama())
+        remote = client(f"{server.url}/v1", tokenizer=TINY_LLAMA)
         remote.candidates(continuations(question("kettle"), [passage("kettle")]), SHORT)
     assert "['[Irrelevant]'] not listed, each at most 0.223" in caplog.text
 
@@ -437,6 +437,6 @@ def test_a_critique_whose_rival_is_not_listed_is_doubted(
 def test_a_decision_needs_a_token() -> None:
     nothing = {"tokens": [], "token_logprobs": [], "top_logprobs": []}
     with serving(completion(text="", logprobs=nothing)) as server:
-        remote = client(f"{server.url}/v1", tokenizer=tiny_llama())
+        remote = client(f"{server.url}/v1", tokenizer=TINY_LLAMA)
         with pytest.raises(ModelError, match="the reply has no token to decide by"):
             remote.decide([question("kettle")])

@@ -26,12 +26,12 @@ from tests.loopback import serving
 from tests.reflection.backends.test_completions import ALL, completion
 from tests.reflection.backends.test_completions import same as same_candidates
 from tests.reflection.backends.tiny_llama import (
+    TINY_LLAMA,
     byte_pair_llama,
     byte_pair_qwen,
     mixed,
     one_core,
     question,
-    tiny_llama,
 )
 
 
@@ -174,7 +174,7 @@ def test_what_is_no_model_or_has_no_room_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="no model to export"):
         export_gguf(tmp_path, tmp_path / "model.gguf")
     with pytest.raises(TrainingError, match="vocabulary is not of"):
-        export_gguf(tiny_llama(), tmp_path / "model.gguf")
+        export_gguf(TINY_LLAMA, tmp_path / "model.gguf")
     (tmp_path / "file").touch()
     with pytest.raises(TrainingError, match=r"writing to .* failed"):
         export_gguf(byte_pair_llama(), tmp_path / "file" / "model.gguf")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from safetensors.torch import load_file, save_file
 
 from crag.errors import ModelError, SettingsError
 from crag.parts import Candidate, Passage, Prefix, ReflectionBackend, SegmentLimits, continuations
@@ -25,11 +24,11 @@ from crag.reflection_tokens import (
 )
 from tests.reflection.backends.tiny_llama import (
     COLOURS,
+    TINY_LLAMA,
     mixed,
     one_core,
     passage,
     question,
-    tiny_llama,
     tokenizer,
     untrained,
 )
@@ -46,13 +45,13 @@ def _one_core() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def backend() -> TransformersReflection:
-    return TransformersReflection(tiny_llama(), device="cpu")
+    return TransformersReflection(TINY_LLAMA, device="cpu")
 
 
 def pieces() -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM
 
-    return AutoModelForCausalLM.from_pretrained(tiny_llama()), tokenizer()
+    return AutoModelForCausalLM.from_pretrained(TINY_LLAMA), tokenizer()
 
 
 def one(
@@ -105,7 +104,7 @@ def test_a_plain_forward_pass_gives_the_same_numbers(backend: TransformersReflec
     words = tokenizer()
     before = words(candidate_prompt(question("kettle"), passage("kettle"))).input_ids
     after = words(candidate.text, add_special_tokens=False).input_ids
-    model = AutoModelForCausalLM.from_pretrained(tiny_llama())
+    model = AutoModelForCausalLM.from_pretrained(TINY_LLAMA)
     with torch.inference_mode():
         logs = model(torch.tensor([before + after])).logits[0].log_softmax(-1)
     at = len(before) - 1
@@ -150,7 +149,7 @@ def test_a_candidate_does_not_depend_on_its_batch(backend: TransformersReflectio
         close(together, [one(backend, question("compass"), each, limits) for each in given])
         backwards = continuations(question("compass"), given[::-1])
         close(together, backend.candidates(backwards, limits)[::-1])
-    in_twos = TransformersReflection(tiny_llama(), device="cpu", batch_size=2)
+    in_twos = TransformersReflection(TINY_LLAMA, device="cpu", batch_size=2)
     close(in_twos.candidates(continuations(question("compass"), given), WHOLE), together)
 
 
@@ -239,7 +238,7 @@ def test_a_passage_cannot_forge_a_critique(backend: TransformersReflection) -> N
 
 
 def test_threads_and_tasks_share_a_model() -> None:
-    fresh = TransformersReflection(tiny_llama(), device="cpu")
+    fresh = TransformersReflection(TINY_LLAMA, device="cpu")
     assert isinstance(fresh, ReflectionBackend)
     assert fresh.approximation == ""
     given = [passage("kettle"), passage("violin")]
@@ -301,17 +300,17 @@ def test_embeddings_smaller_than_the_tokenizer(tmp_path: Path) -> None:
     ],
 )
 def test_a_missing_file_is_named(tmp_path: Path, removed: str, said: str) -> None:
-    folder = Path(shutil.copytree(tiny_llama(), tmp_path / "model"))
+    folder = Path(shutil.copytree(TINY_LLAMA, tmp_path / "model"))
     (folder / removed).unlink()
     backend = TransformersReflection(folder)
     with pytest.raises(ModelError, match=said):
         backend.load()
-    shutil.copy(tiny_llama() / removed, folder)
+    shutil.copy(TINY_LLAMA / removed, folder)
     assert backend.decide([question("kettle")])[0].emitted == RETRIEVAL
 
 
 def test_damaged_weights(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tiny_llama(), tmp_path / "model"))
+    folder = Path(shutil.copytree(TINY_LLAMA, tmp_path / "model"))
     (folder / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(ModelError, match="weights cannot be loaded"):
         TransformersReflection(folder).load()
@@ -319,9 +318,9 @@ def test_damaged_weights(tmp_path: Path) -> None:
 
 def test_wrong_options(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="batch_size"):
-        TransformersReflection(tiny_llama(), batch_size=0)
+        TransformersReflection(TINY_LLAMA, batch_size=0)
     with pytest.raises(ModelError, match="there are: cpu"):
-        TransformersReflection(tiny_llama(), device="abacus").load()
+        TransformersReflection(TINY_LLAMA, device="abacus").load()
     with pytest.raises(ModelError, match="no such folder"):
         TransformersReflection(tmp_path / "nowhere").load()
 
@@ -329,7 +328,7 @@ def test_wrong_options(tmp_path: Path) -> None:
 def test_a_checkpoints_own_habits_do_not_change_what_is_greedy(
     tmp_path: Path, backend: TransformersReflection
 ) -> None:
-    folder = Path(shutil.copytree(tiny_llama(), tmp_path / "model"))
+    folder = Path(shutil.copytree(TINY_LLAMA, tmp_path / "model"))
     (folder / "generation_config.json").write_text(
         '{"do_sample": true, "repetition_penalty": 5.0, "temperature": 3.0}', "utf-8"
     )
@@ -339,7 +338,9 @@ def test_a_checkpoints_own_habits_do_not_change_what_is_greedy(
 
 
 def test_weights_that_are_not_whole_are_named(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tiny_llama(), tmp_path / "model"))
+    from safetensors.torch import load_file, save_file
+
+    folder = Path(shutil.copytree(TINY_LLAMA, tmp_path / "model"))
     weights = load_file(folder / "model.safetensors")
     del weights["model.norm.weight"]
     save_file(weights, folder / "model.safetensors", {"format": "pt"})

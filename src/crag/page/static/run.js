@@ -117,12 +117,13 @@ function merge(values, update, toldBefore) {
     if (!["events", "usage", "messages"].includes(key)) values[key] = value;
     else if (toldBefore) continue;
     else if (key === "usage") values.usage = sum(values.usage ?? {}, value);
-    else values[key] = [...(values[key] ?? []), ...value];
+    else values[key] = value ? [...(values[key] ?? []), ...value] : []; // Null clears the events.
   }
   return Object.keys(update);
 }
 
-function sum(spent, added) {
+/** Add counts; `fresh` is for the branch that begins to count, and a run of the page is new. */
+function sum(spent, { fresh, ...added }) {
   const counts = { ...spent };
   for (const [name, count] of Object.entries(added)) counts[name] = (counts[name] ?? 0) + count;
   return counts;

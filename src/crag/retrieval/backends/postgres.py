@@ -1,6 +1,6 @@
 """PostgreSQL with pgvector as the index: vectors, words and metadata in one table.
 
-The words are those of `crag.retrieval.words`, stored as a tsvector. They are ranked in the manner
+The words are those of `crag.text.words`, stored as a tsvector. They are ranked in the manner
 of BM25: PostgreSQL's `ts_rank` of a single word grows with its occurrences ever more slowly, and is
 weighed here by the word's rarity and the length of the chunk.
 """
@@ -16,7 +16,7 @@ from langchain_core.documents import Document
 from crag.errors import DocumentIndexError
 from crag.extras import require
 from crag.retrieval.index import EVERYTHING, Filter, Stamp, in_order, safe_location, sentence_of
-from crag.retrieval.words import VERSION, question_words, words
+from crag.text.words import VERSION, question_words, words
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,11 +20,11 @@ from langchain_core.documents import Document
 
 from crag.errors import DocumentIndexError
 from crag.retrieval.index import Filter
-from crag.retrieval.words import VERSION, question_words, words
+from crag.text.words import VERSION, question_words, words
 
 _PAGE = 1000
 TOKENIZER = """ "ascii tokenchars '-_.:/@+#$'" """
-"""Takes each of `crag.retrieval.words` as one token."""
+"""Takes each of `crag.text.words` as one token."""
 _TABLES = """
 CREATE TABLE chunks (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT, kind TEXT, modified TEXT

@@ -25,6 +25,13 @@ def test_popqa(write: Write, popqa_rows: list[dict[str, Any]]) -> None:
     assert loaded.notes == ["data.jsonl: it has 8 rows; the published test set has 1399"]
 
 
+def test_an_answer_that_is_a_verdict_makes_no_claim_of_a_question(
+    write: Write, popqa_rows: list[dict[str, Any]]
+) -> None:
+    loaded = load_examples(write([popqa_rows[0] | {"answers": ["true"]}]), "popqa")
+    assert (loaded.examples[0].answers, loaded.refused) == ((("true",),), [])
+
+
 def test_triviaqa_is_a_plain_question(write: Write) -> None:
     rows = [{"question": "Capital of Peru?", "answers": ["Lima"], "top_contexts": []}]
     loaded = load_examples(write(rows), "triviaqa")

@@ -71,6 +71,12 @@ def test_pubhealth(
     assert MATCH_NORMALISED.score(claim, row(prediction)) == normalised
 
 
+def test_the_official_script_reads_verdicts_in_every_task(example: Make, row: Make) -> None:
+    asked = example("popqa", answers=(("poet",),))
+    assert MATCH.score(asked, row("It SUPPORTS that she was a poet")) == 0.0
+    assert MATCH.score(asked, row("It supports that she was a poet")) == 1.0
+
+
 @pytest.mark.parametrize(
     ("prediction", "official", "normalised"),
     [

@@ -3,17 +3,21 @@
 import json
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from crag.models.model_card import CARD
-from crag.papers.training.records import read_records
+from crag.papers.training.records import read_records, write_records
 from crag.papers.training.self_rag.generator_data import DataRules, ReflectiveRecord
 from crag.papers.training.self_rag.language_card import LanguageModelCard
 from crag.papers.training.self_rag.language_recipe import LanguageRecipe
 from crag.papers.training.self_rag.released_critic import RELEASED_PAD
-from tests.commands import crag
+from tests.commands import CRAG, crag, variables
+from tests.llama_server import serving_gguf
 from tests.loopback import serving
 from tests.papers.test_reflect_data import reply
 from tests.papers.training.self_rag.test_released_formats import (
@@ -22,9 +26,12 @@ from tests.papers.training.self_rag.test_released_formats import (
     PREAMBLE,
     pickled,
 )
+from tests.papers.training.self_rag.test_studies import PAIRS, RECORDS
+from tests.reflection.backends.tiny_llama import byte_pair_llama
 from tests.reflective import articles, tiny_base, written
 
-GUIDE = Path(__file__).parents[4] / "docs" / "guide" / "train-self-rag.md"
+ROOT = Path(__file__).parents[4]
+GUIDE = ROOT / "docs" / "guide" / "train-self-rag.md"
 CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
 RECIPE = """
 base = "base"
@@ -36,11 +43,20 @@ steps = 3
 """
 
 
-def commands() -> list[list[str]]:
-    """Return the commands up to the server; those below have tests of their own."""
-    text = GUIDE.read_text(encoding="utf-8").partition("## Serve the generator")[0]
-    lines = "".join(CONSOLE.findall(text)).replace("\\\n", " ").splitlines()
+def commands(*, below: bool = False) -> list[list[str]]:
+    """Return the commands that train a generator, or those below that use it."""
+    before, _, after = GUIDE.read_text(encoding="utf-8").partition("## Serve the generator")
+    lines = "".join(CONSOLE.findall(after if below else before)).replace("\\\n", " ").splitlines()
     return [shlex.split(line.removeprefix("$ ")) for line in lines]
+
+
+def write_recipes(folder: Path) -> None:
+    """Write the recipes that the guide names, for a base in the folder."""
+    recipes = folder / "papers" / "recipes"
+    recipes.mkdir(parents=True)
+    for name, form in (("self_rag_small", "ours"), ("self_rag_7b", "released")):
+        table = f'{RECIPE}form = "{form}"\n'
+        (recipes / f"{name}.toml").write_text(f"[critic]{table}[generator]{table}")
 
 
 @pytest.mark.thorough
@@ -52,11 +68,7 @@ def test_a_newcomer_gets_from_nothing_to_a_trained_model(tmp_path: Path) -> None
     for place, row in enumerate(rows[:20]):
         (tmp_path / "texts" / f"{place}.md").write_text(f"# {row['title']}\n\n{row['text']}\n")
     tiny_base(tmp_path / "base")
-    recipes = tmp_path / "papers" / "recipes"
-    recipes.mkdir(parents=True)
-    for name, form in (("self_rag_small", "ours"), ("self_rag_7b", "released")):
-        table = f'{RECIPE}form = "{form}"\n'
-        (recipes / f"{name}.toml").write_text(f"[critic]{table}[generator]{table}")
+    write_recipes(tmp_path)
     pickled(tmp_path / "base", tmp_path / "self_rag_critic", {"pad_token": RELEASED_PAD})
     (tmp_path / "critic_train.json").write_text(json.dumps(CRITIC_ROWS))
     held_out = [row | {"input": row["input"].replace("When", "Where")} for row in CRITIC_ROWS]
@@ -88,6 +100,63 @@ def test_a_newcomer_gets_from_nothing_to_a_trained_model(tmp_path: Path) -> None
             (tmp_path / "models" / kind / CARD).read_bytes()
         )
         assert card.metrics["training"]["last_loss"] > 0
+
+
+@pytest.mark.thorough
+def test_the_commands_below_use_what_was_trained(tmp_path: Path) -> None:
+    """All but llama.cpp's own server, for which its Python package serves, and several GPUs."""
+    write_recipes(tmp_path)
+    shutil.copytree(byte_pair_llama(), tmp_path / "base")
+    config = tmp_path / "base" / "config.json"
+    longer = json.loads(config.read_text()) | {"max_position_embeddings": 2048}
+    config.write_text(json.dumps(longer))
+    for name in ("tables", "measurements", "recipes/tuned_prompts"):
+        (tmp_path / "papers" / name).symlink_to(ROOT / "papers" / name)
+    (tmp_path / "texts").mkdir()
+    for place, row in enumerate(articles(8)):
+        (tmp_path / "texts" / f"{place}.md").write_text(f"# {row['title']}\n\n{row['text']}\n")
+    assert crag("index", "texts", "--index", "passages", folder=tmp_path).returncode == 0
+    write_records(tmp_path / "records.jsonl", RECORDS)
+    write_records(tmp_path / "pairs.jsonl", PAIRS)
+    asked = {"id": 1, "question": "When was it built?", "answers": ["1700"], "s_wiki_title": "A"}
+    written(tmp_path / "popqa_longtail_w_gs.jsonl", [
+        asked | {"prop": "date", "s_pop": 5, "ctxs": [{"title": "A", "text": "It was in 1700."}]}
+    ])  # fmt: skip
+    (studies,) = (words for words in commands(below=True) if words[0] == "python")
+    subprocess.run(
+        [sys.executable, *studies[1:]], cwd=tmp_path, env=variables({}), check=True,
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    shutil.copytree(tmp_path / "studies" / "full", tmp_path / "models" / "self-rag")
+    ran: list[str] = []
+    for words in commands(below=True):
+        program = next(word for word in words if "=" not in word)
+        given = dict(word.split("=", 1) for word in words[: words.index(program)])
+        if program == "accelerate":
+            assert words[words.index("--no_python") + 1 :] in commands()
+        if program != "crag":
+            continue
+        arguments = words[words.index("crag") + 1 :]
+        if arguments[0] == "ask":
+            with serving_gguf(tmp_path / "models" / "self-rag.gguf") as url:
+                given |= {"CRAG_REFLECTION": "server", "CRAG_REFLECTION_URL": f"{url}/v1"}
+                # Only a process that ends closes what the server keeps open.
+                subprocess.run(
+                    [CRAG, *arguments], cwd=tmp_path, env=variables(given), check=True,
+                    stdout=subprocess.DEVNULL,
+                )  # fmt: skip
+        else:
+            limit = ["--limit", "1"] if arguments[0] == "bench" else []
+            done = crag(*arguments, *limit, folder=tmp_path, environment=given)
+            assert done.returncode == 0, f"{arguments}: {done.stderr}"
+        ran.append(" ".join(arguments[:2]))
+    bench = "bench papers/tables/reflection_popqa.toml"
+    assert ran == [
+        "export models/self-rag", "ask QUESTION", bench, "export studies/no_retriever", bench
+    ]  # fmt: skip
+    for name, row in (("full", "self-rag"), ("no_retriever", "no retriever")):
+        report = (tmp_path / "runs" / name / "report.md").read_text().lower()
+        assert row in report
 
 
 TABLE = re.compile(r"<!-- training choices -->\n(.*?)<!-- end of training choices -->", re.DOTALL)

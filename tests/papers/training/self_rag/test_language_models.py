@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from typer.testing import CliRunner
 
 from crag.cli.app import app
@@ -67,6 +65,8 @@ CASES = [
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_core() -> Any:
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)  # On so small a model several would only wait for each other.
     yield
@@ -95,11 +95,14 @@ def texts_for(chosen: LanguageRecipe) -> list[TokenText]:
     return critic_texts(load_base(chosen).tokenizer, CASES, chosen.max_length)[0]
 
 
-def parameters(model: Any) -> dict[str, torch.Tensor]:
+def parameters(model: Any) -> dict[str, Any]:
     return {name: one.detach().clone() for name, one in model.named_parameters()}
 
 
 def test_tokens_are_added_as_ids_of_their_own_and_begin_as_documented(base: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
     plain = AutoModelForCausalLM.from_pretrained(base).get_input_embeddings().weight
     model, tokenizer, added = load_language_model(str(base), new_rows="words")
     numbers = token_ids(tokenizer)
@@ -116,6 +119,8 @@ def test_tokens_are_added_as_ids_of_their_own_and_begin_as_documented(base: Path
 
 
 def test_both_tables_of_an_untied_model_grow(untied: Path) -> None:
+    import torch
+
     model, tokenizer, added = load_language_model(str(untied))
     output = model.get_output_embeddings().weight
     assert output is not model.get_input_embeddings().weight
@@ -135,6 +140,9 @@ def test_a_base_that_has_the_tokens_is_not_given_them_again(base: Path, tmp_path
 
 
 def test_a_model_marked_as_quantised_becomes_a_plain_one(base: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
     model = AutoModelForCausalLM.from_pretrained(base)
     wanted = parameters(model)
     model.is_quantized = True
@@ -182,6 +190,8 @@ def test_a_batch_is_padded_without_loss_on_the_padding() -> None:
 
 @pytest.mark.parametrize("count", [None, 7])
 def test_the_loss_is_that_of_transformers(base: Path, count: int | None) -> None:
+    import torch
+
     model = load_language_model(str(base)).model
     draw = np.random.default_rng(0)
     texts = []
@@ -209,16 +219,17 @@ def test_every_record_is_visited_once_an_epoch(base: Path) -> None:
     assert order[:20] != order[20:40]
 
 
-class StopAfter(TrainerCallback):
-    """Ends a run like a kill, after a step."""
+def stopping_after(step: int) -> Any:
+    """Return what ends a run like a kill, after a step."""
+    from transformers import TrainerCallback
 
-    def __init__(self, step: int) -> None:
-        self.step = step
+    class Stopping(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+            del args, control, others
+            if state.global_step == step:
+                raise KeyboardInterrupt
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        del args, control, others
-        if state.global_step == self.step:
-            raise KeyboardInterrupt
+    return Stopping()
 
 
 @PEFT
@@ -226,10 +237,12 @@ class StopAfter(TrainerCallback):
 def test_a_killed_run_ends_as_one_that_was_not(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, killed: int
 ) -> None:
+    import torch
+
     chosen = recipe(base, method=method, lora_rank=4)
     texts = texts_for(chosen)
     whole = train_language_model(load_base(chosen), chosen, texts, tmp_path / "w", quiet=True)
-    stopping = StopAfter(killed)
+    stopping = stopping_after(killed)
     with monkeypatch.context() as patched:
         patched.setattr(
             "crag.papers.training.self_rag.language_trainer.stop_at_nan", lambda: stopping
@@ -246,6 +259,8 @@ def test_a_killed_run_ends_as_one_that_was_not(
 
 
 def test_a_disk_that_is_full_while_training_loses_no_step(base: Path, tmp_path: Path) -> None:
+    import torch
+
     chosen = recipe(base)
     texts = texts_for(chosen)
     whole = train_language_model(load_base(chosen), chosen, texts, tmp_path / "w", quiet=True)
@@ -265,6 +280,9 @@ def test_a_disk_that_is_full_while_training_loses_no_step(base: Path, tmp_path: 
 def test_lora_trains_adapters_and_the_new_rows_alone(
     base: Path, untied: Path, tmp_path: Path, tied: bool
 ) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
     place = base if tied else untied
     chosen = recipe(place, method="lora", lora_rank=4, gradient_checkpointing=True)
     start = load_base(chosen)

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from crag.errors import SettingsError, TrainingError
 from crag.papers.training.self_rag.language_recipe import LanguageRecipe, language_recipe
@@ -39,6 +37,8 @@ def shrunk(base: Path, **changes: Any) -> LanguageRecipe:
 
 def movement(recipe: LanguageRecipe, work: Path) -> tuple[float, float]:
     """Train, and return the share of linear weights that changed, and how far they moved."""
+    import torch
+
     torch.set_num_threads(1)
     base = load_base(recipe)
     texts = [reflective_text(base.tokenizer, asked, said, 300) for asked, said in RECORDS]
@@ -75,6 +75,8 @@ def test_weights_without_masters_are_refused_but_for_adapters(base: Path) -> Non
 
 
 def test_what_a_weight_takes_is_what_the_guide_says(base: Path, tmp_path: Path) -> None:
+    import torch
+
     recipe = shrunk(base, steps=1)
     loaded = load_base(recipe)
     text = reflective_text(loaded.tokenizer, *RECORDS[0], 300)
@@ -115,6 +117,9 @@ def test_processes_that_cannot_share_a_step_are_named(
 
 @pytest.mark.thorough
 def test_two_processes_train_what_one_does(base: Path, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import load_file
+
     rows = [{"instruction": asked, "output": said} for asked, said in RECORDS]
     data = written(tmp_path / "records.jsonl", rows)
     settings = {"base": base, "accumulation": 4, "batch_size": 1, "max_length": 300, "steps": 4,

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from crag.errors import DataError, ModelError, SettingsError
 from crag.papers.training.records import read_records
@@ -120,6 +118,8 @@ def released_critic(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 @pytest.fixture(scope="module")
 def released_generator(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One of the shape of selfrag/selfrag_llama2_7b: pickled, Llama's tokenizer, 16 tokens."""
+    from transformers import AutoModelForCausalLM
+
     folder = tmp_path_factory.mktemp("generator") / "selfrag_llama2_7b"
     model = AutoModelForCausalLM.from_pretrained(base)
     pieces = llama_tokenizer(folder, [row["input"] for row in CRITIC_ROWS])
@@ -155,6 +155,8 @@ def llama_tokenizer(folder: Path, texts: list[str]) -> int:
 
 def pickled(base: Path, folder: Path, tokens: dict[str, Any]) -> Path:
     """Save a base with more tokens, as older checkpoints are: shards of .bin."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
     tokenizer = AutoTokenizer.from_pretrained(base)
     tokenizer.add_special_tokens(tokens)
     model = AutoModelForCausalLM.from_pretrained(base)
@@ -165,6 +167,8 @@ def pickled(base: Path, folder: Path, tokens: dict[str, Any]) -> Path:
 
 
 def save_pickled(model: Any, folder: Path) -> None:
+    import torch
+
     model.save_pretrained(folder)
     (folder / "model.safetensors").unlink()
     weights = model.state_dict()
@@ -275,6 +279,9 @@ def test_the_label_is_learned_as_words_with_the_end(base: Path) -> None:
 
 
 def test_the_released_critic_judges_by_the_words_of_its_labels(released_critic: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
     case = Case(kind="relevance", instruction="When?", evidence="Kettle\nIt was built.")
     critic = load_critic(released_critic, wording=WORDING, preamble=PREAMBLE)
     (shares,) = critic.judge([case])
@@ -302,6 +309,8 @@ def test_the_released_critic_judges_by_the_words_of_its_labels(released_critic: 
 def test_a_released_critic_trains_further_in_its_own_form(
     released_critic: Path, tmp_path: Path
 ) -> None:
+    from transformers import AutoTokenizer
+
     data = tmp_path / "critic_train.json"
     data.write_text(json.dumps(CRITIC_ROWS))
     given = [
@@ -344,6 +353,8 @@ def test_a_preamble_is_read_to_the_letter(tmp_path: Path) -> None:
 
 
 def test_cases_without_an_instruction_are_trained_in_the_wording(released_critic: Path) -> None:
+    from transformers import AutoTokenizer
+
     cases = [LabelledCase.model_validate(row) for row in CRITIC_ROWS]
     wordless = [case.model_copy(update={"wording": ""}) for case in cases]
     tokenizer = AutoTokenizer.from_pretrained(released_critic)
@@ -407,6 +418,8 @@ def test_the_released_generator_is_read_and_trains_further(
 def test_weights_that_hold_more_than_tensors_are_refused(
     released_generator: Path, tmp_path: Path
 ) -> None:
+    import torch
+
     folder = tmp_path / "model"
     shutil.copytree(released_generator, folder)
     for path in folder.glob("*.bin"):

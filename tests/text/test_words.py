@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from crag.errors import DocumentIndexError
 from crag.retrieval.backends.word_file import TOKENIZER, Change, WordFile, cached_words
 from crag.retrieval.index import Filter
-from crag.retrieval.words import question_words, words
+from crag.text.words import question_words, words
 
 
 @pytest.mark.parametrize(
