@@ -209,6 +209,17 @@ train-self-rag: $(DEV)  ## Train Self-RAG's critic and generator on a small mode
 	$(BIN)/crag train generator $(SELF_RAG)/drawn.jsonl --output $(SELF_RAG)/generator $(SELF_RAG_RECIPE) --set base=$(SELF_RAG)/first_round
 	$(BIN)/python papers/measurements/self_rag_small.py $(SELF_RAG)/generator --answerable $(SELF_RAG)/answerable.jsonl --unanswerable $(SELF_RAG)/unanswerable.jsonl --output $(SELF_RAG)/answers.jsonl
 
+LORA := build/lora
+
+train-lora: $(DEV)  ## Train the GGUF file BASE as a generator of Self-RAG with LoRA, on 180 records, and compare it with its base
+	$(BIN)/python papers/measurements/self_rag_data.py $(DATA)/reading --output $(LORA) --words 60 --articles 60
+	$(BIN)/crag index $(LORA)/passages --index $(LORA)/index
+	$(BIN)/crag reflect-data pairs $(LORA)/pairs.jsonl $(LORA)/look_alikes.jsonl --dev $(LORA)/answerable.jsonl --dev $(LORA)/unanswerable.jsonl --output $(LORA)/made_pairs.jsonl --count 1500 --declined 0.3 --unsupported 0.14 --kind question --kind question --kind long --kind statement --kind choice --sentences 2
+	$(BIN)/crag reflect-data generator $(LORA)/made_pairs.jsonl --truth $(LORA)/pairs.jsonl --truth $(LORA)/look_alikes.jsonl --index $(LORA)/index --output $(LORA)/records.jsonl --set passages=4 --set irrelevant=0 --set unsupported=1
+	$(BIN)/python papers/measurements/self_rag_data.py $(LORA)/records.jsonl --output $(LORA)/drawn.jsonl --records 180
+	$(BIN)/crag train generator $(LORA)/drawn.jsonl --output $(LORA)/generator $(SELF_RAG_RECIPE) --set 'base=$(BASE)' --set method=lora --set bf16=false --set learning_rate=4e-4 --set accumulation=1 --set max_length=320 --set save_steps=5
+	$(BIN)/python papers/measurements/self_rag_small.py $(LORA)/generator --untrained '$(BASE)' --answerable $(LORA)/answerable.jsonl --unanswerable $(LORA)/unanswerable.jsonl --questions 20 --cases 10 --output $(LORA)/answers.jsonl
+
 bench-reader: $(DEV)  ## Entity and answer: the shipped evaluator and the reader
 	$(BIN)/python papers/measurements/evaluator_reader.py $(DATA)
 

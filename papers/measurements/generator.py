@@ -3,6 +3,8 @@ r"""Measure chat models as generators: nothing retrieved, RAG, CRAG and Self-CRA
     python papers/measurements/generator.py DATA FOLDER --model NAME --url URL [--sets docs …] \
         [--rows …]
     python papers/measurements/generator.py DATA FOLDER --degraded --model NAME --url URL
+    python papers/measurements/generator.py DATA FOLDER --model NAME --rows self-rag \
+        --reflection MODEL
     python papers/measurements/generator.py DATA FOLDER --report REPORT.md
 
 The model is asked over OpenAI's protocol, by the ordinary graphs and prompts. The rows are those of
@@ -10,6 +12,9 @@ The model is asked over OpenAI's protocol, by the ordinary graphs and prompts. T
 `generator_questions.py`. What is finished is kept in FOLDER: the same command goes on where a
 killed one stopped, and `--max-seconds` stops one. Before it begins, it tells how long the rest may
 take, from a short question to the model and from the rows that are there; `--plan` does only that.
+
+`--reflection` names a model with reflection tokens, as `crag train generator` writes it, that
+answers the rows of Self-RAG and Self-CRAG; no chat model is asked then.
 
 `--degraded` withholds the relevant documents of more and more questions of `popqa`, and searches
 Wikipedia's introductions in place of the web.
@@ -53,6 +58,7 @@ _SHARE_READ = {
     "rag": 1.0,
     "rag_reranked": 0.5,
     "crag": 0.35,
+    "self_rag": 0.0,
     "self_crag": 0.0,
 }
 """Words of the documents that reach the model, where nothing was measured yet."""
@@ -72,6 +78,7 @@ def main() -> None:
     parser.add_argument("--part", type=part_of, default=(1, 1), help="such as 1/2: half of them")
     parser.add_argument("--model", help="the model's name; without one nothing is asked")
     parser.add_argument("--url", default="http://127.0.0.1:8080/v1")
+    parser.add_argument("--reflection", help="folder of a model with reflection tokens")
     parser.add_argument("--degraded", action="store_true")
     parser.add_argument("--max-seconds", type=float)
     parser.add_argument("--plan", action="store_true", help="tell how long it would take")
@@ -120,7 +127,8 @@ def ask(name: SetName, given: argparse.Namespace) -> None:
     stem = DEGRADED if given.degraded else GENERATOR
     with RowFile(given.folder / f"{stem}-{name}-{given.model}.jsonl") as file:
         todo = remaining_units(plan(experiment, examples), file, answerer, again=True)
-        seconds = expected(todo.units, list(file.rows.values()), answerer.resources)
+        done = list(file.rows.values())
+        seconds = {} if given.reflection else expected(todo.units, done, answerer.resources)
         told = ", ".join(f"{row} {hours(total)}" for row, total in seconds.items())
         print(f"{name}, {given.model}: {len(todo.units)} rows to answer. {told}", file=sys.stderr)
         if not given.plan:
@@ -145,7 +153,7 @@ def chosen(degraded: bool, rows: Sequence[str], examples: Sequence[Example]) -> 
 
 def resources(given: argparse.Namespace, web: tuple[Path, ...]) -> Resources:
     """Return the parts of `crag ask`: with a quoter, and with a model that may take its time."""
-    environment = Environment(reflection="embedded").model_copy(
+    environment = Environment(reflection=given.reflection or "embedded").model_copy(
         update={"model": given.model, "openai_base_url": given.url}
     )
     cache = given.folder / "replies.sqlite"

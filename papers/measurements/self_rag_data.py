@@ -1,12 +1,14 @@
 """Choose what the small Self-RAG is trained on, and what it is compared on, from reading data.
 
     python papers/measurements/self_rag_data.py ../shared/data/reading --output runs/self-rag
-    python papers/measurements/self_rag_data.py records.jsonl --output drawn.jsonl
+        [--words 110] [--articles 110]
+    python papers/measurements/self_rag_data.py records.jsonl --output drawn.jsonl [--records 5750]
 
-Short paragraphs alone are trained on: on two cores time is what limits the training. The files:
+Short paragraphs alone are trained on: on two cores time is what limits the training. A larger model
+wants still shorter and fewer ones (`--words`, `--articles`, `--records`). The files:
 
 critic.jsonl        paragraphs of 200 articles, for the critic's cases
-pairs.jsonl         a third of the questions about 110 of them, for the generator's pairs
+pairs.jsonl         a third of the questions about `--articles` of them, for the generator's pairs
 look_alikes.jsonl   questions that look answerable, of 8 articles, for the same
 passages/           the paragraphs of the two files above, to be indexed
 more_pairs.jsonl    two fifths of the questions about all paragraphs, for the second round
@@ -30,13 +32,11 @@ from typing import Any
 from crag.papers.training.records import read_objects
 from crag.reflection_tokens import RELEVANT
 
-CRITIC_ARTICLES, PAIR_ARTICLES, LOOK_ALIKE_ARTICLES = 200, 110, 8
-SHORT = 110
-"""Most words of a paragraph that is trained on."""
+CRITIC_ARTICLES, LOOK_ALIKE_ARTICLES = 200, 8
 ASKED, MORE_ASKED = 0.35, 0.4
 """Shares of the questions that pairs are made from, in the first and in the second round."""
-DRAWN, WITHOUT = 5750, 0.03
-"""Records of the second round, and the share of them without a passage."""
+WITHOUT = 0.03
+"""Share of the drawn records that have no passage."""
 
 
 def main() -> None:
@@ -44,38 +44,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("source", type=Path, help="folder of reading data, or file of records")
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--words", type=int, default=110, help="most words of a paragraph")
+    parser.add_argument("--articles", type=int, default=110, help="to make pairs from, of 200")
+    parser.add_argument("--records", type=int, default=5750, help="to draw from a file")
     given = parser.parse_args()
     if given.source.is_dir():
-        first_round(given.source, given.output)
+        first_round(given.source, given.output, given.words, given.articles)
     else:
-        write(given.output, second_round(read_objects(given.source)))
+        write(given.output, second_round(read_objects(given.source), given.records))
 
 
-def second_round(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records that are drawn, in random order."""
+def second_round(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """Return `count` of the records, in random order."""
     draw = random.Random(3)  # noqa: S311 - a choice of examples, no secret
     draw.shuffle(rows)
     shown = [row for row in rows if "<paragraph>" in row["output"]]
     alone = [row for row in rows if "<paragraph>" not in row["output"]]
     relevant = [row for row in shown if RELEVANT in row["output"]]
     irrelevant = [row for row in shown if RELEVANT not in row["output"]]
-    without = round(DRAWN * WITHOUT)
-    half = (DRAWN - without) // 2
-    chosen = [*relevant[:half], *irrelevant[: DRAWN - without - half], *alone[:without]]
+    without = round(count * WITHOUT)
+    half = (count - without) // 2
+    chosen = [*relevant[:half], *irrelevant[: count - without - half], *alone[:without]]
     draw.shuffle(chosen)
     return chosen
 
 
-def first_round(reading: Path, output: Path) -> None:
-    """Write the files of a folder of reading data."""
-    train = [row for row in read_objects(reading / "squad_train.jsonl") if is_short(row)]
+def first_round(reading: Path, output: Path, words: int, articles: int) -> None:
+    """Write the files of a folder of reading data, from paragraphs of at most `words`."""
+    train = of_length(read_objects(reading / "squad_train.jsonl"), words)
     look_alikes = read_objects(reading / "squad2_unanswerable.jsonl")
     chosen = drawn(titles_of(train), CRITIC_ARTICLES, seed=0)
     for_critic = [row for row in train if row["title"] in set(chosen)]
-    for_pairs = drawn(chosen, PAIR_ARTICLES, seed=1)
+    for_pairs = drawn(chosen, articles, seed=1)
     paragraphs = [row for row in for_critic if row["title"] in set(for_pairs)]
     seen = set(drawn(titles_of(look_alikes), LOOK_ALIKE_ARTICLES, seed=0))
-    trained = [row for row in look_alikes if row["title"] in seen and is_short(row)]
+    trained = of_length([row for row in look_alikes if row["title"] in seen], words)
     write(output / "critic.jsonl", for_critic)
     write(output / "look_alikes.jsonl", trained)
     for name, rows, share in (("", paragraphs, ASKED), ("more_", train, MORE_ASKED)):
@@ -99,9 +102,9 @@ def asked(rows: Sequence[dict[str, Any]], share: float) -> list[dict[str, Any]]:
     return [row for row in fewer if row["questions"]]
 
 
-def is_short(row: dict[str, Any]) -> bool:
-    """Return whether a paragraph is short enough to be trained on."""
-    return len(row["text"].split()) <= SHORT
+def of_length(rows: Iterable[dict[str, Any]], words: int) -> list[dict[str, Any]]:
+    """Return the paragraphs of at most `words`, short enough to be trained on."""
+    return [row for row in rows if len(row["text"].split()) <= words]
 
 
 def titles_of(rows: Iterable[dict[str, Any]]) -> list[str]:

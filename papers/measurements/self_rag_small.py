@@ -18,9 +18,9 @@ import json
 import random
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import bm25s
 from langchain_core.documents import Document
@@ -107,16 +107,16 @@ def main() -> None:
         for case in critique_cases(read_truths(given.answerable), given.cases, seed=7).cases
         if case.kind in WORDS
     ]
+    asked = {
+        "trained": (reflected, judged_by_tokens),
+        "untrained": (plainly_answered, judged_by_words),
+    }
     columns: dict[str, dict[str, str]] = {}
     answers: dict[str, list[Reply]] = {}
     for name, place in (("trained", str(given.trained)), ("untrained", given.untrained)):
-        model = load_language_model(place, weights=given.weights)
-        if name == "trained":
-            answers[name] = reflected(model, questions)
-            judged = [judged_by_tokens(model, case) for case in cases]
-        else:
-            answers[name] = plainly_answered(model, questions)
-            judged = [judged_by_words(model, case) for case in cases]
+        answer, judge = asked[name]
+        # The first model has left the memory before the second is loaded.
+        answers[name], judged = run(place, given.weights, questions, cases, answer, judge)
         columns[name] = measures(questions, answers[name], cases, judged)
         print(name, json.dumps(columns[name], ensure_ascii=False), flush=True)
     rows = [[row, *(columns[name][row] for name in columns)] for row in columns["trained"]]
@@ -127,6 +127,19 @@ def main() -> None:
                 told = {name: replies[place].answer for name, replies in answers.items()}
                 row = {"question": one.text, "kind": one.kind, "answers": one.answers, **told}
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def run(  # noqa: PLR0913, PLR0917 - what is asked, and how
+    place: str,
+    weights: Literal["float32", "bfloat16"],
+    questions: Sequence[Question],
+    cases: Sequence[LabelledCase],
+    answer: Callable[[LanguageModel, Sequence[Question]], list[Reply]],
+    judge: Callable[[LanguageModel, LabelledCase], str],
+) -> tuple[list[Reply], list[str]]:
+    """Load a model, and return its answers and its judgements."""
+    model = load_language_model(place, weights=weights)
+    return answer(model, questions), [judge(model, case) for case in cases]
 
 
 def draw_questions(answerable: Path, unanswerable: Path | None, count: int) -> list[Question]:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from crag.papers.experiments.examples import Example
+from crag.papers.training.self_rag.language_base import load_language_model, save_language_model
 from tests.papers.experiments.chat_server import ChatServer, chatting
+from tests.reflective import tiny_base
 
 ROOT = Path(__file__).parents[3]
 LAMP = "The lamp flickers when the battery is nearly empty, because the circuit cuts the current."
@@ -186,6 +188,21 @@ def test_a_run_tells_its_time_goes_on_and_reports(
     assert cells[:3] == ["rag, ten documents", "1", "1 of 1, 100 % (100 to 100)"]
     assert "0 of 1, 0 % (0 to 0)" in cells
     assert (tmp_path / "page.png").stat().st_size > 1000
+
+
+def test_a_model_with_reflection_tokens_answers_its_rows_without_a_chat_model(
+    ran: Callable[..., str], tmp_path: Path
+) -> None:
+    base = load_language_model(str(tiny_base(tmp_path / "base")))
+    tuned = tmp_path / "tuned"
+    save_language_model(base.model, base.tokenizer, tuned, "{}")
+    told = ran("--model", "tuned", "--rows", "self-rag", "--reflection", str(tuned))
+    assert "2 rows to answer" in told
+    written = (tmp_path / "work/generator-docs-tuned.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in written]
+    assert [(row["variant"], row["reflection"]["approximation"]) for row in rows] == [
+        ("self-rag", "")
+    ] * 2
 
 
 def test_a_row_that_does_not_exist_is_refused_by_name(ran: Callable[..., str]) -> None:

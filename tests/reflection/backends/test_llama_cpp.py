@@ -28,6 +28,7 @@ from tests.reflection.backends.test_completions import same as same_candidates
 from tests.reflection.backends.tiny_llama import (
     TINY_LLAMA,
     byte_pair_llama,
+    byte_pair_qwen,
     mixed,
     one_core,
     question,
@@ -99,6 +100,30 @@ def test_a_passage_brings_no_token(url: str) -> None:
     ]
     assert found[0] is not None
     assert max(found[0].values()) < 1
+
+
+@pytest.mark.parametrize(("weights", "near"), [("float32", 1e-4), ("q8_0", 0.1)])
+def test_a_qwen_serves_the_log_probabilities_of_this_process(
+    tmp_path: Path, weights: str, near: float
+) -> None:
+    file = tmp_path / "qwen.gguf"
+    crag("export", str(byte_pair_qwen()), "--output", str(file), "--weights", weights)
+    here = TransformersReflection(byte_pair_qwen(), device="cpu")
+    prefixes = [question("kettle"), Prefix("Say hello."), mixed()[1].prefix]
+    with serving_gguf(file) as url:
+        found = client(f"{url}/v1", top=ALL).decide(prefixes)
+    for there, expected in zip(found, here.decide(prefixes), strict=True):
+        assert there.retrieve == pytest.approx(expected.retrieve, rel=near)
+
+
+def test_eight_bits_take_about_a_quarter_of_the_size(tmp_path: Path) -> None:
+    sizes = []
+    for weights in ("float32", "q8_0"):
+        export_gguf(byte_pair_qwen(), tmp_path / weights, weights)
+        tensors = {one.name: one for one in GGUFReader(tmp_path / weights).tensors}
+        sizes.append(tensors["blk.0.ffn_down.weight"].n_bytes)
+        assert tensors["blk.0.attn_q.bias"].tensor_type.name == "F32"
+    assert sizes[1] / sizes[0] == pytest.approx(34 / 128)
 
 
 def told(*tokens: str) -> dict[str, Any]:

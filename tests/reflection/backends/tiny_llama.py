@@ -28,6 +28,13 @@ TINY_LLAMA = Path(__file__).parents[2] / "fixtures" / "tiny_llama"
 _GOES_ON = {"compass": CONTINUE, "lantern": RETRIEVAL}
 """Answers on these have a second sentence, after this token."""
 _WORDS = r" ?[A-Za-z]+|\s|[^A-Za-z\s]"
+_SIZES: dict[str, Any] = {
+    "hidden_size": 48,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": CONTEXT_TOKENS,
+}
 _STEPS, _PARTS, _RATE = 320, 4, 6e-3
 """One step takes every fourth example."""
 
@@ -85,6 +92,51 @@ def byte_pair_llama() -> Path:
     model.save_pretrained(place.name)
     pairs.save_pretrained(place.name)
     return Path(place.name)
+
+
+@cache
+def byte_pair_qwen() -> Path:
+    """Return the same weights as a Qwen2, with biases that are not zero, cut as Qwen2's."""
+    import torch
+    from transformers import LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+    place = TemporaryDirectory()
+    atexit.register(place.cleanup)
+    llama = LlamaForCausalLM.from_pretrained(byte_pair_llama())
+    pairs = _byte_pairs()
+    pairs.backend_tokenizer.pre_tokenizer = _qwen_cutter()
+    kept = {name: getattr(llama.config, name) for name in ("vocab_size", "rms_norm_eps", *_SIZES)}
+    model = Qwen2ForCausalLM(
+        Qwen2Config(
+            bos_token_id=1, eos_token_id=2, tie_word_embeddings=False, **kept,
+            num_key_value_heads=llama.config.num_key_value_heads,
+            rope_parameters=llama.config.rope_parameters,
+        )
+    )  # fmt: skip
+    model.load_state_dict(llama.state_dict(), strict=False)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for name, weights in model.named_parameters():
+            if name.endswith("bias"):
+                torch.nn.init.normal_(weights, std=0.05)
+    model.save_pretrained(place.name)
+    pairs.save_pretrained(place.name)
+    return Path(place.name)
+
+
+def _qwen_cutter() -> Any:
+    from tokenizers import Regex, pre_tokenizers
+
+    words = (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(words), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
 
 
 def _byte_pairs() -> Any:
@@ -162,17 +214,10 @@ def untrained(vocabulary: int, seed: int = 0) -> Any:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    sizes: Any = {
-        "hidden_size": 48,
-        "intermediate_size": 96,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "max_position_embeddings": CONTEXT_TOKENS,
-    }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return LlamaForCausalLM(
-            LlamaConfig(vocab_size=vocabulary, bos_token_id=1, eos_token_id=2, **sizes)
+            LlamaConfig(vocab_size=vocabulary, bos_token_id=1, eos_token_id=2, **_SIZES)
         )
 
 
