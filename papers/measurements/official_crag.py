@@ -170,7 +170,7 @@ def _our_selection(seed: int) -> str:
     strips = list(map(_strip, _paragraphs(seed)))
     with left_armed():
         kept = filter_strips(evaluator(), "Who?", strips, settings, node="select").strips
-        return paper_format({"external": kept}, settings)  # type: ignore[typeddict-item]
+        return paper_format({"external": kept}, settings)
 
 
 def _strip(text: str) -> Strip:
@@ -289,7 +289,7 @@ def _knowledge(seed: int) -> tuple[list[dict[str, Any]], list[list[str]], list[l
     draw = drawing(seed)
     rows = [row_of(draw, "popqa", place) for place in range(2)]
     kinds = [[[words_of(draw, 6) for _ in range(up_to(draw, 3))] for _ in rows] for _ in range(2)]
-    return rows, *kinds
+    return rows, kinds[0], kinds[1]
 
 
 def _their_passages(programs: "Released", seed: int) -> list[Any]:
