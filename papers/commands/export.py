@@ -1,14 +1,13 @@
 """`crag export`: a trained generator as a GGUF file for llama.cpp's server."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from crag.cli import app
 from crag.cli.options import JsonOption
 from crag.cli.terminal import print_json, safe, say
-from crag.papers.training.self_rag.gguf_export import Precision
 
 
 @app.command()
@@ -18,7 +17,8 @@ def export(
         Path, typer.Option(help="GGUF file to write.", show_default=False, dir_okay=False)
     ],
     weights: Annotated[
-        Precision, typer.Option(help="float32, or q8_0: a quarter of the size, and faster.")
+        Literal["float32", "q8_0"],
+        typer.Option(help="float32, or q8_0: a quarter of the size, and faster."),
     ] = "float32",
     as_json: JsonOption = False,
 ) -> None:
