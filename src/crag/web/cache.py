@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
+from threading import Lock
 from time import time
 from typing import Any
 
@@ -19,6 +20,8 @@ LONGEST_HOURS = 24.0 * 30
 """Rows older than this, and than the writer's own hours, are deleted from time to time."""
 _WRITES = 100
 """Old rows are deleted at the first of this many writes."""
+_opening = Lock()
+"""SQLite refuses at once, without waiting, to change the journal of a file while another does."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS pages (
     key TEXT PRIMARY KEY, value TEXT NOT NULL, stored REAL NOT NULL
@@ -67,9 +70,10 @@ class PageCache:
         """Open the file for one operation: a connection must not cross threads."""
         self._prepare()
         with closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute(_TABLE)
+            with _opening:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute(_TABLE)
             yield connection
 
     @contextmanager
