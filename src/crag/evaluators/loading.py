@@ -109,7 +109,8 @@ def _chat(name: str, model: ChatModel | None, prompts: Prompts) -> Evaluator:
 
 def _stored(folder: Path, compat: Compat | None) -> Evaluator:
     """Return the evaluator in `folder`, by what its files say it is; a lone card is thresholds."""
-    if {path.name for path in folder.iterdir()} == {CARD} and (card := read_card(folder)):
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    if names == {CARD} and (card := read_card(folder)):
         return packaged_reader().recalibrated(card)
     if (folder / DELTA).is_file():
         card = read_card(folder)

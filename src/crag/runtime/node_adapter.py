@@ -76,7 +76,7 @@ def _told(update: Update, noted: list[Event]) -> Update:
     """Add to the events of an update what parts noted."""
     if not noted:
         return update
-    return {**update, "events": [*noted, *update.get("events", [])]}
+    return {**update, "events": [*noted, *(update.get("events") or [])]}
 
 
 def _priced(update: Update, settings: Settings) -> Update:
