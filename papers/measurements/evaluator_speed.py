@@ -54,7 +54,6 @@ Way = Callable[[], Sequence[float]]
 
 VOCABULARY, PIECES = 32_128, 8_000
 _MATRIX = 2048
-_BUFFER = "embeddings.position_ids"
 
 
 class Asked(NamedTuple):
@@ -227,7 +226,7 @@ def cut(asking: Sequence[tuple[str, list[str]]], tokens: int, count: int) -> tup
     """Return a question with texts that fill an input of `tokens` with it, made of real ones."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str((packaged_model() or Path()) / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(packaged_model() / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(tokens, strategy="only_second")
     question, texts = asking[0][0], []
@@ -319,14 +318,13 @@ def write_bert(artefact: Path, folder: Path, dtype: str) -> None:
     from transformers import AutoConfig, AutoTokenizer, BertForSequenceClassification
 
     weights = restored(official_weights(), read_tensors(artefact / DELTA))
-    base = packaged_model() or Path()
+    base = packaged_model()
     config = AutoConfig.from_pretrained(base, num_labels=1)
     model = BertForSequenceClassification(config)
     model.load_state_dict(
         {
             name if name.startswith("classifier.") else f"bert.{name}": torch.tensor(values)
             for name, values in weights.items()
-            if name != _BUFFER
         }
     )
     model.to(getattr(torch, dtype)).save_pretrained(folder)

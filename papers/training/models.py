@@ -25,8 +25,7 @@ class Trainee(NamedTuple):
 
 def place_of(base: str) -> str:
     """Return the folder or hub id of `base`; the packaged encoder is a local folder."""
-    packaged = packaged_model() if base == MODEL else None
-    return str(packaged or base)
+    return str(packaged_model()) if base == MODEL else base
 
 
 def load_trainee(recipe: Recipe) -> Trainee:
@@ -78,8 +77,7 @@ def merged(model: Any) -> Any:
 
 def is_packaged(recipe: Recipe) -> bool:
     """Whether the base is the packaged encoder, so only a delta is stored."""
-    packaged = packaged_model()
-    return packaged is not None and Path(place_of(recipe.base)) == packaged
+    return Path(place_of(recipe.base)) == packaged_model()
 
 
 def _with_adapters(model: Any, recipe: Recipe) -> Any:

@@ -226,7 +226,7 @@ def reading_model(start: Mapping[str, NDArray[np.float32]], recipe: ReaderRecipe
         known["outputs.weight"] = named["classifier.weight"].repeat(len(_OUTPUTS), 1)
         known["outputs.bias"] = named["classifier.bias"].repeat(len(_OUTPUTS))
     missing = model.load_state_dict(known, strict=False).missing_keys
-    lacking = [name for name in missing if name.startswith("bert.") and "position_ids" not in name]
+    lacking = [name for name in missing if name.startswith("bert.")]
     if lacking:
         message = f"the weights to start from lack {lacking[0]!r}"
         raise TrainingError(message)

@@ -108,7 +108,7 @@ def test_a_title_loses_its_part_in_brackets(title: str, bare: str) -> None:
 
 
 def encoded(*pairs: tuple[str, str], padded: bool = False) -> list[Encoding]:
-    tokenizer = Tokenizer.from_file(str((packaged_model() or Path()) / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(packaged_model() / "tokenizer.json"))
     tokenizer.no_padding()
     if padded:
         tokenizer.enable_padding()

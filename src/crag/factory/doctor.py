@@ -34,7 +34,6 @@ from crag.generation.gguf_chat import GgufChat, Speed
 from crag.generation.gguf_file import read_head
 from crag.models.encoder import SentenceEncoder
 from crag.models.minilm import MODEL as ENCODER
-from crag.models.minilm import packaged_model
 from crag.parts import ChatModel, Evaluator, Prefix
 from crag.retrieval import DocumentIndex
 from crag.retrieval.backends import store_of
@@ -107,8 +106,7 @@ def _file(environment: Environment) -> list[PartStatus]:
 
 
 def _encoder(environment: Environment, *, use: bool) -> tuple[Embeddings | None, PartStatus]:
-    why = "packaged, works offline" if packaged_model() else "from the Hugging Face hub, once"
-    why = "CRAG_EMBEDDING_MODEL" if environment.embedding_model else why
+    why = "CRAG_EMBEDDING_MODEL" if environment.embedding_model else "packaged, works offline"
     named = environment.embedding_model or ENCODER
     try:
         encoder = choose_encoder(environment)

