@@ -153,12 +153,20 @@ def test_thresholds_of_another_reader_are_refused(
 
 @pytest.fixture(scope="module")
 def guide(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index of pages of our own documentation."""
-    place = tmp_path_factory.mktemp("index") / "docs"
-    pages = [Path("docs/method", f"{name}.md") for name in ("action", "refinement", "web-search")]
-    with DocumentIndex(place, packaged_encoder()) as index:
-        index_paths(pages, index)
-    return place
+    """An index of short pages that say how to do something; no two say nearly the same."""
+    folder = tmp_path_factory.mktemp("index")
+    for place, topic in enumerate(TOPICS):
+        a, b, c = (TOPICS[(place + step) % len(TOPICS)] for step in (1, 3, 7))
+        for verb, rest in (
+            ("clean", f"wipe it like the {a}, dry it like the {b} and polish it like the {c}"),
+            ("store", f"keep it behind the {a}, above the {b} and away from the {c}"),
+            ("lend", f"ask for the {a}, the {b} or the {c} in return"),
+        ):
+            page = f"# {verb.capitalize()} the {topic}\n\nTo {verb} the {topic}, {rest}.\n"
+            (folder / f"{verb}-{topic}.md").write_text(page)
+    with DocumentIndex(folder / "docs", packaged_encoder()) as index:
+        index_paths([folder], index)
+    return folder / "docs"
 
 
 def test_an_index_is_calibrated_without_labels(guide: Path) -> None:
