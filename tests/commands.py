@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
+import psutil
+
 from crag.papers.commands import main
 
 CRAG = Path(sys.executable).with_name("crag")
@@ -57,12 +59,22 @@ def crag(
 
 
 def _forget_graphs() -> None:
-    """Give up the graphs of a command with their models, 200 MB each, which LangChain remembers."""
+    """Give up the graphs of a command with their models, 200 MB each, which LangChain remembers.
+
+    To look for them among all objects takes up to 300 ms, so some may gather first.
+    """
     from langchain_core.runnables.utils import get_function_nonlocals
 
-    if get_function_nonlocals.cache_info().currsize:
-        get_function_nonlocals.cache_clear()
+    get_function_nonlocals.cache_clear()
+    process = psutil.Process()
+    if process.memory_info().rss > _collected_at.get(process.pid, 0) + _MAY_GATHER:
         gc.collect()
+        _collected_at[process.pid] = process.memory_info().rss
+
+
+_MAY_GATHER = 500 * 2**20
+_collected_at: dict[int, int] = {}
+"""The memory of a process when garbage was last collected here."""
 
 
 def crag_process(
