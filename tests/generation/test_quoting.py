@@ -45,6 +45,13 @@ def test_a_list_keeps_its_lines_and_what_announces_it() -> None:
     assert one.text == "Three things are needed:\n\n- a map of the town\n- a lamp with oil"
 
 
+def test_an_item_that_is_quoted_alone_has_no_mark() -> None:
+    (one,) = quoted("* The answer is *here*.", "The answer is")
+    assert one.text == "The answer is *here*."
+    (one,) = quoted("2. The answer is here.", "The answer is")
+    assert one.text == "2. The answer is here."
+
+
 def test_of_a_text_that_was_not_read_only_the_best_strips_are_quoted() -> None:
     filler = "Nothing is said of it here. " * 9
     page = f"{filler}\n\nThe answer is here. It is forty-two.\n\n{filler}"

@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 from langchain_core.runnables import RunnableLambda
 
-from crag.answering.outcome import NOT_FOUND
+from crag.answering.outcome import NOT_FOUND, from_quotations
 from crag.nodes.generate import Generate
 from crag.parts import Quotation
 from crag.prompts import Prompts
@@ -186,6 +186,16 @@ def test_what_is_not_sure_to_answer_follows_the_words_of_a_decline(
     assert update["answer"].startswith(NOT_FOUND)
     assert "“Ada wrote it.” [2]" in update["answer"]
     assert (update["certainty"], kinds(update)) == ("unsure", ["abstained"])
+
+
+@pytest.mark.parametrize(("sure", "between"), [(True, " "), (False, "\n\n")])
+def test_the_closest_passages_stand_apart(sure: bool, between: str) -> None:
+    quotations = [
+        Quotation(text, place, 0.9, (0, len(text)), None, sure=sure)
+        for place, text in enumerate(("Bob slept.", "Ada wrote it."))
+    ]
+    update = from_quotations(state(), quotations, list(map(strip, ("Bob", "Ada"))), [])
+    assert update["answer"].endswith(f"“Bob slept.” [1]{between}“Ada wrote it.” [2]")
 
 
 def test_a_link_that_no_strip_holds_is_removed_and_recorded() -> None:

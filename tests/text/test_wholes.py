@@ -86,6 +86,10 @@ def test_a_short_text_is_quoted_whole_and_a_longer_one_as_far_as_it_fits() -> No
     assert quoted(text, "Two", 13) == text
     assert quoted(text, "Two", 7) == "Two is there. Three is far away."
     assert quoted(text, "Two", 2) == "Two is there."
+    leaning = "One is here.\n\nIt is far away.\n\nIt is old. Two is there."
+    assert quoted(leaning, "old", 10) == "One is here.\n\nIt is far away.\n\nIt is old."
+    assert quoted(leaning, "Two", 6) == "Two is there."
+    assert quoted(leaning, "old", 4) == "It is old."
     assert quoted(f"{text}\n\n- a\n- b\n", "Four", 7) == "Four is near.\n\n- a\n- b"
 
 

@@ -116,7 +116,7 @@ def from_quotations(
     shown = [quoted for quoted in quotations if not quoted.further]
     further = [quoted for quoted in quotations if quoted.further]
     sure = not declined and all(quoted.sure for quoted in shown)
-    answer, links = without_links(quoted_text(shown), numbered(strips))
+    answer, links = without_links(quoted_text(shown, apart=not sure), numbered(strips))
     events = [*events, *links_removed(_NODE, links)]
     if not sure:
         detail = FOUND_NOTHING if declined else _NOT_SURE
@@ -143,14 +143,14 @@ def _quoted(quotations: Sequence[Quotation], strips: Sequence[Strip]) -> list[Ci
     return [available[index] for index in used]
 
 
-def quoted_text(quotations: Sequence[Quotation]) -> str:
-    """Write short quotations in a row, and one of several lines as a block of its own."""
+def quoted_text(quotations: Sequence[Quotation], *, apart: bool = False) -> str:
+    """Write short quotations in a row; with one of several lines among them, or `apart`, below."""
     pieces = [
         f"“{_fenced_apart(quotation.text)}” {as_mark(quotation.strip + 1)}"
         for quotation in quotations
     ]
-    has_lines = any("\n" in quoted.text for quoted in quotations)
-    return ("\n\n" if has_lines else " ").join(pieces)
+    apart = apart or any("\n" in quoted.text for quoted in quotations)
+    return ("\n\n" if apart else " ").join(pieces)
 
 
 def _fenced_apart(text: str) -> str:

@@ -38,6 +38,7 @@ the documentation questions, three of which have such a heading, every figure st
 _NO_SPAN: Final = -6.0
 """Log-odds of a span where the best one of the document stands in another strip."""
 _HEADINGS = re.compile(r"(?:\s*(?:#{1,6} .*|<!--.*-->|\S.*\n([=\-~^\"'*+#.`])\1{2,}[ \t]*)?\n)*\s*")
+_BULLET = re.compile(r"\A[-*+•‣–]\s+")
 _WORD = re.compile(r"\w")
 
 
@@ -97,9 +98,14 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
             text[start:], max(0, _anchor(reading) - start), MOST_WORDS, MOST_WORDS_WITH_BLOCK
         )
     ] or [(start, len(text))]
-    quoted = "\n".join(as_read(text[begin:end]) for begin, end in ranges)
+    quoted = _without_bullet("\n".join(as_read(text[begin:end]) for begin, end in ranges))
     odds = _odds(strip) + _HEADING_WEIGHT * is_headed
     return _QuotedStrip(index, odds, quoted, ranges[-1])
+
+
+def _without_bullet(quoted: str) -> str:
+    """Leave out the mark of an item that stands alone: it is no list any more."""
+    return quoted if "\n" in quoted else _BULLET.sub("", quoted)
 
 
 def _odds(strip: Strip) -> float:

@@ -146,6 +146,9 @@ def excerpt_at(text: str, place: int, most: int, most_with_block: int = 0) -> li
     else:
         ranges = whole_at(text, place) or ranges
     low, high = ranges[0][0], ranges[-1][1]
+    standing = _standing_from(units, low)
+    if len(ranges) == 1 and _count(text, standing, high) <= limit:
+        low, ranges = standing, [(standing, high)]
     if _count(text, low, high) > most:
         return ranges
     grown = True
@@ -155,9 +158,20 @@ def excerpt_at(text: str, place: int, most: int, most_with_block: int = 0) -> li
         fits = after and not _dangles(after) and _count(text, low, after.end) <= room
         end = after.end if after and fits else high
         before = next((unit for unit in reversed(units) if unit.end <= low), None)
-        start = before.start if before and _count(text, before.start, end) <= most else low
+        start = _standing_from(units, before.start) if before else low
+        start = start if _count(text, start, end) <= most else low
         grown, low, high = (start, end) != (low, high), start, end
     return [(low, high)]
+
+
+def _standing_from(units: Sequence[TextPiece], start: int) -> int:
+    """Return where to begin so that the unit at `start` does not refer to one left out."""
+    place = next((at for at, unit in enumerate(units) if unit.start == start), None)
+    if place is None:
+        return start
+    while place and units[place].leans and units[place - 1].kind != "heading":
+        place -= 1
+    return units[place].start
 
 
 def _units(text: str) -> list[TextPiece]:
