@@ -73,8 +73,10 @@ def last_write(folder: Path) -> int:
 
 
 def size(folder: Path) -> int:
-    """Return the number of chunks in the database."""
+    """Return the number of chunks in the database, 0 where Chroma has not made its tables yet."""
     with _database(folder) as database:
+        if not _has_tables(database):
+            return 0
         return int(database.execute("SELECT count(*) FROM embeddings").fetchone()[0])
 
 
@@ -202,8 +204,14 @@ def _drop(backup: Path) -> None:
 
 def _graphs(folder: Path) -> list[_Graph]:
     with _database(folder) as database:
-        rows = database.execute(_STATES).fetchall()
+        rows = database.execute(_STATES).fetchall() if _has_tables(database) else []
     return [_Graph(folder / name, *numbers) for name, *numbers in rows]
+
+
+def _has_tables(database: sqlite3.Connection) -> bool:
+    """Return whether Chroma has made its tables; one that was stopped on a full disk had not."""
+    query = "SELECT count(*) FROM sqlite_master WHERE name IN ('embeddings', 'max_seq_id')"
+    return bool(database.execute(query).fetchone()[0] == 2)  # noqa: PLR2004
 
 
 @contextmanager
