@@ -41,6 +41,7 @@ def test_an_answer_of_the_words_of_the_question_says_nothing(question: str, answ
         ("Is it on by default?", "It is on by default [1]."),
         ("My script writes TRUE with blanks. Is that on?", "That is on [1]."),
         ("Which is read first, the file or the variable?", "The variable is read first [1]."),
+        ("With on=False, what value is passed to the function?", "The value passed is False [1]."),
         ("Tell me whether the flag is on.", "The flag is on [1]."),
         ("What is the state of the switch?", "The state of the switch is on [1]."),
         ("What is the default?", "There is no default [1]."),

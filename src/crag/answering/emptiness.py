@@ -1,7 +1,6 @@
 """Answers that say nothing: citations without a word, the question again, a promise not kept."""
 
 import re
-from functools import lru_cache
 
 from crag.answering.citations import without_citations
 from crag.text.marks import without_names
@@ -15,6 +14,7 @@ _WORDLESS = re.compile(
 )
 """What an answer without words may consist of, besides citations."""
 _REFERENCES = re.compile(_REFERENCE, re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.?!]\s|\n")
 _WHAT = re.compile(r"\b(?:what|which|who|whom|whose|when|where|why|how)\b", re.IGNORECASE)
 _WHETHER = re.compile(
     r"(?:^|[.?!,;:\n])\s*(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|"
@@ -48,11 +48,20 @@ def why_empty(question: str, answer: str) -> str:
     if said.endswith(":"):
         return "announced an answer and gave none"
     asks_what = _WHAT.search(question) and not _WHETHER.search(question)
-    if asks_what and not _stems(_REFERENCES.sub(" ", said)) - _stems(question) - _stems(_IDLE):
+    if asks_what and _repeats(_REFERENCES.sub(" ", said), question):
         return "only repeated the question"
     return ""
 
 
-@lru_cache(maxsize=128)
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(words(text))
+def _repeats(answer: str, question: str) -> bool:
+    """Return whether each sentence has words of the question alone, in their order.
+
+    In another order they may choose among what the question names.
+    """
+    idle, asked = frozenset(words(_IDLE)), [*words(question)]
+    for sentence in _SENTENCE_END.split(answer):
+        following = iter(asked)
+        # Each word is looked for behind the one before it.
+        if not all(word in following for word in words(sentence) if word not in idle):
+            return False
+    return True
