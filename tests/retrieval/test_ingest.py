@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromadb import Collection
 
 from crag.errors import DocumentIndexError, EmbeddingMismatchError, IndexNotFoundError
 from crag.retrieval import DocumentIndex, IndexReport, index_paths
@@ -217,13 +218,24 @@ def test_progress_runs_from_none_to_all(folder: Path, index: DocumentIndex) -> N
     assert 0 < done[len(done) * 3 // 4] < 1501
 
 
-def test_many_chunks_are_written_in_pieces(folder: Path, index: DocumentIndex) -> None:
-    """A document may hold more chunks than Chroma takes at once."""
-    (folder / "a.txt").write_text("\n\n".join("x" * 900 + str(number) for number in range(5500)))
+def test_many_chunks_are_written_in_pieces(
+    folder: Path, index: DocumentIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A document may hold more chunks than Chroma takes at once, which is 5,461."""
+    most, sizes, upsert = 50, list[int](), Collection.upsert
+
+    def counted(collection: Collection, **given: Any) -> None:
+        sizes.append(len(given["ids"]))
+        upsert(collection, **given)
+
+    monkeypatch.setattr("chromadb.api.client.Client.get_max_batch_size", lambda _: most)
+    monkeypatch.setattr(Collection, "upsert", counted)
+    (folder / "a.txt").write_text("\n\n".join("x" * 900 + str(number) for number in range(170)))
     (folder / "b.txt").write_text("x")
-    assert index_paths([folder], index).chunks == 5501
+    assert index_paths([folder], index).chunks == 171
+    assert sizes == [50, 50, 50, 21]
     assert numbers(index_paths([folder], index)) == (0, 0, 2, 0)
-    assert index.count() == 5501
+    assert index.count() == 171
 
 
 def test_a_run_that_died_between_writing_and_deleting_is_completed(
