@@ -48,6 +48,8 @@ _TORCH = (
     "tests/reflection/backends/",
     "tests/papers/experiments/metrics/",
     "tests/papers/experiments/test_flops.py",
+    "tests/papers/experiments/test_generator.py",
+    "tests/papers/experiments/test_reproducing.py",
     "tests/papers/test_",
     "tests/graph/test_reflective_models.py",
 )

@@ -91,7 +91,7 @@ def test_self_rag_answers_with_its_critique(client: Any) -> None:
     state = client.runs.wait(None, "self_rag", input=INPUT)
     assert "Incorrect" in state["answer"]
     assert state["citations"][0]["source"]["url"].endswith(".md")
-    assert len(state["critiques"]) == len(state["passages"]) == 10
+    assert len(state["critiques"]) == len(state["passages"]) > 3
     assert sum(critique["chosen"] for critique in state["critiques"]) == 1
     assert "quotation" in state["approximation"]
 
@@ -101,7 +101,7 @@ def test_a_threaded_run_returns_answer_citations_and_trace(client: Any) -> None:
     state = client.runs.wait(thread, "crag", input=INPUT)
     assert "Incorrect" in state["answer"]
     assert state["citations"][0]["source"]["url"].endswith(".md")
-    assert len(state["scores"]) == len(state["documents"]) == 10
+    assert len(state["scores"]) == len(state["documents"]) > 3
     assert state["thresholds"]["lower"] < state["thresholds"]["upper"]
     assert client.threads.get_state(thread)["values"]["answer"] == state["answer"]
 

@@ -1,29 +1,27 @@
 """The comparison with binary-llm on small numbers: it runs, and counts calls as CRAG promises."""
 
 import json
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.papers.experiments.measurements import FOLDER, measurement
 
-
-def measured(*arguments: str) -> str:
-    program = [sys.executable, str(ROOT / "papers" / "measurements" / "side_by_side.py")]
-    few = ["--rounds", "1", "--concurrent", "2", "--k", "3", "--scale", "0.05"]
-    few += ["--only", "binary-llm", "no time", "crag, Ambiguous"]
-    done = subprocess.run(
-        [*program, *few, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+FEW = (
+    "--rounds", "1", "--concurrent", "2", "--k", "3", "--scale", "0.05", "--json",
+    "--only", "binary-llm", "no time", "crag, Ambiguous",
+)  # fmt: skip
 
 
 @pytest.mark.slow
-def test_calls_are_1_2_2_against_one_for_each_document() -> None:
-    found = json.loads(measured("--json"))
+def test_calls_are_1_2_2_against_one_for_each_document(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["side_by_side.py", *FEW])
+    program = measurement("side_by_side")
+    monkeypatch.syspath_prepend(FOLDER)  # The services run in a process that imports them anew.
+    program.main()
+    found = json.loads(capsys.readouterr().out)
     calls = {(one["case"], one["questions"]): one["calls"] for one in found}
     assert len(calls) == len(found) == 10
     for questions in (1, 2):
