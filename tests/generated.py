@@ -7,11 +7,11 @@ papers/tables from the files beside it, and the graphs of langgraph.json from th
 fails when any is stale.
 """
 
-import atexit
+import hashlib
 import json
 import re
 import runpy
-import tempfile
+import shutil
 import tomllib
 from collections.abc import Callable
 from datetime import date
@@ -121,11 +121,29 @@ def _asked(question: str) -> str:
 
 @cache
 def _index() -> str:
-    """Return the folder of an index of the guide, which goes when the program ends."""
-    folder = tempfile.TemporaryDirectory()
-    atexit.register(folder.cleanup)
-    crag("index", "docs/guide", "docs/method", "--index", folder.name)
-    return folder.name
+    """Return the folder of an index of the guide.
+
+    It stays for the next time, as embedding takes most of the time of both examples, and is made
+    anew when something changed that makes an index.
+    """
+    kept = ROOT / "build" / "guide"
+    folder = kept / _made_by()
+    for other in set(kept.glob("*")) - {folder}:
+        shutil.rmtree(other)
+    crag("index", "docs/guide", "docs/method", "--index", str(folder))
+    return str(folder)
+
+
+def _made_by() -> str:
+    """Return a hash of the packages installed and of our files that an index depends on."""
+    product = ROOT / "src" / "crag"
+    files = [ROOT / "constraints.txt", product / "cli" / "index.py"]
+    for name in ("models", "retrieval", "text"):
+        files += (path for path in (product / name).rglob("*") if "__pycache__" not in path.parts)
+    digest = hashlib.sha256()
+    for path in sorted(filter(Path.is_file, files)):
+        digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def crag(*arguments: str) -> str:
