@@ -184,24 +184,18 @@ async def test_who_stands_still_with_a_lock_costs_no_other_process_its_runs(
             assert await runs.renew(claim.worker, [claim]) == {claim: None}
 
 
-async def test_a_lease_that_is_renewed_does_not_end(make_runs: Make) -> None:
+@pytest.mark.parametrize(("keeps", "becomes"), [(True, "running"), (False, "pending")])
+async def test_a_lease_ends_unless_it_is_renewed(
+    make_runs: Make, *, keeps: bool, becomes: str
+) -> None:
     runs = make_runs(lease_seconds=1.0)
     run, claim = await queued(runs), await claimed(runs)
+    kept = [claim] if keeps else []
     for _ in range(3):
         await asyncio.sleep(0.5)
-        assert await runs.renew(claim.worker, [claim]) == {claim: None}
+        assert await runs.renew(claim.worker, kept) == dict.fromkeys(kept)
         await runs.tidy()
-    assert await status(runs, run) == "running"
-
-
-async def test_the_lease_of_a_run_that_its_process_gave_up_ends(make_runs: Make) -> None:
-    runs = make_runs(lease_seconds=1.0)
-    run, claim = await queued(runs), await claimed(runs)
-    for _ in range(3):
-        await asyncio.sleep(0.5)
-        assert await runs.renew(claim.worker, []) == {}
-        await runs.tidy()
-    assert await status(runs, run) == "pending"
+    assert await status(runs, run) == becomes
 
 
 async def test_after_too_many_attempts_the_run_ends_with_a_clear_error(make_runs: Make) -> None:

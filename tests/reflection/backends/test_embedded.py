@@ -176,11 +176,17 @@ def test_without_passages_there_is_no_text_and_no_call() -> None:
     assert evaluator.calls == []
 
 
-def test_short_form_takes_all_quotations() -> None:
+@pytest.mark.parametrize(
+    ("limits", "text", "tokens"),
+    [(WHOLE, LONG.text, 9), (SegmentLimits(4, whole_answer=True), "First good thing.", 3)],
+)
+def test_short_form_takes_the_quotations_that_fit(
+    limits: SegmentLimits, text: str, tokens: int
+) -> None:
     backend = EmbeddedReflection(FakeEvaluator(0.9), Sentences())
-    (found,) = backend.candidates(continuations(Prefix("Q?"), [LONG]), WHOLE)
-    assert texts([found]) == [LONG.text]
-    assert (found.tokens, found.ending) == (9, "end")
+    (found,) = backend.candidates(continuations(Prefix("Q?"), [LONG]), limits)
+    assert texts([found]) == [text]
+    assert (found.tokens, found.ending) == (tokens, "end")
 
 
 def test_long_form_takes_the_best_sentence_that_was_not_given_yet() -> None:
@@ -221,15 +227,6 @@ def test_knowledge_that_was_put_together_is_quoted_strip_by_strip() -> None:
     strips = [texts for texts in evaluator.read_passages if len(texts) > 30]
     assert strips
     assert all(len(strip.text.split()) < 120 for strip in strips[0])
-
-
-def test_only_quotations_that_fit_the_limit_are_taken() -> None:
-    backend = EmbeddedReflection(FakeEvaluator(0.9), Sentences())
-    (found,) = backend.candidates(
-        continuations(Prefix("Q?"), [LONG]), SegmentLimits(4, whole_answer=True)
-    )
-    assert texts([found]) == ["First good thing."]
-    assert (found.tokens, found.ending) == (3, "end")
 
 
 def test_an_answer_beyond_the_limit_is_cut() -> None:
