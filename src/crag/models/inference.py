@@ -25,7 +25,7 @@ Weights = dict[str, NDArray[np.float32]]
 Feed = Mapping[str, NDArray[np.int64]]
 """The arrays input_ids, attention_mask and token_type_ids, each (batch, length)."""
 Session = Callable[[Feed], NDArray[np.float32]]
-"""Returns the last hidden states (batch, length, 384); thread-safe."""
+"""Returns the last hidden states of all tokens, text after text, (tokens, 384); thread-safe."""
 _GRAPH = "minilm.onnx"
 _WEIGHTS = "weights"
 """The file that the graph expects its weights in."""

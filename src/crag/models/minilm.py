@@ -137,7 +137,8 @@ class MiniLM:
                 "token_type_ids": _padded([encoding.type_ids for encoding in encodings]),
             }
         )
-        return [row[: len(encoding.ids)] for row, encoding in zip(states, encodings, strict=True)]
+        ends = np.cumsum([len(encoding.ids) for encoding in encodings])
+        return np.split(states, ends[:-1])
 
     def _shortened(self, text: Input) -> Input:
         """Cut the padding beyond the longest input to save time."""
