@@ -39,8 +39,8 @@ _MORE = 2
 """Coefficients of a blend besides the features' weights: of the output, and the intercept."""
 _NEAR = 1e-6
 """Sums of 32-bit weights differ by less when they are of the same words."""
-_WINDOW, _STRIDE = 30, 15
-"""Tokens of a window in which words of the question may stand together, and of each step."""
+_STRIDE = 15
+"""Tokens of each step; two make a window, in which words of the question may stand together."""
 Floats = NDArray[np.float64]
 
 
@@ -109,13 +109,13 @@ def features(
     """Return `FEATURES` of one pair; all three arguments are tokens without special tokens."""
     weight = rarity[question]
     whole = float(weight.sum()) or 1.0
-    in_text, in_title = np.isin(question, text), np.isin(question, title)
+    in_text, in_title = _among(question, text), _among(question, title)
     title_weight = float(rarity[title].astype(np.float64).sum())
     run_in_title = _longest_run(question, title, rarity)
     return [
         float(weight[in_text].sum()) / whole,
         float(weight[in_text | in_title].sum()) / whole,
-        float(rarity[title[np.isin(title, question)]].sum()) / (title_weight or 1.0),
+        float(rarity[title[_among(title, question)]].sum()) / (title_weight or 1.0),
         float(weight[in_title].sum()) / whole,
         _longest_run(question, text, rarity) / whole,
         run_in_title / whole,
@@ -140,24 +140,36 @@ def _parts(
     return ids[side == 0], ids[titled], ids[(side == 1) & ~titled]
 
 
+def _among(tokens: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Say of each token whether the others have it; `np.isin` takes longer for so few."""
+    known = set(others.tolist())
+    return np.array([token in known for token in tokens.tolist()], dtype=np.bool_)
+
+
 def _longest_run(
     question: NDArray[np.int64], text: NDArray[np.int64], rarity: NDArray[np.float32]
 ) -> float:
+    places: dict[int, list[int]] = {}
+    for place, token in enumerate(text.tolist()):
+        places.setdefault(token, []).append(place)
     best = 0.0
-    runs = np.zeros(len(text) + 1)
-    for token in question:
-        runs[1:] = np.where(text == token, runs[:-1] + rarity[token], 0.0)
-        best = max(best, float(runs.max()))
+    runs: dict[int, float] = {}
+    """What a run weighs that ends before a place of the text, with the token before."""
+    for token, weight in zip(question.tolist(), rarity[question].tolist(), strict=True):
+        runs = {place + 1: runs.get(place, 0.0) + weight for place in places.get(token, ())}
+        best = max(best, *runs.values()) if runs else best
     return best
 
 
 def _best_window(
     question: NDArray[np.int64], text: NDArray[np.int64], rarity: NDArray[np.float32]
 ) -> float:
+    if not len(text):
+        return 0.0
     tokens = np.unique(question)
     present = text[None, :] == tokens[:, None]
-    starts = range(0, max(1, len(text) - _STRIDE), _STRIDE)
-    held = [present[:, start : start + _WINDOW].any(axis=1) for start in starts]
+    steps = np.logical_or.reduceat(present, range(0, len(text), _STRIDE), axis=1)
+    windows = steps[:, :-1] | steps[:, 1:] if len(text) > _STRIDE else steps
     # As a matrix product, numpy warned of invalid values here although there are none.
-    weighed = (np.array(held) * rarity[tokens]).sum(axis=1)
+    weighed = (np.ascontiguousarray(windows.T) * rarity[tokens]).sum(axis=1)
     return float(weighed.max(initial=0.0))
