@@ -49,7 +49,7 @@ from crag.papers.experiments.loading import crag_pairs
 from crag.papers.experiments.loading.crag import read as read_folder
 from crag.papers.experiments.loading.published_json import read_self_rag
 from crag.papers.experiments.metrics.matching import MATCH
-from crag.reflection.released import released_answer
+from crag.papers.experiments.released_reflection import released_answer
 from crag.runtime.evaluator_calls import filter_strips
 from crag.settings import Decomposition, Settings, settings_from_text
 from crag.state import Source, Strip

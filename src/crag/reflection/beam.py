@@ -12,7 +12,7 @@ At the end the segments of the best hypothesis are assembled to an answer with c
 tokens and depth are bounded; a flag of the outcome says which bound ended the search early. Between
 two rounds the search can be stored as plain JSON.
 
-`released_search` overrides the steps that the released program takes otherwise.
+A subclass takes some steps as the released program does: see `crag.reflection.rules`.
 """
 
 import math

@@ -34,14 +34,9 @@ from crag.reflection.driver import (
     ReflectionOutcome,
     Steps,
 )
-from crag.reflection.released import short_form_score
 from crag.reflection.retrieval_decision import Verdict, opening_verdict
-from crag.reflection.scoring import (
-    CritiqueScores,
-    argmax,
-    critique_of,
-    undesired_tokens,
-)
+from crag.reflection.rules import rules_of
+from crag.reflection.scoring import CritiqueScores, argmax, critique_of, undesired_tokens
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import FULLY, NO_RETRIEVAL, OPEN, PARTIALLY, RELEVANT, UTILITY
 from crag.state import Critique, Flag
@@ -275,7 +270,7 @@ class _Loop:
     def _critique(
         self, candidate: Candidate, place: int | None, text: str, segment: int = 0
     ) -> Critique:
-        scored = short_form_score(candidate, self._settings, has_passage=place is not None)
+        scored = rules_of(self._settings).scored(candidate, has_passage=place is not None)
         critique = critique_of(candidate, scored, self._offered.numbered(place), segment=segment)
         critique["text"] = text
         raised: dict[Flag, bool] = {
