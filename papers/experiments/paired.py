@@ -39,6 +39,6 @@ def paired_difference(
     if len(first) != len(second):
         message = f"{len(first)} values cannot be paired with {len(second)}"
         raise ValueError(message)
-    differences = [one - other for one, other in zip(first, second, strict=True)]
+    differences = [float(one) - float(other) for one, other in zip(first, second, strict=True)]
     interval = bootstrap(differences, seed, level=level, resamples=resamples)
     return Difference(float(np.mean(differences)), *interval)

@@ -14,28 +14,12 @@ Form = Literal["short", "long", "poster"]
 Mode = Literal["adaptive", "always", "never", "hard"]
 Accumulation = Literal["sum", "mean", "product"]
 Compat = Literal[
-    "released_ratio",
-    "released_utility_weight",
-    "released_text",
-    "missing_group_half",
-    "desired_token_only",
-    "share_of_three",
-    "end_token_counts",
-    "minus_100_relevance",
-    "zero_utility",
-    "fixed_weights",
-    "sibling_leak",
-    "whole_continuation",
-    "deepest_level",
-    "depth_counts_root",
-    "released_search",
-    "released_remap",
-    "released_ranking",
-    "released_citations",
-    "released_biography",
-    "cut_at_blank_line",
-    "released_draft",
-]
+    "released_ratio", "released_utility_weight", "released_text", "missing_group_half",
+    "desired_token_only", "share_of_three", "end_token_counts", "minus_100_relevance",
+    "zero_utility", "fixed_weights", "sibling_leak", "whole_continuation", "deepest_level",
+    "depth_counts_root", "released_search", "released_remap", "released_ranking",
+    "released_citations", "released_biography", "cut_at_blank_line", "released_draft",
+]  # fmt: skip
 
 
 class CritiqueWeights(NamedTuple):

@@ -15,20 +15,10 @@ from crag.evaluators.reranker import EvaluatorReranker
 from crag.runtime import entry_points
 
 __all__ = [
-    "NAMES",
-    "BatchChatEvaluator",
-    "ChatEvaluator",
-    "CosineEvaluator",
-    "CrossEncoderEvaluator",
-    "EvaluatorReranker",
-    "ReaderAttributor",
-    "ReaderEvaluator",
-    "RemoteEvaluator",
-    "RemoteReader",
-    "load_evaluator",
-    "packaged_reader",
-    "with_fallback",
-]
+    "NAMES", "BatchChatEvaluator", "ChatEvaluator", "CosineEvaluator", "CrossEncoderEvaluator",
+    "EvaluatorReranker", "ReaderAttributor", "ReaderEvaluator", "RemoteEvaluator", "RemoteReader",
+    "load_evaluator", "packaged_reader", "with_fallback",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -21,16 +21,9 @@ if TYPE_CHECKING:
 
 LEXICAL = "lexical.safetensors"
 FEATURES = (
-    "question_in_text",
-    "question_in_text_or_title",
-    "title_in_question",
-    "question_in_title",
-    "run_in_text",
-    "run_in_title",
-    "question_in_window",
-    "length",
-    "title_stands_in_question",
-)
+    "question_in_text", "question_in_text_or_title", "title_in_question", "question_in_title",
+    "run_in_text", "run_in_title", "question_in_window", "length", "title_stands_in_question",
+)  # fmt: skip
 """Shares by weight, in [0, 1], but `length`, the logarithm of the number of tokens, and the last,
 which is 1 if the whole title is a run within the question, else 0. A token weighs its inverse
 document frequency. A run is the longest common sequence without a gap; a window is thirty tokens of

@@ -11,13 +11,6 @@ from crag.views.scores import draw_scores
 from crag.views.updates import critique_table
 
 __all__ = [
-    "Picture",
-    "Step",
-    "Table",
-    "Walk",
-    "critique_table",
-    "draw_beam",
-    "draw_graph",
-    "draw_scores",
+    "Picture", "Step", "Table", "Walk", "critique_table", "draw_beam", "draw_graph", "draw_scores",
     "walk",
-]
+]  # fmt: skip
