@@ -1,7 +1,7 @@
-"""Rules of the forms of Self-RAG that `compat` can change; as they are here, they are our own."""
+"""What other packages change in Self-RAG: rules by `compat`, and the form of the poster."""
 
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from crag.errors import SettingsError
 from crag.parts import Candidate, Decision, Prefix
@@ -14,6 +14,9 @@ from crag.state import Flag
 
 if TYPE_CHECKING:
     from crag.reflection.beam import BeamSearch
+
+WITHOUT_PASSAGE = "the answer without a passage: "
+"""Comes before the reason in the critique of a draft that is the whole answer."""
 
 
 class Rules:
@@ -58,12 +61,23 @@ def rules_of(settings: ReflectionSettings) -> Rules:
     Raises:
         SettingsError: `compat` names a quirk, and no package is installed that has it.
     """
-    return _released()(settings) if settings.compat else Rules(settings)
+    if not settings.compat:
+        return Rules(settings)
+    rules: Rules = added("released", "compat")(settings)
+    return rules
 
 
 @cache
-def _released() -> type[Rules]:
-    rules: type[Rules] | None = load("crag.reflection", "released")
-    if rules is None:
-        raise SettingsError("compat", "set", "install corrective-rag as a whole, with its papers")
-    return rules
+def added(name: Literal["released", "poster"], setting: str) -> Any:
+    """Return what another package adds: a subclass of `Rules`, or the algorithm of the poster.
+
+    The algorithm takes what is asked, a grade for each passage ("high", "medium", "low"), the
+    settings, and whether `own_knowledge` may answer.
+
+    Raises:
+        SettingsError: no package adds it.
+    """
+    part = load("crag.reflection", name)
+    if part is None:
+        raise SettingsError(setting, name, "install corrective-rag as a whole, with its papers")
+    return part

@@ -35,7 +35,7 @@ from crag.reflection.driver import (
     Steps,
 )
 from crag.reflection.retrieval_decision import Verdict, opening_verdict
-from crag.reflection.rules import rules_of
+from crag.reflection.rules import WITHOUT_PASSAGE, rules_of
 from crag.reflection.scoring import CritiqueScores, argmax, critique_of, undesired_tokens
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import FULLY, NO_RETRIEVAL, OPEN, PARTIALLY, RELEVANT, UTILITY
@@ -44,8 +44,6 @@ from crag.state import Critique, Flag
 GradeLevel = Literal["high", "medium", "low"]
 """How well a passage serves, judged before the model reads it."""
 
-WITHOUT_PASSAGE = "the answer without a passage: "
-"""Comes before the reason in the critique of a draft that is the whole answer."""
 _NOTHING = Candidate("", None, None, None, 0.0, 0, "end")
 _UNSCORED = CritiqueScores(None, None, 0.0, 0.0, 0.0, ("not_generated",))
 _OF_THE_ANSWER: frozenset[Flag] = frozenset({"empty", "cut"})
