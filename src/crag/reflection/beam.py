@@ -156,13 +156,8 @@ class BeamSearch:
         search._began -= record["seconds"]
         search._depth = record["depth"]
         search._pool = [
-            Hypothesis(
-                kept_one["before"],
-                tuple(kept_one["segments"]),
-                kept_one["done"],
-                kept_one["ending"],
-            )
-            for kept_one in record["pool"]
+            Hypothesis(one["before"], tuple(one["segments"]), one["done"], one["ending"])
+            for one in record["pool"]
         ]
         search._offered.add([Passage(entry["title"], entry["text"]) for entry in kept.passages])
         search._static = record["static"]
@@ -175,12 +170,9 @@ class BeamSearch:
         """Return the search as plain JSON, which later rounds do not change."""
         pool = [
             HypothesisRecord(
-                before=hypothesis.before,
-                segments=list(hypothesis.segments),
-                done=hypothesis.done,
-                ending=hypothesis.ending,
+                before=one.before, segments=list(one.segments), done=one.done, ending=one.ending
             )
-            for hypothesis in self._pool
+            for one in self._pool
         ]
         record = SearchRecord(
             depth=self._depth,
@@ -420,9 +412,8 @@ class BeamSearch:
             entries = _unconstrained(entries)
         ranked = self._ranked(entries)
         for rank, entry in enumerate(ranked, start=1):
-            stays = rank <= width
-            beam = f"a beam of {width}"
-            _conclude(entry, f"place {rank} {'in' if stays else 'beyond'} {beam}", kept=stays)
+            where = "in" if rank <= width else "beyond"
+            _conclude(entry, f"place {rank} {where} a beam of {width}", kept=rank <= width)
         return ranked[:width]
 
     def _ranked(self, entries: Sequence[Child]) -> list[Child]:
@@ -439,10 +430,7 @@ class BeamSearch:
                     entry.critique["flags"].append("merged")
         return sorted(
             (entries[place] for place in different),
-            key=lambda entry: (
-                not entry.hypothesis.shown,
-                -entry.hypothesis.score(accumulation),
-            ),
+            key=lambda entry: (not entry.hypothesis.shown, -entry.hypothesis.score(accumulation)),
         )
 
     def outcome(self) -> ReflectionOutcome:

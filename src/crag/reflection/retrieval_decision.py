@@ -10,12 +10,6 @@ from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import CONTINUE, RETRIEVAL
 from crag.state import Choice, Ending, Flag, RetrievalAction
 
-_FOLLOWED: dict[Ending, RetrievalAction] = {
-    "retrieve": "retrieve",
-    "continue": "continue",
-    "no_retrieve": "no_retrieve",
-}
-
 
 class Verdict(NamedTuple):
     """What to do before a segment, and why."""
@@ -98,9 +92,9 @@ def _by_mode(settings: ReflectionSettings) -> Verdict:
 
 def followed(ending: Ending, *, can_continue: bool) -> Verdict:
     """Follow the Retrieve token that ended the last segment."""
-    action = _FOLLOWED.get(ending, "no_retrieve")
-    if action == "continue" and not can_continue:
-        action = "no_retrieve"
+    action: RetrievalAction = "no_retrieve"
+    if ending == "retrieve" or (ending == "continue" and can_continue):
+        action = ending
     return Verdict(action, f"the last segment ended with {ending!r}")
 
 

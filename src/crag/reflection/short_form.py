@@ -58,12 +58,23 @@ def short_form(asked: Asked, settings: ReflectionSettings) -> Steps[ReflectionOu
         _entry(candidate, offered.numbered(place), asked, settings)
         for candidate, place in zip(candidates, places, strict=True)
     ]
-    outcome = _outcome(entries, asked, settings)
-    outcome["choices"] = list(choices)
-    outcome["passages"] = offered.records()
-    outcome["flags"] = list(dict.fromkeys([*flags, *outcome["flags"]]))
-    yield [Judged((), tuple(critique.copy() for critique in outcome["critiques"]))]
-    return outcome
+    running = _running(entries, settings)
+    sums = _sums(running) if asked.closed else {}
+    best = _best(running, sums)
+    _explain(entries, running, best, sums)
+    yield [Judged((), tuple(entry.critique.copy() for entry in entries))]
+    cited, said = best.critique["passage"], best.critique["flags"]
+    return ReflectionOutcome(
+        answer=rules_of(settings).shown(best.answer),
+        raw=best.critique["text"],
+        passages=offered.records(),
+        cited=[] if cited is None else [cited],
+        score=sums.get(best.answer, best.critique["total"]),
+        choices=list(choices),
+        critiques=[entry.critique for entry in entries],
+        flags=list(dict.fromkeys([*flags, *(flag for flag in said if flag in _OF_THE_ANSWER)])),
+        tokens=sum(entry.tokens for entry in entries),
+    )
 
 
 def _places(
@@ -99,28 +110,6 @@ def _entry(
         critique["flags"].append("invented_passage")
     answer = rules.compared(candidate.text, asked, has_passage=has_passage)
     return _Contender(critique, candidate.tokens, answer, undesired_tokens(candidate, settings))
-
-
-def _outcome(
-    entries: Sequence[_Contender], asked: Asked, settings: ReflectionSettings
-) -> ReflectionOutcome:
-    """Choose the best entry; keys that do not depend on the entries stay empty."""
-    running = _running(entries, settings)
-    sums = _sums(running) if asked.closed else {}
-    best = _best(running, sums)
-    _explain(entries, running, best, sums)
-    cited = best.critique["passage"]
-    return ReflectionOutcome(
-        answer=rules_of(settings).shown(best.answer),
-        raw=best.critique["text"],
-        passages=[],
-        cited=[] if cited is None else [cited],
-        score=sums.get(best.answer, best.critique["total"]),
-        choices=[],
-        critiques=[entry.critique for entry in entries],
-        flags=[flag for flag in best.critique["flags"] if flag in _OF_THE_ANSWER],
-        tokens=sum(entry.tokens for entry in entries),
-    )
 
 
 def _running(entries: Sequence[_Contender], settings: ReflectionSettings) -> list[_Contender]:

@@ -24,6 +24,7 @@ from crag.reflection.backends.prompted import (
     filled,
 )
 from crag.reflection.spending import counting
+from crag.runtime.waiting import blocking
 from crag.testing import FakeChatModel
 from tests.reflection.backends.replying import ToolCaller, form
 
@@ -124,11 +125,16 @@ def test_some_failures_leave_the_others_and_all_of_them_raise() -> None:
         return "?" if messages[-1].text == "2" else form()
 
     asks = asker(RunnableLambda(reply))
-    assert [said.form for said in asks.ask_all(numbered(4))] == [FILLED, None, None, FILLED]
+    assert [said.form for said in blocking(asks.aask_all(numbered(4)))] == [
+        FILLED,
+        None,
+        None,
+        FILLED,
+    ]
     with pytest.raises(ModelError, match="ConnectionError"), counting() as spending:
-        asks.ask_all(numbered(3)[1:])
+        blocking(asks.aask_all(numbered(3)[1:]))
     assert spending.usage["llm_calls"] == 2
-    assert asks.ask_all([]) == []
+    assert blocking(asks.aask_all([])) == []
 
 
 def test_no_way_of_asking_streams_tokens() -> None:
