@@ -112,7 +112,8 @@ async def test_calls_are_made_together_up_to_a_bound(*, waiting: bool) -> None:
     crowd = Crowd(wanted=4)
     asks = asker(RunnableLambda(crowd), concurrency=3)
     with counting() as spending:
-        said = asks.ask_all(numbered(7)) if waiting else await asks.aask_all(numbered(7))
+        every = asks.aask_all(numbered(7))
+        said = blocking(every) if waiting else await every
     assert [one.form and one.form.model_dump()["text"] for one in said] == list("0123456")
     assert 1 < crowd.most <= 3
     assert spending.usage["llm_calls"] == 7
