@@ -124,7 +124,7 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
                 _show_use(evaluator, found.recommended[:2], card)
         return
     require("train", "crag calibrate", "sklearn")
-    from crag.charts import require_matplotlib
+    from crag.papers.charts import require_matplotlib
     from crag.papers.training import calibrate as calibration
     from crag.papers.training.pictures import draw_report
 

@@ -60,7 +60,7 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_json: JsonOption = False,
 ) -> None:
     """Train an evaluator on your labelled data; run it again to resume."""
-    from crag.charts import require_matplotlib
+    from crag.papers.charts import require_matplotlib
     from crag.papers.training import splits
     from crag.papers.training.artefacts import write_card
     from crag.papers.training.blending import fit_blend

@@ -216,15 +216,9 @@ def as_tool(
         return blocking(aask(question, config))
 
     return StructuredTool.from_function(
-        ask,
-        aask,
-        name=name,
-        description=description,
-        args_schema=QuestionInput,
-        response_format="content_and_artifact",
-        handle_tool_error=True,
-        tags=["crag"],
-    )
+        ask, aask, name=name, description=description, args_schema=QuestionInput,
+        response_format="content_and_artifact", handle_tool_error=True, tags=["crag"],
+    )  # fmt: skip
 
 
 def _unanswered(attempt: Attempt) -> ToolException:

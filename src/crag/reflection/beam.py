@@ -175,15 +175,10 @@ class BeamSearch:
             for one in self._pool
         ]
         record = SearchRecord(
-            depth=self._depth,
-            pool=pool,
-            static=self._static,
-            flags=list(self._flags),
-            tokens=self._tokens,
-            seconds=self._clock() - self._began,
-            ended=self._ended,
+            depth=self._depth, pool=pool, static=self._static, flags=list(self._flags),
+            tokens=self._tokens, seconds=self._clock() - self._began, ended=self._ended,
             over=self.over,
-        )
+        )  # fmt: skip
         critiques = [_copied(critique) for critique in self._critiques]
         return KeptSearch(record, list(self._choices), critiques, self._offered.records())
 
@@ -450,16 +445,11 @@ class BeamSearch:
         raised: list[Flag] = [flag for flag, is_raised in raised_now.items() if is_raised]
         flags = dict.fromkeys((*self._flags, *assembled.flags, *last, *raised))
         return ReflectionOutcome(
-            answer=assembled.answer,
-            raw=best.answered,
-            passages=self._offered.records(),
-            cited=assembled.cited,
-            score=best.score(self._settings.accumulation),
-            choices=self._choices,
-            critiques=self._critiques,
-            flags=list(flags),
+            answer=assembled.answer, raw=best.answered, passages=self._offered.records(),
+            cited=assembled.cited, score=best.score(self._settings.accumulation),
+            choices=self._choices, critiques=self._critiques, flags=list(flags),
             tokens=self._tokens,
-        )
+        )  # fmt: skip
 
     def _best(self) -> Hypothesis:
         return self._pool[0]

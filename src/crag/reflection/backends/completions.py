@@ -335,17 +335,11 @@ class CompletionsClient:
         from pydantic import SecretStr
 
         return OpenAI(
-            model=self._model,
-            base_url=self._base_url,
-            api_key=SecretStr(self._key or "not-needed"),
-            temperature=0,
-            logprobs=self._top,
-            batch_size=_ALL,
-            cache=False,
-            timeout=self._timeout,
-            max_retries=self._retries,
+            model=self._model, base_url=self._base_url,
+            api_key=SecretStr(self._key or "not-needed"), temperature=0, logprobs=self._top,
+            batch_size=_ALL, cache=False, timeout=self._timeout, max_retries=self._retries,
             tags=[TAG_NOSTREAM],
-        )
+        )  # fmt: skip
 
 
 def _usage(result: "LLMResult") -> Usage:

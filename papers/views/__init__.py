@@ -3,12 +3,12 @@
 Of `crag`, only the papers import this package; pictures need matplotlib, from the extra `train`.
 """
 
-from crag.views.beam import draw_beam
-from crag.views.display import Picture, Table
-from crag.views.graphs import draw_graph
-from crag.views.runs import Step, Walk, walk
-from crag.views.scores import draw_scores
-from crag.views.updates import critique_table
+from crag.papers.views.beam import draw_beam
+from crag.papers.views.display import Picture, Table
+from crag.papers.views.graphs import draw_graph
+from crag.papers.views.runs import Step, Walk, walk
+from crag.papers.views.scores import draw_scores
+from crag.papers.views.updates import critique_table
 
 __all__ = [
     "Picture", "Step", "Table", "Walk", "critique_table", "draw_beam", "draw_graph", "draw_scores",
