@@ -76,9 +76,7 @@ def _decoded(body: bytes, content_type: str) -> str:
         text = body.decode(encoding, "replace")
         if encoding != "utf-8-sig" or _fits(text):
             return text
-        body = body[
-            len(codecs.BOM_UTF8) :
-        ]  # The mark is wrong: what follows is in another encoding.
+        body = body[len(codecs.BOM_UTF8) :]  # The mark is wrong: another encoding follows.
     for encoding in filter(None, [*map(_known, _declared(body, content_type)), "utf-8"]):
         text = body.decode(encoding, "replace")
         if _fits(text):
