@@ -22,7 +22,7 @@ STATEMENTS = [
     "import crag.testing",
     "import crag.models.devices",
     *(f"import crag.reflection.backends.{path.stem}" for path in BACK_ENDS),
-    "import crag.evaluators, crag.papers.experiments.t5",
+    "import crag.evaluators, crag.evaluators.t5",
     "import crag.graph",
     "import crag.retrieval",
     "import crag.factory",

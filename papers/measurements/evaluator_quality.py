@@ -24,9 +24,8 @@ from evaluator_sets import Labelled, Remembering, Scorer, bm25, read, scored_by,
 
 from crag.correction.action import decide
 from crag.errors import TrainingError
-from crag.evaluators import load_evaluator
+from crag.evaluators import T5Evaluator, load_evaluator
 from crag.papers.experiments.report import table
-from crag.papers.experiments.t5 import T5Evaluator
 from crag.papers.training.evidence import Evidence, Question
 from crag.papers.training.metrics import Floats, accuracy, auc, best_accuracy, confusion
 from crag.papers.training.pairs import Pair, by_question

@@ -27,16 +27,16 @@ import numpy as np
 from timing import CORES, MAXRSS, MEBIBYTE, alone, alternated, hold_to_cores, peak_memory, timed
 
 from crag.correction.scoring import joined, with_title
-from crag.evaluators import load_evaluator
+from crag.evaluators import T5Evaluator, load_evaluator
+from crag.evaluators.checkpoint import load_tokenizer
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
+from crag.evaluators.t5 import MAX_LENGTH
 from crag.evaluators.torch_pairs import TorchPairs
 from crag.models.lexical import LEXICAL
 from crag.models.minilm import official_weights, packaged_model
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA, restored
 from crag.papers.experiments.report import table
-from crag.papers.experiments.t5 import MAX_LENGTH, T5Evaluator
-from crag.papers.experiments.t5_checkpoint import load_tokenizer
 from crag.papers.training.records import read_objects
 
 SIZES = (1, 10, 100, 1000)

@@ -13,10 +13,10 @@ from crag.evaluators import (
     CosineEvaluator,
     CrossEncoderEvaluator,
     ReaderEvaluator,
+    T5Evaluator,
     load_evaluator,
 )
 from crag.models.inference import use_runtime
-from crag.papers.experiments.t5 import T5Evaluator
 from crag.parts import Evaluator
 from crag.testing import FakeChatModel
 

@@ -17,9 +17,9 @@ import pytest
 
 from crag.correction.scoring import joined
 from crag.errors import EvaluatorError
+from crag.evaluators.checkpoint import load_model, load_tokenizer
+from crag.evaluators.t5 import PAPER, T5Evaluator
 from crag.models.model_card import Calibration, EvaluatorCard
-from crag.papers.experiments.t5 import PAPER, T5Evaluator
-from crag.papers.experiments.t5_checkpoint import load_model, load_tokenizer
 from crag.papers.training.artefacts import write_card
 from crag.parts import Evaluator, Passage
 from crag.runtime.evaluator_calls import score_passages

@@ -1,7 +1,5 @@
 """Evaluators: judges of how well texts serve a question, behind the Protocol in `crag.parts`."""
 
-from typing import Any
-
 from crag.evaluators.attribution import ReaderAttributor
 from crag.evaluators.chat import ChatEvaluator
 from crag.evaluators.chat_batch import BatchChatEvaluator
@@ -12,17 +10,10 @@ from crag.evaluators.loading import NAMES, load_evaluator
 from crag.evaluators.reader import ReaderEvaluator, packaged_reader
 from crag.evaluators.remote import RemoteEvaluator, RemoteReader
 from crag.evaluators.reranker import EvaluatorReranker
-from crag.runtime import entry_points
+from crag.evaluators.t5 import T5Evaluator
 
 __all__ = [
     "NAMES", "BatchChatEvaluator", "ChatEvaluator", "CosineEvaluator", "CrossEncoderEvaluator",
     "EvaluatorReranker", "ReaderAttributor", "ReaderEvaluator", "RemoteEvaluator", "RemoteReader",
-    "load_evaluator", "packaged_reader", "with_fallback",
+    "T5Evaluator", "load_evaluator", "packaged_reader", "with_fallback",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    """Return the paper's evaluator, which the papers add by the entry points `crag.checkpoints`."""
-    if name == "T5Evaluator":
-        return entry_points.load("crag.checkpoints", "t5")
-    raise AttributeError(name)

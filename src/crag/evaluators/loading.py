@@ -14,6 +14,7 @@ from crag.evaluators.cosine import CosineEvaluator
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
 from crag.evaluators.reader import ReaderEvaluator, packaged_reader
 from crag.evaluators.remote import SECONDS, connect, is_service
+from crag.evaluators.t5 import T5Evaluator
 from crag.evaluators.torch_pairs import TorchPairs
 from crag.models.encoder import packaged_encoder
 from crag.models.model_card import CARD, read_card
@@ -48,13 +49,13 @@ def load_evaluator(  # noqa: PLR0911, PLR0913 - a return for each kind, and what
     calibrated cosine over the packaged encoder, or over `embeddings` if given (the calibration
     belongs to all-MiniLM-L6-v2). `chat-direct`, `chat-chain-of-thought` and `chat-few-shot` are the
     paper's baselines, `chat-levels` gives the poster's grades and `chat-batch` grades all texts at
-    once; they ask `model` with `prompts`. Other packages add names by the entry points
-    `crag.evaluators`. A folder, or an id on the Hugging Face hub, holds what `crag train` wrote, a
-    T5 in the official format, any cross-encoder with one output, or thresholds of the packaged
-    reader that `crag calibrate` wrote. `compat` "official" is for T5: its scores as the published
-    loop makes them. The address of a service, ``http://HOST:PORT``, is asked over the network, for
-    at most `seconds` a request and with `token`; `reads` is for one that need not be there yet: see
-    `crag.evaluators.remote.connect`.
+    once; they ask `model` with
+    `prompts`. Other packages add names by the entry points `crag.evaluators`. A folder, or an
+    id on the Hugging Face hub, holds what `crag train` wrote, a T5 in the official format, any
+    cross-encoder with one output, or thresholds of the packaged reader that `crag calibrate` wrote.
+    `compat` is for T5: see `T5Evaluator`. The address of a service, ``http://HOST:PORT``, is asked
+    over the network, for at most `seconds` a request and with `token`; `reads` is for one that need
+    not be there yet: see `crag.evaluators.remote.connect`.
 
     Raises:
         EvaluatorError: there is none of that name, a chat evaluator has no model to ask, or the
@@ -117,9 +118,8 @@ def _stored(folder: Path, compat: Compat | None) -> Evaluator:
             "that crag train wrote, or a T5 in the official format"
         )
         raise EvaluatorError(message) from error
-    made = entry_points.load("crag.checkpoints", str(config.get("model_type")))
-    if made is not None:
-        return made(folder, compat=compat)  # type: ignore[no-any-return]
+    if config.get("model_type") == "t5":
+        return T5Evaluator(folder, compat=compat)
     card = read_card(folder)
     positions = int(config.get("max_position_embeddings") or _LONGEST)
     model = TorchPairs(folder, max_length=card.max_length if card else min(positions, _LONGEST))

@@ -10,7 +10,12 @@ from langchain_core.messages import HumanMessage
 
 from crag.answering.model_calls import ask
 from crag.errors import CragError
-from crag.evaluators import load_evaluator
+from crag.evaluators import (
+    CrossEncoderEvaluator,
+    ReaderEvaluator,
+    T5Evaluator,
+    load_evaluator,
+)
 from crag.evaluators.remote import RemoteEvaluator, is_service
 from crag.events import describe, redact
 from crag.factory.parts import (
@@ -168,8 +173,10 @@ def _evaluator(
         if is_service(name) and not use:
             return RemoteEvaluator(name), PartStatus(part, "ready", name, why, "")
         evaluator = choose_evaluator(alone, encoder, model)
-        if callable(verify := getattr(evaluator, "verify", None)):
-            verify()
+        if isinstance(
+            evaluator, T5Evaluator | CrossEncoderEvaluator | ReaderEvaluator | RemoteEvaluator
+        ):
+            evaluator.verify()
         thresholds = evaluator.thresholds
     except CragError as error:
         return None, PartStatus(part, "broken", name, why, str(error))

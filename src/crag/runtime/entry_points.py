@@ -7,12 +7,11 @@ from typing import Any, Literal
 from crag.errors import CragError
 
 Group = Literal[
-    "crag.checkpoints", "crag.evaluators", "crag.reflection", "crag.rerankers", "crag.searchers",
-    "crag.stores",
+    "crag.evaluators", "crag.reflection", "crag.rerankers", "crag.searchers", "crag.stores"
 ]  # fmt: skip
 """What is made: evaluators, rerankers and searchers by a callable without arguments, stores by one
-that takes the location. Stores are named for the scheme of their URLs, checkpoints of
-evaluators, which a folder makes, for their `model_type`. For `crag.reflection` see its `rules`."""
+that takes the location. Stores are named for the scheme of their URLs. For `crag.reflection` see
+`crag.reflection.rules`."""
 
 
 def imported(name: str) -> Any:

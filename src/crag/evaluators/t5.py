@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from crag.correction.scoring import LOWEST, joined
-from crag.evaluators.checkpoint import locate, names_hub, refusal
+from crag.evaluators.batches import first_tokens, scored_in_batches
+from crag.evaluators.checkpoint import (
+    check,
+    load_model,
+    load_tokenizer,
+    locate,
+    names_hub,
+    refusal,
+)
 from crag.extras import require
 from crag.models.devices import find_device
 from crag.models.model_card import EvaluatorCard, read_card
-from crag.papers.experiments.t5_batches import first_tokens, scored_in_batches
-from crag.papers.experiments.t5_checkpoint import check, load_model, load_tokenizer
 from crag.state import Thresholds
 
 if TYPE_CHECKING:
