@@ -5,7 +5,7 @@ words occur in the text, close together, or in its title. The features add that 
 fraction of a millisecond.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -14,23 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.errors import EvaluatorError
-from crag.models.tensors import read_tensors, write_tensors
+from crag.models.tensors import read_tensors
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
 
 LEXICAL = "lexical.safetensors"
 FEATURES = (
-    "question_in_text",
-    "question_in_text_or_title",
-    "title_in_question",
-    "question_in_title",
-    "run_in_text",
-    "run_in_title",
-    "question_in_window",
-    "length",
-    "title_stands_in_question",
-)
+    "question_in_text", "question_in_text_or_title", "title_in_question", "question_in_title",
+    "run_in_text", "run_in_title", "question_in_window", "length", "title_stands_in_question",
+)  # fmt: skip
 """Shares by weight, in [0, 1], but `length`, the logarithm of the number of tokens, and the last,
 which is 1 if the whole title is a run within the question, else 0. A token weighs its inverse
 document frequency. A run is the longest common sequence without a gap; a window is thirty tokens of
@@ -67,14 +60,9 @@ class Blend:
         ]
         return np.array(rows).reshape(len(rows), len(FEATURES))
 
-    def write(self, path: Path) -> None:
-        """Write the blend atomically."""
-        numbers = np.r_[self.weights, self.intercept]
-        write_tensors(path, {"rarity": self.rarity.astype(np.float16), "blend": numbers})
-
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read what `write` wrote.
+        """Read what training wrote.
 
         Raises:
             EvaluatorError: it cannot be read, or has other features.
@@ -88,16 +76,6 @@ class Blend:
             )
             raise EvaluatorError(message)
         return cls(stored["rarity"].astype(np.float32), numbers[:-1], float(numbers[-1]))
-
-
-def rarity_of(texts: Iterable[Iterable[int]], vocabulary: int) -> NDArray[np.float32]:
-    """Return log((N + 1) / (n + 1)) for each token: N texts, n of which hold it."""
-    seen = np.zeros(vocabulary)
-    count = 0
-    for tokens in texts:
-        seen[np.unique(np.fromiter(tokens, dtype=np.int64))] += 1
-        count += 1
-    return np.log((count + 1) / (seen + 1)).astype(np.float32)
 
 
 def features(
