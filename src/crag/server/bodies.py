@@ -15,7 +15,7 @@ from pydantic import (
     Field,
     ValidationError,
     field_validator,
-)
+)  # fmt: skip
 from starlette.requests import Request
 
 from crag.server.refusals import RefusedRequestError
@@ -50,13 +50,27 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class AssistantSearch(Body):
-    """`POST /assistants/search`."""
+class Search(Body):
+    """What all searches take."""
 
-    graph_id: str | None = None
     metadata: Metadata | None = None
     limit: Limit = 10
     offset: Offset = 0
+
+
+class AssistantSearch(Search):
+    """`POST /assistants/search` and `/assistants/count`."""
+
+    graph_id: str | None = None
+
+
+class ThreadSearch(Search):
+    """`POST /threads/search` and `/threads/count`."""
+
+    status: Status | None = None
+    ids: list[UUID] | None = None
+    sort_by: Literal["thread_id", "status", "created_at", "updated_at"] | None = None
+    sort_order: Literal["asc", "desc"] | None = None
 
 
 class ThreadNew(Body):
@@ -71,18 +85,6 @@ class ThreadChange(Body):
     """`PATCH /threads/{thread_id}`."""
 
     metadata: Metadata = {}
-
-
-class ThreadSearch(Body):
-    """`POST /threads/search` and `/threads/count`."""
-
-    metadata: Metadata | None = None
-    status: Status | None = None
-    ids: list[UUID] | None = None
-    limit: Limit = 10
-    offset: Offset = 0
-    sort_by: Literal["thread_id", "status", "created_at", "updated_at"] | None = None
-    sort_order: Literal["asc", "desc"] | None = None
 
 
 class Checkpoint(Body):
@@ -100,13 +102,23 @@ class StateAt(Body):
     subgraphs: bool = False
 
 
-class StateChange(Body):
+class Placed(Body):
+    """What begins at a checkpoint, or at the last one."""
+
+    checkpoint: Checkpoint | None = None
+    checkpoint_id: str | None = None
+
+    @property
+    def at(self) -> Checkpoint:
+        """Where it begins."""
+        return self.checkpoint or Checkpoint(checkpoint_id=self.checkpoint_id)
+
+
+class StateChange(Placed):
     """`POST /threads/{thread_id}/state`."""
 
     values: Any = None
     as_node: str | None = None
-    checkpoint: Checkpoint | None = None
-    checkpoint_id: str | None = None
 
 
 class HistoryQuery(Body):
@@ -133,7 +145,7 @@ class Query(Body):
     cancel_on_disconnect: bool = False
 
 
-class RunNew(Body):
+class RunNew(Placed):
     """`POST …/runs`, `…/runs/stream` and `…/runs/wait`."""
 
     assistant_id: str
@@ -142,8 +154,6 @@ class RunNew(Body):
     config: dict[str, Any] | None = None
     context: dict[str, Any] | None = None
     metadata: Metadata | None = None
-    checkpoint: Checkpoint | None = None
-    checkpoint_id: str | None = None
     stream_mode: Annotated[list[Mode], BeforeValidator(_listed)] = ["values"]
     stream_subgraphs: bool = False
     interrupt_before: Names = None
@@ -161,44 +171,31 @@ class RunNew(Body):
         return cls.model_fields[info.field_name].default if value is None else value
 
 
-async def body(request: Request, model: type[_Model]) -> _Model:
-    """Read the body of a request; none is an empty object.
-
-    Raises:
-        RefusedRequestError: it is no JSON, or a field is wrong.
-    """
-    sent = await request.body()
-    try:
-        found = orjson.loads(sent) if sent else {}
-    except orjson.JSONDecodeError as error:
-        raise RefusedRequestError(422, f"Invalid JSON in request body: {error}") from None
-    return _checked(model, {} if found is None else found)
-
-
-def query(request: Request) -> Query:
-    """Read the query and the names of an address.
-
-    Raises:
-        RefusedRequestError: a field is wrong.
-    """
-    return _checked(Query, {**request.query_params, **request.path_params})
-
-
-def _checked(model: type[_Model], sent: object) -> _Model:
+async def read(request: Request, model: type[_Model]) -> _Model:
+    """Read what a request says: its address for `Query`, otherwise its body, which may be empty."""
+    if issubclass(model, Query):
+        sent: Any = {**request.query_params, **request.path_params}
+    else:
+        try:
+            sent = orjson.loads(await request.body() or b"{}")
+        except orjson.JSONDecodeError as error:
+            detail = f"Invalid JSON in request body: {error}"
+            raise RefusedRequestError(422, detail) from None
     _check_storable(sent)
     try:
-        return model.model_validate(sent)
+        return model.model_validate({} if sent is None else sent)
     except ValidationError as error:
         raise RefusedRequestError(422, _told(error)) from None
 
 
 def _check_storable(value: object, *place: str) -> None:
-    where = ".".join(place) or "the body"
+    detail = ""
     if isinstance(value, str) and "\0" in value:
+        where = ".".join(place) or "the body"
         detail = f"{where}: the character NUL (U+0000) cannot be stored, leave it out"
-        raise RefusedRequestError(422, detail)
-    if isinstance(value, dict | list) and len(place) > _DEEPEST:
+    elif isinstance(value, dict | list) and len(place) > _DEEPEST:
         detail = f"{place[0]}: at most {_DEEPEST} lists and objects may be within each other"
+    if detail:
         raise RefusedRequestError(422, detail)
     if isinstance(value, dict):
         for name, within in value.items():

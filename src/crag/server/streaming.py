@@ -12,11 +12,11 @@ from langchain_core.messages import (
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.base import BaseChannel
 from langgraph.errors import InvalidUpdateError
-from langgraph.pregel import Pregel
 from langgraph.types import Command, Send, StateSnapshot
 from pydantic import TypeAdapter
 
-Graph = Pregel[Any, Any, Any, Any]
+from crag.server.database import Graph
+
 Mode = Literal[
     "values", "updates", "messages", "messages-tuple", "tasks", "checkpoints", "custom", "debug"
 ]
@@ -26,11 +26,6 @@ UNFIT = (
     InvalidUpdateError, ValueError, TypeError, KeyError, AttributeError, NotImplementedError
 )  # fmt: skip
 """What a graph raises when it is given what its state cannot take."""
-
-
-def with_saver(graph: Graph, saver: object) -> Graph:
-    """Return the graph with a checkpointer."""
-    return graph.copy({"checkpointer": saver})
 
 
 def check_values(graph: Graph, values: object, field: str) -> None:
