@@ -11,7 +11,7 @@ import pytest
 from crag.page.rules import Rules
 from crag.server.database import Database, GoneError
 from crag.server.refusals import RefusedRequestError
-from crag.server.runs import Claim, NewRun, Runs
+from crag.server.runs import Claim, Runs
 from crag.server.settings import ServerSettings
 from crag.server.threads import Threads
 from tests.production.conftest import graph_that_answers
@@ -26,12 +26,12 @@ async def thread(runs: Runs, owner: str = "") -> UUID:
 
 async def queued(runs: Runs, at: UUID | None = None, owner: str = "", **changed: Any) -> UUID:
     """Queue a run on a thread, by default on a new one; return its id."""
-    new = {
+    new: dict[str, Any] = {
         "thread_id": at or await thread(runs, owner), "owner": owner, "assistant_id": "a",
         "graph_id": "crag", "request": {"input": "\x00 and \ud800"}, "metadata": {},
         "strategy": "enqueue",
     }  # fmt: skip
-    found: UUID = (await runs.create(NewRun(**new | changed)))["run_id"]
+    found: UUID = (await runs.create(**new | changed))["run_id"]
     return found
 
 

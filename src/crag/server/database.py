@@ -11,16 +11,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, LiteralString
-from uuid import UUID
+from typing import Any, LiteralString, cast
 from weakref import WeakValueDictionary
 
 import psycopg
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.pregel import Pregel
 from psycopg import AsyncConnection, AsyncCursor, errors
-from psycopg.abc import QueryNoTemplate
 from psycopg.rows import dict_row
+from psycopg.sql import Composed
 from psycopg.types.json import JsonbDumper
 from psycopg_pool import AsyncConnectionPool
 
@@ -63,19 +62,19 @@ class Connection(AsyncConnection[Row]):
             await self.execute("")
         self._checked = time.monotonic()
 
-    async def rows(self, query: QueryNoTemplate, **values: object) -> list[Row]:
+    async def rows(self, query: LiteralString | Composed, **values: object) -> list[Row]:
         """Run one statement; return its rows, if it has any."""
         cursor = await self.execute(query, values)
         return await cursor.fetchall() if cursor.description else []
 
-    async def row(self, query: QueryNoTemplate, **values: object) -> Row | None:
+    async def row(self, query: LiteralString | Composed, **values: object) -> Row | None:
         """Run one statement; return its first row, if it has any."""
         return next(iter(await self.rows(query, **values)), None)
 
-    async def notify(self, *names: str) -> None:
+    async def notify(self, *names: object) -> None:
         """Ring bells in all processes when the transaction is committed."""
         ring = "SELECT pg_notify(%s, name) FROM unnest(%s::text[]) AS name"
-        await self.execute(ring, (_CHANNEL, list(names)))
+        await self.execute(ring, (_CHANNEL, [str(name) for name in names]))
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class FencedSaver(AsyncPostgresSaver):
     """Reads and writes checkpoints, each time in one transaction with a fence."""
 
     def __init__(self, database: "Database", fence: Fence) -> None:
-        super().__init__(database.pool)
+        super().__init__(cast("Any", database.pool))  # A pool of our own connections.
         self._database, self._fence = database, fence
 
     @asynccontextmanager
@@ -114,33 +113,34 @@ class FencedSaver(AsyncPostgresSaver):
             yield cursor
 
 
-def bell(run_id: UUID) -> str:
-    """Return the bell that rings when a run, or its stream, has changed."""
-    return f"run:{run_id}"
+class Bell(asyncio.Event):
+    """Is set, once, when something has changed that a task waits for."""
+
+    async def heard_within(self, seconds: float) -> None:
+        """Wait for it, but not for ever: a notification can get lost with the database."""
+        # Python 3.11's wait_for swallows a cancellation that comes together with the bell.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.wait()
 
 
 class Bells:
-    """Wake the tasks of this process that wait for something another process has changed."""
+    """Wake the tasks of this process that wait for something another process has changed.
+
+    A run, or its stream, rings the bell of its id.
+    """
 
     def __init__(self) -> None:
-        self._hung = WeakValueDictionary[str, asyncio.Event]()
+        self._hung = WeakValueDictionary[str, Bell]()
 
-    def hear(self, name: str) -> asyncio.Event:
-        """Return an event that is set when `name` is rung next; then it has rung for good."""
-        return self._hung.setdefault(name, asyncio.Event())
+    def hear(self, name: object) -> Bell:
+        """Return what is set when `name` is rung next."""
+        return self._hung.setdefault(str(name), Bell())
 
     def ring(self, name: str) -> None:
         """Wake those who wait for `name`."""
         if event := self._hung.pop(name, None):
             event.set()
-
-
-async def heard_within(event: asyncio.Event, seconds: float) -> None:
-    """Wait for a bell, but not for ever: a notification can get lost with the database."""
-    # Python 3.11's wait_for swallows a cancellation that comes together with the bell.
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
 
 
 class Database:
@@ -169,12 +169,12 @@ class Database:
                 listening.cancel()
                 await asyncio.gather(listening, return_exceptions=True)
 
-    async def rows(self, query: QueryNoTemplate, **values: object) -> list[Row]:
+    async def rows(self, query: LiteralString | Composed, **values: object) -> list[Row]:
         """Run one statement; return its rows, if it has any."""
         async with self.pool.connection() as connection:
             return await connection.rows(query, **values)
 
-    async def row(self, query: QueryNoTemplate, **values: object) -> Row | None:
+    async def row(self, query: LiteralString | Composed, **values: object) -> Row | None:
         """Run one statement; return its first row, if it has any."""
         return next(iter(await self.rows(query, **values)), None)
 

@@ -18,25 +18,12 @@ from starlette.routing import Route
 
 from crag.errors import CragError
 from crag.page.rules import Rules
+from crag.server import bodies
 from crag.server.assistants import Assistants
-from crag.server.bodies import (
-    AssistantSearch,
-    Body,
-    Checkpoint,
-    HistoryQuery,
-    Query,
-    RunNew,
-    StateAt,
-    StateChange,
-    ThreadChange,
-    ThreadNew,
-    ThreadSearch,
-    read,
-)  # fmt: skip
 from crag.server.database import Graph, Row
 from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, not_found
-from crag.server.runs import NewRun, Runs
+from crag.server.runs import Runs
 from crag.server.streaming import UNFIT, check_values, checkpoint_of, interrupts_of, state_of
 from crag.server.threads import Status, Threads
 
@@ -56,42 +43,39 @@ class Api:
 
     def routes(self) -> list[Route]:
         """Return all routes; a handler gets the request and what that says, read as a model."""
-        table: tuple[
-            tuple[str, str, Callable[..., Awaitable[object]], *tuple[type[Body], ...]], ...
-        ]
         table = (
             ("GET", "/ok", self._ok),
             ("GET", "/info", self._info),
-            ("POST", "/assistants/search", self._search_assistants, AssistantSearch),
-            ("POST", "/assistants/count", self._count_assistants, AssistantSearch),
+            ("POST", "/assistants/search", self._search_assistants, bodies.AssistantSearch),
+            ("POST", "/assistants/count", self._count_assistants, bodies.AssistantSearch),
             ("GET", "/assistants/{assistant}", self._get_assistant),
-            ("GET", "/assistants/{assistant}/graph", self._draw, Query),
+            ("GET", "/assistants/{assistant}/graph", self._draw, bodies.Query),
             ("GET", "/assistants/{assistant}/schemas", self._schemas),
-            ("POST", "/threads", self._create_thread, ThreadNew),
-            ("POST", "/threads/search", self._search_threads, ThreadSearch),
-            ("POST", "/threads/count", self._count_threads, ThreadSearch),
+            ("POST", "/threads", self._create_thread, bodies.ThreadNew),
+            ("POST", "/threads/search", self._search_threads, bodies.ThreadSearch),
+            ("POST", "/threads/count", self._count_threads, bodies.ThreadSearch),
             ("GET", "/threads/{thread}", self._get_thread),
-            ("PATCH", "/threads/{thread}", self._update_thread, ThreadChange),
+            ("PATCH", "/threads/{thread}", self._update_thread, bodies.ThreadChange),
             ("DELETE", "/threads/{thread}", self._delete_thread),
             ("POST", "/threads/{thread}/copy", self._copy_thread),
-            ("GET", "/threads/{thread}/state", self._get_state, Query),
-            ("GET", "/threads/{thread}/state/{checkpoint}", self._get_state, Query),
-            ("POST", "/threads/{thread}/state/checkpoint", self._get_state_at, StateAt),
-            ("POST", "/threads/{thread}/state", self._update_state, StateChange),
-            ("GET", "/threads/{thread}/history", self._get_history, Query),
-            ("POST", "/threads/{thread}/history", self._get_history, HistoryQuery),
-            ("GET", "/threads/{thread}/runs", self._search_runs, Query),
-            ("POST", "/threads/{thread}/runs", self._create_run, RunNew),
-            ("POST", "/threads/{thread}/runs/stream", self._stream_new, RunNew),
-            ("POST", "/threads/{thread}/runs/wait", self._wait_new, RunNew),
-            ("POST", "/runs", self._create_run, RunNew),
-            ("POST", "/runs/stream", self._stream_new, RunNew),
-            ("POST", "/runs/wait", self._wait_new, RunNew),
+            ("GET", "/threads/{thread}/state", self._get_state, bodies.Query),
+            ("GET", "/threads/{thread}/state/{checkpoint}", self._get_state, bodies.Query),
+            ("POST", "/threads/{thread}/state/checkpoint", self._get_state_at, bodies.StateAt),
+            ("POST", "/threads/{thread}/state", self._update_state, bodies.StateChange),
+            ("GET", "/threads/{thread}/history", self._get_history, bodies.Query),
+            ("POST", "/threads/{thread}/history", self._get_history, bodies.HistoryQuery),
+            ("GET", "/threads/{thread}/runs", self._search_runs, bodies.Query),
+            ("POST", "/threads/{thread}/runs", self._create_run, bodies.RunNew),
+            ("POST", "/threads/{thread}/runs/stream", self._stream_new, bodies.RunNew),
+            ("POST", "/threads/{thread}/runs/wait", self._wait_new, bodies.RunNew),
+            ("POST", "/runs", self._create_run, bodies.RunNew),
+            ("POST", "/runs/stream", self._stream_new, bodies.RunNew),
+            ("POST", "/runs/wait", self._wait_new, bodies.RunNew),
             ("GET", "/threads/{thread}/runs/{run}", self._get_run),
             ("DELETE", "/threads/{thread}/runs/{run}", self._delete_run),
-            ("POST", "/threads/{thread}/runs/{run}/cancel", self._cancel_run, Query),
-            ("GET", "/threads/{thread}/runs/{run}/join", self._join_run, Query),
-            ("GET", "/threads/{thread}/runs/{run}/stream", self._join_stream, Query),
+            ("POST", "/threads/{thread}/runs/{run}/cancel", self._cancel_run, bodies.Query),
+            ("GET", "/threads/{thread}/runs/{run}/join", self._join_run, bodies.Query),
+            ("GET", "/threads/{thread}/runs/{run}/stream", self._join_stream, bodies.Query),
         )
         return [
             Route(path, _endpoint(handler, *read), methods=[method])
@@ -109,17 +93,17 @@ class Api:
 
     # Assistants
 
-    async def _search_assistants(self, _: Request, asked: AssistantSearch) -> object:
+    async def _search_assistants(self, _: Request, asked: bodies.AssistantSearch) -> object:
         found = self._assistants.search(asked.graph_id, asked.metadata)
         return found[asked.offset : asked.offset + asked.limit]
 
-    async def _count_assistants(self, _: Request, asked: AssistantSearch) -> object:
+    async def _count_assistants(self, _: Request, asked: bodies.AssistantSearch) -> object:
         return len(self._assistants.search(asked.graph_id, None))
 
     async def _get_assistant(self, request: Request) -> object:
         return self._assistants.get(request.path_params["assistant"])
 
-    async def _draw(self, request: Request, asked: Query) -> object:
+    async def _draw(self, request: Request, asked: bodies.Query) -> object:
         found = self._assistants.get(request.path_params["assistant"])
         return self._graphs[found["graph_id"]].get_graph(xray=asked.xray).to_json()
 
@@ -137,22 +121,22 @@ class Api:
 
     # Threads
 
-    async def _create_thread(self, request: Request, asked: ThreadNew) -> object:
+    async def _create_thread(self, request: Request, asked: bodies.ThreadNew) -> object:
         if_exists = asked.if_exists or "raise"
         threads = self._threads(request)
         return _thread(await threads.create(asked.thread_id, asked.metadata, if_exists=if_exists))
 
-    async def _search_threads(self, request: Request, asked: ThreadSearch) -> object:
+    async def _search_threads(self, request: Request, asked: bodies.ThreadSearch) -> object:
         return [_thread(row) for row in await self._searched(request, asked)]
 
-    async def _searched(self, request: Request, asked: ThreadSearch) -> list[Row]:
+    async def _searched(self, request: Request, asked: bodies.ThreadSearch) -> list[Row]:
         return await self._threads(request).search(
             metadata=asked.metadata or {}, status=asked.status, ids=asked.ids,
             limit=asked.limit, offset=asked.offset,
             by=asked.sort_by or "created_at", ascending=asked.sort_order == "asc",
         )  # fmt: skip
 
-    async def _count_threads(self, request: Request, asked: ThreadSearch) -> object:
+    async def _count_threads(self, request: Request, asked: bodies.ThreadSearch) -> object:
         every = asked.model_copy(update={"limit": _PAGE_LIMIT, "offset": 0})
         return len(await self._searched(request, every))
 
@@ -166,7 +150,7 @@ class Api:
             found["interrupts"] = {task: one for task, one in asked.items() if one}
         return found
 
-    async def _update_thread(self, request: Request, asked: ThreadChange) -> object:
+    async def _update_thread(self, request: Request, asked: bodies.ThreadChange) -> object:
         change = self._threads(request).update(_identifier(request, "thread"), asked.metadata)
         return _thread(await change)
 
@@ -179,18 +163,20 @@ class Api:
 
     # States
 
-    async def _get_state(self, request: Request, asked: Query) -> object:
-        at = Checkpoint(checkpoint_id=asked.checkpoint)
-        return await self._get_state_at(request, StateAt(checkpoint=at, subgraphs=asked.subgraphs))
+    async def _get_state(self, request: Request, asked: bodies.Query) -> object:
+        at = bodies.Checkpoint(checkpoint_id=asked.checkpoint)
+        return await self._get_state_at(
+            request, bodies.StateAt(checkpoint=at, subgraphs=asked.subgraphs)
+        )
 
-    async def _get_state_at(self, request: Request, asked: StateAt) -> object:
+    async def _get_state_at(self, request: Request, asked: bodies.StateAt) -> object:
         row = await self._thread(request)
         if not (graph := self._graph(row)):
             return _nothing(row)
         config = _config(row["thread_id"], asked.checkpoint)
         return state_of(await graph.aget_state(config, subgraphs=asked.subgraphs))
 
-    async def _update_state(self, request: Request, asked: StateChange) -> object:
+    async def _update_state(self, request: Request, asked: bodies.StateChange) -> object:
         row = await self._thread(request)
         if not (graph := self._graph(row)):
             detail = "The thread has no graph yet: create it with a graph_id, or run one on it."
@@ -207,14 +193,16 @@ class Api:
         checkpoint = checkpoint_of(written)
         return {"checkpoint": checkpoint, "configurable": checkpoint, **(checkpoint or {})}
 
-    async def _get_history(self, request: Request, asked: Query | HistoryQuery) -> object:
-        if isinstance(asked, Query):
-            asked = HistoryQuery(limit=asked.limit, before=asked.before)
+    async def _get_history(
+        self, request: Request, asked: bodies.Query | bodies.HistoryQuery
+    ) -> object:
+        if isinstance(asked, bodies.Query):
+            asked = bodies.HistoryQuery(limit=asked.limit, before=asked.before)
         row, before = await self._thread(request), asked.before
         if not (graph := self._graph(row)):
             return []
         if isinstance(before, str):
-            before = Checkpoint(checkpoint_id=before)
+            before = bodies.Checkpoint(checkpoint_id=before)
         history = graph.aget_state_history(
             _config(row["thread_id"], asked.checkpoint), limit=asked.limit, filter=asked.metadata,
             before=_config(row["thread_id"], before) if before else None,
@@ -223,7 +211,7 @@ class Api:
 
     # Runs
 
-    async def _search_runs(self, request: Request, asked: Query) -> object:
+    async def _search_runs(self, request: Request, asked: bodies.Query) -> object:
         row = await self._thread(request)
         found = await self._runs.search(
             row["owner"], row["thread_id"], asked.status, limit=asked.limit, offset=asked.offset
@@ -237,7 +225,7 @@ class Api:
         await self._runs.delete(await self._run(request))
         return _NO_CONTENT
 
-    async def _cancel_run(self, request: Request, asked: Query) -> object:
+    async def _cancel_run(self, request: Request, asked: bodies.Query) -> object:
         run = await self._run(request)
         await self._runs.cancel(run, asked.action)
         if not asked.wait:
@@ -245,11 +233,11 @@ class Api:
         await self._ended(run["run_id"])
         return _NO_CONTENT
 
-    async def _create_run(self, request: Request, asked: RunNew) -> object:
+    async def _create_run(self, request: Request, asked: bodies.RunNew) -> object:
         run = await self._new_run(request, asked)
         return _reply(_run(run), _located(run))
 
-    async def _wait_new(self, request: Request, asked: RunNew) -> object:
+    async def _wait_new(self, request: Request, asked: bodies.RunNew) -> object:
         run = await self._new_run(request, asked)
         found = await self._waited(request, run, cancels=asked.on_disconnect == "cancel")
         alone = "thread" not in request.path_params and asked.on_completion == "delete"
@@ -257,20 +245,20 @@ class Api:
             found.background = BackgroundTask(self._threads(request).delete, run["thread_id"])
         return found
 
-    async def _stream_new(self, request: Request, asked: RunNew) -> object:
+    async def _stream_new(self, request: Request, asked: bodies.RunNew) -> object:
         run = await self._new_run(request, asked)
         return self._streamed(run, 0, cancels=asked.on_disconnect == "cancel")
 
-    async def _join_run(self, request: Request, asked: Query) -> object:
+    async def _join_run(self, request: Request, asked: bodies.Query) -> object:
         run = await self._run(request)
         return await self._waited(request, run, cancels=asked.cancel_on_disconnect)
 
-    async def _join_stream(self, request: Request, asked: Query) -> object:
+    async def _join_stream(self, request: Request, asked: bodies.Query) -> object:
         run, last = await self._run(request), request.headers.get("last-event-id", "0")
         place = int(last) if re.fullmatch(r"[0-9]{1,9}", last) else 0
         return self._streamed(run, place, cancels=asked.cancel_on_disconnect)
 
-    async def _new_run(self, request: Request, asked: RunNew) -> Row:
+    async def _new_run(self, request: Request, asked: bodies.RunNew) -> Row:
         assistant = self._assistants.get(asked.assistant_id)
         name = assistant["graph_id"]
         try:
@@ -287,12 +275,11 @@ class Api:
             if asked.if_not_exists == "create":
                 await threads.create(thread_id, graph_id=name, if_exists="do_nothing")
         at = asked.at.model_dump(exclude_none=True) if asked.at.checkpoint_id else None
-        new = NewRun(
+        return await self._runs.create(
             thread_id=thread_id, owner=threads.owner, assistant_id=assistant["assistant_id"],
             graph_id=name, request=asked.model_dump(include=_STORED) | {"checkpoint": at},
             metadata=asked.metadata or {}, strategy=asked.multitask_strategy,
         )  # fmt: skip
-        return await self._runs.create(new)
 
     async def _ended(self, run_id: UUID) -> str | None:
         """Wait for the end of a run; return its status, None if it was removed."""
@@ -364,12 +351,12 @@ class Api:
 
 
 def _endpoint(
-    handler: Callable[..., Awaitable[object]], *models: type[Body]
+    handler: Callable[..., Awaitable[object]], *models: type[bodies.Body]
 ) -> Callable[[Request], Awaitable[Response]]:
     """Return what reads a request as a handler takes it, and writes what it returns as JSON."""
 
     async def endpoint(request: Request) -> Response:
-        found = await handler(request, *[await read(request, model) for model in models])
+        found = await handler(request, *[await bodies.read(request, model) for model in models])
         return found if isinstance(found, Response) else _reply(found)
 
     return endpoint
@@ -393,7 +380,7 @@ async def _left(request: Request) -> None:
         pass
 
 
-def _config(thread_id: UUID, at: Checkpoint | None = None) -> RunnableConfig:
+def _config(thread_id: UUID, at: bodies.Checkpoint | None = None) -> RunnableConfig:
     place = at.model_dump(exclude_none=True) if at else {}
     return {"configurable": {"thread_id": str(thread_id), "checkpoint_ns": ""} | place}
 

@@ -13,17 +13,7 @@ from typing import Any, Literal
 from uuid import UUID, uuid4
 
 from crag.page.rules import Rules
-from crag.server.database import (
-    CANCELLED,
-    QUEUE,
-    Connection,
-    Database,
-    Fence,
-    GoneError,
-    Row,
-    bell,
-    heard_within,
-)  # fmt: skip
+from crag.server.database import CANCELLED, QUEUE, Connection, Database, Fence, GoneError, Row
 from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, not_found
 from crag.server.settings import ServerSettings
@@ -56,19 +46,6 @@ SELECT %(run)s, number + coalesce(
     (SELECT max(place) FROM crag_run_events WHERE run_id = %(run)s), 0), event, data
 FROM unnest(%(events)s::text[], %(data)s::text[]) WITH ORDINALITY AS new (event, data, number)
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class NewRun:
-    """What a client asks for."""
-
-    thread_id: UUID
-    owner: str
-    assistant_id: str
-    graph_id: str
-    request: dict[str, Any]
-    metadata: dict[str, Any]
-    strategy: Strategy
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,27 +83,31 @@ class Runs:
     def __init__(self, database: Database, settings: ServerSettings, rules: Rules) -> None:
         self.database, self.settings, self._rules = database, settings, rules
 
-    async def create(self, new: NewRun) -> Row:
+    async def create(  # noqa: PLR0913 - what a run consists of
+        self, *, thread_id: UUID, owner: str, assistant_id: str, graph_id: str,
+        request: dict[str, Any], metadata: dict[str, Any], strategy: Strategy,
+    ) -> Row:  # fmt: skip
         """Queue a run, or refuse it.
 
         It is refused if the thread is missing (404) or busy (409), the user has too many unfinished
         runs (429), or the queue is full (503).
         """
-        async with self._changing(new.thread_id, new.owner) as connection:
-            await self._check_limits(connection, new.owner)
-            await self._make_way(connection, new.thread_id, new.strategy)
+        async with self._changing(thread_id, owner) as connection:
+            await self._check_limits(connection, owner)
+            await self._make_way(connection, thread_id, strategy)
             query = """
                 INSERT INTO crag_runs (run_id, thread_id, owner, assistant_id, graph_id, request,
                                        metadata, multitask_strategy)
-                VALUES (%(run)s, %(thread_id)s, %(owner)s, %(assistant_id)s, %(graph_id)s,
-                        %(request)s, %(metadata)s, %(strategy)s) RETURNING *
+                VALUES (%(run)s, %(thread)s, %(owner)s, %(assistant)s, %(graph)s, %(request)s,
+                        %(metadata)s, %(strategy)s) RETURNING *
             """
             (made,) = await connection.rows(
-                query, **vars(new) | {"run": uuid4(), "request": encoded(new.request)}
-            )
+                query, run=uuid4(), thread=thread_id, owner=owner, assistant=assistant_id,
+                graph=graph_id, request=encoded(request), metadata=metadata, strategy=strategy,
+            )  # fmt: skip
             change = "UPDATE crag_threads SET graph_id = %s WHERE thread_id = %s"
-            await connection.execute(change, (new.graph_id, new.thread_id))
-            await self._settle(connection, new.thread_id, "busy")
+            await connection.execute(change, (graph_id, thread_id))
+            await self._settle(connection, thread_id, "busy")
             await connection.notify(QUEUE)
         return made
 
@@ -179,8 +160,7 @@ class Runs:
             DELETE FROM crag_runs WHERE run_id = %(run)s AND status NOT IN ('pending', 'running')
             RETURNING run_id
         """
-        removed = await self.database.row(query, run=run["run_id"])
-        if not removed:
+        if not await self.database.row(query, run=run["run_id"]):
             raise RefusedRequestError(409, "The run has not ended: cancel it first.")
 
     async def claim(self, worker: UUID) -> Claim | None:
@@ -232,23 +212,18 @@ class Runs:
             )
             SELECT number, cancel FROM mine
         """
+        runs, attempts = [one.run_id for one in claims], [one.attempt for one in claims]
+        lease = self.settings.lease_seconds
         found = await self.database.rows(
-            query,
-            runs=[claim.run_id for claim in claims],
-            attempts=[claim.attempt for claim in claims],
-            worker=worker,
-            lease=self.settings.lease_seconds,
+            query, runs=runs, attempts=attempts, worker=worker, lease=lease
         )
         numbered = dict(enumerate(claims, start=1))
         return {numbered[row["number"]]: row["cancel"] for row in found}
 
     async def finish(
-        self,
-        claim: Claim,
-        status: RunStatus,
-        thread_status: Status = "idle",
+        self, claim: Claim, status: RunStatus, thread_status: Status = "idle",
         failure: Failure | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Store how a run ended; one that is to be rolled back goes, with its checkpoints.
 
         Raises:
@@ -302,7 +277,8 @@ class Runs:
                   AND EXISTS (SELECT 1 FROM crag_run_events AS e WHERE e.run_id = r.run_id)
                 FOR UPDATE SKIP LOCKED)
         """
-        await self.database.rows(query, seconds=self.settings.keep_seconds)
+        seconds = self.settings.keep_seconds
+        await self.database.rows(query, seconds=seconds)
         async with self.database.transaction() as connection:
             query = """
                 DELETE FROM crag_threads WHERE thread_id IN (
@@ -319,12 +295,8 @@ class Runs:
                     FOR UPDATE SKIP LOCKED)
                 RETURNING thread_id
             """
-            removed = await connection.rows(
-                query,
-                seconds=self.settings.keep_seconds,
-                days=self._rules.thread_days,
-                most=self._rules.max_threads,
-            )
+            days, most = self._rules.thread_days, self._rules.max_threads
+            removed = await connection.rows(query, seconds=seconds, days=days, most=most)
             await forget_threads(connection, [row["thread_id"] for row in removed])
 
     async def append(self, claim: Claim, parts: Collection[tuple[str, str]]) -> None:
@@ -338,13 +310,12 @@ class Runs:
         async with self.database.transaction(pipeline=True) as connection:
             await claim.fence.hold(connection)
             await connection.execute(_APPEND, new)
-            await connection.notify(bell(claim.run_id))
+            await connection.notify(claim.run_id)
 
     async def after(self, run_id: UUID, place: int) -> tuple[str | None, list[Row]]:
         """Return the status of a run, None if it was removed, and the parts after one."""
-        run = await self.database.row(
-            "SELECT status FROM crag_runs WHERE run_id = %(run)s", run=run_id
-        )
+        query = "SELECT status FROM crag_runs WHERE run_id = %(run)s"
+        run = await self.database.row(query, run=run_id)
         # The status first: parts stored after it was read are read next time.
         query = """
             SELECT place, event, data FROM crag_run_events
@@ -358,7 +329,7 @@ class Runs:
     ) -> AsyncIterator[tuple[str | None, list[Row]]]:
         """Yield what `after` returns, whenever that has changed, until the run has ended."""
         while True:
-            rung = self.database.bells.hear(bell(run_id))
+            rung = self.database.bells.hear(run_id)
             status, parts = await self.after(run_id, place)
             yield status, parts
             if parts:
@@ -366,7 +337,7 @@ class Runs:
             elif status is None or status in FINISHED:
                 return
             else:
-                await heard_within(rung, 1.0)
+                await rung.heard_within(1.0)
 
     @asynccontextmanager
     async def _changing(
@@ -392,8 +363,7 @@ class Runs:
             SELECT * FROM crag_runs WHERE thread_id = %(thread)s
               AND status IN ('pending', 'running') ORDER BY place FOR UPDATE
         """
-        unfinished = await connection.rows(query, thread=thread_id)
-        for run in unfinished:
+        for run in await connection.rows(query, thread=thread_id):
             if strategy == "reject":
                 raise RefusedRequestError(409, _BUSY)
             await self._cancel(connection, run, strategy)
@@ -410,13 +380,9 @@ class Runs:
         await connection.notify(CANCELLED)
 
     async def _end(
-        self,
-        connection: Connection,
-        run: Row,
-        status: RunStatus,
-        thread_status: Status = "idle",
+        self, connection: Connection, run: Row, status: RunStatus, thread_status: Status = "idle",
         failure: Failure | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """End a run whose row is locked."""
         run_id, thread_id = run["run_id"], run["thread_id"]
         error = encoded(failure) if failure else None
@@ -434,7 +400,7 @@ class Runs:
             thread_status = "error"
             await connection.rows(_APPEND, run=run_id, events=["error"], data=[error])
         await self._settle(connection, thread_id, thread_status, error)
-        await connection.notify(bell(run_id), QUEUE)
+        await connection.notify(run_id, QUEUE)
 
     async def _settle(
         self, connection: Connection, thread_id: UUID, status: Status, error: str | None = None

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 from psycopg.sql import SQL, Identifier
 
 from crag.page.keeping import MINUTE, TooFastError
-from crag.server.database import CANCELLED, Connection, Database, Fence, Row, bell
+from crag.server.database import CANCELLED, Connection, Database, Fence, Row
 from crag.server.refusals import RefusedRequestError, not_found
 
 Status = Literal["idle", "busy", "interrupted", "error"]
@@ -131,7 +131,7 @@ class Threads:
             if not removed:
                 not_found("Thread")
             await forget_threads(connection, [thread_id])
-            await connection.notify(CANCELLED, *map(bell, removed["runs"]))
+            await connection.notify(CANCELLED, *removed["runs"])
 
     async def copy(self, thread_id: UUID) -> Row:
         """Copy a thread with its checkpoints, but without its runs."""

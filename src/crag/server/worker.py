@@ -13,7 +13,7 @@ import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import EmptyInputError, GraphRecursionError, InvalidUpdateError
 
-from crag.server.database import CANCELLED, LOST, QUEUE, REFUSED, GoneError, Graph, heard_within
+from crag.server.database import CANCELLED, LOST, QUEUE, REFUSED, Bell, GoneError, Graph
 from crag.server.encoding import encoded
 from crag.server.runs import Claim, Failure, Runs
 from crag.server.streaming import command, parts
@@ -226,8 +226,8 @@ class Worker:
                 await step()
             except (TimeoutError, psycopg.Error) as error:
                 _logger.warning("Cannot %s: %s", what, type(error).__name__)
-                rung = asyncio.Event()  # It may ring at once, and to no avail.
-            await heard_within(rung, seconds)
+                rung = Bell()  # It may ring at once, and to no avail.
+            await rung.heard_within(seconds)
 
     async def _claim(self) -> None:
         """Begin runs while there are any and this process has a place for them."""
