@@ -1,21 +1,14 @@
 """What clients send; a wrong body or query is refused with the field and what is wrong with it.
 
 Whatever PostgreSQL could not store is refused here: it would refuse it without naming a field.
+What is unknown is ignored, as newer clients send more.
 """
 
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 import orjson
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-)  # fmt: skip
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 from starlette.requests import Request
 
 from crag.server.refusals import RefusedRequestError
@@ -34,23 +27,13 @@ def _checked_graph(metadata: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def _listed(modes: object) -> object:
-    return [modes] if isinstance(modes, str) else modes or ["values"]
-
-
 Names = list[str] | Literal["*"] | None
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Offset = Annotated[int, Field(ge=0, lt=2**63)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_checked_graph)]
 
 
-class Body(BaseModel):
-    """What is unknown is ignored, as newer clients send more."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class Search(Body):
+class Search(BaseModel):
     """What all searches take."""
 
     metadata: Metadata | None = None
@@ -73,7 +56,7 @@ class ThreadSearch(Search):
     sort_order: Literal["asc", "desc"] | None = None
 
 
-class ThreadNew(Body):
+class ThreadNew(BaseModel):
     """`POST /threads`."""
 
     thread_id: UUID | None = None
@@ -81,13 +64,13 @@ class ThreadNew(Body):
     if_exists: Literal["raise", "do_nothing"] | None = None
 
 
-class ThreadChange(Body):
+class ThreadChange(BaseModel):
     """`PATCH /threads/{thread_id}`."""
 
     metadata: Metadata = {}
 
 
-class Checkpoint(Body):
+class Checkpoint(BaseModel):
     """The address of a checkpoint within its thread."""
 
     checkpoint_id: str | None = None
@@ -95,14 +78,14 @@ class Checkpoint(Body):
     checkpoint_map: dict[str, Any] | None = None
 
 
-class StateAt(Body):
+class StateAt(BaseModel):
     """`POST /threads/{thread_id}/state/checkpoint`."""
 
     checkpoint: Checkpoint
     subgraphs: bool = False
 
 
-class Placed(Body):
+class Placed(BaseModel):
     """What begins at a checkpoint, or at the last one."""
 
     checkpoint: Checkpoint | None = None
@@ -121,7 +104,7 @@ class StateChange(Placed):
     as_node: str | None = None
 
 
-class HistoryQuery(Body):
+class HistoryQuery(BaseModel):
     """`POST /threads/{thread_id}/history`."""
 
     limit: Limit = 10
@@ -130,7 +113,7 @@ class HistoryQuery(Body):
     checkpoint: Checkpoint | None = None
 
 
-class Query(Body):
+class Query(BaseModel):
     """What the address of a request without a body may say."""
 
     checkpoint: str | None = None
@@ -154,7 +137,7 @@ class RunNew(Placed):
     config: dict[str, Any] | None = None
     context: dict[str, Any] | None = None
     metadata: Metadata | None = None
-    stream_mode: Annotated[list[Mode], BeforeValidator(_listed)] = ["values"]
+    stream_mode: list[Mode] = ["values"]
     stream_subgraphs: bool = False
     interrupt_before: Names = None
     interrupt_after: Names = None
@@ -165,9 +148,11 @@ class RunNew(Placed):
     durability: Literal["sync", "async", "exit"] = "async"
 
     @field_validator("on_disconnect", "on_completion", "if_not_exists", "durability",
-                     "multitask_strategy", mode="before")  # fmt: skip
+                     "multitask_strategy", "stream_mode", mode="before")  # fmt: skip
     @classmethod
     def _given(cls, value: object, info: Any) -> object:
+        if info.field_name == "stream_mode":
+            value = [value] if isinstance(value, str) else value or None
         return cls.model_fields[info.field_name].default if value is None else value
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import InvalidUpdateError
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -127,18 +127,11 @@ class Api:
         return _thread(await threads.create(asked.thread_id, asked.metadata, if_exists=if_exists))
 
     async def _search_threads(self, request: Request, asked: bodies.ThreadSearch) -> object:
-        return [_thread(row) for row in await self._searched(request, asked)]
-
-    async def _searched(self, request: Request, asked: bodies.ThreadSearch) -> list[Row]:
-        return await self._threads(request).search(
-            metadata=asked.metadata or {}, status=asked.status, ids=asked.ids,
-            limit=asked.limit, offset=asked.offset,
-            by=asked.sort_by or "created_at", ascending=asked.sort_order == "asc",
-        )  # fmt: skip
+        return [_thread(row) for row in await self._threads(request).search(**asked.model_dump())]
 
     async def _count_threads(self, request: Request, asked: bodies.ThreadSearch) -> object:
-        every = asked.model_copy(update={"limit": _PAGE_LIMIT, "offset": 0})
-        return len(await self._searched(request, every))
+        every: dict[str, Any] = asked.model_dump() | {"limit": _PAGE_LIMIT, "offset": 0}
+        return len(await self._threads(request).search(**every))
 
     async def _get_thread(self, request: Request) -> object:
         row = await self._thread(request)
@@ -351,7 +344,7 @@ class Api:
 
 
 def _endpoint(
-    handler: Callable[..., Awaitable[object]], *models: type[bodies.Body]
+    handler: Callable[..., Awaitable[object]], *models: type[BaseModel]
 ) -> Callable[[Request], Awaitable[Response]]:
     """Return what reads a request as a handler takes it, and writes what it returns as JSON."""
 

@@ -75,23 +75,21 @@ class Threads:
         mine = "SELECT * FROM crag_threads WHERE thread_id = %(thread)s AND owner = %(owner)s"
         return await self._own(mine, thread_id)
 
-    async def search(  # noqa: PLR0913 - one parameter for each of the API
-        self, *, metadata: dict[str, Any], status: Status | None, ids: list[UUID] | None,
-        by: str, ascending: bool, limit: int, offset: int,
-    ) -> list[Row]:  # fmt: skip
-        """Return the threads that match everything given, in the order of a column."""
+    async def search(
+        self, sort_by: str | None, sort_order: str | None, **sent: object
+    ) -> list[Row]:
+        """Return threads in an order; `sent` is what else a client sends to search for them."""
         query = SQL("""
             SELECT * FROM crag_threads
-            WHERE owner = %(owner)s AND NOT temporary AND metadata @> %(metadata)s
+            WHERE owner = %(owner)s AND NOT temporary
+              AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
               AND (%(status)s::text IS NULL OR status = %(status)s)
               AND (%(ids)s::uuid[] IS NULL OR thread_id = ANY(%(ids)s))
             ORDER BY {by} {order}, thread_id LIMIT %(limit)s OFFSET %(offset)s
         """)
-        order = SQL("ASC" if ascending else "DESC")
-        return await self._database.rows(
-            query.format(by=Identifier(by), order=order), owner=self.owner, metadata=metadata,
-            status=status, ids=ids, limit=limit, offset=offset,
-        )  # fmt: skip
+        by, ascending = Identifier(sort_by or "created_at"), sort_order == "asc"
+        sorted_query = query.format(by=by, order=SQL("ASC" if ascending else "DESC"))
+        return await self._database.rows(sorted_query, owner=self.owner, **sent)
 
     async def update(self, thread_id: UUID, metadata: dict[str, Any]) -> Row:
         """Add to the metadata of a thread."""
