@@ -10,6 +10,7 @@ from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import InvalidUpdateError
+from langgraph.types import StateSnapshot
 from pydantic import BaseModel, TypeAdapter
 from starlette.background import BackgroundTask
 from starlette.requests import Request
@@ -64,7 +65,7 @@ class Api:
             ("POST", "/threads/{thread}/state", self._update_state, bodies.StateChange),
             ("GET", "/threads/{thread}/history", self._get_history, bodies.Query),
             ("POST", "/threads/{thread}/history", self._get_history, bodies.HistoryQuery),
-            ("GET", "/threads/{thread}/runs", self._search_runs, bodies.Query),
+            ("GET", "/threads/{thread}/runs", self._search_runs),
             ("POST", "/threads/{thread}/runs", self._create_run, bodies.RunNew),
             ("POST", "/threads/{thread}/runs/stream", self._stream_new, bodies.RunNew),
             ("POST", "/threads/{thread}/runs/wait", self._wait_new, bodies.RunNew),
@@ -73,9 +74,9 @@ class Api:
             ("POST", "/runs/wait", self._wait_new, bodies.RunNew),
             ("GET", "/threads/{thread}/runs/{run}", self._get_run),
             ("DELETE", "/threads/{thread}/runs/{run}", self._delete_run),
-            ("POST", "/threads/{thread}/runs/{run}/cancel", self._cancel_run, bodies.Query),
+            ("POST", "/threads/{thread}/runs/{run}/cancel", self._cancel_run),
             ("GET", "/threads/{thread}/runs/{run}/join", self._join_run, bodies.Query),
-            ("GET", "/threads/{thread}/runs/{run}/stream", self._join_stream, bodies.Query),
+            ("GET", "/threads/{thread}/runs/{run}/stream", self._join_stream),
         )
         return [
             Route(path, _endpoint(handler, *read), methods=[method])
@@ -204,8 +205,8 @@ class Api:
 
     # Runs
 
-    async def _search_runs(self, request: Request, asked: bodies.Query) -> object:
-        row = await self._thread(request)
+    async def _search_runs(self, request: Request) -> object:
+        row, asked = await self._thread(request), await bodies.read(request, bodies.Query)
         found = await self._runs.search(
             row["owner"], row["thread_id"], asked.status, limit=asked.limit, offset=asked.offset
         )
@@ -218,8 +219,8 @@ class Api:
         await self._runs.delete(await self._run(request))
         return _NO_CONTENT
 
-    async def _cancel_run(self, request: Request, asked: bodies.Query) -> object:
-        run = await self._run(request)
+    async def _cancel_run(self, request: Request) -> object:
+        run, asked = await self._run(request), await bodies.read(request, bodies.Query)
         await self._runs.cancel(run, asked.action)
         if not asked.wait:
             return Response(status_code=202)
@@ -246,8 +247,9 @@ class Api:
         run = await self._run(request)
         return await self._waited(request, run, cancels=asked.cancel_on_disconnect)
 
-    async def _join_stream(self, request: Request, asked: bodies.Query) -> object:
+    async def _join_stream(self, request: Request) -> object:
         run, last = await self._run(request), request.headers.get("last-event-id", "0")
+        asked = await bodies.read(request, bodies.Query)
         place = int(last) if re.fullmatch(r"[0-9]{1,9}", last) else 0
         return self._streamed(run, place, cancels=asked.cancel_on_disconnect)
 
@@ -400,9 +402,5 @@ def _run(row: Row) -> dict[str, Any]:
 
 def _nothing(row: Row) -> dict[str, Any]:
     """Return the state of a thread on which nothing has run."""
-    return {
-        "values": {}, "next": [], "tasks": [], "metadata": {}, "created_at": None,
-        "checkpoint": {"thread_id": row["thread_id"], "checkpoint_ns": "", "checkpoint_id": None},
-        "parent_checkpoint": None, "interrupts": [], "checkpoint_id": None,
-        "parent_checkpoint_id": None,
-    }  # fmt: skip
+    here = {"thread_id": row["thread_id"], "checkpoint_ns": "", "checkpoint_id": None}
+    return state_of(StateSnapshot({}, (), {}, {}, None, None, (), ())) | {"checkpoint": here}
