@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AnyMessage
 
-from crag.answering.attribution import is_wordless
 from crag.answering.citations import without_citations
 from crag.answering.context import fenced, kept_strips, numbered
+from crag.answering.emptiness import why_empty
 from crag.answering.joining import joined
 from crag.answering.links import without_links
 from crag.answering.model_calls import Reply, aask
@@ -84,7 +84,7 @@ class Combine:
                 update = from_reply(
                     state, reply, knowledge, strips, cites=True, attributor=self._attributor
                 )
-                problem = _problem(update, settings)
+                problem = _problem(state["question"], update, settings)
                 if not problem:
                     return CombineUpdate(**update, question=state["question"])
             events.append(event("combine_failed", _NODE, problem, _FALLBACK))
@@ -124,9 +124,9 @@ def _may_ask(state: State, settings: Settings) -> bool:
     return answered and spent < settings.max_llm_calls
 
 
-def _problem(update: GenerateUpdate, settings: Settings) -> str:
-    if is_wordless(update["answer"]):
-        return f"the model wrote no words but only: {update['answer']}"
+def _problem(question: str, update: GenerateUpdate, settings: Settings) -> str:
+    if empty := why_empty(question, update["answer"]):
+        return f"the model {empty}: {update['answer']}"
     if update["abstained"]:
         return "the model found no answer in the strips, though parts of the question have one"
     if settings.require_citations and not update["citations"]:

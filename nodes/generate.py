@@ -7,8 +7,8 @@ from typing import NamedTuple
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
 
-from crag.answering.attribution import is_wordless
 from crag.answering.context import fenced, kept_strips, paper_format
+from crag.answering.emptiness import why_empty
 from crag.answering.in_parts import as_read_for, from_parts, loses_a_part
 from crag.answering.joining import place_of
 from crag.answering.model_calls import Reply, aask
@@ -52,10 +52,11 @@ _KINDS: dict[ModelProblem, EventKind] = {
 class Generate:
     """Answer the original question with one model call, or by quoting, or abstain.
 
-    Without knowledge the model is asked only where its own knowledge is allowed. One that answers
-    with citations alone, without a word, is asked once more, without the demand for them, if the
-    budget has a call left. A model that fails, refuses or says nothing gives way to quotations, and
-    those to an abstention. One that finds no answer gives way to a quotation that is sure to be it.
+    Without knowledge the model is asked only where its own knowledge is allowed. One whose answer
+    says nothing, such as citations without a word or the question again, is asked once more,
+    without the demand for citations, if the budget has a call left. A model that fails, refuses or
+    says nothing gives way to quotations, and those to an abstention. One that finds no answer gives
+    way to a quotation that is sure to be it.
     """
 
     def __init__(
@@ -83,27 +84,28 @@ class Generate:
 
     def _plan(self, state: State, settings: Settings) -> "_Plan":
         strips = kept_strips(state, settings)
+        question = settings.profile.bare_question(state)
         own_knowledge = self._own_knowledge or settings.allow_own_knowledge
         if self._model is None or not (strips or own_knowledge):
-            return _Plan(strips, "", None, [], cites=False)
+            return _Plan(question, strips, "", None, [], cites=False)
         if state.get("usage", {}).get("llm_calls", 0) >= settings.max_llm_calls:
             detail = f"max_llm_calls is {settings.max_llm_calls}, so no model writes the answer"
             events = [event("budget_exhausted", "generate", detail)]
-            return _Plan(strips, "", None, events, cites=False)
+            return _Plan(question, strips, "", None, events, cites=False)
         knowledge = fenced(strips) if settings.cites else paper_format(state, settings)
         messages = _prompt(self._prompts, state, knowledge, settings, strips)
         call = (_limited(self._model, settings), messages)
-        return _Plan(strips, knowledge, call, [], cites=bool(strips) and settings.cites)
+        return _Plan(question, strips, knowledge, call, [], cites=bool(strips) and settings.cites)
 
     def _second_call(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
     ) -> "_Call | None":
-        """Return what to ask after a reply without words; None if it has some, or no call is left.
+        """Return what to ask after a reply that says nothing; None if it does, or no call is left.
 
         The demand for numbers is what makes a small model write nothing else.
         """
         spent = state.get("usage", {}).get("llm_calls", 0) + 1
-        if plan.call is None or not plan.is_wordless(reply) or spent >= settings.max_llm_calls:
+        if plan.call is None or not plan.why_empty(reply) or spent >= settings.max_llm_calls:
             return None
         question = neutral(settings.profile.posed(state)["question"])
         values = {"question": question, "knowledge": plan.knowledge, "not_found": NOT_FOUND}
@@ -117,11 +119,11 @@ class Generate:
         reply: Reply | None,
         second: Reply | None,
     ) -> GenerateUpdate:
-        if reply is not None and plan.is_wordless(reply):
+        if reply is not None and plan.why_empty(reply):
             plan, reply = _with_words(plan, reply, second)
         if reply is not None and reply.problem is None:
             if plan.strips and declines(reply.text):
-                return self._declined(state, settings, plan, reply)
+                return self._declined(state, plan, reply)
             update = from_reply(
                 state,
                 reply,
@@ -144,8 +146,7 @@ class Generate:
     ) -> GenerateUpdate:
         found, quoting = self._quote_parts(state, settings, plan.strips)
         if not any(found):
-            question = settings.profile.bare_question(state)
-            quotations, quoting = self._quote(state, question, plan.strips)
+            quotations, quoting = self._quote(state, plan.question, plan.strips)
             found = [quotations]
         quotations, *by_part = found
         events = list(plan.events)
@@ -166,12 +167,9 @@ class Generate:
             update["usage"] = reply.usage
         return update
 
-    def _declined(
-        self, state: State, settings: Settings, plan: "_Plan", reply: Reply
-    ) -> GenerateUpdate:
+    def _declined(self, state: State, plan: "_Plan", reply: Reply) -> GenerateUpdate:
         """Quote what is sure to answer, else let the closest passages follow the model's words."""
-        question = settings.profile.bare_question(state)
-        quotations, quoting = self._quote(state, question, plan.strips)
+        quotations, quoting = self._quote(state, plan.question, plan.strips)
         events = [*plan.events, *quoting]
         if not quotations:
             return abstained(state, plan.knowledge, events, FOUND_NOTHING, reply)
@@ -238,6 +236,7 @@ _Call = tuple[ChatModel, list[AnyMessage]]
 class _Plan(NamedTuple):
     """What generation is about to do; `call` is None when no model is to be asked."""
 
+    question: str
     strips: list[Strip]
     knowledge: str
     call: _Call | None
@@ -245,19 +244,20 @@ class _Plan(NamedTuple):
     cites: bool
     """Whether the answer is to cite strips."""
 
-    def is_wordless(self, reply: Reply | None) -> bool:
-        """Return whether a model that was to cite wrote nothing else."""
-        return self.cites and bool(reply and reply.problem is None and is_wordless(reply.text))
+    def why_empty(self, reply: Reply | None) -> str:
+        """Return what is wrong with the reply of a model that was to cite and said nothing."""
+        is_answer = self.cites and reply is not None and reply.problem is None
+        return why_empty(self.question, reply.text) if is_answer and reply else ""
 
 
 def _with_words(plan: _Plan, reply: Reply, second: Reply | None) -> tuple[_Plan, Reply]:
-    """Put the second reply in the place of one without words."""
-    detail = f"the model wrote no words but only: {reply.text}"
+    """Put the second reply in the place of one that says nothing."""
+    detail = f"the model {plan.why_empty(reply)}: {reply.text}"
     if second is None:
         detail = f"{detail}; max_llm_calls leaves no call to ask it again"
         return plan, reply._replace(problem="wordless", detail=detail)
     second = second._replace(usage=add_usage(reply.usage, second.usage))
-    if plan.is_wordless(second):
+    if plan.why_empty(second):
         detail = f"{detail}; asked again without the demand for numbers: {second.text}"
         return plan, second._replace(problem="wordless", detail=detail)
     asked = event("wordless_answer", "generate", detail, "ask again without the demand for numbers")

@@ -1,12 +1,13 @@
 """Measure indexes of growing size: time, memory, disk, and how long questions take.
 
-    python papers/measurements/large_index.py CORPUS.jsonl 20000 100000 [--encoder]
+    python papers/measurements/large_index.py CORPUS.jsonl 20000 100000 [--encoder] [--keep FOLDER]
 
 The texts are made of the corpus: each joins five sentences drawn at random, no two are the same,
 and each becomes one chunk. Without `--encoder` their vectors are stand-ins, random ones of length 1
 that depend on the text alone, so that the store and the index of words are measured, and the
 encoder is not: its time is measured on a sample and extrapolated. Each size runs in a process of
-its own.
+its own. With `--keep`, texts and index stay in a folder for each size, and a run that was stopped
+goes on; `progress.jsonl` there tells how the time grew, and in which parts of it.
 """
 
 import argparse
@@ -17,13 +18,14 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, get_args
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
-from timing import MEBIBYTE, alone, peak_memory
+from timing import MEBIBYTE, alone, peak_memory, processor_time
 
 from crag.models.encoder import packaged_encoder
 from crag.papers.training.records import read_objects
@@ -63,9 +65,9 @@ class Measured(NamedTuple):
     indexing: float
     """Seconds."""
     cpu: float
-    """Seconds of processor time, of all threads together; other processes disturb it less."""
+    """Seconds of processor time, of all threads and of the process that reads the file."""
     again: float
-    """Seconds of a second run that finds nothing changed."""
+    """Seconds of processor time of a second run that finds nothing changed."""
     peak: float
     """Resident memory at most, in MiB."""
     vectors: float
@@ -75,7 +77,8 @@ class Measured(NamedTuple):
     opening: float
     """Seconds until the first question is answered after opening."""
     questions: Mapping[FindBy, tuple[float, float]]
-    """Median and 95th percentile of the seconds of a question, by the way of finding."""
+    """Median and 95th percentile of the seconds of processor time of a question, by the way of
+    finding; that of embedding it with stand-ins is next to nothing."""
 
 
 def texts_of(corpus: Path, number: int) -> Iterator[dict[str, str]]:
@@ -98,20 +101,23 @@ def questions_of(corpus: Path) -> list[str]:
     return [f"When and where was {title} born, and what is it known for?" for title in chosen]
 
 
-def measure(corpus: Path, number: int, *, encoder: bool) -> Measured:
+def measure(corpus: Path, number: int, keep: Path | None, *, encoder: bool) -> Measured:
     """Index `number` texts, index them again, and ask."""
     embeddings: Embeddings = packaged_encoder() if encoder else StandIns()
     embeddings.embed_query("The model loads before the clock starts.")
     questions = questions_of(corpus)
-    with tempfile.TemporaryDirectory() as place:
+    with nullcontext(keep / str(number)) if keep else tempfile.TemporaryDirectory() as place:
         file, folder = Path(place, "texts.jsonl"), Path(place, "index")
-        with file.open("w", encoding="utf-8") as written:
-            written.writelines(json.dumps(one) + "\n" for one in texts_of(corpus, number))
-        started = time.process_time()
-        indexing = _indexed(file, folder, embeddings)
-        cpu = time.process_time() - started
-        again = _indexed(file, folder, embeddings)
-        peak = peak_memory()
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.with_suffix(".new").open("w", encoding="utf-8") as written:
+                written.writelines(json.dumps(one) + "\n" for one in texts_of(corpus, number))
+            file.with_suffix(".new").rename(file)
+        indexing, cpu, peak = _indexed(file, folder, embeddings)
+        started = processor_time()
+        with DocumentIndex(folder, embeddings) as index:
+            index_paths([file], index)
+        again = processor_time() - started
         sizes = {one: one.stat().st_size for one in folder.rglob("*") if one.is_file()}
         words = sum(size for one, size in sizes.items() if one.name.startswith("words"))
         with DocumentIndex(folder, embeddings) as index:
@@ -120,6 +126,7 @@ def measure(corpus: Path, number: int, *, encoder: bool) -> Measured:
             opening = time.monotonic() - started
             asked = {way: _asked(index, questions, way) for way in WAYS}
             chunks = index.count()
+        peak = max(peak, peak_memory())
     total = sum(sizes.values())
     return Measured(
         chunks,
@@ -134,17 +141,45 @@ def measure(corpus: Path, number: int, *, encoder: bool) -> Measured:
     )
 
 
-def _indexed(file: Path, folder: Path, embeddings: Embeddings) -> float:
-    with DocumentIndex(folder, embeddings) as index:
-        return index_paths([file], index).seconds
+def _indexed(file: Path, folder: Path, embeddings: Embeddings) -> tuple[float, float, float]:
+    """Return seconds, those of the processor and the peak of memory, of all attempts together."""
+    progress = file.with_name("progress.jsonl")
+    earlier = list(read_objects(progress)) if progress.exists() else []
+    if earlier and earlier[-1]["done"] == earlier[-1]["total"]:
+        attempts = {one["attempt"]: one for one in earlier}.values()
+        total = [sum(one[name] for one in attempts) for name in ("seconds", "cpu")]
+        return total[0], total[1], max(one["peak"] for one in attempts)
+    attempt = earlier[-1]["attempt"] + 1 if earlier else 0
+    started, started_cpu = time.monotonic(), processor_time()
+    with progress.open("a", encoding="utf-8") as log, DocumentIndex(folder, embeddings) as index:
+
+        def tell(done: int, total: int) -> None:
+            row = {"attempt": attempt, "done": done, "total": total}
+            row |= {"seconds": round(time.monotonic() - started, 1)}
+            row |= {"cpu": round(processor_time() - started_cpu, 1), "peak": round(peak_memory())}
+            log.write(json.dumps(row) + "\n")
+            log.flush()
+
+        told, most = 0, 0
+
+        def progressed(done: int, total: int, _: str) -> None:
+            nonlocal told, most
+            most = total
+            if done >= told + max(total // 100, 1000) and done < total:
+                told = done
+                tell(done, total)
+
+        index_paths([file], index, progress=progressed)
+        tell(most, most)
+    return _indexed(file, folder, embeddings)
 
 
 def _asked(index: DocumentIndex, questions: Sequence[str], way: FindBy) -> tuple[float, float]:
     seconds = []
     for question in questions:
-        started = time.monotonic()
+        started = time.process_time()
         found = index.search(question, FIRST, by=way)
-        seconds.append(time.monotonic() - started)
+        seconds.append(time.process_time() - started)
         assert len(found) == FIRST
     return statistics.median(seconds), statistics.quantiles(seconds, n=20)[-1]
 
@@ -165,6 +200,7 @@ def main() -> None:
     parser.add_argument("corpus", type=Path, help="JSONL with text and title on each line")
     parser.add_argument("sizes", type=int, nargs="+", help="numbers of chunks")
     parser.add_argument("--encoder", action="store_true", help="embed with the packaged encoder")
+    parser.add_argument("--keep", type=Path, help="folder for the indexes, to go on after a stop")
     asked = parser.parse_args()
     encoder = encoder_time(asked.corpus)
     print(
@@ -178,7 +214,7 @@ def main() -> None:
     )
     print("|---" * (9 + len(WAYS)) + "|", flush=True)
     for size in asked.sizes:
-        row = alone(measure, asked.corpus, size, encoder=asked.encoder)
+        row = alone(measure, asked.corpus, size, asked.keep, encoder=asked.encoder)
         times = " | ".join(
             f"{1000 * median:.0f} ms, {1000 * high:.0f} ms"
             for median, high in row.questions.values()

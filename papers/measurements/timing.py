@@ -39,6 +39,12 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS / MEBIBYTE
 
 
+def processor_time() -> float:
+    """Return the seconds of processor time of this process and of those it started, once ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
+
+
 def timed(call: Callable[[], object]) -> float:
     """Return the seconds that a call takes."""
     started = time.perf_counter()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.answering.attribution import Attributed, attribute, is_wordless, unsupported_share
+from crag.answering.attribution import Attributed, attribute, unsupported_share
 from crag.answering.citations import validate
 from crag.answering.support import WordAttributor
 from crag.parts import Passage
@@ -133,19 +133,6 @@ def test_a_mere_yes_claims_nothing_but_keeps_its_number() -> None:
     assert len(found.sentences) == 1
     assert [one["number"] for one in found.citations] == [1, 2]
     assert told("Yes.").citations == []
-
-
-@pytest.mark.parametrize(
-    "answer", ["[4]", "[1][2].", " [1], [2]; ", "Passage 4", '<passage number="4">', "(2)", "…",
-               "[1] and [2]", "- [1]\n- [2]", "Source: [3]", "**[1]**"]
-)  # fmt: skip
-def test_citations_and_marks_alone_are_no_words(answer: str) -> None:
-    assert is_wordless(answer)
-
-
-@pytest.mark.parametrize("answer", ["8000", "Yes [1].", "Port 80 [1]", "A", "`[1]`", "四"])
-def test_anything_else_is(answer: str) -> None:
-    assert not is_wordless(answer)
 
 
 class Attributor:

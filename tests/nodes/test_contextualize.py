@@ -79,7 +79,7 @@ def test_a_first_question_costs_no_call(make_parts: Any, build: Any) -> None:
 
 @BUILDERS
 def test_on_a_thread_each_question_begins_anew(make_parts: Any, build: Any) -> None:
-    model = FakeChatModel(replies=["Ada did [1].", WHOLE, "In London [1].", "It is [1]."])
+    model = FakeChatModel(replies=["Ada did [1].", WHOLE, "In London [1].", "A part [1]."])
     parts = make_parts(0.9, model=model, reflection=reflection())
     graph, thread = build(parts, checkpointer=InMemorySaver()), {"configurable": {"thread_id": "1"}}
     graph.invoke({"messages": CHAT[:1]}, thread)

@@ -106,7 +106,7 @@ def test_an_answer_without_words_is_asked_for_once_more_without_numbers() -> Non
     update = generated(model)
     assert update["answer"] == "Ada wrote it [2]."
     assert kinds(update) == ["wordless_answer"]
-    assert "only: [2]" in update["events"][0]["detail"]
+    assert "wrote no words: [2]" in update["events"][0]["detail"]
     assert update["usage"]["llm_calls"] == 2
     first, second = (prompt[0].content for prompt in model.prompts)
     assert "End each sentence with the number" in str(first)
@@ -120,6 +120,7 @@ def test_an_answer_without_words_is_asked_for_once_more_without_numbers() -> Non
         (["[2]", "[1], [2]."], ["wordless_answer"], 2),
         (["[2]", ""], ["wordless_answer", "model_empty"], 2),
         (["[2]", "It rained."], ["wordless_answer", "uncited_answer"], 2),
+        (["Passage 2 says who wrote it.", "Who wrote it:"], ["wordless_answer"], 2),
     ],
 )
 def test_a_model_that_stays_without_words_gives_way_to_quotation(

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from crag.answering.citations import before_end, marks_in, without_citations
+from crag.answering.emptiness import is_wordless
 from crag.answering.markdown import prose_and_code
 from crag.answering.support import WordAttributor
 from crag.events import Event, event
@@ -31,12 +32,6 @@ _MOST_JOINT = 10
 _LINE = re.compile(r"[^\n]*\S[^\n]*")
 _NOT_PROSE = ("#", "|")
 _ITEM = re.compile(r"\s*(?:[-*+•>]\s+|\d{1,3}[.)]\s+)?")
-_WORDLESS = re.compile(
-    r"</?passage\b[^<>]{0,200}>|\b(?:numbers?|passages?|sources?)[\s:#]{0,9}\d{1,4}\b|[(#]\d{1,4}\b|"
-    r"\b(?:and|passages?|sources?|citations?)\b|[\W_]",
-    re.IGNORECASE,
-)
-"""What an answer without words may consist of, besides citations."""
 _VERDICT = re.compile(r"\W*(?:yes|no|true|false)\W*", re.IGNORECASE)
 """Answers such as "Yes.", which no strip contains word by word even where it supports them."""
 
@@ -49,11 +44,6 @@ class Attributed(NamedTuple):
     """Those that the answer refers to, by number."""
     sentences: list[AnswerSentence]
     events: list[Event]
-
-
-def is_wordless(answer: str) -> bool:
-    """Return whether an answer consists of citations, marks and punctuation only."""
-    return not _WORDLESS.sub("", without_citations(answer))
 
 
 def attribute(  # noqa: PLR0913 - what is judged, and by whom

@@ -20,7 +20,10 @@ SINGLE = "|".join(rf"{re.escape(before)}\d{{1,4}}{re.escape(after)}" for before,
 # time.
 _MARK = re.compile(rf"(?:(?<!\s)\s+)?({PATTERN})")
 _NUMBER = re.compile(r"\d+")
-_NAMED = re.compile(rf"\[(?:passages?|sources?)\s{{1,3}}({_NUMBERS})\]", re.IGNORECASE)
+_NAMED = re.compile(
+    rf"\[(?:passages?|sources?)(?:\snumbers?)?[\s=:#]{{1,3}}[\"“]?({_NUMBERS})[\"”]?\]",
+    re.IGNORECASE,
+)
 
 
 class Mark(NamedTuple):

@@ -36,7 +36,7 @@ export const EVENTS = {
   citation_removed: "A citation referred to nothing",
   link_removed: "A link stood in no source",
   uncited_answer: "No source supports the answer",
-  wordless_answer: "The model wrote no words",
+  wordless_answer: "The model’s answer said nothing",
   own_knowledge: "The model answered from its own knowledge",
   reflection_limited: "Reflection reached a limit",
   constraints_waived: "The constraints were waived",

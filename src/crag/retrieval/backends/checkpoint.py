@@ -2,9 +2,10 @@
 
 Chroma commits every write to SQLite immediately and applies it to its graph of vectors (HNSW) in
 memory; from time to time it rewrites the graph's files in place. A process that is killed while it
-does so leaves files that crash the next process that opens them. An index therefore stops Chroma
-from rewriting the files (`NEVER`), and a run rewrites them itself, with a copy of the old files.
-The copy is valid as long as SQLite records that the graph on disk is the one that was copied.
+does so leaves files that crash the next process that opens them. Whoever opens an index therefore
+stops Chroma from rewriting the files (`NEVER`), except the run that writes: it says after how many
+writes they are rewritten, and keeps a copy of the old ones meanwhile (`files_kept`). The copy is
+valid as long as SQLite records that the graph on disk is the one that was copied.
 """
 
 import shutil
@@ -50,8 +51,18 @@ def set_threshold(collection: "Collection", writes: int) -> None:
         collection.modify(configuration={"hnsw": {"sync_threshold": writes}})
 
 
+def load(collection: "Collection", writes: int = NEVER) -> None:
+    """Load a graph into memory; this process rewrites its files after that many writes.
+
+    With as many unsaved already, they are rewritten now. Other processes never do so.
+    """
+    set_threshold(collection, writes)
+    collection.count()  # Loads the graph, and applies what is unsaved.
+    set_threshold(collection, NEVER)
+
+
 def unsaved(folder: Path) -> int:
-    """Count the writes missing in the graph's files; each costs 0.3 ms when loading."""
+    """Count the writes missing in the graph's files; each costs 0.3 ms or more when loading."""
     graphs = _graphs(folder)
     return max((graph.last - graph.sequence for graph in graphs), default=0)
 
@@ -59,6 +70,14 @@ def unsaved(folder: Path) -> int:
 def last_write(folder: Path) -> int:
     """Return the number of the last write in the database; it grows with every write."""
     return max((graph.last for graph in _graphs(folder)), default=0)
+
+
+def size(folder: Path) -> int:
+    """Return the number of chunks in the database, 0 where Chroma has not made its tables yet."""
+    with _database(folder) as database:
+        if not _has_tables(database):
+            return 0
+        return int(database.execute("SELECT count(*) FROM embeddings").fetchone()[0])
 
 
 class _Graph(NamedTuple):
@@ -129,16 +148,21 @@ def sole_writer(folder: Path) -> Iterator[None]:
 def save(folder: Path) -> None:
     """Make Chroma rewrite the files; it must not be open in this process."""
     location = str(folder)
-    with files_locked(folder), index_errors(location), _backed_up(folder):
+    with files_kept(folder), index_errors(location):
         client = open_client(location)
         try:
             collection = find_collection(client, location)
             if collection is not None:
-                set_threshold(collection, _AT_ONCE)
-                collection.count()  # Loads the collection, applies what is unsaved, and saves.
-                set_threshold(collection, NEVER)
+                load(collection, _AT_ONCE)
         finally:
             close_client(client)
+
+
+@contextmanager
+def files_kept(folder: Path) -> Iterator[None]:
+    """Keep a copy of the graph's files while they are rewritten, and other processes away."""
+    with files_locked(folder), index_errors(str(folder)), _backed_up(folder):
+        yield
 
 
 @contextmanager
@@ -179,12 +203,24 @@ def _drop(backup: Path) -> None:
 
 
 def _graphs(folder: Path) -> list[_Graph]:
+    with _database(folder) as database:
+        rows = database.execute(_STATES).fetchall() if _has_tables(database) else []
+    return [_Graph(folder / name, *numbers) for name, *numbers in rows]
+
+
+def _has_tables(database: sqlite3.Connection) -> bool:
+    """Return whether Chroma has made its tables; one that was stopped on a full disk had not."""
+    query = "SELECT count(*) FROM sqlite_master WHERE name IN ('embeddings', 'max_seq_id')"
+    return bool(database.execute(query).fetchone()[0] == 2)  # noqa: PLR2004
+
+
+@contextmanager
+def _database(folder: Path) -> Iterator[sqlite3.Connection]:
     # Opened for writing, because the next reader rolls back a killed write.
     address = f"{(folder / DATABASE).resolve().as_uri()}?mode=rw"
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=30)) as database:
-            rows = database.execute(_STATES).fetchall()
+            yield database
     except sqlite3.Error as error:
         problem = f"{DATABASE} cannot be read: {error}. If it is damaged: {REBUILD.lower()}"
         raise DocumentIndexError(str(folder), problem) from error
-    return [_Graph(folder / name, *numbers) for name, *numbers in rows]
