@@ -28,7 +28,8 @@ from crag.server.runs import Runs
 from crag.server.streaming import UNFIT, check_values, checkpoint_of, interrupts_of, state_of
 from crag.server.threads import Status, Threads
 
-_PAGE_LIMIT = 1000
+_PAGE_LIMIT, _LAST = 1000, 2**31 - 1
+"""Most threads that are counted, and a place that no part of a stream has."""
 _NO_CONTENT = Response(status_code=204)
 _STORED = {"input", "command", "config", "context", "stream_mode", "stream_subgraphs",
            "interrupt_before", "interrupt_after", "durability"}  # fmt: skip
@@ -208,7 +209,7 @@ class Api:
     async def _search_runs(self, request: Request) -> object:
         row, asked = await self._thread(request), await bodies.read(request, bodies.Query)
         found = await self._runs.search(
-            row["owner"], row["thread_id"], asked.status, limit=asked.limit, offset=asked.offset
+            row["thread_id"], asked.status, limit=asked.limit, offset=asked.offset
         )
         return [_run(one) for one in found]
 
@@ -224,7 +225,7 @@ class Api:
         await self._runs.cancel(run, asked.action)
         if not asked.wait:
             return Response(status_code=202)
-        await self._ended(run["run_id"])
+        await self._ended(run)
         return _NO_CONTENT
 
     async def _create_run(self, request: Request, asked: bodies.RunNew) -> object:
@@ -276,12 +277,12 @@ class Api:
             metadata=asked.metadata or {}, strategy=asked.multitask_strategy,
         )  # fmt: skip
 
-    async def _ended(self, run_id: UUID) -> str | None:
-        """Wait for the end of a run; return its status, None if it was removed."""
-        return [status async for status, _ in self._runs.follow(run_id)][-1]
+    async def _ended(self, run: Row) -> None:
+        async for _ in self._runs.follow(run["run_id"], _LAST):
+            pass
 
     async def _waited(self, request: Request, run: Row, *, cancels: bool) -> Response:
-        waiting = asyncio.create_task(self._ended(run["run_id"]))
+        waiting = asyncio.create_task(self._ended(run))
         leaving = asyncio.create_task(_left(request))
         try:
             await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -289,15 +290,13 @@ class Api:
                 if cancels:
                     await self._runs.cancel(run, "interrupt")
                 return Response(status_code=499)
-            status = await waiting
+            await waiting
         finally:
             waiting.cancel()
             leaving.cancel()
-        if status is None:
-            not_found("Run")
         row = await self._runs.get(run["owner"], run["thread_id"], run["run_id"])
         error = row["error"] and decoded(row["error"])
-        if status == "timeout":
+        if row["status"] == "timeout":
             raise RefusedRequestError(503, error["message"], 2.0)
         if error:
             return _reply({"__error__": error}, _located(run))
@@ -314,7 +313,7 @@ class Api:
 
     async def _parts(self, run: Row, place: int, *, cancels: bool) -> AsyncIterator[str]:
         try:
-            async for _, found in self._runs.follow(run["run_id"], place):
+            async for found in self._runs.follow(run["run_id"], place):
                 for part in found:
                     yield f"event: {part['event']}\ndata: {part['data']}\nid: {part['place']}\n\n"
                 if not found:

@@ -135,16 +135,16 @@ class Runs:
         return found or not_found("Run")
 
     async def search(
-        self, owner: str, thread_id: UUID, status: RunStatus | None, *, limit: int, offset: int
+        self, thread_id: UUID, status: RunStatus | None, *, limit: int, offset: int
     ) -> list[Row]:
         """Return the runs of a thread, the last one first."""
         query = """
-            SELECT * FROM crag_runs WHERE thread_id = %(thread)s AND owner = %(owner)s
-              AND (%(status)s::text IS NULL OR status = %(status)s)
+            SELECT * FROM crag_runs
+            WHERE thread_id = %(thread)s AND (%(status)s::text IS NULL OR status = %(status)s)
             ORDER BY place DESC LIMIT %(limit)s OFFSET %(offset)s
         """
         return await self.database.rows(
-            query, owner=owner, thread=thread_id, status=status, limit=limit, offset=offset
+            query, thread=thread_id, status=status, limit=limit, offset=offset
         )
 
     async def cancel(self, run: Row, action: Cancel) -> None:
@@ -324,14 +324,12 @@ class Runs:
         parts = await self.database.rows(query, run=run_id, place=place)
         return (run["status"] if run else None), parts
 
-    async def follow(
-        self, run_id: UUID, place: int = 2**31 - 1
-    ) -> AsyncIterator[tuple[str | None, list[Row]]]:
-        """Yield what `after` returns, whenever that has changed, until the run has ended."""
+    async def follow(self, run_id: UUID, place: int) -> AsyncIterator[list[Row]]:
+        """Yield the parts after one as they come, at times none, until the run has ended."""
         while True:
             rung = self.database.bells.hear(run_id)
             status, parts = await self.after(run_id, place)
-            yield status, parts
+            yield parts
             if parts:
                 place = parts[-1]["place"]
             elif status is None or status in FINISHED:

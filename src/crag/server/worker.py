@@ -77,10 +77,9 @@ class Stream:
 class Attempt:
     """One attempt at a run: its graph, its stream and its end."""
 
-    def __init__(
-        self, runs: Runs, claim: Claim, graphs: Mapping[str, Graph], seconds: float
-    ) -> None:
-        self._runs, self.claim, self._graphs, self._seconds = runs, claim, graphs, seconds
+    def __init__(self, runs: Runs, claim: Claim, graphs: Mapping[str, Graph]) -> None:
+        self._runs, self.claim, self._graphs = runs, claim, graphs
+        self._seconds = runs.settings.run_seconds
         self._ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
 
     @cached_property
@@ -237,7 +236,7 @@ class Worker:
                 return
             if self._instruments and claim.attempt == 1:
                 self._instruments.queue_duration.record(claim.waited)
-            attempt = Attempt(self._runs, claim, self._graphs, self._settings.run_seconds)
+            attempt = Attempt(self._runs, claim, self._graphs)
             task = asyncio.create_task(attempt.work())
             self._attempts[task] = attempt
             task.add_done_callback(self._over)
