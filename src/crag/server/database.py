@@ -124,23 +124,20 @@ class Bell(asyncio.Event):
                 await self.wait()
 
 
-class Bells:
+class Bells(WeakValueDictionary[str, Bell]):
     """Wake the tasks of this process that wait for something another process has changed.
 
     A run, or its stream, rings the bell of its id.
     """
 
-    def __init__(self) -> None:
-        self._hung = WeakValueDictionary[str, Bell]()
-
     def hear(self, name: object) -> Bell:
         """Return what is set when `name` is rung next."""
-        return self._hung.setdefault(str(name), Bell())
+        return self.setdefault(str(name), Bell())
 
     def ring(self, name: str) -> None:
         """Wake those who wait for `name`."""
-        if event := self._hung.pop(name, None):
-            event.set()
+        if bell := self.pop(name, None):
+            bell.set()
 
 
 class Database:

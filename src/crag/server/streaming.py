@@ -4,11 +4,7 @@ from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, cast
 
-from langchain_core.messages import (
-    BaseMessageChunk,
-    convert_to_messages,
-    message_chunk_to_message,
-)
+from langchain_core.messages import BaseMessageChunk, convert_to_messages, message_chunk_to_message
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.base import BaseChannel
 from langgraph.errors import InvalidUpdateError
