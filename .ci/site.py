@@ -146,9 +146,9 @@ def _place(path: Path) -> None:
 
 def _draw_graph(path: Path) -> None:
     from crag.graph import build_crag
+    from crag.papers.views import draw_graph
     from crag.parts import Parts
     from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
-    from crag.views import draw_graph
 
     parts = Parts(retriever=FakeRetriever(), evaluator=FakeEvaluator(), quoter=FakeQuoter())
     path.parent.mkdir(parents=True, exist_ok=True)

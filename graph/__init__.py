@@ -8,13 +8,6 @@ from crag.graph.reflect import build_reflect
 from crag.graph.reflective import build_self_crag, build_self_rag
 
 __all__ = [
-    "KnowledgeParts",
-    "build_crag",
-    "build_decomposed",
-    "build_knowledge",
-    "build_no_retrieval",
-    "build_rag",
-    "build_reflect",
-    "build_self_crag",
-    "build_self_rag",
-]
+    "KnowledgeParts", "build_crag", "build_decomposed", "build_knowledge", "build_no_retrieval",
+    "build_rag", "build_reflect", "build_self_crag", "build_self_rag",
+]  # fmt: skip

@@ -69,16 +69,10 @@ def _update(state: State, asked: str, found: State) -> PartUpdate:
     parts = state["sub_questions"]
     at = next(place for place, part in enumerate(parts) if not part["asked"])
     answered = SubQuestion(
-        question=parts[at]["question"],
-        asked=asked,
-        action=found.get("action"),
-        thresholds=found.get("thresholds"),
-        scores=found["scores"],
-        query=found["query"],
-        answer=found["answer"],
-        abstained=found["abstained"],
-        citations=found["citations"],
-    )
+        question=parts[at]["question"], asked=asked, action=found.get("action"),
+        thresholds=found.get("thresholds"), scores=found["scores"], query=found["query"],
+        answer=found["answer"], abstained=found["abstained"], citations=found["citations"],
+    )  # fmt: skip
     documents, scores = _documents(state, found)
     events = [
         Event(**{**one, "detail": f"part {at + 1}: {one['detail']}"}) for one in found["events"]

@@ -95,18 +95,11 @@ class Combine:
         answer, links = without_links(answer, numbered(strips))
         events += links_removed(_NODE, links)
         return CombineUpdate(
-            question=state["question"],
-            knowledge=knowledge,
-            answer=answer,
-            abstained=False,
-            certainty="answered",
-            citations=citations,
-            further=[],
-            sentences=[],
-            messages=chat_reply(state, answer, citations),
-            events=events,
+            question=state["question"], knowledge=knowledge, answer=answer, abstained=False,
+            certainty="answered", citations=citations, further=[], sentences=[],
+            messages=chat_reply(state, answer, citations), events=events,
             usage=reply.usage if reply else Usage(),
-        )
+        )  # fmt: skip
 
 
 def _told(state: State) -> list[str]:

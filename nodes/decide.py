@@ -35,17 +35,10 @@ class Decide:
         decided = await self._driver.run(lambda: first_choice(instruction, settings), settings)
         choice: Choice = decided.result or _without_decision()
         return DecideUpdate(
-            thresholds=None,
-            action=None,
-            approximation=self._driver.approximation,
-            choices=[choice],
-            passages=[],
-            critiques=[],
-            search=None,
-            reflection=None,
-            events=decided.events,
-            usage=decided.spending.usage,
-        )
+            thresholds=None, action=None, approximation=self._driver.approximation,
+            choices=[choice], passages=[], critiques=[], search=None, reflection=None,
+            events=decided.events, usage=decided.spending.usage,
+        )  # fmt: skip
 
     def _instruction(self, state: State, settings: Settings) -> str:
         if settings.form == "poster" and not self._grades:

@@ -75,16 +75,9 @@ class Decompose:
 def planned(part: str) -> SubQuestion:
     """Return a part that has not been asked yet."""
     return SubQuestion(
-        question=part,
-        asked="",
-        action=None,
-        thresholds=None,
-        scores=[],
-        query="",
-        answer="",
-        abstained=False,
-        citations=[],
-    )
+        question=part, asked="", action=None, thresholds=None, scores=[], query="", answer="",
+        abstained=False, citations=[],
+    )  # fmt: skip
 
 
 def _may_ask(state: State, settings: Settings) -> bool:

@@ -11,7 +11,7 @@ from crag.answering.links import without_links
 from crag.answering.outcome import NOT_FOUND, chat_reply, declines, links_removed
 from crag.events import Event, EventKind, event
 from crag.parts import Attributor
-from crag.reflection.graded_loop import WITHOUT_PASSAGE
+from crag.reflection.rules import WITHOUT_PASSAGE
 from crag.reflection.scoring import argmax
 from crag.reflection_tokens import IRRELEVANT, NO_SUPPORT
 from crag.settings import Settings

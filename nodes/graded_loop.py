@@ -1,8 +1,10 @@
 """Go through graded documents until an answer is good enough."""
 
+from collections.abc import Callable
+
 from crag.parts import ReflectionBackend
 from crag.reflection.driver import ReflectionNode, ReflectionOutcome, Steps, asked_of, passage_of
-from crag.reflection.graded_loop import GradeLevel, graded_loop
+from crag.reflection.rules import added
 from crag.settings import Settings
 from crag.state import State
 
@@ -21,5 +23,6 @@ class GradedLoop(ReflectionNode):
         """Return the loop over the passages."""
         passages = state.get("passages") or []
         asked = asked_of(state, settings)._replace(passages=tuple(map(passage_of, passages)))
-        grades: list[GradeLevel] = [passage.get("grade") or "medium" for passage in passages]
-        return graded_loop(asked, grades, settings, own_knowledge=settings.allow_own_knowledge)
+        grades = [passage.get("grade") or "medium" for passage in passages]
+        loop: Callable[..., Steps[ReflectionOutcome]] = added("poster", "form")
+        return loop(asked, grades, settings, own_knowledge=settings.allow_own_knowledge)

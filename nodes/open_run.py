@@ -64,30 +64,12 @@ class OpenRun:
         """
         question = _question(state, settings.max_question_characters)
         return OpeningUpdate(
-            question=question,
-            posed=posed_apart(question, settings),
-            follow_up=None,
-            sub_questions=[],
-            documents=[],
-            scores=[],
-            readings=[],
-            query="",
-            confirms=False,
-            refused=False,
-            hits=[],
-            pages=[],
-            internal=[],
-            external=[],
-            knowledge="",
-            answer="",
-            abstained=False,
-            certainty=None,
-            citations=[],
-            further=[],
-            sentences=[],
-            events=None,
+            question=question, posed=posed_apart(question, settings), follow_up=None,
+            sub_questions=[], documents=[], scores=[], readings=[], query="", confirms=False,
+            refused=False, hits=[], pages=[], internal=[], external=[], knowledge="", answer="",
+            abstained=False, certainty=None, citations=[], further=[], sentences=[], events=None,
             usage=fresh_usage(Usage()),
-        )
+        )  # fmt: skip
 
 
 def posed_apart(question: str, settings: Settings) -> Posed | None:

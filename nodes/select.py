@@ -46,7 +46,10 @@ class Select:
         chosen = shortlist(question, texts, settings.max_paragraphs, pages)
         judged, events, usage = self._judged(question, [strips[i] for i in chosen], settings)
         found = dict(zip(chosen, judged, strict=True))
-        external = [found.get(place, _unjudged(strip)) for place, strip in enumerate(strips)]
+        external = [
+            found.get(at) or {**one, "reason": "beyond max_paragraphs"}
+            for at, one in enumerate(strips)
+        ]
         events += _skipped(len(strips) - len(chosen), settings)
         return ExternalUpdate(external=external, events=events, usage=usage)
 
@@ -61,10 +64,6 @@ class Select:
             strips = [{**strip, "score": LOWEST} for strip in strips]
         kept = kept_best(strips, settings.strips_kept or STRIPS_KEPT, settings.strip_threshold)
         return Filtered(kept, events, usage)
-
-
-def _unjudged(strip: Strip) -> Strip:
-    return {**strip, "reason": "beyond max_paragraphs"}
 
 
 def _skipped(count: int, settings: Settings) -> list[Event]:

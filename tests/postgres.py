@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from crag.server.trial import postgres_in
+from crag.cli.trial_postgres import postgres_in
 
 
 class Postgres:

@@ -19,8 +19,8 @@ from crag.correction.strips import choose, decompose, recompose
 from crag.papers.experiments.metrics.citing import cited
 from crag.papers.experiments.metrics.long_form import str_em, without_citations
 from crag.papers.experiments.metrics.matching import official_match, official_verdict
+from crag.papers.experiments.released_reflection import short_form_score
 from crag.parts import Candidate
-from crag.reflection.released import short_form_score
 from crag.reflection.scoring import undesired_tokens
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import RELEVANCE, SUPPORT, UTILITY

@@ -38,7 +38,7 @@ USES = {
             "from crag.papers.training.calibrate import calibrate; "
             "from crag.testing import FakeEvaluator; calibrate(FakeEvaluator(0.5), [])"
         ),
-        "from crag.charts import require_matplotlib; require_matplotlib('train')",
+        "from crag.papers.charts import require_matplotlib; require_matplotlib('train')",
     ],
     "bench": [
         "from crag.papers.experiments.corpus import CorpusSearcher; CorpusSearcher([]).load()",

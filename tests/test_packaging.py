@@ -28,6 +28,7 @@ SHIPPED = {
     ".css",
     ".js",
     ".svg",
+    ".sql",
     ".txt",
 }
 

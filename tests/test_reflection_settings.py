@@ -5,14 +5,15 @@ from typing import get_args
 
 import pytest
 
-from crag import reflection_settings
 from crag.errors import SettingsError
-from crag.reflection_settings import RELEASED_LONG, RELEASED_SHORT, Compat, ReflectionSettings
+from crag.papers.experiments import released_reflection
+from crag.papers.experiments.released_reflection import RELEASED_LONG, RELEASED_SHORT
+from crag.reflection_settings import Compat, ReflectionSettings
 from crag.settings import settings_from
 
 
 def test_the_table_tells_each_quirk_once() -> None:
-    table = (reflection_settings.__doc__ or "").split("-\n", maxsplit=1)[1].split("Not by name")[0]
+    table = (released_reflection.__doc__ or "").split("-\n", maxsplit=1)[1].split("Not by name")[0]
     names = re.findall(r"^(\w+)", table, re.MULTILINE)
     assert names == list(get_args(Compat))
 

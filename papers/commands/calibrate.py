@@ -124,7 +124,7 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
                 _show_use(evaluator, found.recommended[:2], card)
         return
     require("train", "crag calibrate", "sklearn")
-    from crag.charts import require_matplotlib
+    from crag.papers.charts import require_matplotlib
     from crag.papers.training import calibrate as calibration
     from crag.papers.training.pictures import draw_report
 
@@ -242,7 +242,8 @@ def write_thresholds(evaluator: str, calibration: "Calibration") -> str | None:
     not have, which are those of quotations, stay as they are.
     """
     from crag.evaluators import packaged_reader
-    from crag.models.model_card import CARD, read_card, write_card
+    from crag.models.model_card import CARD, read_card
+    from crag.papers.training.artefacts import write_card
 
     is_packaged = evaluator in _PACKAGED
     folder = WRITTEN if is_packaged else Path(evaluator)

@@ -60,9 +60,9 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_json: JsonOption = False,
 ) -> None:
     """Train an evaluator on your labelled data; run it again to resume."""
-    from crag.charts import require_matplotlib
-    from crag.models.model_card import write_card
+    from crag.papers.charts import require_matplotlib
     from crag.papers.training import splits
+    from crag.papers.training.artefacts import write_card
     from crag.papers.training.blending import fit_blend
     from crag.papers.training.pairs import describe, read_pairs
     from crag.papers.training.pictures import training_curves

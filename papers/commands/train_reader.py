@@ -93,8 +93,9 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """Train a reader, the default evaluator, on rows; run it again to resume."""
     from crag.evaluators import load_evaluator
     from crag.models.minilm import MODEL, WEIGHTS_SHA256
-    from crag.models.model_card import DataFile, EvaluatorCard, write_card
+    from crag.models.model_card import DataFile, EvaluatorCard
     from crag.models.reading_model import ReaderModel
+    from crag.papers.training.artefacts import write_card
     from crag.papers.training.evidence import measured_quality
     from crag.papers.training.grading import fit_grade
     from crag.papers.training.pairs import read_pairs

@@ -7,20 +7,21 @@ from math import isfinite
 from typing import Any
 
 from crag.answering.context import kept_strips
-from crag.asking.budget import BudgetSpentError, Meter, Tally, tallying
+from crag.asking.budget import BudgetSpentError, Meter
 from crag.asking.running import Graph, Run, run_question
 from crag.correction.scoring import LOWEST
 from crag.errors import EvaluatorError
 from crag.generation import ExtractiveAnswerer
+from crag.papers.experiments.armed import left_armed
 from crag.papers.experiments.current_example import ExampleRetriever, answering
 from crag.papers.experiments.examples import Example
 from crag.papers.experiments.methods import METHODS
 from crag.papers.experiments.rows import Row
+from crag.papers.experiments.tally import Tally, tallying
 from crag.papers.experiments.units import Unit
 from crag.parts import Evaluator, Parts
 from crag.settings import Settings, settings_from_text
 from crag.tasks import lines_of
-from crag.text.untrusted import left_armed
 
 _KEPT = ("cited", "score", "flags", "tokens", "raw")
 _FAILURES = {"model_failed", "evaluator_failed", "retrieval_failed"}

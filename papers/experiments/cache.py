@@ -17,9 +17,10 @@ from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import AIMessage, messages_from_dict, messages_to_dict
 from langchain_core.outputs import ChatGeneration, Generation
 
-from crag.asking.budget import Meter, current_tally
+from crag.asking.budget import Meter
 from crag.correction.scoring import with_title
 from crag.errors import DataError
+from crag.papers.experiments.tally import current_tally, reserve
 from crag.parts import Evaluator, Hit, Passage, WebSearcher
 from crag.runtime.evaluator_calls import scores_of, takes_passages
 from crag.state import Thresholds
@@ -94,7 +95,7 @@ class CachedReplies(BaseCache):
         key = _joined(prompt, llm_string)
         value = self._cache.get("reply", [key]).get(key) if self._cache else None
         if value is None:
-            self._meter.reserve()
+            reserve(self._meter)
             current_tally().ask({"llm_calls": 1})
             return None
         messages = messages_from_dict(json.loads(value))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from crag.asking.budget import Budget
-from crag.charts import require_matplotlib
 from crag.errors import DataError
+from crag.papers.charts import require_matplotlib
 from crag.papers.experiments.answering import Answerer, Resources
 from crag.papers.experiments.examples import Loaded
 from crag.papers.experiments.experiments import Experiment, ThresholdSource, read_experiment

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crag.charts import COLOURS, GREY, chart
+from crag.papers.charts import COLOURS, GREY, chart
 from crag.papers.experiments.experiments import Experiment
 from crag.papers.experiments.metrics import METRICS
 from crag.papers.experiments.summary import Cell, Line

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from crag.asking.intervals import Difference
 from crag.papers.experiments.examples import Refused
 from crag.papers.experiments.experiments import Experiment
 from crag.papers.experiments.metrics import METRICS
+from crag.papers.experiments.paired import Difference
 from crag.papers.experiments.runner import RunResult
 from crag.papers.experiments.summary import Line, metrics_of
 from crag.state import ACTIONS

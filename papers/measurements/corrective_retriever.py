@@ -22,10 +22,10 @@ from langchain_core.runnables import RunnableParallel, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
 from popqa import documents_of, holds, share
 
-from crag.asking.intervals import paired_difference
 from crag.evaluators import load_evaluator
 from crag.langchain import CorrectiveRetriever
 from crag.models.encoder import packaged_encoder
+from crag.papers.experiments.paired import paired_difference
 from crag.papers.experiments.report import table as markdown
 from crag.papers.training.records import read_objects
 from crag.parts import Evaluator

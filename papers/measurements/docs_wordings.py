@@ -33,7 +33,6 @@ from crag.parts import Parts
 from crag.retrieval.retriever import IndexRetriever
 from crag.settings import Settings
 
-_WORD = re.compile(r"\w[\w.:/+#-]*\w|\w")
 _SMALL_WORDS = """
 a an and are as at be been by can could did do does for from had has have how i if in is it its may
 me might must my of on or our shall should that the their there these they this those to us was we
@@ -60,8 +59,10 @@ def _lower(question: str) -> str:
 
 
 def _keywords(question: str) -> str:
-    words = _WORD.findall(question)
-    return " ".join(word for word in words if word.lower() not in _SMALL_WORDS.split())
+    """Leave out small words and the marks at the end of words; signs such as ``-j`` stay."""
+    words = [word.rstrip("?!.,;:") for word in question.split()]
+    small = {*_SMALL_WORDS.split(), ""}
+    return " ".join(word for word in words if re.sub(r"['’].*", "", word.lower()) not in small)
 
 
 def _mistyped(question: str) -> str:

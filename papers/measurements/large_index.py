@@ -162,9 +162,9 @@ def _indexed(file: Path, folder: Path, embeddings: Embeddings) -> tuple[float, f
 
         told, most = 0, 0
 
-        def progressed(done: int, total: int, _: str) -> None:
+        def progressed(done: int, number: int | None, _: str) -> None:
             nonlocal told, most
-            most = total
+            most = total = number or most
             if done >= told + max(total // 100, 1000) and done < total:
                 told = done
                 tell(done, total)

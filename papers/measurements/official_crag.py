@@ -44,17 +44,17 @@ from crag.correction.scoring import with_title
 from crag.correction.strips import as_split, decompose, joint_text
 from crag.nodes.prepare_passages import PreparePassages
 from crag.nodes.refine import Refine
+from crag.papers.experiments.armed import left_armed
 from crag.papers.experiments.examples import Example
 from crag.papers.experiments.loading import crag_pairs
 from crag.papers.experiments.loading.crag import read as read_folder
 from crag.papers.experiments.loading.published_json import read_self_rag
 from crag.papers.experiments.metrics.matching import MATCH
-from crag.reflection.released import released_answer
+from crag.papers.experiments.released_reflection import released_answer
 from crag.runtime.evaluator_calls import filter_strips
 from crag.settings import Decomposition, Settings, settings_from_text
 from crag.state import Source, Strip
 from crag.tasks import profile_of
-from crag.text.untrusted import left_armed
 
 CHECKOUT, METRICS = "CRAG/scripts", "self-rag/retrieval_lm"
 """CRAG's eval.py imports `metrics` of Self-RAG."""

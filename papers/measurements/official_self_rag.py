@@ -17,11 +17,12 @@ from unittest import mock
 from official_program import JsonLines, program, run_main, stand_in
 from scripted_model import ScriptedModel, ScriptedReflection, Style, VllmModel, VllmTokenizer
 
+from crag.papers.experiments.released_reflection import RELEASED_LONG, RELEASED_SHORT
 from crag.parts import Passage
 from crag.reflection.driver import Asked, run
 from crag.reflection.long_form import long_form
 from crag.reflection.short_form import short_form
-from crag.reflection_settings import RELEASED_LONG, RELEASED_SHORT, Compat, Mode, ReflectionSettings
+from crag.reflection_settings import Compat, Mode, ReflectionSettings
 from crag.tasks import profile_of
 
 CHECKOUT = "self-rag/retrieval_lm"

@@ -37,11 +37,11 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import APIStatusError
 from starlette.applications import Starlette
 
+from crag.cli.trial_postgres import postgres_in
 from crag.graph import build_crag
 from crag.page.rules import Rules
 from crag.parts import Parts
 from crag.server.app import create
-from crag.server.trial import postgres_in
 from crag.testing import FakeEvaluator, FakeRetriever
 
 MODEL = 0.3

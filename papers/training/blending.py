@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from crag.correction.scoring import with_title
 from crag.errors import TrainingError
 from crag.models.batches import length_sorted_batches
-from crag.models.lexical import FEATURES, Blend, bare_title, rarity_of
+from crag.models.lexical import FEATURES, Blend, bare_title
+from crag.papers.training.artefacts import rarity_of
 from crag.papers.training.models import Trainee
 from crag.papers.training.pairs import Pair
 from crag.papers.training.recipe import Recipe

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crag.charts import BLUE, GREEN, GREY, ORANGE, PINK, chart
+from crag.papers.charts import BLUE, GREEN, GREY, ORANGE, PINK, chart
 from crag.papers.training.calibrate import Report
 from crag.papers.training.metrics import as_probability, reliability
 from crag.papers.training.thresholds import trade_off

@@ -14,11 +14,12 @@ from crag.correction.scoring import with_title
 from crag.errors import TrainingError
 from crag.extras import require
 from crag.models.inference import Weights
-from crag.models.lexical import FEATURES, rarity_of
+from crag.models.lexical import FEATURES
 from crag.models.minilm import official_weights, packaged_model
 from crag.models.reading_model import GRADE, SIGNALS
-from crag.models.tensors import read_tensors, write_tensors
-from crag.models.weight_delta import DELTA, difference, restored
+from crag.models.tensors import read_tensors
+from crag.models.weight_delta import DELTA, restored
+from crag.papers.training.artefacts import difference, rarity_of, write_tensors
 from crag.papers.training.reading_rows import (
     UNKNOWN,
     ReadingExamples,

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from crag.errors import TrainingError
 from crag.models.lexical import LEXICAL, Blend
 from crag.models.minilm import official_weights
-from crag.models.model_card import CARD, EvaluatorCard, write_card
-from crag.models.tensors import write_tensors
-from crag.models.weight_delta import DELTA, difference
+from crag.models.model_card import CARD, EvaluatorCard
+from crag.models.weight_delta import DELTA
+from crag.papers.training.artefacts import difference, write_blend, write_card, write_tensors
 from crag.papers.training.models import Trainee, is_packaged, merged
 from crag.papers.training.recipe import Recipe
 
@@ -76,7 +76,7 @@ def save(
                 model.save_pretrained(folder)
                 trainee.tokenizer.save_pretrained(folder)
             if blend is not None:
-                blend.write(folder / LEXICAL)
+                write_blend(blend, folder / LEXICAL)
             _replace(output, sorted(folder.iterdir()))
         write_card(output, card)
 

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from crag.correction.action import decide
 from crag.papers.training.evidence import Evidence
-from crag.state import ACTIONS, Action, Thresholds
-from crag.views.display import Picture
-from crag.views.theme import (
+from crag.papers.views.display import Picture
+from crag.papers.views.theme import (
     ACCENT,
     COLOURS,
     INK,
@@ -23,6 +22,7 @@ from crag.views.theme import (
     shade_actions,
     signed,
 )
+from crag.state import ACTIONS, Action, Thresholds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -36,17 +36,9 @@ from crag.plain import without_credentials
 
 SearchProblem = Literal["key", "quota", "timeout", "server", "request"]
 PageProblem = Literal[
-    "refused",
-    "robots",
-    "timeout",
-    "too_large",
-    "status",
-    "content_type",
-    "network",
-    "unreadable",
-    "empty",
-    "budget",
-]
+    "refused", "robots", "timeout", "too_large", "status", "content_type", "network", "unreadable",
+    "empty", "budget",
+]  # fmt: skip
 """Why a page has no paragraphs: refused by the guard, forbidden by robots.txt, too slow, too many
 bytes, an HTTP status, an unsupported content type, no connection, damaged, without text, or not
 tried because a budget was spent."""

@@ -210,26 +210,16 @@ def as_tool(
             inputs = {"question": question}
             state = await call(graph.invoke, graph.ainvoke, inputs, config, **options)
             return _told(state), state
-        raise _unanswered(attempt)
+        kind, said = type(attempt.error).__name__, neutral(redact(str(attempt.error)))
+        raise ToolException(f"No answer: {kind}: {said}")
 
     def ask(question: str, config: RunnableConfig) -> tuple[str, State]:
         return blocking(aask(question, config))
 
     return StructuredTool.from_function(
-        ask,
-        aask,
-        name=name,
-        description=description,
-        args_schema=QuestionInput,
-        response_format="content_and_artifact",
-        handle_tool_error=True,
-        tags=["crag"],
-    )
-
-
-def _unanswered(attempt: Attempt) -> ToolException:
-    error = attempt.error
-    return ToolException(f"No answer: {type(error).__name__}: {neutral(redact(str(error)))}")
+        ask, aask, name=name, description=description, args_schema=QuestionInput,
+        response_format="content_and_artifact", handle_tool_error=True, tags=["crag"],
+    )  # fmt: skip
 
 
 def _told(state: State) -> str:

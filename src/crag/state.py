@@ -33,31 +33,12 @@ Ending = Literal["retrieve", "no_retrieve", "continue", "end", "length"]
 """How a segment ended: with one of the three Retrieve tokens, with the end of the text, or at the
 limit of tokens."""
 Flag = Literal[
-    "relevance_missing",
-    "support_missing",
-    "utility_missing",
-    "retrieve_missing",
-    "member_missing",
-    "no_support_token",
-    "no_utility_token",
-    "no_sequence_score",
-    "no_retrieval_score",
-    "empty",
-    "cut",
-    "merged",
-    "invented_passage",
-    "no_passages",
-    "duplicate_passages",
-    "passages_used_up",
-    "not_generated",
-    "constraint_fallback",
-    "repeated_segment",
-    "all_removed",
-    "depth_limit",
-    "token_limit",
-    "time_limit",
-    "model_failed",
-]
+    "relevance_missing", "support_missing", "utility_missing", "retrieve_missing", "member_missing",
+    "no_support_token", "no_utility_token", "no_sequence_score", "no_retrieval_score", "empty",
+    "cut", "merged", "invented_passage", "no_passages", "duplicate_passages", "passages_used_up",
+    "not_generated", "constraint_fallback", "repeated_segment", "all_removed", "depth_limit",
+    "token_limit", "time_limit", "model_failed",
+]  # fmt: skip
 """Something irregular in a reflection, each with a defined result:
 
 - ``…_missing``: no token of a group was seen, or (member) one of its tokens was not seen;

@@ -122,7 +122,10 @@ def split_options(asked: str) -> Posed:
 
 def lettered(options: Mapping[str, str]) -> dict[str, str]:
     """Return options by letters: labels that are numbers become letters, 1 is A."""
-    return {_letter(label): text for label, text in options.items()}
+    return {
+        chr(ord("A") + int(label) - 1) if label in _NUMBERS else label: text
+        for label, text in options.items()
+    }
 
 
 def written(options: Mapping[str, str]) -> str:
@@ -148,10 +151,6 @@ def published_options(options: Mapping[str, str]) -> str:
 def _in_order(labels: list[str]) -> bool:
     first = "A" if labels[0] == "A" else "1"
     return labels == [chr(ord(first) + place) for place in range(len(labels))]
-
-
-def _letter(label: str) -> str:
-    return chr(ord("A") + int(label) - 1) if label in _NUMBERS else label
 
 
 def _name(question: str) -> str:

@@ -21,17 +21,9 @@ from crag.reflection.testing import FakeReflection, fake_candidate, fake_decisio
 from crag.state import Strip, Thresholds
 
 __all__ = [
-    "FakeChatModel",
-    "FakeEvaluator",
-    "FakeQuoter",
-    "FakeReader",
-    "FakeReadingEvaluator",
-    "FakeReflection",
-    "FakeRetriever",
-    "FakeSearcher",
-    "fake_candidate",
-    "fake_decision",
-]
+    "FakeChatModel", "FakeEvaluator", "FakeQuoter", "FakeReader", "FakeReadingEvaluator",
+    "FakeReflection", "FakeRetriever", "FakeSearcher", "fake_candidate", "fake_decision",
+]  # fmt: skip
 
 
 class FakeRetriever(BaseRetriever):

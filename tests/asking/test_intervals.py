@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.asking.intervals import Difference, bootstrap, paired_difference
+from crag.asking.intervals import bootstrap
+from crag.papers.experiments.paired import Difference, paired_difference
 
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
 VALUES = st.lists(NUMBERS, min_size=1, max_size=40)

@@ -16,13 +16,13 @@ from pydantic import ValidationError
 from starlette.applications import Starlette
 
 from crag.errors import EvaluatorError, MissingPackageError
+from crag.evaluator_service.app import evaluator_app, served
+from crag.evaluator_service.replicas import Replicas, application
 from crag.evaluators import ReaderEvaluator, RemoteEvaluator, RemoteReader, load_evaluator
 from crag.evaluators.contract import MOST_BYTES, MOST_PASSAGES, About, Readings, Scores
 from crag.models.batch_queue import BatchQueue
 from crag.parts import Evaluator, Passage, is_reading
 from crag.runtime.environment import Environment
-from crag.server.evaluator import evaluator_app, served
-from crag.server.evaluator_ray import Replicas, application
 from crag.testing import FakeEvaluator
 
 TOKEN = "a-token-of-the-service"  # noqa: S105 - of a test

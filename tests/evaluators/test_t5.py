@@ -19,7 +19,8 @@ from crag.correction.scoring import joined
 from crag.errors import EvaluatorError
 from crag.evaluators.checkpoint import load_model, load_tokenizer
 from crag.evaluators.t5 import PAPER, T5Evaluator
-from crag.models.model_card import Calibration, EvaluatorCard, write_card
+from crag.models.model_card import Calibration, EvaluatorCard
+from crag.papers.training.artefacts import write_card
 from crag.parts import Evaluator, Passage
 from crag.runtime.evaluator_calls import score_passages
 

@@ -10,7 +10,8 @@ from crag.correction.scoring import with_title
 from crag.errors import EvaluatorError
 from crag.evaluators import CrossEncoderEvaluator, load_evaluator
 from crag.models.lexical import FEATURES, LEXICAL, Blend, bare_title
-from crag.models.model_card import EvaluatorCard, write_card
+from crag.models.model_card import EvaluatorCard
+from crag.papers.training.artefacts import write_blend, write_card
 from crag.papers.training.models import load_trainee
 from crag.parts import Evaluator
 from tests.trained import outputs_of, small_recipe, some_pairs, tiny_bert
@@ -69,7 +70,7 @@ def test_a_blend_is_applied(folder: Path, tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
     stored = draw.gamma(1, 2, len(trainee.tokenizer)).astype(np.float16)
     blend = Blend(stored.astype(np.float32), draw.normal(size=1 + len(FEATURES)), 0.3)
-    blend.write(mixed / LEXICAL)
+    write_blend(blend, mixed / LEXICAL)
     asked = [pair._replace(question=QUESTION) for pair in PAIRS]
     encoded = trainee.tokenizer([QUESTION] * len(TEXTS), TEXTS, truncation=True, max_length=48)
     features = blend.features(encoded.encodings, [bare_title(pair.title) for pair in PAIRS])

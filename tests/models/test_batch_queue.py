@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.models.batch_queue import MOST_PADDING, MOST_TOKENS, BatchQueue
+from crag.models.batch_queue import (
+    FEWEST_TOKENS,
+    MOST_PADDING,
+    MOST_PADDING_TOKENS,
+    MOST_TOKENS,
+    BatchQueue,
+)
 
 LENGTHS = st.lists(st.integers(1, 300) | st.integers(1000, 1100), max_size=40)
 
@@ -105,17 +111,20 @@ def test_a_lone_caller_has_bounded_batches_as_large_as_they_may_be(
 
 def fits(batch: list[int], size: int) -> bool:
     filled = len(batch) * max(batch)
+    padding = filled - sum(batch)
     return len(batch) == 1 or (
-        len(batch) <= size and filled <= MOST_TOKENS and filled <= (1 + MOST_PADDING) * sum(batch)
+        len(batch) <= size
+        and filled <= MOST_TOKENS
+        and padding <= min(MOST_PADDING * sum(batch), MOST_PADDING_TOKENS)
     )
 
 
-@given(st.lists(st.tuples(LENGTHS, st.integers(1, 7)), min_size=2, max_size=8))
+@given(st.lists(st.tuples(LENGTHS, st.integers(1, 7)), min_size=1, max_size=8), st.integers(0, 2))
 def test_callers_at_the_same_time_get_their_own_results(
-    callers: list[tuple[list[int], int]],
+    callers: list[tuple[list[int], int]], helpers: int
 ) -> None:
     model = Model()
-    queue = BatchQueue[int, int](model, lambda length: length)
+    queue = BatchQueue[int, int](model, lambda length: length, helpers=helpers)
     with ThreadPoolExecutor(len(callers)) as pool:
         found = list(pool.map(lambda caller: results(queue, *caller), callers))
     assert found == [lengths for lengths, _ in callers]
@@ -195,6 +204,64 @@ def test_no_thread_is_started(queue: BatchQueue[int, int]) -> None:
     before = threading.active_count()
     results(queue, [1, 2, 3])
     assert threading.active_count() == before
+
+
+class Pair(Model):
+    """Let no batch end before another one runs beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.together = threading.Barrier(2)
+
+    def __call__(self, rows: Sequence[int]) -> Sequence[int]:
+        self.together.wait(timeout=60)
+        return super().__call__(rows)
+
+
+def test_a_lone_caller_with_work_for_two_cores_has_both() -> None:
+    model = Pair()
+    queue = BatchQueue[int, int](model, lambda length: length, helpers=1, name="reader")
+    assert results(queue, [300, 299, 298, 297]) == [300, 299, 298, 297]
+    assert sorted(model.batches) == [[298, 297], [300, 299]]
+    assert set(model.threads) == {threading.current_thread().name, "reader"}
+
+
+@pytest.mark.parametrize("rows", [[FEWEST_TOKENS], [1] * FEWEST_TOKENS])
+def test_little_work_is_not_divided(model: Model, rows: list[int]) -> None:
+    queue = BatchQueue[int, int](model, lambda length: length, helpers=3)
+    assert results(queue, rows, FEWEST_TOKENS) == rows
+    assert model.batches == [rows]
+    assert set(model.threads) == {threading.current_thread().name}
+
+
+class HeldHelper(Model):
+    """Hold the gate for helpers alone, which have the queue's name."""
+
+    def __call__(self, rows: Sequence[int]) -> Sequence[int]:
+        return super().__call__(rows) if threading.current_thread().name == "model" else rows
+
+
+def test_a_helper_ends_when_its_caller_stops_early() -> None:
+    model = HeldHelper()
+    model.open.clear()
+    queue = BatchQueue[int, int](model, lambda length: length, helpers=1)
+    batches = queue.batches([1000] * 100, 1)
+    next(batches)
+    assert model.entered.wait(timeout=60)
+    batches.close()  # type: ignore[attr-defined]
+    model.open.set()
+    for thread in threading.enumerate():
+        if thread.name == "model":
+            thread.join(timeout=60)
+    assert model.batches == [[1000]]
+    assert results(queue, [5]) == [5]
+
+
+def test_an_error_of_a_helper_reaches_its_caller(model: Model) -> None:
+    model.bad = 500
+    queue = BatchQueue[int, int](model, lambda length: length, helpers=2)
+    with pytest.raises(ValueError, match="500 cannot be read"):
+        results(queue, [1000, 999, 500])
 
 
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")

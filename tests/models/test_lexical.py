@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
 from crag.errors import EvaluatorError
-from crag.models.lexical import FEATURES, Blend, bare_title, features, rarity_of
+from crag.models.lexical import FEATURES, Blend, bare_title, features
 from crag.models.minilm import packaged_model
+from crag.papers.training.artefacts import rarity_of, write_blend
 
 LENGTH = FEATURES.index("length")
 TOKENS = 12
@@ -145,7 +146,7 @@ def test_a_blend_comes_back(tmp_path: Path) -> None:
     blend = Blend(
         draw.gamma(1, 2, 99).astype(np.float32), draw.normal(size=1 + len(FEATURES)), 0.25
     )
-    blend.write(tmp_path / "blend")
+    write_blend(blend, tmp_path / "blend")
     read = Blend.read(tmp_path / "blend")
     assert np.array_equal(read.weights, blend.weights)
     assert read.intercept == 0.25
@@ -154,7 +155,7 @@ def test_a_blend_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_blend_of_other_features_is_refused(tmp_path: Path) -> None:
-    Blend(RARITY, np.zeros(3), 0.0).write(tmp_path / "blend")
+    write_blend(Blend(RARITY, np.zeros(3), 0.0), tmp_path / "blend")
     with pytest.raises(EvaluatorError, match="train the evaluator again"):
         Blend.read(tmp_path / "blend")
 

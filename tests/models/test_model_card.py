@@ -7,7 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from crag.errors import EvaluatorError
-from crag.models.model_card import CARD, Calibration, DataFile, EvaluatorCard, read_card, write_card
+from crag.models.model_card import CARD, Calibration, DataFile, EvaluatorCard, read_card
+from crag.papers.training.artefacts import write_card
 
 DATA = DataFile(name="é.jsonl", sha256="0" * 64, pairs=3, positives=1)
 CALIBRATION = Calibration(

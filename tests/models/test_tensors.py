@@ -7,7 +7,8 @@ import pytest
 from safetensors import SafetensorError
 
 from crag.errors import EvaluatorError
-from crag.models.tensors import read_tensors, write_tensors
+from crag.models.tensors import read_tensors
+from crag.papers.training.artefacts import write_tensors
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:

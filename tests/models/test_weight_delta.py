@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 
-from crag.models.weight_delta import difference, restored
+from crag.models.weight_delta import restored
+from crag.papers.training.artefacts import difference
 
 Floats = NDArray[np.float32]
 ROWS, COLUMNS = 65, 64  # More numbers than are kept whole.

@@ -12,8 +12,9 @@ from crag.cli.app import app
 from crag.errors import CragError, EvaluatorError, TrainingError
 from crag.evaluators import ReaderEvaluator, load_evaluator, packaged_reader
 from crag.models.encoder import packaged_encoder
-from crag.models.model_card import EvaluatorCard, read_card, write_card
+from crag.models.model_card import EvaluatorCard, read_card
 from crag.papers.commands.calibrate import write_thresholds
+from crag.papers.training.artefacts import write_card
 from crag.papers.training.calibrate import calibrate
 from crag.retrieval import DocumentIndex, index_paths
 from crag.testing import FakeEvaluator

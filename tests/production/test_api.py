@@ -73,8 +73,14 @@ async def test_a_thread_is_made_once_searched_for_and_counted(serving: Serving) 
             409,
             f"Thread {thread} exists already.",
         )
-        await new_thread(client)
+        both = [thread, await new_thread(client)]
         assert await client.threads.count() == 2
+        for by, order in (("created_at", both), ("thread_id", sorted(both)), ("status", None)):
+            found = [await client.threads.search(sort_by=by, sort_order=way)  # type: ignore[arg-type]
+                     for way in ("asc", "desc")]  # fmt: skip
+            ids = [[one["thread_id"] for one in way] for way in found]
+            expected = [order, order[::-1]] if order else [sorted(both)] * 2
+            assert ids == expected, by
         assert await client.threads.count(status="busy") == 0
         changed = await client.threads.update(thread, metadata={"title": "Kettles"})
         assert changed["metadata"] == {"of": "test", "title": "Kettles"}

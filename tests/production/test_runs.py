@@ -11,9 +11,8 @@ import pytest
 from crag.page.rules import Rules
 from crag.server.database import Database, GoneError
 from crag.server.refusals import RefusedRequestError
-from crag.server.runs import Claim, NewRun, Runs
+from crag.server.runs import Claim, Runs
 from crag.server.settings import ServerSettings
-from crag.server.streaming import with_saver
 from crag.server.threads import Threads
 from tests.production.conftest import graph_that_answers
 
@@ -27,12 +26,12 @@ async def thread(runs: Runs, owner: str = "") -> UUID:
 
 async def queued(runs: Runs, at: UUID | None = None, owner: str = "", **changed: Any) -> UUID:
     """Queue a run on a thread, by default on a new one; return its id."""
-    new = {
+    new: dict[str, Any] = {
         "thread_id": at or await thread(runs, owner), "owner": owner, "assistant_id": "a",
         "graph_id": "crag", "request": {"input": "\x00 and \ud800"}, "metadata": {},
         "strategy": "enqueue",
     }  # fmt: skip
-    found: UUID = (await runs.create(NewRun(**new | changed)))["run_id"]
+    found: UUID = (await runs.create(**new | changed))["run_id"]
     return found
 
 
@@ -89,7 +88,7 @@ async def test_a_run_whose_process_is_gone_is_taken_up_and_its_old_process_write
     with pytest.raises(GoneError):
         await runs.finish(lost, "success", "idle")
     with pytest.raises(GoneError):
-        await runs.append(lost, 1, [("values", "1")])
+        await runs.append(lost, [("values", "1")])
     assert await runs.renew(lost.worker, [lost]) == {}
     await runs.finish(again, "success", "idle")
 
@@ -97,7 +96,7 @@ async def test_a_run_whose_process_is_gone_is_taken_up_and_its_old_process_write
 async def test_what_an_attempt_lost_it_can_neither_write_nor_read(make_runs: Make) -> None:
     runs = make_runs()
     run, lost = await queued(runs), await claimed(runs)
-    saved = with_saver(graph_that_answers(), runs.saver(lost))
+    saved = runs.database.saving(graph_that_answers(), lost.fence)
     here: Any = {"configurable": {"thread_id": str(lost.thread_id)}}
     await saved.ainvoke({"question": "before"}, here)
     await runs.database.rows("UPDATE crag_runs SET lease = now() - interval '1s'")
@@ -107,7 +106,7 @@ async def test_what_an_attempt_lost_it_can_neither_write_nor_read(make_runs: Mak
     for attempt in (saved.ainvoke({"question": "late"}, here), saved.aget_state(here)):
         with pytest.raises(GoneError):
             await attempt
-    resumed = with_saver(graph_that_answers(), runs.saver(again))
+    resumed = runs.database.saving(graph_that_answers(), again.fence)
     assert (await resumed.aget_state(here)).values["answer"] == "BEFORE"
 
 
@@ -119,17 +118,17 @@ async def test_a_thread_that_is_deleted_leaves_nothing_to_who_has_its_id_next(
     await queued(runs, here, "ada")
     claim = await claimed(runs)
     place: Any = {"configurable": {"thread_id": str(here)}}
-    saved = with_saver(graph_that_answers(), runs.saver(claim))
+    saved = runs.database.saving(graph_that_answers(), claim.fence)
     await saved.ainvoke({"question": "secret"}, place)
     mine, other = (Threads(runs.database, name) for name in ("ada", "eve"))
     await mine.delete(here)
     await other.create(here)
     with pytest.raises(GoneError):
         await saved.ainvoke({"question": "secret"}, place)
-    seen = with_saver(graph_that_answers(), other.saver(here))
+    seen = runs.database.saving(graph_that_answers(), other.fence(here))
     assert (await seen.aget_state(place)).values == {}
     with pytest.raises(GoneError):
-        await with_saver(graph_that_answers(), mine.saver(here)).aget_state(place)
+        await runs.database.saving(graph_that_answers(), mine.fence(here)).aget_state(place)
     with pytest.raises(GoneError):
         await mine.copy(here)
 
@@ -153,7 +152,7 @@ async def test_a_run_that_is_claimed_while_it_is_cancelled_is_cancelled_all_the_
                 await asyncio.sleep(0.01)
         await cancelling
         (found,) = await runs.database.rows(
-            "SELECT cancel, status FROM crag_runs WHERE run_id = %s", (run_id,)
+            "SELECT cancel, status FROM crag_runs WHERE run_id = %(run)s", run=run_id
         )
         assert found == {"cancel": action, "status": "running"}
 
@@ -274,11 +273,10 @@ async def test_the_thread_of_somebody_else_does_not_exist(make_runs: Make) -> No
 async def test_parts_are_stored_in_order_whatever_they_hold(make_runs: Make) -> None:
     runs = make_runs()
     run, claim = await queued(runs), await claimed(runs)
-    await runs.append(claim, 1, [("values", '"\\u0000"'), ("updates", "2")])
-    await runs.append(claim, 3, [("values", "3")])
+    await runs.append(claim, [("values", '"\\u0000"'), ("updates", "2")])
+    await runs.append(claim, [("values", "3")])
     _, parts = await runs.after(run, 1)
     assert [(part["place"], part["data"]) for part in parts] == [(2, "2"), (3, "3")]
-    assert await runs.last_place(run) == 3
 
 
 async def test_no_statement_takes_longer_than_it_may(
@@ -295,10 +293,10 @@ async def test_old_streams_and_threads_of_one_run_are_removed(make_runs: Make) -
     ended, removed = await queued(runs, kept), await queued(runs, mine["thread_id"])
     for _ in range(2):
         claim = await claimed(runs)
-        await runs.append(claim, 1, [("values", "1")])
+        await runs.append(claim, [("values", "1")])
         await runs.finish(claim, "success", "idle")
     later = await queued(runs, kept)
-    await runs.append(await claimed(runs), 1, [("values", "1")])
+    await runs.append(await claimed(runs), [("values", "1")])
     await asyncio.sleep(0.2)
     await runs.sweep()
     assert await runs.after(ended, 0) == ("success", [])
@@ -313,8 +311,9 @@ async def test_threads_of_a_user_beyond_a_number_or_an_age_are_removed(make_runs
     old, *others = [await thread(runs) for _ in range(6)]
     await queued(runs, others[0])
     await runs.database.rows(
-        "UPDATE crag_threads SET updated_at = now() - interval '31 days' WHERE thread_id = %s",
-        (old,),
+        "UPDATE crag_threads SET updated_at = now() - interval '31 days' "
+        "WHERE thread_id = %(thread)s",
+        thread=old,
     )
     await runs.sweep()
     left = await runs.database.rows("SELECT thread_id FROM crag_threads")

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from crag.papers.experiments.poster import GradeLevel, graded_loop
 from crag.parts import Candidate, Passage
 from crag.reflection.driver import Asked, ReflectionOutcome, run
-from crag.reflection.graded_loop import GradeLevel, graded_loop
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import FULLY, NO_RETRIEVAL, NO_SUPPORT, PARTIALLY

@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crag.papers.experiments.released_search import assemble_released
 from crag.reflection.cleaning import cleaned
-from crag.reflection.released_search import assemble_released
 from crag.reflection_settings import ReflectionSettings
 from crag.state import SegmentRecord
 

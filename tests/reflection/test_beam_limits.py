@@ -6,11 +6,12 @@ import json
 import pytest
 
 from crag.errors import ModelError
+from crag.papers.experiments.released_reflection import RELEASED_LONG
 from crag.parts import Candidate, Decision, Passage, Prefix
 from crag.reflection.driver import Judged, arun, run
 from crag.reflection.long_form import long_form
 from crag.reflection.testing import FakeReflection, Table, fake_candidate, fake_decision
-from crag.reflection_settings import RELEASED_LONG, ReflectionSettings
+from crag.reflection_settings import ReflectionSettings
 from tests.reflection.scripted import (
     ASKED,
     LEAKED,

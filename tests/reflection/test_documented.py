@@ -12,9 +12,10 @@ from langchain_core.documents import Document
 from crag.cli.options import METHODS
 from crag.events import EventKind
 from crag.graph import build_self_crag, build_self_rag
+from crag.papers.experiments.released_reflection import RELEASED_LONG, RELEASED_SHORT
 from crag.parts import Candidate, Parts, Passage, Prefix
 from crag.reflection.testing import FakeReflection, fake_candidate
-from crag.reflection_settings import RELEASED_LONG, RELEASED_SHORT, Compat, ReflectionSettings
+from crag.reflection_settings import Compat, ReflectionSettings
 from crag.runtime.environment import Environment
 from crag.settings import Settings, settings_from
 from crag.state import Flag

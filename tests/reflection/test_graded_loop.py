@@ -2,9 +2,9 @@
 
 import pytest
 
+from crag.papers.experiments.poster import GradeLevel
 from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.driver import Asked
-from crag.reflection.graded_loop import GradeLevel
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import NO_RETRIEVAL

@@ -2,9 +2,7 @@
 
 import pytest
 
-from crag.parts import Candidate, Passage
-from crag.reflection.driver import Offered
-from crag.reflection.graded_loop import (
+from crag.papers.experiments.poster import (
     GradedAnswer,
     GradeLevel,
     best_of,
@@ -15,7 +13,9 @@ from crag.reflection.graded_loop import (
     unread,
     use,
 )
-from crag.reflection.released import short_form_score
+from crag.papers.experiments.released_reflection import short_form_score
+from crag.parts import Candidate, Passage
+from crag.reflection.driver import Offered
 from crag.reflection.scoring import critique_of
 from crag.reflection.testing import fake_candidate
 from crag.reflection_settings import ReflectionSettings

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from crag.errors import ModelError
+from crag.papers.experiments.poster import GradeLevel, graded_loop
 from crag.parts import Prefix
 from crag.reflection.driver import Asked, Judged, arun, run
-from crag.reflection.graded_loop import GradeLevel, graded_loop
 from crag.reflection.short_form import short_form
 from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
 from crag.reflection_settings import ReflectionSettings

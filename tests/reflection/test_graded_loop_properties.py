@@ -6,10 +6,10 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crag.papers.experiments.poster import GradeLevel
 from crag.parts import Candidate, Decision, Passage, Prefix
 from crag.reflection.cleaning import cleaned, short_answer
 from crag.reflection.driver import Asked
-from crag.reflection.graded_loop import GradeLevel
 from crag.reflection.testing import FakeReflection
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import FULLY, TOKENS

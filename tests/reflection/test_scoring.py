@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.parts import Candidate
-from crag.reflection.released import (
+from crag.papers.experiments.released_reflection import (
     long_form_score,
     released_ratio,
     remap_ratio,
     score_rules,
     short_form_score,
 )
+from crag.parts import Candidate
 from crag.reflection.scoring import (
     argmax,
     graded,

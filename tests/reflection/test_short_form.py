@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crag.errors import ModelError
+from crag.papers.experiments.released_reflection import RELEASED_SHORT
 from crag.parts import Candidate, Decision, Passage, Prefix
 from crag.reflection.driver import Asked, Judged, ReflectionOutcome, arun, run
 from crag.reflection.short_form import short_form
 from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
-from crag.reflection_settings import RELEASED_SHORT, ReflectionSettings
+from crag.reflection_settings import ReflectionSettings
 
 PASSAGES = [Passage("One", "first"), Passage("Two", "second"), Passage("Three", "third")]
 OPEN = Asked("Who?", "Who?")

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.text.untrusted import left_armed, neutral, without_controls
+from crag.papers.experiments.armed import left_armed
+from crag.text.untrusted import neutral, without_controls
 
 REFLECTION = (
     "[No Retrieval]", "[Retrieval]", "[Continue to Use Evidence]", "[Irrelevant]", "[Relevant]",

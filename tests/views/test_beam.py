@@ -5,11 +5,11 @@ from langchain_core.documents import Document
 
 from crag.errors import CragError
 from crag.graph import build_self_rag
+from crag.papers.views import Walk, critique_table, draw_beam, walk
+from crag.papers.views.beam import beam_tree
 from crag.parts import Candidate
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.testing import FakeRetriever
-from crag.views import Walk, critique_table, draw_beam, walk
-from crag.views.beam import beam_tree
 
 LONG = {"form": "long", "beam_width": 2}
 SCRIPT: dict[tuple[str, str | None], Candidate] = {

@@ -2,8 +2,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from crag.views.display import Picture, Table, plain, shortened
-from crag.views.theme import drawing
+from crag.papers.views.display import Picture, Table, plain, shortened
+from crag.papers.views.theme import drawing
 
 
 def picture(says: str = "a line that rises") -> Picture:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.views.layers import Spot, laid_out
+from crag.papers.views.layers import Spot, laid_out
 
 NODES = ["a", "b", "c", "d", "e"]
 EDGES = st.lists(st.tuples(st.sampled_from(NODES), st.sampled_from(NODES)), max_size=12)

@@ -13,9 +13,9 @@ from crag.papers.training.threshold_views import (
     draw_precision_recall,
     precision_recall,
 )
+from crag.papers.views import draw_graph, draw_scores, walk
 from crag.state import Thresholds
 from crag.testing import FakeEvaluator
-from crag.views import draw_graph, draw_scores, walk
 
 LIMITS = Thresholds(upper=0.5, lower=-0.5)
 SCORES = {"good": 0.9, "doubtful": 0.0, "bad": -0.9}

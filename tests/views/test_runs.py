@@ -4,8 +4,8 @@ import pytest
 
 from crag.errors import SettingsError
 from crag.graph import build_crag, build_self_crag
+from crag.papers.views import walk
 from crag.reflection.testing import FakeReflection, fake_candidate
-from crag.views import walk
 
 WEB = [f"web:{name}" for name in ("rewrite", "confirm_search", "search", "read_pages", "select")]
 QUESTION = "Who wrote the first program?"

@@ -33,16 +33,12 @@ async def aask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
     reply: Reply | None = None
     with Attempt("model") as attempt:
         reply = _as_reply(await call(model.invoke, model.ainvoke, list(messages)))
-    return reply or _failed(attempt)
+    return reply or Reply("", "failed", attempt.error, None, Usage(llm_calls=1))
 
 
 def ask(model: ChatModel, messages: Sequence[AnyMessage]) -> Reply:
     """Do the same for a caller that blocks."""
     return blocking(aask(model, messages))
-
-
-def _failed(attempt: Attempt) -> Reply:
-    return Reply("", "failed", attempt.error, None, Usage(llm_calls=1))
 
 
 def _as_reply(returned: object) -> Reply:

@@ -2,9 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from crag.errors import CragError, SettingsError
@@ -51,53 +49,6 @@ class Budget:
             return None
         sums = zip(self.prices, ("input_tokens", "output_tokens"), strict=True)
         return sum(price * usage.get(name, 0) for price, name in sums) / 1e6
-
-
-class Tally:
-    """Cache hits of one row, and whether the budget refused it a call.
-
-    Threads may count at the same time.
-    """
-
-    def __init__(self) -> None:
-        self.cached: dict[str, int] = {}
-        self.asked: dict[str, int] = {}
-        """Calls and tokens of the chat model, including cached ones and those of a chat evaluator,
-        which a graph does not count."""
-        self.refused = ""
-        self._lock = threading.Lock()
-
-    def save(self, usage: Mapping[str, int]) -> None:
-        """Count a cache hit."""
-        self._add(self.cached, usage)
-
-    def ask(self, usage: Mapping[str, int]) -> None:
-        """Count calls and tokens of the chat model."""
-        self._add(self.asked, usage)
-
-    def _add(self, counts: dict[str, int], usage: Mapping[str, int]) -> None:
-        with self._lock:
-            for name, count in usage.items():
-                counts[name] = counts.get(name, 0) + count
-
-
-_CURRENT: ContextVar[Tally | None] = ContextVar("crag_bench_tally", default=None)
-
-
-@contextmanager
-def tallying() -> Iterator[Tally]:
-    """Tally in the ``with`` block, also in threads and tasks started there."""
-    tally = Tally()
-    token = _CURRENT.set(tally)
-    try:
-        yield tally
-    finally:
-        _CURRENT.reset(token)
-
-
-def current_tally() -> Tally:
-    """Return the tally of the current row, or an unused one."""
-    return _CURRENT.get() or Tally()
 
 
 def prices_from_text(text: str | None) -> tuple[float, float] | None:
@@ -151,19 +102,12 @@ class Meter:
                 return f"max-{name} is {limit:g}"
         return ""
 
-    def reserve(self) -> None:
-        """Count one call, before it is made.
-
-        Raises:
-            BudgetSpentError: a limit is reached; the current row records it.
-        """
+    def counted_call(self) -> str:
+        """Count a call before it is made, or return the limit that is reached."""
         with self._lock:
             reached = self.reached()
-            if not reached:
-                self.calls += 1
-                return
-        current_tally().refused = reached
-        raise BudgetSpentError(reached)
+            self.calls += not reached
+        return reached
 
     def spend(self, usage: Mapping[str, int]) -> None:
         """Count tokens, after the call."""

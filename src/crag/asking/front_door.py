@@ -27,6 +27,11 @@ from crag.state import Action, Certainty, Citation, State, Strip, Usage
 
 __all__ = ["Answer", "OpenDocuments", "Step", "Token", "open_documents"]
 
+Question = str | Sequence[AnyMessage]
+"""A question, or the messages of a chat, the last of which asks."""
+Chosen = Settings | SettingsDict | None
+"""Settings; of a mapping, those that it names."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
@@ -65,11 +70,7 @@ class OpenDocuments:
         """The settings of every question that names none of its own."""
 
     def ask(
-        self,
-        question: str | Sequence[AnyMessage],
-        *,
-        settings: Settings | SettingsDict | None = None,
-        config: RunnableConfig | None = None,
+        self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
     ) -> Answer:
         """Answer a question, or the last message of a chat.
 
@@ -83,11 +84,7 @@ class OpenDocuments:
         return blocking(self.aask(question, settings=settings, config=config))
 
     async def aask(
-        self,
-        question: str | Sequence[AnyMessage],
-        *,
-        settings: Settings | SettingsDict | None = None,
-        config: RunnableConfig | None = None,
+        self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
     ) -> Answer:
         """Do as `ask` without blocking the event loop."""
         chosen = self._chosen(settings)
@@ -96,11 +93,7 @@ class OpenDocuments:
         return _answer(cast("State", state))
 
     def stream(
-        self,
-        question: str | Sequence[AnyMessage],
-        *,
-        settings: Settings | SettingsDict | None = None,
-        config: RunnableConfig | None = None,
+        self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
     ) -> Iterator[Token | Step | Answer]:
         """Yield each piece that the model writes and each step, and at last the answer.
 
@@ -118,11 +111,7 @@ class OpenDocuments:
         yield _answer(cast("State", run.state))
 
     async def astream(
-        self,
-        question: str | Sequence[AnyMessage],
-        *,
-        settings: Settings | SettingsDict | None = None,
-        config: RunnableConfig | None = None,
+        self, question: Question, *, settings: Chosen = None, config: RunnableConfig | None = None
     ) -> AsyncIterator[Token | Step | Answer]:
         """Do as `stream` without blocking the event loop."""
         run, chosen = StreamedRun(), self._chosen(settings)
@@ -133,7 +122,7 @@ class OpenDocuments:
                 yield piece
         yield _answer(cast("State", run.state))
 
-    def _chosen(self, settings: Settings | SettingsDict | None) -> Settings:
+    def _chosen(self, settings: Chosen) -> Settings:
         changes = _given(settings)
         chosen = settings_from(_given(self.settings) | changes) if changes else self.settings
         if chosen.confirm_web:
@@ -146,7 +135,7 @@ def open_documents(
     location: str | Path | None = None,
     *,
     method: str = "crag",
-    settings: Settings | SettingsDict | None = None,
+    settings: Chosen = None,
     parts: Parts | None = None,
 ) -> OpenDocuments:
     """Open an index, or `parts` of your own, to ask it; `crag.open` is this function.
@@ -174,13 +163,13 @@ def open_documents(
     return OpenDocuments(entry.build(parts), settings_from(_given(settings)))
 
 
-def _given(settings: Settings | SettingsDict | None) -> dict[str, object]:
+def _given(settings: Chosen) -> dict[str, object]:
     if isinstance(settings, Settings):
         return settings.model_dump(exclude_unset=True)
     return {**(settings or {})}
 
 
-def _input(question: str | Sequence[AnyMessage]) -> dict[str, Any]:
+def _input(question: Question) -> dict[str, Any]:
     return {"question": question} if isinstance(question, str) else {"messages": [*question]}
 
 

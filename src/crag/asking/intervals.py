@@ -1,4 +1,4 @@
-"""Confidence intervals of a mean: percentile bootstrap over questions, single and paired.
+"""Confidence intervals of a mean: percentile bootstrap over questions.
 
 Questions are drawn with replacement, so the interval estimates the effect of another draw of
 questions, not of another model, prompt or seed.
@@ -22,19 +22,6 @@ class Interval(NamedTuple):
     high: float
 
 
-class Difference(NamedTuple):
-    """The mean of the differences, and its interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def clear(self) -> bool:
-        """Whether the interval excludes zero."""
-        return self.low > 0 or self.high < 0
-
-
 def bootstrap(
     values: Sequence[float], seed: int, *, level: float = LEVEL, resamples: int = RESAMPLES
 ) -> Interval:
@@ -52,29 +39,6 @@ def bootstrap(
     means = np.concatenate(list(_means(numbers, seed, resamples)))
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
-
-
-def paired_difference(
-    first: Sequence[float],
-    second: Sequence[float],
-    seed: int,
-    *,
-    level: float = LEVEL,
-    resamples: int = RESAMPLES,
-) -> Difference:
-    """Return the mean of `first - second` with its interval, question by question.
-
-    Both list the same questions in the same order: pairing removes the difficulty of each question.
-
-    Raises:
-        ValueError: the lengths differ, or as `bootstrap`.
-    """
-    if len(first) != len(second):
-        message = f"{len(first)} values cannot be paired with {len(second)}"
-        raise ValueError(message)
-    differences = _finite(first) - _finite(second)
-    interval = bootstrap(differences.tolist(), seed, level=level, resamples=resamples)
-    return Difference(float(differences.mean()), *interval)
 
 
 def _finite(values: Sequence[float]) -> NDArray[np.float64]:

@@ -140,7 +140,7 @@ def _database(postgres: str | None) -> AbstractContextManager[str | None]:
     """Return the URL of the database while it is needed; a folder is served for as long."""
     if postgres is None or "://" in postgres:
         return nullcontext(postgres)
-    from crag.server.trial import postgres_in
+    from crag.cli.trial_postgres import postgres_in
 
     return postgres_in(Path(postgres))
 

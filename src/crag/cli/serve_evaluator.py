@@ -29,7 +29,7 @@ def serve_evaluator(
     require("evaluator", "crag serve-evaluator", "starlette", "uvicorn")
     import uvicorn
 
-    from crag.server.evaluator import served
+    from crag.evaluator_service.app import served
 
     address, chosen = Address(host, port), environment()
     if chosen.evaluator_token is None and not address.is_loopback:

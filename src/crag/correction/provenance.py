@@ -44,10 +44,7 @@ def source_within(source: Source, text: str, start: int, end: int) -> Source:
     try:
         first, last = lines_between(text, known, start, end)
         inner = lines_of_part(text, known, start, end)
-    except (
-        ValueError,
-        IndexError,
-    ):  # Another program may have written something else into this metadata key.
+    except (ValueError, IndexError):  # Another program may write this metadata key otherwise.
         return source
     position = f"{unit} {first}" if first == last else f"{unit}s {first}-{last}"
     narrowed: Source = {**source, "position": position}

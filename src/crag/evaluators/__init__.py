@@ -13,18 +13,7 @@ from crag.evaluators.reranker import EvaluatorReranker
 from crag.evaluators.t5 import T5Evaluator
 
 __all__ = [
-    "NAMES",
-    "BatchChatEvaluator",
-    "ChatEvaluator",
-    "CosineEvaluator",
-    "CrossEncoderEvaluator",
-    "EvaluatorReranker",
-    "ReaderAttributor",
-    "ReaderEvaluator",
-    "RemoteEvaluator",
-    "RemoteReader",
-    "T5Evaluator",
-    "load_evaluator",
-    "packaged_reader",
-    "with_fallback",
-]
+    "NAMES", "BatchChatEvaluator", "ChatEvaluator", "CosineEvaluator", "CrossEncoderEvaluator",
+    "EvaluatorReranker", "ReaderAttributor", "ReaderEvaluator", "RemoteEvaluator", "RemoteReader",
+    "T5Evaluator", "load_evaluator", "packaged_reader", "with_fallback",
+]  # fmt: skip

@@ -39,7 +39,8 @@ class CosineEvaluator:
         """The languages that the encoder reads."""
         self._vectors = RememberedVectors(embeddings)
         self._slope, self._intercept = slope, intercept
-        self._thresholds = thresholds
+        self.thresholds = thresholds
+        """The thresholds fitted together with slope and intercept."""
 
     @classmethod
     def fitted(cls, embeddings: Embeddings) -> Self:
@@ -51,11 +52,6 @@ class CosineEvaluator:
             intercept=card["intercept"],
             thresholds=Thresholds(upper=card["upper"], lower=card["lower"]),
         )
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """The thresholds fitted together with slope and intercept."""
-        return self._thresholds
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score in [-1, 1] for each text; ``title // text`` is read by `split_title`."""

@@ -15,12 +15,13 @@ from crag.models.inference import Weights
 from crag.models.lexical import LEXICAL, Blend, bare_title
 from crag.models.minilm import WEIGHTS_SHA256, MiniLM, official_weights
 from crag.models.model_card import EvaluatorCard, read_card
+from crag.models.reading_model import SHORTEST_INPUT
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA, restored
 from crag.parts import Passage
 from crag.state import Thresholds
 
-_UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
+UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
 """Thresholds for a card without any: probabilities of three quarters and of one quarter."""
 
 
@@ -52,8 +53,8 @@ class CrossEncoderEvaluator:
         self.languages = frozenset({"en"} if isinstance(model, ChangedMiniLM) else ())
         """The languages that it reads, by ISO 639-1 code; empty if unknown."""
         calibration = card.calibration if card else None
-        fitted = calibration.thresholds if calibration else _UNCALIBRATED
-        self._thresholds = thresholds or fitted
+        self.thresholds = thresholds or (calibration.thresholds if calibration else UNCALIBRATED)
+        """The thresholds on the card; 0.5 and -0.5 as long as it has none."""
         self._model = model
         self._batch_size = batch_size
 
@@ -70,22 +71,8 @@ class CrossEncoderEvaluator:
         Raises:
             EvaluatorError: the folder has no card, or it belongs to another base.
         """
-        card = read_card(folder)
-        if card is None:
-            message = f"{folder} has no card.json, so nothing says which base its weights change"
-            raise EvaluatorError(message)
-        if card.base_sha256 != WEIGHTS_SHA256:
-            message = (
-                f"{folder} changes a base with SHA-256 {card.base_sha256}; the packaged encoder "
-                f"has {WEIGHTS_SHA256}. Train it again from the packaged one: crag train"
-            )
-            raise EvaluatorError(message)
+        card = card_of_change(folder)
         return cls(ChangedMiniLM(folder, card.max_length), card=card)
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """The thresholds on the card; 0.5 and -0.5 as long as it has none."""
-        return self._thresholds
 
     def verify(self) -> None:
         """Load the model now rather than on first use.
@@ -109,6 +96,32 @@ class CrossEncoderEvaluator:
             for index, score in zip(places, np.tanh(logits / 2).tolist(), strict=True):
                 scores[index] = score
         return scores
+
+
+def card_of_change(folder: Path, *, reads: bool = False) -> EvaluatorCard:
+    """Return the card of an evaluator that is stored as its difference from the packaged encoder.
+
+    Raises:
+        EvaluatorError: there is none, it is that of another base, or, if it `reads`, of no reader.
+    """
+    card = read_card(folder)
+    if card is None:
+        message = f"{folder} has no card.json, so nothing says which base its weights change"
+        raise EvaluatorError(message)
+    if reads and (card.kind != "reader" or card.max_length < SHORTEST_INPUT):
+        message = (
+            f"{folder} holds a {card.kind} for {card.max_length} tokens; a reader is a "
+            f"'reader' for at least {SHORTEST_INPUT}"
+        )
+        raise EvaluatorError(message)
+    if card.base_sha256 != WEIGHTS_SHA256:
+        command = "" if reads else ": crag train"
+        message = (
+            f"{folder} changes a base with SHA-256 {card.base_sha256}; the packaged encoder has "
+            f"{WEIGHTS_SHA256}. Train it again from the packaged one{command}"
+        )
+        raise EvaluatorError(message)
+    return card
 
 
 class _LoadedModel(NamedTuple):

@@ -24,16 +24,9 @@ from crag.prompts import PACKAGED, Prompts
 from crag.runtime import entry_points
 
 NAMES = (
-    "default",
-    "reader",
-    "cross-encoder",
-    "cosine",
-    "chat-direct",
-    "chat-chain-of-thought",
-    "chat-few-shot",
-    "chat-levels",
-    "chat-batch",
-)
+    "default", "reader", "cross-encoder", "cosine", "chat-direct", "chat-chain-of-thought",
+    "chat-few-shot", "chat-levels", "chat-batch",
+)  # fmt: skip
 Compat = Literal["official"]
 _LONGEST = 512
 

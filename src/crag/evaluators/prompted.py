@@ -33,14 +33,10 @@ class PromptedEvaluator(ABC):
             raise SettingsError("concurrency", concurrency, "at least 1")
         if thresholds["lower"] > thresholds["upper"]:
             raise SettingsError("thresholds", thresholds, "lower must not be above upper")
-        self._thresholds = thresholds
+        self.thresholds = thresholds
+        """The given thresholds, or the defaults of the scale, which are not calibrated."""
         self._concurrency = concurrency
         self._slots = threading.BoundedSemaphore(concurrency)
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """The given thresholds, or the defaults of the scale, which are not calibrated."""
-        return self._thresholds
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score in [-1, 1] for each text, in order, or NaN where its call failed.

@@ -9,15 +9,14 @@ from typing import Self
 
 from crag.correction.scoring import LOWEST, split_title
 from crag.errors import EvaluatorError
+from crag.evaluators.cross_encoder import UNCALIBRATED, card_of_change
 from crag.models.inference import Runtime, chosen_runtime
-from crag.models.minilm import WEIGHTS_SHA256
-from crag.models.model_card import EvaluatorCard, read_card
-from crag.models.reading_model import OVERLAP, SHORTEST_INPUT, ReaderModel, View
+from crag.models.model_card import EvaluatorCard
+from crag.models.reading_model import OVERLAP, ReaderModel, View
 from crag.parts import Passage
 from crag.reading import Reading, Span, compressed
 from crag.state import Thresholds
 
-_UNCALIBRATED = Thresholds(upper=0.5, lower=-0.5)
 _NO_THRESHOLDS = {"calibration": None}
 
 
@@ -44,12 +43,14 @@ class ReaderEvaluator:
         self.card = card
         self.model = model
         calibration = card.calibration if card else None
-        fitted = calibration.thresholds if calibration else _UNCALIBRATED
-        self._thresholds = thresholds or fitted
+        self.thresholds = thresholds or (calibration.thresholds if calibration else UNCALIBRATED)
+        """The thresholds on the card; 0.5 and -0.5 as long as it has none."""
         quote = calibration.quote if calibration else None
-        self._quote_threshold = self._thresholds["upper"] if quote is None else quote
+        self.quote_threshold = self.thresholds["upper"] if quote is None else quote
+        """The quoting threshold on the card; the upper threshold as long as it has none."""
         closest = calibration.closest if calibration else None
-        self._closest_threshold = LOWEST if closest is None else closest
+        self.closest_threshold = LOWEST if closest is None else closest
+        """The score from which on a passage is shown as one of the closest; -1 without a card's."""
 
     @classmethod
     def packaged(cls) -> Self:
@@ -64,22 +65,7 @@ class ReaderEvaluator:
         Raises:
             EvaluatorError: the folder has no card, or the card is that of another base or kind.
         """
-        card = read_card(folder)
-        if card is None:
-            message = f"{folder} has no card.json, so nothing says which base its weights change"
-            raise EvaluatorError(message)
-        if card.kind != "reader" or card.max_length < SHORTEST_INPUT:
-            message = (
-                f"{folder} holds a {card.kind} for {card.max_length} tokens; a reader is a "
-                f"'reader' for at least {SHORTEST_INPUT}"
-            )
-            raise EvaluatorError(message)
-        if card.base_sha256 != WEIGHTS_SHA256:
-            message = (
-                f"{folder} changes a base with SHA-256 {card.base_sha256}; the packaged encoder "
-                f"has {WEIGHTS_SHA256}. Train it again from the packaged one"
-            )
-            raise EvaluatorError(message)
+        card = card_of_change(folder, reads=True)
         return cls(ReaderModel(folder, card.max_length), card=card)
 
     def recalibrated(self, card: EvaluatorCard) -> Self:
@@ -96,21 +82,6 @@ class ReaderEvaluator:
             )
             raise EvaluatorError(message)
         return type(self)(self.model, card=card)
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """The thresholds on the card; 0.5 and -0.5 as long as it has none."""
-        return self._thresholds
-
-    @property
-    def quote_threshold(self) -> float:
-        """The quoting threshold on the card; the upper threshold as long as it has none."""
-        return self._quote_threshold
-
-    @property
-    def closest_threshold(self) -> float:
-        """The score from which on a passage is shown as one of the closest; -1 without a card's."""
-        return self._closest_threshold
 
     def verify(self) -> None:
         """Load the model now rather than on first use.

@@ -16,18 +16,7 @@ from crag.factory.status import PartStatus
 from crag.factory.web import choose_reader, choose_searcher, examine_web
 
 __all__ = [
-    "PartStatus",
-    "choose_attributor",
-    "choose_encoder",
-    "choose_evaluator",
-    "choose_limits",
-    "choose_model",
-    "choose_parts",
-    "choose_prompts",
-    "choose_reader",
-    "choose_reflection",
-    "choose_searcher",
-    "examine",
-    "examine_web",
-    "service_options",
-]
+    "PartStatus", "choose_attributor", "choose_encoder", "choose_evaluator", "choose_limits",
+    "choose_model", "choose_parts", "choose_prompts", "choose_reader", "choose_reflection",
+    "choose_searcher", "examine", "examine_web", "service_options",
+]  # fmt: skip

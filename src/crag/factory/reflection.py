@@ -45,7 +45,11 @@ def choose_reflection(
 
             return EmbeddedReflection(evaluator, quoter)
         case "prompted":
-            return _prompted(model, prompts)
+            from crag.reflection.backends.prompted import PromptedReflection
+
+            if model is None:
+                raise SettingsError("CRAG_REFLECTION", "prompted", _NO_MODEL)
+            return PromptedReflection(model, prompts=prompts)
         case "server":
             return _server(environment)
         case place:
@@ -72,14 +76,6 @@ def _name(environment: Environment, *, has_model: bool) -> str:
     if named.lower() in (*_STAND_INS, "server"):
         return named.lower()
     return named or ("prompted" if has_model else "embedded")
-
-
-def _prompted(model: ChatModel | None, prompts: Prompts) -> ReflectionBackend:
-    from crag.reflection.backends.prompted import PromptedReflection
-
-    if model is None:
-        raise SettingsError("CRAG_REFLECTION", "prompted", _NO_MODEL)
-    return PromptedReflection(model, prompts=prompts)
 
 
 def _server(environment: Environment) -> ReflectionBackend:

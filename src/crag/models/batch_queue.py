@@ -2,6 +2,7 @@
 
 There is no thread of its own. Of the callers that wait, one runs the next batch, for itself and the
 others, so that a lone caller computes at once and in its own thread, and nothing has to be closed.
+One with work for several cores starts a thread for each other core, which ends with that work.
 """
 
 import os
@@ -18,11 +19,15 @@ Result = TypeVar("Result")
 MOST_PADDING = 0.1
 """Most padding in a batch, as a share of its tokens: on a CPU a padding token costs as much as any
 other."""
+MOST_PADDING_TOKENS = 24
+"""Most padding in a batch, in tokens: about what a batch of its own costs more."""
 MOST_TOKENS = 1024
 """Tokens of a batch, with padding; a longer text is a batch of its own. A token costs least between
 100 and 1,000 (`make bench-inference`): above, the layers' values leave the processor's caches."""
 ABREAST = max(2, os.cpu_count() or 1)
 """Batches that run at the same time, if several callers wait."""
+FEWEST_TOKENS = 256
+"""Tokens of a batch up to which work is not divided among cores."""
 _TURN = 64
 """Texts of one caller after which others come first: a question does not wait for a whole index."""
 
@@ -42,9 +47,10 @@ class BatchQueue(Generic[Row, Result]):
     `run` returns a result for each of its rows, and `length` how many tokens a row has. Callers are
     served in the order in which they came, after 64 texts in turns. What is computed for a lone
     caller does not depend on the queue; the batch of several changes a result as padding does, by
-    rounding. If a batch of several callers fails, each one's rows run again alone, so that an error
-    reaches only the caller whose rows cause it. A process that forks while others compute finds the
-    queue empty.
+    rounding. For rows of more than one batch, up to `helpers` threads run batches beside those of
+    the caller. If a batch of several callers fails, each one's rows run again alone, so that an
+    error reaches only the caller whose rows cause it. A process that forks while others compute
+    finds the queue empty.
     """
 
     def __init__(
@@ -53,12 +59,14 @@ class BatchQueue(Generic[Row, Result]):
         length: Callable[[Row], int],
         *,
         abreast: int = ABREAST,
+        helpers: int = 0,
         name: str = "model",
     ) -> None:
         self.name = name
         self._run = run
         self._length = length
         self._abreast = abreast
+        self._helpers = helpers
         self._waiting: list[_Caller[Row, Result]] = []
         self._running = 0
         self._changed = threading.Condition()
@@ -83,6 +91,7 @@ class BatchQueue(Generic[Row, Result]):
         with self._changed:
             self._waiting.append(caller)
         try:
+            self._start_helpers(caller)
             while caller.awaited:
                 if (batch := self._next(caller)) is not None:
                     caller.awaited -= len(batch.indices)
@@ -90,6 +99,31 @@ class BatchQueue(Generic[Row, Result]):
         finally:
             with self._changed, suppress(ValueError):  # It is not there in a forked process.
                 self._waiting.remove(caller)
+
+    def _start_helpers(self, caller: "_Caller[Row, Result]") -> None:
+        """Start as many threads as can compute for a caller beside it."""
+        fewest_batches = -(-sum(caller.lengths) // self._most_tokens(caller))
+        for _ in range(min(self._helpers, fewest_batches - 1)):
+            with suppress(RuntimeError):  # The system, or an interpreter that ends, has no more.
+                threading.Thread(target=self._help, args=(caller,), name=self.name).start()
+
+    def _help(self, caller: "_Caller[Row, Result]") -> None:
+        """Run batches while rows of a caller wait and there is a place free."""
+        while True:
+            with self._changed:
+                is_done = caller not in self._waiting or not caller.pending
+                if is_done or self._running >= self._abreast:
+                    return
+                self._running += 1
+                shared = self._chosen()
+            self._compute(shared)
+
+    def _most_tokens(self, caller: "_Caller[Row, Result]") -> int:
+        """Return the tokens of a batch: fewer where a lone caller has helpers to share with."""
+        if not self._helpers or len(self._waiting) > 1:
+            return MOST_TOKENS
+        share = sum(caller.lengths) // (self._helpers + 1) + MOST_PADDING_TOKENS
+        return min(MOST_TOKENS, max(FEWEST_TOKENS, share))
 
     def _next(self, caller: "_Caller[Row, Result]") -> Batch[Result] | None:
         """Return what is done for a caller, or run a batch that may be for others."""
@@ -103,6 +137,11 @@ class BatchQueue(Generic[Row, Result]):
                 return batch
             self._running += 1
             shared = self._chosen()
+        self._compute(shared)
+        return None
+
+    def _compute(self, shared: "Sequence[_Share[Row, Result]]") -> None:
+        """Run a batch in the place that was taken for it, and hand its results out."""
         try:
             outcomes = self._outcomes(shared)
         except BaseException:  # Such as an interrupt: others find their rows where they were.
@@ -118,13 +157,12 @@ class BatchQueue(Generic[Row, Result]):
             with self._changed:
                 self._running -= 1
                 self._changed.notify_all()
-        return None
 
     def _chosen(self) -> "list[_Share[Row, Result]]":
         """Take the longest rows of the first caller, and rows of others of similar length."""
         shared: list[_Share[Row, Result]] = []
         longest = count = tokens = 0
-        most = self._waiting[0].size
+        most, most_tokens = self._waiting[0].size, self._most_tokens(self._waiting[0])
         for caller in self._waiting:
             taken: list[int] = []
             limit = min(most, caller.size)
@@ -134,8 +172,9 @@ class BatchQueue(Generic[Row, Result]):
                 if length > longest:
                     continue
                 padded = (count + 1) * longest
-                is_full = count >= limit or padded > MOST_TOKENS
-                if count and (is_full or padded > (1 + MOST_PADDING) * (tokens + length)):
+                padding, is_full = padded - tokens - length, count >= limit or padded > most_tokens
+                allowed = min(MOST_PADDING * (tokens + length), MOST_PADDING_TOKENS)
+                if count and (is_full or padding > allowed):
                     break
                 taken.append(index)
                 count, tokens = count + 1, tokens + length

@@ -5,7 +5,7 @@ words occur in the text, close together, or in its title. The features add that 
 fraction of a millisecond.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -14,23 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.errors import EvaluatorError
-from crag.models.tensors import read_tensors, write_tensors
+from crag.models.tensors import read_tensors
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
 
 LEXICAL = "lexical.safetensors"
 FEATURES = (
-    "question_in_text",
-    "question_in_text_or_title",
-    "title_in_question",
-    "question_in_title",
-    "run_in_text",
-    "run_in_title",
-    "question_in_window",
-    "length",
-    "title_stands_in_question",
-)
+    "question_in_text", "question_in_text_or_title", "title_in_question", "question_in_title",
+    "run_in_text", "run_in_title", "question_in_window", "length", "title_stands_in_question",
+)  # fmt: skip
 """Shares by weight, in [0, 1], but `length`, the logarithm of the number of tokens, and the last,
 which is 1 if the whole title is a run within the question, else 0. A token weighs its inverse
 document frequency. A run is the longest common sequence without a gap; a window is thirty tokens of
@@ -39,8 +32,8 @@ _MORE = 2
 """Coefficients of a blend besides the features' weights: of the output, and the intercept."""
 _NEAR = 1e-6
 """Sums of 32-bit weights differ by less when they are of the same words."""
-_WINDOW, _STRIDE = 30, 15
-"""Tokens of a window in which words of the question may stand together, and of each step."""
+_STRIDE = 15
+"""Tokens of each step; two make a window, in which words of the question may stand together."""
 Floats = NDArray[np.float64]
 
 
@@ -67,14 +60,9 @@ class Blend:
         ]
         return np.array(rows).reshape(len(rows), len(FEATURES))
 
-    def write(self, path: Path) -> None:
-        """Write the blend atomically."""
-        numbers = np.r_[self.weights, self.intercept]
-        write_tensors(path, {"rarity": self.rarity.astype(np.float16), "blend": numbers})
-
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read what `write` wrote.
+        """Read what training wrote.
 
         Raises:
             EvaluatorError: it cannot be read, or has other features.
@@ -90,16 +78,6 @@ class Blend:
         return cls(stored["rarity"].astype(np.float32), numbers[:-1], float(numbers[-1]))
 
 
-def rarity_of(texts: Iterable[Iterable[int]], vocabulary: int) -> NDArray[np.float32]:
-    """Return log((N + 1) / (n + 1)) for each token: N texts, n of which hold it."""
-    seen = np.zeros(vocabulary)
-    count = 0
-    for tokens in texts:
-        seen[np.unique(np.fromiter(tokens, dtype=np.int64))] += 1
-        count += 1
-    return np.log((count + 1) / (seen + 1)).astype(np.float32)
-
-
 def features(
     question: NDArray[np.int64],
     title: NDArray[np.int64],
@@ -109,13 +87,13 @@ def features(
     """Return `FEATURES` of one pair; all three arguments are tokens without special tokens."""
     weight = rarity[question]
     whole = float(weight.sum()) or 1.0
-    in_text, in_title = np.isin(question, text), np.isin(question, title)
+    in_text, in_title = _among(question, text), _among(question, title)
     title_weight = float(rarity[title].astype(np.float64).sum())
     run_in_title = _longest_run(question, title, rarity)
     return [
         float(weight[in_text].sum()) / whole,
         float(weight[in_text | in_title].sum()) / whole,
-        float(rarity[title[np.isin(title, question)]].sum()) / (title_weight or 1.0),
+        float(rarity[title[_among(title, question)]].sum()) / (title_weight or 1.0),
         float(weight[in_title].sum()) / whole,
         _longest_run(question, text, rarity) / whole,
         run_in_title / whole,
@@ -140,24 +118,36 @@ def _parts(
     return ids[side == 0], ids[titled], ids[(side == 1) & ~titled]
 
 
+def _among(tokens: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Say of each token whether the others have it; `np.isin` takes longer for so few."""
+    known = set(others.tolist())
+    return np.array([token in known for token in tokens.tolist()], dtype=np.bool_)
+
+
 def _longest_run(
     question: NDArray[np.int64], text: NDArray[np.int64], rarity: NDArray[np.float32]
 ) -> float:
+    places: dict[int, list[int]] = {}
+    for place, token in enumerate(text.tolist()):
+        places.setdefault(token, []).append(place)
     best = 0.0
-    runs = np.zeros(len(text) + 1)
-    for token in question:
-        runs[1:] = np.where(text == token, runs[:-1] + rarity[token], 0.0)
-        best = max(best, float(runs.max()))
+    runs: dict[int, float] = {}
+    """What a run weighs that ends before a place of the text, with the token before."""
+    for token, weight in zip(question.tolist(), rarity[question].tolist(), strict=True):
+        runs = {place + 1: runs.get(place, 0.0) + weight for place in places.get(token, ())}
+        best = max(best, *runs.values()) if runs else best
     return best
 
 
 def _best_window(
     question: NDArray[np.int64], text: NDArray[np.int64], rarity: NDArray[np.float32]
 ) -> float:
+    if not len(text):
+        return 0.0
     tokens = np.unique(question)
     present = text[None, :] == tokens[:, None]
-    starts = range(0, max(1, len(text) - _STRIDE), _STRIDE)
-    held = [present[:, start : start + _WINDOW].any(axis=1) for start in starts]
+    steps = np.logical_or.reduceat(present, range(0, len(text), _STRIDE), axis=1)
+    windows = steps[:, :-1] | steps[:, 1:] if len(text) > _STRIDE else steps
     # As a matrix product, numpy warned of invalid values here although there are none.
-    weighed = (np.array(held) * rarity[tokens]).sum(axis=1)
+    weighed = (np.ascontiguousarray(windows.T) * rarity[tokens]).sum(axis=1)
     return float(weighed.max(initial=0.0))

@@ -111,11 +111,10 @@ class MiniLM:
         self._weights = weights
         self._max_length = max_length
         self._session: Session | None = None
-        self._one_core: Session | None = None
         self._tokenizer: Tokenizer | None = None
         self._lock = threading.Lock()
         self._queue: BatchQueue[Encoded, States] = BatchQueue(
-            self._states, lambda encoded: len(encoded.ids), name=name
+            self._states, lambda encoded: len(encoded.ids), helpers=cores() - 1, name=name
         )
 
     def encode(self, inputs: Sequence[Input]) -> "list[Encoding]":
@@ -130,28 +129,16 @@ class MiniLM:
         return self._queue.batches(encodings, size)
 
     def _states(self, encodings: Sequence[Encoded]) -> list[States]:
-        states = self._chosen()(
+        assert self._session is not None  # noqa: S101 - for type checkers
+        states = self._session(
             {
                 "input_ids": _padded([encoding.ids for encoding in encodings]),
                 "attention_mask": _padded([encoding.attention_mask for encoding in encodings]),
                 "token_type_ids": _padded([encoding.type_ids for encoding in encodings]),
             }
         )
-        return [row[: len(encoding.ids)] for row, encoding in zip(states, encodings, strict=True)]
-
-    def _chosen(self) -> Session:
-        """Return what runs a batch: on all cores, or on one if each has a caller of its own.
-
-        Threads that share a batch wait for each other after every layer, which takes a tenth of the
-        time of an idle machine, and on a busy one many times as long as the batch.
-        """
-        with self._lock:
-            assert self._session is not None  # noqa: S101 - for type checkers
-            if self._queue.callers < cores() or cores() == 1:
-                return self._session
-            if self._one_core is None:
-                self._one_core = open_session(self._weights, one_core=True)
-            return self._one_core
+        ends = np.cumsum([len(encoding.ids) for encoding in encodings])
+        return np.split(states, ends[:-1])
 
     def _shortened(self, text: Input) -> Input:
         """Cut the padding beyond the longest input to save time."""

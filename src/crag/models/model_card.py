@@ -1,7 +1,5 @@
 """The evaluator card: base and data of an evaluator, its quality and its thresholds."""
 
-import json
-import os
 from pathlib import Path
 from typing import Literal, Self
 
@@ -101,20 +99,6 @@ def read_card(folder: Path) -> EvaluatorCard | None:
         first = str(error).splitlines()[0] if isinstance(error, OSError) else _first(error)
         message = f"the evaluator card {path} cannot be used: {first}"
         raise EvaluatorError(message) from error
-
-
-def write_card(folder: Path, card: EvaluatorCard) -> None:
-    """Write the card into `folder` atomically."""
-    text = json.dumps(card.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
-    written = folder / f".{CARD}.new"
-    try:
-        with written.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        written.replace(folder / CARD)
-    finally:
-        written.unlink(missing_ok=True)
 
 
 def _first(error: ValidationError) -> str:

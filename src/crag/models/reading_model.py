@@ -233,11 +233,12 @@ def _best_span(first: Floats, last: Floats, none: float) -> tuple[int, int, floa
     """Return the likeliest span, and by how much it is likelier than `none`."""
     if not len(first):
         return 0, 0, _NEVER
-    sums = first[:, None] + last[None, :]
-    allowed = np.triu(np.ones_like(sums)) - np.triu(np.ones_like(sums), _LONGEST_SPAN)
-    place = int(np.argmax(np.where(allowed > 0, sums, _NEVER)))
-    start, end = divmod(place, len(last))
-    return start, end, float(sums[start, end] - none)
+    ends = np.lib.stride_tricks.sliding_window_view(
+        np.r_[last, np.full(_LONGEST_SPAN - 1, -np.inf)], _LONGEST_SPAN
+    )
+    sums = first[:, None] + ends
+    start, more = divmod(int(np.argmax(sums)), _LONGEST_SPAN)
+    return start, start + more, float(sums[start, more] - none)
 
 
 def _with_question_mark(question: str) -> str:

@@ -12,7 +12,7 @@ At the end the segments of the best hypothesis are assembled to an answer with c
 tokens and depth are bounded; a flag of the outcome says which bound ended the search early. Between
 two rounds the search can be stored as plain JSON.
 
-`released_search` overrides the steps that the released program takes otherwise.
+A subclass takes some steps as the released program does: see `crag.reflection.rules`.
 """
 
 import math
@@ -156,13 +156,8 @@ class BeamSearch:
         search._began -= record["seconds"]
         search._depth = record["depth"]
         search._pool = [
-            Hypothesis(
-                kept_one["before"],
-                tuple(kept_one["segments"]),
-                kept_one["done"],
-                kept_one["ending"],
-            )
-            for kept_one in record["pool"]
+            Hypothesis(one["before"], tuple(one["segments"]), one["done"], one["ending"])
+            for one in record["pool"]
         ]
         search._offered.add([Passage(entry["title"], entry["text"]) for entry in kept.passages])
         search._static = record["static"]
@@ -175,23 +170,15 @@ class BeamSearch:
         """Return the search as plain JSON, which later rounds do not change."""
         pool = [
             HypothesisRecord(
-                before=hypothesis.before,
-                segments=list(hypothesis.segments),
-                done=hypothesis.done,
-                ending=hypothesis.ending,
+                before=one.before, segments=list(one.segments), done=one.done, ending=one.ending
             )
-            for hypothesis in self._pool
+            for one in self._pool
         ]
         record = SearchRecord(
-            depth=self._depth,
-            pool=pool,
-            static=self._static,
-            flags=list(self._flags),
-            tokens=self._tokens,
-            seconds=self._clock() - self._began,
-            ended=self._ended,
+            depth=self._depth, pool=pool, static=self._static, flags=list(self._flags),
+            tokens=self._tokens, seconds=self._clock() - self._began, ended=self._ended,
             over=self.over,
-        )
+        )  # fmt: skip
         critiques = [_copied(critique) for critique in self._critiques]
         return KeptSearch(record, list(self._choices), critiques, self._offered.records())
 
@@ -420,9 +407,8 @@ class BeamSearch:
             entries = _unconstrained(entries)
         ranked = self._ranked(entries)
         for rank, entry in enumerate(ranked, start=1):
-            stays = rank <= width
-            beam = f"a beam of {width}"
-            _conclude(entry, f"place {rank} {'in' if stays else 'beyond'} {beam}", kept=stays)
+            where = "in" if rank <= width else "beyond"
+            _conclude(entry, f"place {rank} {where} a beam of {width}", kept=rank <= width)
         return ranked[:width]
 
     def _ranked(self, entries: Sequence[Child]) -> list[Child]:
@@ -439,10 +425,7 @@ class BeamSearch:
                     entry.critique["flags"].append("merged")
         return sorted(
             (entries[place] for place in different),
-            key=lambda entry: (
-                not entry.hypothesis.shown,
-                -entry.hypothesis.score(accumulation),
-            ),
+            key=lambda entry: (not entry.hypothesis.shown, -entry.hypothesis.score(accumulation)),
         )
 
     def outcome(self) -> ReflectionOutcome:
@@ -462,16 +445,11 @@ class BeamSearch:
         raised: list[Flag] = [flag for flag, is_raised in raised_now.items() if is_raised]
         flags = dict.fromkeys((*self._flags, *assembled.flags, *last, *raised))
         return ReflectionOutcome(
-            answer=assembled.answer,
-            raw=best.answered,
-            passages=self._offered.records(),
-            cited=assembled.cited,
-            score=best.score(self._settings.accumulation),
-            choices=self._choices,
-            critiques=self._critiques,
-            flags=list(flags),
+            answer=assembled.answer, raw=best.answered, passages=self._offered.records(),
+            cited=assembled.cited, score=best.score(self._settings.accumulation),
+            choices=self._choices, critiques=self._critiques, flags=list(flags),
             tokens=self._tokens,
-        )
+        )  # fmt: skip
 
     def _best(self) -> Hypothesis:
         return self._pool[0]

@@ -12,7 +12,7 @@ graph nodes and tests::
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.documents import Document
@@ -24,8 +24,6 @@ from crag.correction.provenance import offered_document
 from crag.errors import ModelError
 from crag.events import Event, event
 from crag.parts import (
-    Candidate,
-    Continuation,
     Passage,
     Prefix,
     ReflectionBackend,
@@ -255,15 +253,21 @@ async def _answers(
     """Answer requests by one call."""
     match requests[0]:
         case AskDecision():
-            prefixes = _prefixes(requests)
+            prefixes = [request.prefix for request in requests if isinstance(request, AskDecision)]
             with _model_errors():
-                decisions = await call(backend.decide, backend.adecide, list(prefixes))
+                decisions = await call(backend.decide, backend.adecide, prefixes)
                 return decisions_of(decisions, len(prefixes))
         case AskCandidates(limits=limits):
+            each = [
+                continuations(request.prefix, request.passages)
+                for request in requests
+                if isinstance(request, AskCandidates)
+            ]
+            asked = list(chain.from_iterable(each))
             with _model_errors():
-                asked = _continuations(requests)
                 found = await call(backend.candidates, backend.acandidates, asked, limits)
-                return _split(requests, found)
+                left = iter(candidates_of(found, len(asked)))
+                return [list(islice(left, len(part))) for part in each]
         case AskPassages(query):
             return [list(await search(query))]
         case Judged() as judged:
@@ -281,26 +285,6 @@ def _model_errors() -> Iterator[None]:
     if error is not None:
         detail = f"{type(error).__name__}: {said(error)}"
         raise ModelError("reflection", "failed", detail) from None
-
-
-def _prefixes(requests: Sequence[Request]) -> list[Prefix]:
-    return [request.prefix for request in requests if isinstance(request, AskDecision)]
-
-
-def _continuations(requests: Sequence[Request]) -> list[Continuation]:
-    return [
-        continuation
-        for request in requests
-        if isinstance(request, AskCandidates)
-        for continuation in continuations(request.prefix, request.passages)
-    ]
-
-
-def _split(requests: Sequence[Request], candidates: object) -> list[list[Candidate]]:
-    """Return the candidates of each request."""
-    counts = [len(request.passages) for request in requests if isinstance(request, AskCandidates)]
-    left = iter(candidates_of(candidates, sum(counts)))
-    return [list(islice(left, count)) for count in counts]
 
 
 class Reflected(NamedTuple):
@@ -365,9 +349,6 @@ class _Searches:
                 options = options_of(retriever, self._settings)
                 reply = await call(retriever.invoke, retriever.ainvoke, query, **options)
                 documents = documents_of(reply, self._settings.k)
-        return self._passages(documents, attempt)
-
-    def _passages(self, documents: Sequence[Document], attempt: Attempt) -> list[Passage]:
         if attempt.error is not None:
             fallback = "go on without new passages"
             self.events.append(event("retrieval_failed", self._node, attempt.error, fallback))

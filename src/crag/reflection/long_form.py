@@ -1,10 +1,10 @@
-"""Long form: the beam search of the paper, or with the quirks of the released program."""
+"""Long form: the beam search of the paper, or the one that `compat` asks for."""
 
 import time
 
 from crag.reflection.beam import BeamSearch
 from crag.reflection.driver import Asked, Clock, ReflectionOutcome, Steps
-from crag.reflection.released_search import ReleasedSearch
+from crag.reflection.rules import rules_of
 from crag.reflection_settings import ReflectionSettings
 
 
@@ -23,4 +23,4 @@ def long_form(
 
 def search_for(settings: ReflectionSettings) -> type[BeamSearch]:
     """Return the search that the settings ask for."""
-    return ReleasedSearch if settings.compat else BeamSearch
+    return rules_of(settings).search or BeamSearch

@@ -2,19 +2,13 @@
 
 from typing import NamedTuple
 
-from crag.parts import Candidate, Decision, Prefix, SegmentLimits
-from crag.reflection.driver import AskCandidates, AskDecision, Asked, Steps
-from crag.reflection.released import RELEASED_DRAFT_TOKENS, first_block, released_ratio
-from crag.reflection.scoring import argmax, retrieve_ratio
+from crag.parts import Decision, Prefix
+from crag.reflection.driver import AskDecision, Asked, Steps
+from crag.reflection.rules import rules_of
+from crag.reflection.scoring import argmax
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import CONTINUE, RETRIEVAL
 from crag.state import Choice, Ending, Flag, RetrievalAction
-
-_FOLLOWED: dict[Ending, RetrievalAction] = {
-    "retrieve": "retrieve",
-    "continue": "continue",
-    "no_retrieve": "no_retrieve",
-}
 
 
 class Verdict(NamedTuple):
@@ -70,39 +64,25 @@ def next_verdict(
     if decision is not None:
         if can_continue and argmax("retrieve", decision.retrieve) == CONTINUE:
             return Verdict("continue", f"{CONTINUE} is the likeliest", None, (), decision)
-        return compared(decision, settings, *retrieval_share(decision, settings))
+        return compared(decision, settings, *rules_of(settings).share(decision))
     if settings.retrieval_mode == "hard":
         return followed(ending, can_continue=can_continue)
     return _by_mode(settings)
 
 
 def _first_verdict(prefix: Prefix, settings: ReflectionSettings, *, short: bool) -> Steps[Verdict]:
-    """Decide before the first segment.
-
-    The released ratio exists in the short form only, and the released draft in the long form only.
-    """
+    """Decide before the first segment."""
     if settings.retrieval_mode not in ("adaptive", "hard"):
         return _by_mode(settings)
     decision: Decision = (yield [AskDecision(prefix)])[0]
     if settings.retrieval_mode == "hard":
         action: RetrievalAction = "retrieve" if decision.emitted == RETRIEVAL else "no_retrieve"
         return Verdict(action, f"emitted {decision.emitted!r}", None, (), decision)
-    if not short and "released_draft" in settings.compat:
-        limits = SegmentLimits(RELEASED_DRAFT_TOKENS, whole_answer=True, is_draft=True)
-        drafts: list[Candidate] = (yield [AskCandidates(prefix, (None,), limits)])[0]
-        if RETRIEVAL not in first_block(drafts[0].text):
-            why = f"a draft of {limits.max_tokens} tokens lacks {RETRIEVAL}"
-            return Verdict("no_retrieve", why, None, (), decision)
-    ratio, flags = retrieval_share(decision, settings)
-    if short and "released_ratio" in settings.compat:
-        ratio = released_ratio(decision.retrieve)
-    return compared(decision, settings, ratio, flags)
-
-
-def retrieval_share(decision: Decision, settings: ReflectionSettings) -> tuple[float, list[Flag]]:
-    """Return the share of the token Retrieval, by the equation that the settings choose."""
-    over_all = "share_of_three" in settings.compat
-    return retrieve_ratio(decision.retrieve, over_all=over_all)
+    rules = rules_of(settings)
+    why = "" if short else (yield from rules.objection(prefix))
+    if why:
+        return Verdict("no_retrieve", why, None, (), decision)
+    return compared(decision, settings, *rules.share(decision, opens_short=short))
 
 
 def _by_mode(settings: ReflectionSettings) -> Verdict:
@@ -112,9 +92,9 @@ def _by_mode(settings: ReflectionSettings) -> Verdict:
 
 def followed(ending: Ending, *, can_continue: bool) -> Verdict:
     """Follow the Retrieve token that ended the last segment."""
-    action = _FOLLOWED.get(ending, "no_retrieve")
-    if action == "continue" and not can_continue:
-        action = "no_retrieve"
+    action: RetrievalAction = "no_retrieve"
+    if ending == "retrieve" or (ending == "continue" and can_continue):
+        action = ending
     return Verdict(action, f"the last segment ended with {ending!r}")
 
 

@@ -5,11 +5,11 @@ decide ── no ──→ one candidate after [No Retrieval] ──────
 largest sum (closed)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from crag.parts import Candidate, Passage, SegmentLimits
-from crag.reflection.cleaning import cleaned, short_answer
+from crag.reflection.cleaning import cleaned
 from crag.reflection.driver import (
     AskCandidates,
     Asked,
@@ -19,8 +19,8 @@ from crag.reflection.driver import (
     ReflectionOutcome,
     Steps,
 )
-from crag.reflection.released import released_answer, released_lead, short_form_score
 from crag.reflection.retrieval_decision import Verdict, opening_verdict
+from crag.reflection.rules import rules_of
 from crag.reflection.scoring import critique_of, undesired_tokens
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import OPEN
@@ -58,12 +58,23 @@ def short_form(asked: Asked, settings: ReflectionSettings) -> Steps[ReflectionOu
         _entry(candidate, offered.numbered(place), asked, settings)
         for candidate, place in zip(candidates, places, strict=True)
     ]
-    outcome = _outcome(entries, asked, settings)
-    outcome["choices"] = list(choices)
-    outcome["passages"] = offered.records()
-    outcome["flags"] = list(dict.fromkeys([*flags, *outcome["flags"]]))
-    yield [Judged((), tuple(critique.copy() for critique in outcome["critiques"]))]
-    return outcome
+    running = _running(entries, settings)
+    sums = _sums(running) if asked.closed else {}
+    best = _best(running, sums)
+    _explain(entries, running, best, sums)
+    yield [Judged((), tuple(entry.critique.copy() for entry in entries))]
+    cited, said = best.critique["passage"], best.critique["flags"]
+    return ReflectionOutcome(
+        answer=rules_of(settings).shown(best.answer),
+        raw=best.critique["text"],
+        passages=offered.records(),
+        cited=[] if cited is None else [cited],
+        score=sums.get(best.answer, best.critique["total"]),
+        choices=list(choices),
+        critiques=[entry.critique for entry in entries],
+        flags=list(dict.fromkeys([*flags, *(flag for flag in said if flag in _OF_THE_ANSWER)])),
+        tokens=sum(entry.tokens for entry in entries),
+    )
 
 
 def _places(
@@ -89,49 +100,16 @@ def _entry(
     asked: Asked,
     settings: ReflectionSettings,
 ) -> _Contender:
-    scored = short_form_score(candidate, settings, has_passage=passage is not None)
-    critique = critique_of(candidate, scored, passage)
+    rules, has_passage = rules_of(settings), passage is not None
+    critique = critique_of(candidate, rules.scored(candidate, has_passage=has_passage), passage)
     if not cleaned(candidate.text):
         critique["flags"].append("empty")
     if candidate.ending == "length":
         critique["flags"].append("cut")
     if OPEN in candidate.text:
         critique["flags"].append("invented_passage")
-    answer = _identity(asked, settings, has_passage=passage is not None)(candidate.text)
+    answer = rules.compared(candidate.text, asked, has_passage=has_passage)
     return _Contender(critique, candidate.tokens, answer, undesired_tokens(candidate, settings))
-
-
-def _identity(
-    asked: Asked, settings: ReflectionSettings, *, has_passage: bool
-) -> Callable[[str], str]:
-    """Return the post-processing by which answers to closed questions are compared."""
-    if "released_text" not in settings.compat:
-        return short_answer
-    # The released program keeps the tokens of answers to open questions that have a passage.
-    return released_answer if asked.closed or not has_passage else str
-
-
-def _outcome(
-    entries: Sequence[_Contender], asked: Asked, settings: ReflectionSettings
-) -> ReflectionOutcome:
-    """Choose the best entry; keys that do not depend on the entries stay empty."""
-    running = _running(entries, settings)
-    sums = _sums(running) if asked.closed else {}
-    best = _best(running, sums)
-    _explain(entries, running, best, sums)
-    released = "released_text" in settings.compat
-    cited = best.critique["passage"]
-    return ReflectionOutcome(
-        answer=released_lead(best.answer) if released else best.answer,
-        raw=best.critique["text"],
-        passages=[],
-        cited=[] if cited is None else [cited],
-        score=sums.get(best.answer, best.critique["total"]),
-        choices=[],
-        critiques=[entry.critique for entry in entries],
-        flags=[flag for flag in best.critique["flags"] if flag in _OF_THE_ANSWER],
-        tokens=sum(entry.tokens for entry in entries),
-    )
 
 
 def _running(entries: Sequence[_Contender], settings: ReflectionSettings) -> list[_Contender]:
@@ -143,8 +121,8 @@ def _running(entries: Sequence[_Contender], settings: ReflectionSettings) -> lis
             pool = list(entries)
             for entry in entries:
                 entry.critique["flags"].append("constraint_fallback")
-    if "released_text" in settings.compat:
-        return pool  # The released program compares empty answers like any other.
+    if rules_of(settings).empty_answers_compete:
+        return pool
     return [entry for entry in pool if "empty" not in entry.critique["flags"]] or pool
 
 

@@ -19,17 +19,9 @@ if TYPE_CHECKING:
     from crag.retrieval.watch import watch_paths
 
 __all__ = [
-    "DocumentIndex",
-    "IndexReport",
-    "IndexRetriever",
-    "Limits",
-    "Progress",
-    "Skipped",
-    "index_paths",
-    "loaders_with",
-    "reader_within",
-    "watch_paths",
-]
+    "DocumentIndex", "IndexReport", "IndexRetriever", "Limits", "Progress", "Skipped",
+    "index_paths", "loaders_with", "reader_within", "watch_paths",
+]  # fmt: skip
 _MODULES = {
     "DocumentIndex": "store",
     "IndexReport": "report",

@@ -99,13 +99,6 @@ def with_line_feeds_only(text: str) -> str:
     return _OTHER_BREAKS.sub(" ", text)
 
 
-def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Leave blank lines at both ends of a span out; its first line keeps its indentation."""
-    span = text[start:end]
-    first = len(span) - len(span.lstrip())
-    return start + span.rfind("\n", 0, first) + 1, start + len(span.rstrip())
-
-
 def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
     for match in _PARAGRAPH.finditer(text):
         yield match.start(), match.start() + len(match[0].rstrip())

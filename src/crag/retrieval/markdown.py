@@ -4,7 +4,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from crag.retrieval.blocks import Block, Kind, line_offsets, trimmed, with_line_feeds_only
+from crag.retrieval.blocks import Block, Kind, line_offsets, with_line_feeds_only
+from crag.text.wholes import without_blanks
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -62,7 +63,7 @@ def markdown_blocks(text: str) -> list[Block]:
         if token.level or token.map is None or token.type.endswith("_close"):
             continue
         first, last = token.map
-        start, end = trimmed(text, lines[first], lines[min(last, len(lines) - 1)])
+        start, end = without_blanks(text, lines[first], lines[min(last, len(lines) - 1)])
         if start >= end:
             continue
         if token.type == "heading_open":
@@ -107,7 +108,7 @@ def _with_gaps(text: str, blocks: list[Block]) -> "list[Block]":
     """Add what the parser keeps to itself, such as definitions of links, as prose."""
     found, at = [], 0
     for block in [*blocks, Block("prose", len(text), len(text))]:
-        start, end = trimmed(text, at, block.start)
+        start, end = without_blanks(text, at, block.start)
         if text[start:end].strip():
             found.append(Block("prose", start, end))
         if block.end > block.start:

@@ -2,7 +2,7 @@
 
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
@@ -138,13 +138,11 @@ def _cells(sheet: "CalamineSheet") -> list[list[str]]:
     for row in sheet.iter_rows():
         if row.count("") < len(row):
             written = [_written(value) for value in row[first:]]
-            filled.append(written[: len(written) - _empty_at_end(written)])
+            while written and not written[-1]:
+                written.pop()
+            filled.append(written)
     width = max(map(len, filled), default=0)
     return [row + [""] * (width - len(row)) for row in filled if row]
-
-
-def _empty_at_end(row: Sequence[str]) -> int:
-    return next((at for at, cell in enumerate(reversed(row)) if cell), len(row))
 
 
 def _written(value: Any) -> str:

@@ -5,7 +5,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from crag.retrieval.blocks import Block, Kind, is_item, line_offsets, trimmed, with_line_feeds_only
+from crag.retrieval.blocks import Block, Kind, is_item, line_offsets, with_line_feeds_only
+from crag.text.wholes import without_blanks
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -41,7 +42,7 @@ def rst_blocks(text: str) -> list[Block]:
     found: list[Block] = []
     for number, (line, level, title) in enumerate(starts):
         until = starts[number + 1][0] if number + 1 < len(starts) else len(lines) - 1
-        start, end = trimmed(text, lines[line], lines[until])
+        start, end = without_blanks(text, lines[line], lines[until])
         if start >= end:
             continue
         if level:

@@ -123,11 +123,8 @@ def hits_of(found: object, most: int) -> list[Hit]:
     for hit in hits:
         if not isinstance(hit, Hit):
             raise ReplyError("searcher", f"returned {_name(hit)} instead of a Hit")
-    return [Hit(*(_field(text) for text in hit)) for hit in hits]
-
-
-def _field(text: object) -> str:
-    return "" if text is None else said(text)[:_LONGEST_FIELD]
+    return [Hit(*("" if text is None else said(text)[:_LONGEST_FIELD] for text in hit))
+            for hit in hits]  # fmt: skip
 
 
 def pages_of(found: object, urls: Sequence[str]) -> list[Page]:

@@ -14,13 +14,11 @@ from starlette.routing import Route
 from crag.page import comparison, first_visit
 from crag.page.app import asset, middleware, page
 from crag.page.rules import Rules
-from crag.server.assistants import Assistants
-from crag.server.database import LOST, REFUSED, Database, GoneError
-from crag.server.refusals import RefusedRequestError, refused
+from crag.server.database import LOST, REFUSED, Database, GoneError, Graph
+from crag.server.refusals import RefusedRequestError
 from crag.server.routes import Api
 from crag.server.runs import Runs
 from crag.server.settings import ServerSettings
-from crag.server.streaming import Graph
 from crag.server.worker import Worker
 from crag.telemetry import Instruments, start
 
@@ -41,8 +39,7 @@ def create(
         graphs = studio.graphs
     database = Database(settings)
     runs = Runs(database, settings, rules)
-    worker = Worker(database, runs, graphs, settings, instruments)
-    api = Api(database, runs, graphs, Assistants(graphs), rules)
+    worker, api = Worker(runs, graphs, instruments), Api(runs, graphs, rules)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -61,7 +58,7 @@ def create(
         ],
         middleware=middleware(rules),
         exception_handlers={
-            RefusedRequestError: refused,
+            RefusedRequestError: _refused,
             HTTPException: _unknown,  # Of the router, which knows no such address or method.
             GoneError: _gone,
             **dict.fromkeys(LOST, _away),
@@ -69,6 +66,11 @@ def create(
         },
         lifespan=lifespan,
     )
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RefusedRequestError)  # noqa: S101 - as registered
+    return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
 
 
 def _saying(status: int, detail: str, **headers: str) -> Callable[[Request, Exception], Response]:

@@ -1,21 +1,14 @@
 """What clients send; a wrong body or query is refused with the field and what is wrong with it.
 
 Whatever PostgreSQL could not store is refused here: it would refuse it without naming a field.
+What is unknown is ignored, as newer clients send more.
 """
 
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 import orjson
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-)
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 from starlette.requests import Request
 
 from crag.server.refusals import RefusedRequestError
@@ -34,32 +27,36 @@ def _checked_graph(metadata: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def _listed(modes: object) -> object:
-    return [modes] if isinstance(modes, str) else modes or ["values"]
-
-
 Names = list[str] | Literal["*"] | None
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Offset = Annotated[int, Field(ge=0, lt=2**63)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_checked_graph)]
 
 
-class Body(BaseModel):
-    """What is unknown is ignored, as newer clients send more."""
+class Search(BaseModel):
+    """What all searches take."""
 
-    model_config = ConfigDict(extra="ignore")
-
-
-class AssistantSearch(Body):
-    """`POST /assistants/search`."""
-
-    graph_id: str | None = None
     metadata: Metadata | None = None
     limit: Limit = 10
     offset: Offset = 0
 
 
-class ThreadNew(Body):
+class AssistantSearch(Search):
+    """`POST /assistants/search` and `/assistants/count`."""
+
+    graph_id: str | None = None
+
+
+class ThreadSearch(Search):
+    """`POST /threads/search` and `/threads/count`."""
+
+    status: Status | None = None
+    ids: list[UUID] | None = None
+    sort_by: Literal["thread_id", "status", "created_at", "updated_at"] | None = None
+    sort_order: Literal["asc", "desc"] | None = None
+
+
+class ThreadNew(BaseModel):
     """`POST /threads`."""
 
     thread_id: UUID | None = None
@@ -67,25 +64,13 @@ class ThreadNew(Body):
     if_exists: Literal["raise", "do_nothing"] | None = None
 
 
-class ThreadChange(Body):
+class ThreadChange(BaseModel):
     """`PATCH /threads/{thread_id}`."""
 
     metadata: Metadata = {}
 
 
-class ThreadSearch(Body):
-    """`POST /threads/search` and `/threads/count`."""
-
-    metadata: Metadata | None = None
-    status: Status | None = None
-    ids: list[UUID] | None = None
-    limit: Limit = 10
-    offset: Offset = 0
-    sort_by: Literal["thread_id", "status", "created_at", "updated_at"] | None = None
-    sort_order: Literal["asc", "desc"] | None = None
-
-
-class Checkpoint(Body):
+class Checkpoint(BaseModel):
     """The address of a checkpoint within its thread."""
 
     checkpoint_id: str | None = None
@@ -93,23 +78,33 @@ class Checkpoint(Body):
     checkpoint_map: dict[str, Any] | None = None
 
 
-class StateAt(Body):
+class StateAt(BaseModel):
     """`POST /threads/{thread_id}/state/checkpoint`."""
 
     checkpoint: Checkpoint
     subgraphs: bool = False
 
 
-class StateChange(Body):
+class Placed(BaseModel):
+    """What begins at a checkpoint, or at the last one."""
+
+    checkpoint: Checkpoint | None = None
+    checkpoint_id: str | None = None
+
+    @property
+    def at(self) -> Checkpoint:
+        """Where it begins."""
+        return self.checkpoint or Checkpoint(checkpoint_id=self.checkpoint_id)
+
+
+class StateChange(Placed):
     """`POST /threads/{thread_id}/state`."""
 
     values: Any = None
     as_node: str | None = None
-    checkpoint: Checkpoint | None = None
-    checkpoint_id: str | None = None
 
 
-class HistoryQuery(Body):
+class HistoryQuery(BaseModel):
     """`POST /threads/{thread_id}/history`."""
 
     limit: Limit = 10
@@ -118,7 +113,7 @@ class HistoryQuery(Body):
     checkpoint: Checkpoint | None = None
 
 
-class Query(Body):
+class Query(BaseModel):
     """What the address of a request without a body may say."""
 
     checkpoint: str | None = None
@@ -133,7 +128,7 @@ class Query(Body):
     cancel_on_disconnect: bool = False
 
 
-class RunNew(Body):
+class RunNew(Placed):
     """`POST …/runs`, `…/runs/stream` and `…/runs/wait`."""
 
     assistant_id: str
@@ -142,9 +137,7 @@ class RunNew(Body):
     config: dict[str, Any] | None = None
     context: dict[str, Any] | None = None
     metadata: Metadata | None = None
-    checkpoint: Checkpoint | None = None
-    checkpoint_id: str | None = None
-    stream_mode: Annotated[list[Mode], BeforeValidator(_listed)] = ["values"]
+    stream_mode: list[Mode] = ["values"]
     stream_subgraphs: bool = False
     interrupt_before: Names = None
     interrupt_after: Names = None
@@ -155,50 +148,39 @@ class RunNew(Body):
     durability: Literal["sync", "async", "exit"] = "async"
 
     @field_validator("on_disconnect", "on_completion", "if_not_exists", "durability",
-                     "multitask_strategy", mode="before")  # fmt: skip
+                     "multitask_strategy", "stream_mode", mode="before")  # fmt: skip
     @classmethod
     def _given(cls, value: object, info: Any) -> object:
+        if info.field_name == "stream_mode":
+            value = [value] if isinstance(value, str) else value or None
         return cls.model_fields[info.field_name].default if value is None else value
 
 
-async def body(request: Request, model: type[_Model]) -> _Model:
-    """Read the body of a request; none is an empty object.
-
-    Raises:
-        RefusedRequestError: it is no JSON, or a field is wrong.
-    """
-    sent = await request.body()
-    try:
-        found = orjson.loads(sent) if sent else {}
-    except orjson.JSONDecodeError as error:
-        raise RefusedRequestError(422, f"Invalid JSON in request body: {error}") from None
-    return _checked(model, {} if found is None else found)
-
-
-def query(request: Request) -> Query:
-    """Read the query and the names of an address.
-
-    Raises:
-        RefusedRequestError: a field is wrong.
-    """
-    return _checked(Query, {**request.query_params, **request.path_params})
-
-
-def _checked(model: type[_Model], sent: object) -> _Model:
+async def read(request: Request, model: type[_Model]) -> _Model:
+    """Read what a request says: its address for `Query`, otherwise its body, which may be empty."""
+    if issubclass(model, Query):
+        sent: Any = {**request.query_params, **request.path_params}
+    else:
+        try:
+            sent = orjson.loads(await request.body() or b"{}")
+        except orjson.JSONDecodeError as error:
+            detail = f"Invalid JSON in request body: {error}"
+            raise RefusedRequestError(422, detail) from None
     _check_storable(sent)
     try:
-        return model.model_validate(sent)
+        return model.model_validate({} if sent is None else sent)
     except ValidationError as error:
         raise RefusedRequestError(422, _told(error)) from None
 
 
 def _check_storable(value: object, *place: str) -> None:
-    where = ".".join(place) or "the body"
+    detail = ""
     if isinstance(value, str) and "\0" in value:
+        where = ".".join(place) or "the body"
         detail = f"{where}: the character NUL (U+0000) cannot be stored, leave it out"
-        raise RefusedRequestError(422, detail)
-    if isinstance(value, dict | list) and len(place) > _DEEPEST:
+    elif isinstance(value, dict | list) and len(place) > _DEEPEST:
         detail = f"{place[0]}: at most {_DEEPEST} lists and objects may be within each other"
+    if detail:
         raise RefusedRequestError(422, detail)
     if isinstance(value, dict):
         for name, within in value.items():

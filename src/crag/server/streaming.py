@@ -4,19 +4,15 @@ from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, cast
 
-from langchain_core.messages import (
-    BaseMessageChunk,
-    convert_to_messages,
-    message_chunk_to_message,
-)
+from langchain_core.messages import BaseMessageChunk, convert_to_messages, message_chunk_to_message
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.base import BaseChannel
 from langgraph.errors import InvalidUpdateError
-from langgraph.pregel import Pregel
-from langgraph.types import Command, Send, StateSnapshot
+from langgraph.types import Command, PregelTask, Send, StateSnapshot
 from pydantic import TypeAdapter
 
-Graph = Pregel[Any, Any, Any, Any]
+from crag.server.database import Graph
+
 Mode = Literal[
     "values", "updates", "messages", "messages-tuple", "tasks", "checkpoints", "custom", "debug"
 ]
@@ -26,11 +22,6 @@ UNFIT = (
     InvalidUpdateError, ValueError, TypeError, KeyError, AttributeError, NotImplementedError
 )  # fmt: skip
 """What a graph raises when it is given what its state cannot take."""
-
-
-def with_saver(graph: Graph, saver: object) -> Graph:
-    """Return the graph with a checkpointer."""
-    return graph.copy({"checkpointer": saver})
 
 
 def check_values(graph: Graph, values: object, field: str) -> None:
@@ -46,23 +37,14 @@ def check_values(graph: Graph, values: object, field: str) -> None:
     for name, value in values.items() if isinstance(values, Mapping) else ():
         channel = channels.get(name)
         try:
-            if (
-                channel and name == "messages"
-            ):  # Not by its reducer, which looks for those to be removed.
+            # Messages not by their reducer, which looks for those to be removed.
+            if channel and name == "messages":
                 convert_to_messages(value if isinstance(value, list) else [value])
             elif isinstance(channel, BaseChannel):
                 channel.copy().update([value])
         except UNFIT as error:
             said = str(error).partition("\nFor troubleshooting")[0]
             raise InvalidUpdateError(f"{field}.{name}: {said}") from None
-
-
-def _known_settings(graph: Graph, context: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the settings that the graph has; others are ignored, as LangGraph's server does."""
-    if context is None:
-        return None
-    known = _setting_names(cast("Hashable", graph.context_schema))
-    return {name: value for name, value in context.items() if name in known}
 
 
 @cache
@@ -93,8 +75,12 @@ async def parts(
     modes, subgraphs = request["stream_mode"], request.get("stream_subgraphs", False)
     wanted: Any = {"messages" if mode == "messages-tuple" else mode for mode in modes}
     grown: dict[str | None, BaseMessageChunk] = {}
+    context = request.get("context")
+    if context is not None:  # What the graph has no setting for is ignored, as by LangGraph.
+        known = _setting_names(cast("Hashable", graph.context_schema))
+        context = {name: value for name, value in context.items() if name in known}
     stream: AsyncIterator[Any] = graph.astream(
-        given, config, context=_known_settings(graph, request.get("context")),
+        given, config, context=context,
         stream_mode=sorted(wanted), subgraphs=subgraphs,
         interrupt_before=request.get("interrupt_before") or None,
         interrupt_after=request.get("interrupt_after") or None,
@@ -134,30 +120,24 @@ def checkpoint_of(config: RunnableConfig | None) -> dict[str, Any] | None:
 
 def state_of(found: StateSnapshot) -> dict[str, Any]:
     """Return the state of a thread in the form of LangGraph's API."""
+    here, parent = checkpoint_of(found.config), checkpoint_of(found.parent_config)
     return {
-        "values": found.values,
-        "next": found.next,
-        "tasks": [
-            {
-                "id": task.id,
-                "name": task.name,
-                "path": task.path,
-                "error": str(task.error) if task.error else None,
-                "interrupts": interrupts_of(task.interrupts),
-                "checkpoint": None if isinstance(task.state, StateSnapshot | None)
-                else task.state["configurable"],
-                "state": state_of(task.state) if isinstance(task.state, StateSnapshot) else None,
-                "result": task.result,
-            }
-            for task in found.tasks
-        ],
-        "metadata": found.metadata,
-        "created_at": found.created_at,
-        "checkpoint": checkpoint_of(found.config),
-        "parent_checkpoint": checkpoint_of(found.parent_config),
+        "values": found.values, "next": found.next, "metadata": found.metadata,
+        "created_at": found.created_at, "tasks": [_task(task) for task in found.tasks],
+        "checkpoint": here, "checkpoint_id": here and here["checkpoint_id"],
+        "parent_checkpoint": parent, "parent_checkpoint_id": parent and parent["checkpoint_id"],
         "interrupts": interrupts_of(found.interrupts),
-        "checkpoint_id": (checkpoint_of(found.config) or {}).get("checkpoint_id"),
-        "parent_checkpoint_id": (checkpoint_of(found.parent_config) or {}).get("checkpoint_id"),
+    }  # fmt: skip
+
+
+def _task(task: PregelTask) -> dict[str, Any]:
+    state = task.state  # Of a subgraph: where it is, or all of it where it was asked for.
+    return {
+        "id": task.id, "name": task.name, "path": task.path, "result": task.result,
+        "error": str(task.error) if task.error else None,
+        "interrupts": interrupts_of(task.interrupts),
+        "checkpoint": None if isinstance(state, StateSnapshot | None) else state["configurable"],
+        "state": state_of(state) if isinstance(state, StateSnapshot) else None,
     }  # fmt: skip
 
 

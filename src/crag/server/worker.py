@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from typing import Any, Literal
@@ -13,11 +13,10 @@ import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import EmptyInputError, GraphRecursionError, InvalidUpdateError
 
-from crag.server.database import CANCELLED, LOST, QUEUE, REFUSED, Database, GoneError, heard_within
+from crag.server.database import CANCELLED, LOST, QUEUE, REFUSED, Bell, GoneError, Graph
 from crag.server.encoding import encoded
 from crag.server.runs import Claim, Failure, Runs
-from crag.server.settings import ServerSettings
-from crag.server.streaming import Graph, command, parts, with_saver
+from crag.server.streaming import command, parts
 from crag.server.threads import Status
 from crag.telemetry import Instruments
 
@@ -30,6 +29,7 @@ _ROUND, _TIDY, _SWEEP, _END_SECONDS = 1.0, 5.0, 30.0, 5.0
 _AGAIN, _CANCELLATIONS = 0.5, 10
 """After how many seconds what goes on is cancelled again, and how often in all."""
 _WAITING_PARTS = 1000
+_SLOW = "the run took longer than {:g} seconds, the limit of this server"
 Ending = Literal["cancelled", "late", "lost", "released"]
 
 _logger = logging.getLogger(__name__)
@@ -38,22 +38,20 @@ _logger = logging.getLogger(__name__)
 class Stream:
     """Stores the parts of a run as they come, many at once when they come faster than that."""
 
-    def __init__(self, runs: Runs, claim: Claim, place: int) -> None:
-        self._runs, self._claim, self._place = runs, claim, place
+    def __init__(self, runs: Runs, claim: Claim) -> None:
+        self._runs, self._claim = runs, claim
         self._waiting: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue(_WAITING_PARTS)
         self.failure: Exception | None = None
         """Why parts could not be stored."""
 
-    @classmethod
     @asynccontextmanager
-    async def opened(cls, runs: Runs, claim: Claim) -> AsyncIterator["Stream"]:
-        """Continue the stream of a run; on leaving, all parts are stored."""
-        stream = cls(runs, claim, await runs.last_place(claim.run_id))
-        storing = asyncio.create_task(stream._store())
+    async def storing(self) -> AsyncIterator[None]:
+        """Store what is put while the block runs; on leaving, all parts are stored."""
+        storing = asyncio.create_task(self._store())
         try:
-            yield stream
+            yield
         finally:
-            await stream._waiting.put(None)
+            await self._waiting.put(None)
             await storing
 
     async def put(self, event: str, data: object) -> None:
@@ -63,33 +61,30 @@ class Stream:
         await self._waiting.put((event, encoded(data)))
 
     async def _store(self) -> None:
-        part = await self._waiting.get()
-        while part is not None:
-            batch = [part]
-            while not self._waiting.empty() and (part := self._waiting.get_nowait()):
-                batch.append(part)
+        batch: list[tuple[str, str] | None] = []
+        while None not in batch:
+            batch = [await self._waiting.get()]
+            while not self._waiting.empty():
+                batch.append(self._waiting.get_nowait())
+            new = [part for part in batch if part]
             try:
-                if not self.failure:
-                    await self._runs.append(self._claim, self._place + 1, batch)
+                if new and not self.failure:
+                    await self._runs.append(self._claim, new)
             except (psycopg.Error, GoneError) as error:
                 self.failure = error
-            self._place += len(batch)
-            if part is not None:
-                part = await self._waiting.get()
 
 
 class Attempt:
     """One attempt at a run: its graph, its stream and its end."""
 
-    def __init__(
-        self, runs: Runs, claim: Claim, graphs: Mapping[str, Graph], seconds: float
-    ) -> None:
-        self._runs, self.claim, self._graphs, self._seconds = runs, claim, graphs, seconds
+    def __init__(self, runs: Runs, claim: Claim, graphs: Mapping[str, Graph]) -> None:
+        self._runs, self.claim, self._graphs = runs, claim, graphs
+        self._seconds = runs.settings.run_seconds
         self._ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
 
     @cached_property
     def _graph(self) -> Graph:
-        return with_saver(self._graphs[self.claim.graph_id], self._runs.saver(self.claim))
+        return self._runs.database.saving(self._graphs[self.claim.graph_id], self.claim.fence)
 
     def end(self, why: Ending) -> None:
         """Let it end; the first reason counts."""
@@ -98,8 +93,9 @@ class Attempt:
 
     async def work(self) -> None:
         """Run the graph until it is over or is to end, and store how it ended."""
+        stream = Stream(self._runs, self.claim)
         try:
-            async with Stream.opened(self._runs, self.claim) as stream:
+            async with stream.storing():
                 running = asyncio.create_task(self._run(stream))
                 running.add_done_callback(lambda task: task.cancelled() or task.exception())
                 either: set[asyncio.Future[Any]] = {running, self._ending}
@@ -126,12 +122,10 @@ class Attempt:
         elif why == "cancelled":
             await finish(claim, "interrupted", await self._status())
         elif why == "late":
-            message = (
-                f"the run took longer than {self._seconds:g} seconds, the limit of this server"
-            )
-            await finish(claim, "error", "error", Failure("RunTimeoutError", message))
+            late = Failure("RunTimeoutError", _SLOW.format(self._seconds))
+            await finish(claim, "error", failure=late)
         elif why is None:
-            await finish(claim, "error", "error", self._failure(error))
+            await finish(claim, "error", failure=self._failure(error))
 
     def _failure(self, error: BaseException | None) -> Failure:
         if error is None:
@@ -153,22 +147,15 @@ class Attempt:
     async def _begin(self) -> tuple[RunnableConfig, object]:
         """Return where the run starts and with what: a second attempt where the first one ended."""
         claim, request = self.claim, self.claim.request
-        told: dict[str, Any] = request.get("config") or {}
-        config: RunnableConfig = {
-            "configurable": {"thread_id": str(claim.thread_id)},
-            "metadata": (told.get("metadata") or {})
-            | {
-                "run_id": str(claim.run_id),
-                "graph_id": claim.graph_id,
-                "assistant_id": claim.assistant_id,
-            },
-            "tags": told.get("tags") or [],
-        }
-        if "recursion_limit" in told:
-            config["recursion_limit"] = told["recursion_limit"]
+        told, names = request.get("config") or {}, ("metadata", "tags", "recursion_limit")
+        config: Any = {name: told[name] for name in names if told.get(name) is not None}
+        run = {"run_id": str(claim.run_id), "graph_id": claim.graph_id,
+               "assistant_id": claim.assistant_id}  # fmt: skip
+        config["metadata"] = config.get("metadata", {}) | run
+        config["configurable"] = {"thread_id": str(claim.thread_id)}
         if claim.attempt > 1:
             found = await self._graph.aget_state(config)
-            if (found.metadata or {}).get("run_id") == str(claim.run_id):
+            if (found.metadata or {}).get("run_id") == run["run_id"]:
                 return config, None
         config["configurable"] |= request.get("checkpoint") or {}
         if request.get("command"):
@@ -199,23 +186,24 @@ class Worker:
     """One process's share of the work."""
 
     def __init__(
-        self,
-        database: Database,
-        runs: Runs,
-        graphs: Mapping[str, Graph],
-        settings: ServerSettings,
-        instruments: Instruments | None = None,
+        self, runs: Runs, graphs: Mapping[str, Graph], instruments: Instruments | None
     ) -> None:
-        self.identity = uuid4()
-        self._instruments = instruments
-        self._database, self._runs, self._graphs = database, runs, graphs
-        self._settings = settings
+        self._identity = uuid4()
+        self._runs, self._graphs, self._instruments = runs, graphs, instruments
+        self._bells, self._settings = runs.database.bells, runs.settings
         self._attempts: dict[asyncio.Task[None], Attempt] = {}
+        self._renewed, self._next_sweep = time.monotonic(), 0.0
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         """Work while the block runs; then give the unfinished runs to other processes."""
-        loops = [asyncio.create_task(loop()) for loop in (self._claim, self._renew, self._tidy)]
+        self._renewed, often = time.monotonic(), self._settings.lease_seconds / 4
+        steps = (
+            self._repeat("claim runs", self._claim, QUEUE, _ROUND),
+            self._repeat("renew leases", self._renew, CANCELLED, min(_ROUND, often)),
+            self._repeat("tidy up", self._tidy, "", min(_TIDY, often)),  # Nobody rings for it.
+        )
+        loops = [asyncio.create_task(step) for step in steps]
         try:
             yield
         finally:
@@ -225,65 +213,62 @@ class Worker:
             if self._attempts:
                 await asyncio.wait(self._attempts, timeout=_END_SECONDS)
             with suppress(psycopg.Error):
-                await self._runs.release(self.identity)
+                await self._runs.release(self._identity)
+
+    async def _repeat(
+        self, what: str, step: Callable[[], Awaitable[None]], bell: str, seconds: float
+    ) -> None:
+        """Take a step whenever a bell rings, and every so many seconds all the same."""
+        while True:
+            rung = self._bells.hear(bell)
+            try:
+                await step()
+            except (TimeoutError, psycopg.Error) as error:
+                _logger.warning("Cannot %s: %s", what, type(error).__name__)
+                rung = Bell()  # It may ring at once, and to no avail.
+            await rung.heard_within(seconds)
 
     async def _claim(self) -> None:
         """Begin runs while there are any and this process has a place for them."""
-        with self._database.bells.heard(QUEUE) as bell:
-            while True:
-                try:
-                    while len(self._attempts) < self._settings.jobs and (
-                        claim := await self._runs.claim(self.identity)
-                    ):
-                        if self._instruments and claim.attempt == 1:
-                            self._instruments.queue_duration.record(claim.waited)
-                        seconds = self._settings.run_seconds
-                        attempt = Attempt(self._runs, claim, self._graphs, seconds)
-                        task = asyncio.create_task(attempt.work())
-                        self._attempts[task] = attempt
-                        task.add_done_callback(self._over)
-                except psycopg.Error as error:
-                    _logger.warning("Cannot claim runs: %s", type(error).__name__)
-                    await asyncio.sleep(_ROUND)
-                await heard_within(bell, _ROUND)
+        while len(self._attempts) < self._settings.jobs:
+            claim = await self._runs.claim(self._identity)
+            if not claim:
+                return
+            if self._instruments and claim.attempt == 1:
+                self._instruments.queue_duration.record(claim.waited)
+            attempt = Attempt(self._runs, claim, self._graphs)
+            task = asyncio.create_task(attempt.work())
+            self._attempts[task] = attempt
+            task.add_done_callback(self._over)
 
     def _over(self, task: "asyncio.Task[None]") -> None:
         del self._attempts[task]
-        self._database.bells.ring(QUEUE)
+        self._bells.ring(QUEUE)
 
     async def _renew(self) -> None:
         """Renew the leases; end what is cancelled, and what other processes may have taken."""
-        renewed, lease = time.monotonic(), self._settings.lease_seconds
-        with self._database.bells.heard(CANCELLED) as bell:
-            while True:
-                mine = {attempt.claim: attempt for attempt in self._attempts.values()}
-                try:
-                    async with asyncio.timeout(lease / 2):
-                        leased = await self._runs.renew(self.identity, mine)
-                    renewed = time.monotonic()
-                    for claim, attempt in mine.items():
-                        if claim not in leased:
-                            attempt.end("lost")
-                        elif leased[claim]:
-                            attempt.end("cancelled")
-                except (TimeoutError, psycopg.Error) as error:
-                    _logger.warning("Cannot renew leases: %s", type(error).__name__)
-                    if time.monotonic() - renewed > lease * 0.8:
-                        for attempt in mine.values():
-                            attempt.end("lost")
-                await heard_within(bell, min(_ROUND, lease / 4))
+        lease = self._settings.lease_seconds
+        mine = {attempt.claim: attempt for attempt in self._attempts.values()}
+        try:
+            async with asyncio.timeout(lease / 2):
+                leased = await self._runs.renew(self._identity, mine)
+        except (TimeoutError, psycopg.Error):
+            if time.monotonic() - self._renewed > lease * 0.8:
+                for attempt in mine.values():
+                    attempt.end("lost")
+            raise
+        self._renewed = time.monotonic()
+        for claim, attempt in mine.items():
+            if claim not in leased:
+                attempt.end("lost")
+            elif leased[claim]:
+                attempt.end("cancelled")
 
     async def _tidy(self) -> None:
-        sweeping = 0.0
-        while True:
-            try:
-                await self._runs.tidy()
-                if self._instruments:
-                    self._instruments.running.set(len(self._attempts))
-                    self._instruments.queue_length.set(await self._runs.waiting())
-                if time.monotonic() > sweeping:
-                    sweeping = time.monotonic() + _SWEEP
-                    await self._runs.sweep()
-            except psycopg.Error as error:
-                _logger.warning("Cannot tidy up: %s", type(error).__name__)
-            await asyncio.sleep(min(_TIDY, self._settings.lease_seconds / 4))
+        await self._runs.tidy()
+        if self._instruments:
+            self._instruments.running.set(len(self._attempts))
+            self._instruments.queue_length.set(await self._runs.waiting())
+        if time.monotonic() > self._next_sweep:
+            self._next_sweep = time.monotonic() + _SWEEP
+            await self._runs.sweep()

@@ -18,16 +18,10 @@ _META_WITHIN = 4_096
 """Bytes in which a meta element is looked for; browsers stop after 1,024."""
 _PLAIN = ("text/plain", "text/markdown", "text/x-markdown")
 _SUPERSETS = {
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "iso8859-11": "cp874",
-    "tis-620": "cp874",
-    "shift_jis": "cp932",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
+    "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874",
+    "tis-620": "cp874", "shift_jis": "cp932", "gb2312": "gb18030", "gbk": "gb18030",
     "euc_kr": "cp949",
-}
+}  # fmt: skip
 """What browsers decode instead, because pages use characters that the named encoding lacks."""
 _FOR_TEXT = re.compile(
     r"utf-(8|16|32)|cp\d|iso(8859|2022)|koi8|mac-|big5|gb|euc_|shift_jis|hz|johab"
@@ -82,9 +76,7 @@ def _decoded(body: bytes, content_type: str) -> str:
         text = body.decode(encoding, "replace")
         if encoding != "utf-8-sig" or _fits(text):
             return text
-        body = body[
-            len(codecs.BOM_UTF8) :
-        ]  # The mark is wrong: what follows is in another encoding.
+        body = body[len(codecs.BOM_UTF8) :]  # The mark is wrong: another encoding follows.
     for encoding in filter(None, [*map(_known, _declared(body, content_type)), "utf-8"]):
         text = body.decode(encoding, "replace")
         if _fits(text):

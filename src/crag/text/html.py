@@ -49,14 +49,13 @@ def read_whole_html(text: str) -> HtmlText:
 
     tree = visible_tree(text, whole=True)
     title = _text(element) if (element := tree.find(".//title")) is not None else ""
-    links = (link.get("href", "") for link in tree.iter("link") if _is_canonical(link))
+    canonical = (
+        one for one in tree.iter("link") if "canonical" in one.get("rel", "").lower().split()
+    )
+    links = (link.get("href", "") for link in canonical)
     url = next((url for url in links if url.startswith(("http://", "https://"))), "")
     strip_elements(tree, *_APART, with_tail=False)
     return HtmlText(title, url, _marked_text(tree))
-
-
-def _is_canonical(link: "HtmlElement") -> bool:
-    return "canonical" in link.get("rel", "").lower().split()
 
 
 def table_rows(rows: Sequence[Sequence[str]]) -> str:

@@ -5,8 +5,6 @@ and only what nobody sees is removed.
 """
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 from crag.plain import well_formed
@@ -54,20 +52,8 @@ _NUMBERS = r"\d+(?:\s*[,;–-]\s*\d+)*"
 _BRACKETED = re.compile(
     rf"(?:{OPENINGS}|［)(\s*(?:{_WORDS}|{_NUMBERS})\s*)(?:{CLOSINGS}|］)", re.IGNORECASE
 )
-_DISARMS: ContextVar[bool] = ContextVar("crag_disarms", default=True)
-
-
-@contextmanager
-def left_armed() -> Iterator[None]:
-    """Let `neutral` return texts as they are in the ``with`` block, also in tasks started there.
-
-    Only for benchmarks that compare with programs which do so: a text can then act as the model.
-    """
-    token = _DISARMS.set(False)
-    try:
-        yield
-    finally:
-        _DISARMS.reset(token)
+DISARMS: ContextVar[bool] = ContextVar("crag_disarms", default=True)
+"""Whether `neutral` disarms; benchmarks switch it off to compare with programs that do not."""
 
 
 def neutral(text: str) -> str:
@@ -79,7 +65,7 @@ def neutral(text: str) -> str:
     templates, Self-RAG's reflection tokens, citation numbers. A text that went through this once
     is not changed by it again; none grows.
     """
-    if not _DISARMS.get():
+    if not DISARMS.get():
         return text
     text = _TAG.sub("‹", without_controls(text))
     return _BRACKETED.sub(r"(\1)", _TOKEN.sub(r"‹\1›", text))

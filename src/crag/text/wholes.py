@@ -72,7 +72,7 @@ def pieces_of(text: str) -> Iterator[TextPiece]:
             while last + 1 < len(lines) and _in_list(lines, last + 1):
                 last += 1
         at = last + 1
-        start, end = _without_blanks(text, lines[first].start, lines[last].end)
+        start, end = without_blanks(text, lines[first].start, lines[last].end)
         match lines[first].kind:
             case "blank":
                 pass
@@ -116,7 +116,7 @@ def whole_at(text: str, place: int) -> list[Range]:
     match lines[at].kind:
         case "code" | "admonition":
             first, last = _run(lines, at)
-            block = _without_blanks(text, lines[first].start, lines[last].end)
+            block = without_blanks(text, lines[first].start, lines[last].end)
             return _with_lead_in(text, lines, first, block)
         case "row":
             return _row(text, lines, at)
@@ -333,10 +333,10 @@ def _introduced(text: str, lines: Sequence[Line], last: int) -> list[Range]:
     end = _run(lines, after)[1]
     while lines[after].kind == "item" and end + 1 < len(lines) and _in_list(lines, end + 1):
         end += 1
-    return [_without_blanks(text, lines[after].start, lines[end].end)]
+    return [without_blanks(text, lines[after].start, lines[end].end)]
 
 
-def _without_blanks(text: str, start: int, end: int) -> Range:
+def without_blanks(text: str, start: int, end: int) -> Range:
     """Leave blank lines at both ends out; the first line keeps its indentation."""
     part = text[start:end]
     first = len(part) - len(part.lstrip())

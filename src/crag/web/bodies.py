@@ -14,12 +14,8 @@ import httpx
 from crag.errors import PageError
 
 READABLE = (
-    "text/html",
-    "application/xhtml+xml",
-    "text/plain",
-    "text/markdown",
-    "application/pdf",
-)
+    "text/html", "application/xhtml+xml", "text/plain", "text/markdown", "application/pdf",
+)  # fmt: skip
 ENCODINGS = "gzip, deflate"
 """The accepted encodings; responses in other ones are refused."""
 _HTML = re.compile(rb"<(!doctype html|html|head|title|body|!--|meta|p|div|h1)\b", re.IGNORECASE)

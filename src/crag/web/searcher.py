@@ -107,13 +107,10 @@ class JsonSearcher(ABC):
                 client.stream(**request) as response,
             ):
                 async for piece in response.aiter_bytes():
-                    self._collect(body, piece)
+                    body += piece
+                    if len(body) > LARGEST_REPLY:
+                        raise self._error("the reply is too large")
         return self._hits(response, body)
-
-    def _collect(self, body: bytearray, piece: bytes) -> None:
-        body.extend(piece)
-        if len(body) > LARGEST_REPLY:
-            raise self._error("the reply is too large")
 
     def _hits(self, response: "httpx.Response", body: bytearray) -> list[Hit]:
         if response.is_redirect:

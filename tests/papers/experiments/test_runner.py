@@ -20,6 +20,7 @@ from crag.papers.experiments.resources import RunConfig, load_resources
 from crag.papers.experiments.rows import RowFile
 from crag.papers.experiments.runner import RunResult, in_process, remaining_units, run
 from crag.papers.experiments.summary import summarise
+from crag.papers.experiments.tally import reserve
 from crag.papers.experiments.units import plan
 from crag.parts import Passage
 from crag.runtime.environment import Environment
@@ -204,7 +205,7 @@ def test_no_key_enters_the_cache(
 
 def test_meters_count_what_was_spent() -> None:
     meter = Meter(Budget(prices=(1.0, 2.0)))
-    meter.reserve()
+    reserve(meter)
     meter.spend({"input_tokens": 3, "output_tokens": 1})
     assert (meter.calls, meter.cost, meter.reached()) == (1, 5e-6, "")
 

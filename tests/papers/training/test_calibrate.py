@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from crag.errors import DataError, EvaluatorError, MissingPackageError, TrainingError
-from crag.models.model_card import Calibration, EvaluatorCard, read_card, write_card
+from crag.models.model_card import Calibration, EvaluatorCard, read_card
+from crag.papers.training.artefacts import write_card
 from crag.papers.training.calibrate import Report, calibrate, quantiles, shift
 from crag.papers.training.pictures import draw_report, training_curves
 from crag.papers.training.thresholds import Aim, Costs

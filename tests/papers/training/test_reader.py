@@ -11,10 +11,11 @@ import pytest
 from crag.errors import EvaluatorError, MissingPackageError, TrainingError
 from crag.evaluators.reader import ReaderEvaluator
 from crag.models.minilm import MODEL, WEIGHTS_SHA256, official_weights
-from crag.models.model_card import EvaluatorCard, write_card
+from crag.models.model_card import EvaluatorCard
 from crag.models.reading_model import SIGNALS, ReaderModel
-from crag.models.tensors import read_tensors, write_tensors
+from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA, restored
+from crag.papers.training.artefacts import write_card, write_tensors
 from crag.papers.training.grading import RIGHT_THING, fit_grade, grade_of
 from crag.papers.training.reader import (
     PLAIN_GRADE,

@@ -24,6 +24,7 @@ from crag.reflection.backends.prompted import (
     filled,
 )
 from crag.reflection.spending import counting
+from crag.runtime.waiting import blocking
 from crag.testing import FakeChatModel
 from tests.reflection.backends.replying import ToolCaller, form
 
@@ -111,7 +112,8 @@ async def test_calls_are_made_together_up_to_a_bound(*, waiting: bool) -> None:
     crowd = Crowd(wanted=4)
     asks = asker(RunnableLambda(crowd), concurrency=3)
     with counting() as spending:
-        said = asks.ask_all(numbered(7)) if waiting else await asks.aask_all(numbered(7))
+        every = asks.aask_all(numbered(7))
+        said = blocking(every) if waiting else await every
     assert [one.form and one.form.model_dump()["text"] for one in said] == list("0123456")
     assert 1 < crowd.most <= 3
     assert spending.usage["llm_calls"] == 7
@@ -124,11 +126,16 @@ def test_some_failures_leave_the_others_and_all_of_them_raise() -> None:
         return "?" if messages[-1].text == "2" else form()
 
     asks = asker(RunnableLambda(reply))
-    assert [said.form for said in asks.ask_all(numbered(4))] == [FILLED, None, None, FILLED]
+    assert [said.form for said in blocking(asks.aask_all(numbered(4)))] == [
+        FILLED,
+        None,
+        None,
+        FILLED,
+    ]
     with pytest.raises(ModelError, match="ConnectionError"), counting() as spending:
-        asks.ask_all(numbered(3)[1:])
+        blocking(asks.aask_all(numbered(3)[1:]))
     assert spending.usage["llm_calls"] == 2
-    assert asks.ask_all([]) == []
+    assert blocking(asks.aask_all([])) == []
 
 
 def test_no_way_of_asking_streams_tokens() -> None:

@@ -194,8 +194,13 @@ class CompletionsReflection:
             candidate_prompt(prefix, self._shown(passage), is_draft=limits.is_draft)
             for prefix, passage in continuations
         ]
-        completions = await self._client.ask(prompts, limits.max_tokens, _stopping(names, limits))
-        return self._candidates(completions, continuations, limits, names)
+        stops = [] if limits.whole_answer else stop_ids(names, RETRIEVE)
+        further = {"stop_token_ids": stops} if stops else {}
+        completions = await self._client.ask(prompts, limits.max_tokens, further)
+        return [
+            self._candidate(completion, passage, limits, names)
+            for (_, passage), completion in zip(continuations, completions, strict=True)
+        ]
 
     def _shown(self, passage: Passage | None) -> Passage | None:
         most = self._longest_passage
@@ -213,26 +218,20 @@ class CompletionsReflection:
             raise ModelError(self._model, "empty", "the reply has no token to decide by")
         return read_decision(positions[0], completion.text or positions[0].token)
 
-    def _candidates(
-        self,
-        completions: Sequence[Completion],
-        continuations: Sequence[Continuation],
-        limits: SegmentLimits,
-        names: Names,
-    ) -> list[Candidate]:
-        candidates: list[Candidate] = []
-        for (_, passage), completion in zip(continuations, completions, strict=True):
-            positions = positions_of(self._model, completion, names)
-            candidates.append(
-                read_candidate(
-                    positions,
-                    _segment(completion.text, positions, limits),
-                    limits,
-                    has_passage=passage is not None,
-                    otherwise="length" if completion.finish_reason == "length" else "end",
-                )
-            )
-        return candidates
+    def _candidate(
+        self, completion: Completion, passage: Passage | None, limits: SegmentLimits, names: Names
+    ) -> Candidate:
+        positions = positions_of(self._model, completion, names)
+        end = length(positions, limits)
+        # Up to the token that ends the segment; no text spells it out by chance.
+        ender = positions[end].token if end < len(positions) else END
+        return read_candidate(
+            positions,
+            completion.text.partition(ender)[0],
+            limits,
+            has_passage=passage is not None,
+            otherwise="length" if completion.finish_reason == "length" else "end",
+        )
 
     async def _known_names(self) -> Names:
         names = self._names
@@ -244,7 +243,8 @@ class CompletionsReflection:
 
     async def _learned(self) -> Names:
         try:
-            return self._names_of(await self._client.ask(ECHOED, 1, ECHO))
+            echoed = [echo.logprobs.tokens for echo in await self._client.ask(ECHOED, 1, ECHO)]
+            return read_names(self._model, echoed, tokens_required=self._tokens_required)
         except ModelError as error:
             return await compute(self._names_without_echo, error)
 
@@ -264,29 +264,11 @@ class CompletionsReflection:
             raise without_tokens(self._model, missing)
         return names_by_number(numbers)
 
-    def _names_of(self, echoes: Sequence[Completion]) -> Names:
-        echoed = [echo.logprobs.tokens for echo in echoes]
-        return read_names(self._model, echoed, tokens_required=self._tokens_required)
-
-    def _looked_up(self) -> Names | None:
-        if self._tokenizer is None:
-            return None
+    def _looked_up(self) -> Names:
         from crag.reflection.backends.transformers import load_tokenizer, names_of
 
         tokenizer = load_tokenizer(str(self._tokenizer))
         return names_by_number(names_of(tokenizer, tokens_required=self._tokens_required))
-
-
-def _stopping(names: Names, limits: SegmentLimits) -> dict[str, Any]:
-    numbers = [] if limits.whole_answer else stop_ids(names, RETRIEVE)
-    return {"stop_token_ids": numbers} if numbers else {}
-
-
-def _segment(text: str, positions: Sequence[Position], limits: SegmentLimits) -> str:
-    """Return the text up to the token that ends the segment; no text spells it out by chance."""
-    end = length(positions, limits)
-    ender = positions[end].token if end < len(positions) else END
-    return text.partition(ender)[0]
 
 
 class CompletionsClient:
@@ -321,11 +303,12 @@ class CompletionsClient:
         Raises:
             ModelError: the request failed, or the reply has no log-probabilities.
         """
-        model, options = self._openai, _request(most, further)
+        model = self._openai
+        options: dict[str, Any] = {"max_tokens": most, "extra_body": {**_SPECIAL, **further}}
         try:
             result = await call(model.generate, model.agenerate, list(prompts), **options)
-        except faults() as error:
-            raise self._error(error) from None  # The cause may spell out the key.
+        except faults() as error:  # The cause may spell out the key.
+            raise model_error(error, self._model, self.host, self._key) from None
         return self._completions(result, prompts, further)
 
     def numbers(self) -> dict[int, str] | None:
@@ -346,30 +329,17 @@ class CompletionsClient:
             for generation in generated
         ]
 
-    def _error(self, error: Exception) -> ModelError:
-        return model_error(error, self._model, self.host, self._key)
-
     @cached_property
     def _openai(self) -> "OpenAI":
         from langchain_openai import OpenAI
         from pydantic import SecretStr
 
         return OpenAI(
-            model=self._model,
-            base_url=self._base_url,
-            api_key=SecretStr(self._key or "not-needed"),
-            temperature=0,
-            logprobs=self._top,
-            batch_size=_ALL,
-            cache=False,
-            timeout=self._timeout,
-            max_retries=self._retries,
+            model=self._model, base_url=self._base_url,
+            api_key=SecretStr(self._key or "not-needed"), temperature=0, logprobs=self._top,
+            batch_size=_ALL, cache=False, timeout=self._timeout, max_retries=self._retries,
             tags=[TAG_NOSTREAM],
-        )
-
-
-def _request(most: int, further: Mapping[str, Any]) -> dict[str, Any]:
-    return {"max_tokens": most, "extra_body": {**_SPECIAL, **further}}
+        )  # fmt: skip
 
 
 def _usage(result: "LLMResult") -> Usage:

@@ -228,8 +228,10 @@ def _draft(
     ending: Ending = "end"
     if is_cut:
         ending = "length"
-    elif text and not limits.whole_answer and _leaves_some(text, readings):
-        ending = "retrieve"
+    elif text and not limits.whole_answer:
+        given, every = Passage("", text), (one for each in readings for one in each.quotations)
+        if any(not is_quoted(quotation.text, given) for quotation in every):
+            ending = "retrieve"
     return _Draft(reading.passage, reading.score, text, best, ending)
 
 
@@ -242,13 +244,6 @@ def _fitting(quotations: Sequence[Quotation], limits: SegmentLimits) -> list[Quo
         if words <= limits.max_tokens:
             taken.append(quoted)
     return [quoted for quoted in quotations if quoted in taken]
-
-
-def _leaves_some(text: str, readings: Sequence[_ScoredPassage]) -> bool:
-    """Return whether any passage holds a quotation that `text` does not give."""
-    said = Passage("", text)
-    every = (quotation for reading in readings for quotation in reading.quotations)
-    return any(not is_quoted(quotation.text, said) for quotation in every)
 
 
 def _strips(passage: Passage, score: float) -> list[Strip]:

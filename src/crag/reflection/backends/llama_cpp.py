@@ -50,16 +50,12 @@ def parallel_lists(information: Any) -> Any:
     except ValidationError:
         return information
     return {
-        "tokens": [_named(token) for token in listed],
+        "tokens": [f"{AS_ID}{token.id}" for token in listed],
         "token_logprobs": [token.logprob for token in listed],
         "top_logprobs": [
-            {_named(top): top.logprob for top in token.top_logprobs} for token in listed
+            {f"{AS_ID}{top.id}": top.logprob for top in token.top_logprobs} for token in listed
         ],
     }
-
-
-def _named(token: _Listed) -> str:
-    return f"{AS_ID}{token.id}"
 
 
 def ask_names(base_url: str, model: str, key: str, timeout: float) -> dict[int, str] | None:

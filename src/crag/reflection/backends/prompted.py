@@ -213,7 +213,10 @@ class PromptedReflection:
 
     async def adecide(self, prefixes: Sequence[Prefix]) -> list[Decision]:
         """Do as `decide` without blocking the event loop."""
-        forms = [_decision_form(prefix) for prefix in prefixes]
+        forms = [
+            _form(NextRetrieval if prefix.answered else Retrieval, prefix, prefix.passage)
+            for prefix in prefixes
+        ]
         return [self._decision(said) for said in await self._said(forms)]
 
     def candidates(
@@ -234,7 +237,10 @@ class PromptedReflection:
     ) -> list[Candidate]:
         """Do as `candidates` without blocking the event loop."""
         forms = [_candidate_form(continuation, limits) for continuation in continuations]
-        return _candidates(await self._said(forms), continuations, limits)
+        return [
+            _candidate(said, continuation.passage, limits)
+            for said, continuation in zip(await self._said(forms), continuations, strict=True)
+        ]
 
     async def _said(self, forms: "Sequence[_Form]") -> list[Said]:
         distinct = list(dict.fromkeys(forms))
@@ -260,11 +266,6 @@ class _Form(NamedTuple):
         return Call(self.kind, prompts.render(_PROMPTS[self.kind], **values))
 
 
-def _decision_form(prefix: Prefix) -> _Form:
-    kind = NextRetrieval if prefix.answered else Retrieval
-    return _form(kind, prefix, prefix.passage)
-
-
 def _candidate_form(continuation: Continuation, limits: SegmentLimits) -> _Form:
     if continuation.passage is None:
         return _form(Answer if limits.whole_answer else Segment, *continuation)
@@ -285,35 +286,12 @@ def _material(prefix: Prefix, passage: Passage | None) -> str:
     return "\n\n".join(parts)
 
 
-class _Critiques(NamedTuple):
-    relevance: Probabilities | None
-    support: Probabilities | None
-    utility: Probabilities | None
-
-
-def _candidates(
-    replies: Sequence[Said], continuations: Sequence[Continuation], limits: SegmentLimits
-) -> list[Candidate]:
-    return [
-        _candidate(said, continuation.passage, limits)
-        for said, continuation in zip(replies, continuations, strict=True)
-    ]
-
-
 def _candidate(said: Said, passage: Passage | None, limits: SegmentLimits) -> Candidate:
     form = said.form
     if not isinstance(form, Answer | JudgedAnswer):
         return nothing(None if passage is None else {})
     text, is_cut = shortened(prose(form.text), limits)
     ending: Ending = "length" if is_cut else getattr(form, "next", "end")
-    critiques = _critiques(said, form, text, ending)
-    sent = of_text(said.tokens) if text else None
-    mean, tokens = sent or (NO_LOG_PROBABILITY, len(text.split()))
-    whole = written(text, **critiques._asdict())
-    return Candidate(whole, *critiques, mean, tokens, ending)
-
-
-def _critiques(said: Said, form: Answer | JudgedAnswer, text: str, ending: Ending) -> _Critiques:
     relevance = support = utility = None
     if ending == "end":
         utility = _probabilities(said, "utility", _UTILITY, str(form.utility))
@@ -321,7 +299,10 @@ def _critiques(said: Said, form: Answer | JudgedAnswer, text: str, ending: Endin
         relevance = _probabilities(said, "relevance", _RELEVANCE, form.relevance)
         if text and form.relevance == "relevant":
             support = _probabilities(said, "support", _SUPPORT, form.support)
-    return _Critiques(relevance, support, utility)
+    sent = of_text(said.tokens) if text else None
+    mean, tokens = sent or (NO_LOG_PROBABILITY, len(text.split()))
+    whole = written(text, relevance=relevance, support=support, utility=utility)
+    return Candidate(whole, relevance, support, utility, mean, tokens, ending)
 
 
 def _probabilities(said: Said, field: str, names: Mapping[str, str], label: str) -> Probabilities:
@@ -364,28 +345,16 @@ class FormAsker:
     async def aask(self, form: Call) -> Said:
         """Do as `ask` without blocking the event loop."""
         seen: list[BaseMessage] = []
-        return _said(form, await aask(self._model(form, seen), form.messages), seen)
+        model = self._models[form.form] | RunnableLambda(partial(_message, seen))
+        return _said(form, await aask(model, form.messages), seen)
 
-    def ask_all(self, calls: Sequence[Call]) -> list[Said]:
+    async def aask_all(self, calls: Sequence[Call]) -> list[Said]:
         """Ask for several forms at the same time; the order stays.
 
         Raises:
             ModelError: no reply can be used; the message gives the reason for the first one.
         """
-        return blocking(self.aask_all(calls))
-
-    async def aask_all(self, calls: Sequence[Call]) -> list[Said]:
-        """Do as `ask_all` without blocking the event loop."""
-        batch, abatch = self._each.batch, self._each.abatch
-        return self._usable(await call(batch, abatch, list(calls), self._config))
-
-    def failure(self, said: Said) -> ModelError:
-        """Return the error with the reason why a reply cannot be used, without any secret."""
-        detail = said.reply.detail or f"the reply does not fill in the form: {said.reply.text!r}"
-        described = event("model_failed", "reflect", detail)["detail"]
-        return ModelError(self._name, said.reply.problem or "failed", described)
-
-    def _usable(self, said: list[Said]) -> list[Said]:
+        said = await call(self._each.batch, self._each.abatch, list(calls), self._config)
         failed = [reply for reply in said if reply.form is None]
         if failed and len(failed) == len(said):
             raise self.failure(failed[0])
@@ -393,8 +362,11 @@ class FormAsker:
             _logger.warning("a reply cannot be used: %s", self.failure(reply))
         return said
 
-    def _model(self, call: Call, seen: list[BaseMessage]) -> Runnable[Any, Any]:
-        return self._models[call.form] | RunnableLambda(partial(_message, seen))
+    def failure(self, said: Said) -> ModelError:
+        """Return the error with the reason why a reply cannot be used, without any secret."""
+        detail = said.reply.detail or f"the reply does not fill in the form: {said.reply.text!r}"
+        described = event("model_failed", "reflect", detail)["detail"]
+        return ModelError(self._name, said.reply.problem or "failed", described)
 
 
 def _asking(model: ChatModel, form: type[BaseModel], *, structured: bool) -> Runnable[Any, Any]:

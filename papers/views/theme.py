@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from crag.charts import chart
 from crag.correction.action import decide
+from crag.papers.charts import chart
 from crag.state import ACTIONS, Action, ByAction, Thresholds
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from crag.events import Event
+from crag.papers.views.display import Table, plain, shortened
 from crag.reflection.cleaning import cleaned
 from crag.state import (
     Choice,
@@ -19,7 +20,6 @@ from crag.state import (
     Thresholds,
 )
 from crag.text.marks import as_mark
-from crag.views.display import Table, plain, shortened
 
 _TEXT, _CANDIDATE = 90, 70
 _NUMBERS = ["IsRel", "IsSup", "IsUse", "sequence", "score"]

@@ -4,6 +4,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import cast
 
+from crag.papers.experiments.released_reflection import (
+    first_block,
+    long_form_score,
+    released_segment,
+    remap_ratio,
+    remapped,
+    spaced,
+)
 from crag.parts import Candidate, Decision
 from crag.reflection.beam import (
     ENDINGS,
@@ -16,15 +24,8 @@ from crag.reflection.beam import (
 )
 from crag.reflection.cleaning import cleaned, cut_at_retrieval
 from crag.reflection.driver import AskCandidates
-from crag.reflection.released import (
-    first_block,
-    long_form_score,
-    released_segment,
-    remap_ratio,
-    remapped,
-    spaced,
-)
-from crag.reflection.retrieval_decision import Verdict, compared, followed, retrieval_share
+from crag.reflection.retrieval_decision import Verdict, compared, followed
+from crag.reflection.rules import rules_of
 from crag.reflection.scoring import CritiqueScores
 from crag.reflection_settings import Compat, ReflectionSettings
 from crag.reflection_tokens import CONTINUE, NO_SUPPORT, OPEN
@@ -52,7 +53,7 @@ class ReleasedSearch(BeamSearch):
         """Decide before a later segment; without a ``[Retrieval]`` the released search ends."""
         verdict: Verdict | None
         if decision is not None and self._has("released_remap"):
-            _, flags = retrieval_share(decision, self._settings)
+            _, flags = rules_of(self._settings).share(decision)
             verdict = compared(decision, self._settings, remap_ratio(decision.retrieve), flags)
         elif self._has("released_search"):
             verdict = followed(hypothesis.ending, can_continue=False)

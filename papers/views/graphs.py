@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.graph.state import CompiledStateGraph
 
-from crag.views.display import Picture
-from crag.views.layers import Edge, Spot, laid_out
-from crag.views.theme import ACCENT, ACCENT_SOFT, FAINT, INK, LINE, PAPER, WIDTH, drawing
+from crag.papers.views.display import Picture
+from crag.papers.views.layers import Edge, Spot, laid_out
+from crag.papers.views.theme import ACCENT, ACCENT_SOFT, FAINT, INK, LINE, PAPER, WIDTH, drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

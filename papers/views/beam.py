@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crag.errors import CragError
+from crag.papers.views.display import Picture, shortened
+from crag.papers.views.runs import Walk
+from crag.papers.views.theme import ACCENT, ACCENT_SOFT, DIM, INK, LINE, PAPER, SOFT, drawing
 from crag.reflection.cleaning import cleaned
 from crag.state import Critique
-from crag.views.display import Picture, shortened
-from crag.views.runs import Walk
-from crag.views.theme import ACCENT, ACCENT_SOFT, DIM, INK, LINE, PAPER, SOFT, drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -34,14 +34,9 @@ from crag.reflection.driver import (
     ReflectionOutcome,
     Steps,
 )
-from crag.reflection.released import short_form_score
 from crag.reflection.retrieval_decision import Verdict, opening_verdict
-from crag.reflection.scoring import (
-    CritiqueScores,
-    argmax,
-    critique_of,
-    undesired_tokens,
-)
+from crag.reflection.rules import WITHOUT_PASSAGE, rules_of
+from crag.reflection.scoring import CritiqueScores, argmax, critique_of, undesired_tokens
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import FULLY, NO_RETRIEVAL, OPEN, PARTIALLY, RELEVANT, UTILITY
 from crag.state import Critique, Flag
@@ -49,8 +44,6 @@ from crag.state import Critique, Flag
 GradeLevel = Literal["high", "medium", "low"]
 """How well a passage serves, judged before the model reads it."""
 
-WITHOUT_PASSAGE = "the answer without a passage: "
-"""Comes before the reason in the critique of a draft that is the whole answer."""
 _NOTHING = Candidate("", None, None, None, 0.0, 0, "end")
 _UNSCORED = CritiqueScores(None, None, 0.0, 0.0, 0.0, ("not_generated",))
 _OF_THE_ANSWER: frozenset[Flag] = frozenset({"empty", "cut"})
@@ -275,7 +268,7 @@ class _Loop:
     def _critique(
         self, candidate: Candidate, place: int | None, text: str, segment: int = 0
     ) -> Critique:
-        scored = short_form_score(candidate, self._settings, has_passage=place is not None)
+        scored = rules_of(self._settings).scored(candidate, has_passage=place is not None)
         critique = critique_of(candidate, scored, self._offered.numbered(place), segment=segment)
         critique["text"] = text
         raised: dict[Flag, bool] = {

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple, cast
 
 from langgraph.graph.state import CompiledStateGraph
 
+from crag.papers.views.updates import written
 from crag.settings import Settings, settings_from
 from crag.state import State
-from crag.views.updates import written
 
 Place = tuple[tuple[int, int, str], ...]
 """Step, order and name of a task, preceded by those of its parent graph."""

@@ -1,5 +1,6 @@
-"""The evaluator service on Ray Serve: `serve run crag.server.evaluator_ray:application replicas=4`.
+"""The evaluator service on Ray Serve.
 
+`serve run crag.evaluator_service.replicas:application replicas=4` starts four replicas.
 Each replica is a process with the evaluator that CRAG_EVALUATOR names there, and runs the same
 application as `crag serve-evaluator`; Ray's proxy gives each request to a replica. Batches are
 those of the queue in front of each model: unlike `serve.batch`, it waits for no timer. Set
@@ -11,9 +12,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 from starlette.applications import Starlette
 
+from crag.evaluator_service.app import THREADS, served
 from crag.extras import require
 from crag.runtime.environment import Environment
-from crag.server.evaluator import THREADS, served
 
 
 class Replicas(BaseModel):

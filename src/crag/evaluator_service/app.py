@@ -2,8 +2,7 @@
 
 Requests run in threads. An evaluator that is packaged joins what they ask into batches of like
 length in front of its model (`crag.models.batch_queue`), without waiting for a batch to fill; and
-as it uses all cores, one process is enough for a machine. On Ray Serve, `crag.server.evaluator_ray`
-runs the same application in replicas.
+as it uses all cores, one process is enough for a machine.
 """
 
 import asyncio
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -37,7 +37,6 @@ from crag.runtime.attempt import Attempt
 from crag.runtime.environment import Environment
 from crag.runtime.evaluator_calls import scores_of
 from crag.runtime.replies import readings_of, scores_of_reply, thresholds_of
-from crag.server.refusals import RefusedRequestError, refused
 from crag.text.language import languages_of
 
 THREADS = 32
@@ -47,6 +46,10 @@ MOST_WAITING = 256
 _BROWSERS = ("origin", "sec-fetch-site")
 _JSON = "application/json"
 _Result = TypeVar("_Result")
+
+
+class _RefusedError(HTTPException):
+    """A request that cannot be served; the router's own errors are none."""
 
 
 def evaluator_app(
@@ -99,7 +102,7 @@ class _Service:
         ]
         if is_reading(self._evaluator):
             routes.append(Route("/read", self._read, methods=["POST"]))
-        return Starlette(routes=routes, exception_handlers={RefusedRequestError: refused})
+        return Starlette(routes=routes, exception_handlers={_RefusedError: _refused})
 
     async def _ok(self, _: Request) -> Response:
         return JSONResponse({"ok": True})
@@ -146,10 +149,11 @@ class _Service:
         """Run in one of the threads.
 
         Raises:
-            RefusedRequestError: too many wait, or the evaluator failed.
+            _RefusedError: too many wait, or the evaluator failed.
         """
         if self._under_way >= self._most_waiting:
-            raise RefusedRequestError(503, f"{self._under_way} requests wait already", 1)
+            detail = f"{self._under_way} requests wait already"
+            raise _RefusedError(503, detail, {"Retry-After": "1"})
         self._under_way += 1
         try:
             with Attempt("evaluator") as attempt:
@@ -157,47 +161,47 @@ class _Service:
                 return await loop.run_in_executor(self._threads, judge)
         finally:
             self._under_way -= 1
-        raise RefusedRequestError(500, describe(attempt.error))
+        raise _RefusedError(500, describe(attempt.error))
 
     def _admit(self, request: Request) -> None:
         """Refuse who may not ask: pages in a browser, and whoever lacks the token.
 
         Raises:
-            RefusedRequestError: they may not.
+            _RefusedError: they may not.
         """
         if any(name in request.headers for name in _BROWSERS):
-            raise RefusedRequestError(403, "this service does not answer pages in a browser")
+            raise _RefusedError(403, "this service does not answer pages in a browser")
         if self._token is None:
             if not _of_this_machine(request):
                 detail = "without a token this service answers its own machine only"
-                raise RefusedRequestError(403, detail)
+                raise _RefusedError(403, detail)
             return
         kind, _, given = request.headers.get("authorization", "").partition(" ")
         same = secrets.compare_digest(given.strip().encode(), self._token.encode())
         if kind.lower() != "bearer" or not same:
             detail = "the token is missing or wrong: send it as Authorization: Bearer"
-            raise RefusedRequestError(401, detail)
+            raise _RefusedError(401, detail)
 
     async def _asked(self, request: Request) -> EvaluationRequest:
         """Read and check the body.
 
         Raises:
-            RefusedRequestError: it is too large, or is not what the contract says.
+            _RefusedError: it is too large, or is not what the contract says.
         """
         self._admit(request)
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
-            raise RefusedRequestError(415, f"a body is read as {_JSON} only: set Content-Type")
+            raise _RefusedError(415, f"a body is read as {_JSON} only: set Content-Type")
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > MOST_BYTES:
-                raise RefusedRequestError(413, f"a body may have {MOST_BYTES:,} bytes: send less")
+                raise _RefusedError(413, f"a body may have {MOST_BYTES:,} bytes: send less")
         try:
             return EvaluationRequest.model_validate_json(bytes(body))
         except ValidationError as error:
             first: Any = error.errors(include_url=False, include_context=False)[0]
             where = ".".join(map(str, first["loc"]))
-            raise RefusedRequestError(422, f"{where}: {first['msg']}".lstrip(": ")) from None
+            raise _RefusedError(422, f"{where}: {first['msg']}".lstrip(": ")) from None
 
 
 def _of_this_machine(request: Request) -> bool:
@@ -205,6 +209,11 @@ def _of_this_machine(request: Request) -> bool:
         return request.client is not None and ip_address(request.client.host).is_loopback
     except ValueError:
         return False
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, _RefusedError)  # noqa: S101 - as registered
+    return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
 
 
 def _reply(told: BaseModel) -> Response:

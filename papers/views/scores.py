@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from crag.correction.scoring import LOWEST
-from crag.state import Action, State, Thresholds, known_action
-from crag.views.display import Picture, shortened
-from crag.views.theme import (
+from crag.papers.views.display import Picture, shortened
+from crag.papers.views.theme import (
     COLOURS,
     FAINT,
     INK,
@@ -18,6 +17,7 @@ from crag.views.theme import (
     signed,
     signs,
 )
+from crag.state import Action, State, Thresholds, known_action
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
