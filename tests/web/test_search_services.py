@@ -95,7 +95,7 @@ async def test_no_redirect_is_followed_with_or_without_a_key(engine: str, target
 
 @engine
 async def test_no_answer_in_time(engine: str) -> None:
-    with searching(engine, FOUND, timeout=0.05) as (server, searcher):
+    with searching(engine, FOUND, timeout=0.3) as (server, searcher):
         server.seconds = 5
         assert (await failing(searcher)).problem == "timeout"
         assert len(server.requests) == 3
