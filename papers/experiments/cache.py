@@ -9,6 +9,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,14 +19,17 @@ from langchain_core.messages import AIMessage, messages_from_dict, messages_to_d
 from langchain_core.outputs import ChatGeneration, Generation
 
 from crag.asking.budget import Meter
-from crag.correction.scoring import with_title
+from crag.correction.scoring import LOWEST, with_title
 from crag.errors import DataError
 from crag.papers.experiments.tally import current_tally, reserve
-from crag.parts import Evaluator, Hit, Passage, WebSearcher
+from crag.parts import Evaluator, Hit, Passage, ReadingEvaluator, WebSearcher, is_reading
+from crag.reading import Reading
 from crag.runtime.evaluator_calls import scores_of, takes_passages
+from crag.runtime.replies import readings_of
 from crag.state import Thresholds
 
 Text = TypeVar("Text", str, Passage)
+Judged = TypeVar("Judged", float, Reading)
 _PATIENCE = 60.0
 """Seconds to wait for another process that writes."""
 
@@ -178,7 +182,7 @@ class CachedEvaluator:
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text, in order; new texts are scored in one call."""
         keys = {text: _joined(self._name, question, text) for text in texts}
-        known = self._known(keys, lambda new: self._evaluator.score(question, new))
+        known = self._known("score", keys, lambda new: self._evaluator.score(question, new))
         return [known[text] for text in texts]
 
     def score_passages(self, question: str, passages: Sequence[Passage]) -> list[float]:
@@ -186,19 +190,60 @@ class CachedEvaluator:
         if not takes_passages(self._evaluator):
             return self.score(question, [with_title(one.title, one.text) for one in passages])
         keys = {one: _joined(self._name, question, *one) for one in passages}
-        known = self._known(keys, lambda new: scores_of(self._evaluator, question, new))
+        known = self._known("score", keys, lambda new: scores_of(self._evaluator, question, new))
         return [known[one] for one in passages]
 
     def _known(
-        self, keys: Mapping[Text, str], judge: Callable[[list[Text]], list[float]]
-    ) -> dict[Text, float]:
-        found = self._cache.get("score", list(keys.values()))
-        new = [text for text, key in keys.items() if key not in found]
+        self, kind: str, keys: Mapping[Text, str], judge: Callable[[list[Text]], Sequence[Judged]]
+    ) -> dict[Text, Judged]:
+        found = self._cache.get(kind, list(keys.values()))
+        known: dict[Text, Judged] = {
+            text: json.loads(found[key]) for text, key in keys.items() if key in found
+        }
+        new = [text for text in keys if text not in known]
         if new:
-            judged = zip(new, judge(new), strict=True)
-            fresh = {keys[text]: score for text, score in judged}
+            judged = dict(zip(new, judge(new), strict=True))
+            known |= judged
             # Texts that could not be scored are not cached.
-            sound = {key: json.dumps(score) for key, score in fresh.items() if isfinite(score)}
-            self._cache.put("score", sound)
-            found |= {key: json.dumps(score) for key, score in fresh.items()}
-        return {text: float(json.loads(found[key])) for text, key in keys.items()}
+            sound = {
+                keys[text]: json.dumps(said)
+                for text, said in judged.items()
+                if not isinstance(said, float) or isfinite(said)
+            }
+            self._cache.put(kind, sound)
+        return known
+
+
+class CachedReader(CachedEvaluator):
+    """An evaluator that also reads each passage once for a question."""
+
+    def __init__(self, evaluator: ReadingEvaluator, cache: Cache, name: str) -> None:
+        super().__init__(evaluator, cache, name)
+        self._reader = evaluator
+
+    @property
+    def quote_threshold(self) -> float:
+        """Return that of the evaluator."""
+        return self._reader.quote_threshold
+
+    @property
+    def closest_threshold(self) -> float:
+        """Return that of the evaluator; -1.0 where it names none."""
+        return float(getattr(self._reader, "closest_threshold", LOWEST))
+
+    def read(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
+        """Return one reading for each passage, in order; new ones are read in one call."""
+        keys = {one: _joined(self._name, question, *one) for one in passages}
+
+        def judge(new: Sequence[Passage]) -> list[Reading]:
+            return readings_of(self._reader.read(question, new), new)
+
+        known: dict[Passage, Reading] = self._known("reading", keys, judge)
+        return [deepcopy(known[one]) for one in passages]
+
+
+def cached(evaluator: Evaluator, cache: Cache, name: str) -> Evaluator:
+    """Return an evaluator with a cache; it reads if the other does, so that results stay equal."""
+    if is_reading(evaluator):
+        return CachedReader(evaluator, cache, name)
+    return CachedEvaluator(evaluator, cache, name)

@@ -22,7 +22,7 @@ from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
 from crag.models.inference import use_runtime
 from crag.papers.experiments.answering import Resources
-from crag.papers.experiments.cache import Cache, CachedEvaluator, CachedReplies, CachedSearcher
+from crag.papers.experiments.cache import Cache, CachedReplies, CachedSearcher, cached
 from crag.papers.experiments.corpus import CorpusSearcher
 from crag.papers.experiments.current_example import ExampleRetriever
 from crag.papers.experiments.program import fingerprint
@@ -66,7 +66,7 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
         loaded = load_evaluator(name, model=model, prompts=prompts, **service_options(environment))
         if remembered is None or isinstance(loaded, PromptedEvaluator):
             return loaded  # The replies of a chat model are cached, so that its calls are counted.
-        return CachedEvaluator(loaded, remembered, name)
+        return cached(loaded, remembered, name)
 
     evaluator = load(environment.evaluator)
     quoter = ExtractiveAnswerer(evaluator)

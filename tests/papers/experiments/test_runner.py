@@ -13,7 +13,7 @@ import pytest
 from crag.asking.budget import Budget, Meter
 from crag.errors import DataError, SettingsError
 from crag.papers.experiments.answering import Answerer
-from crag.papers.experiments.cache import Cache, CachedEvaluator, CachedSearcher
+from crag.papers.experiments.cache import Cache, CachedSearcher, cached
 from crag.papers.experiments.program import fingerprint
 from crag.papers.experiments.report import outcomes, results
 from crag.papers.experiments.resources import RunConfig, load_resources
@@ -22,10 +22,10 @@ from crag.papers.experiments.runner import RunResult, in_process, remaining_unit
 from crag.papers.experiments.summary import summarise
 from crag.papers.experiments.tally import reserve
 from crag.papers.experiments.units import plan
-from crag.parts import Passage
+from crag.parts import Passage, is_reading
 from crag.runtime.environment import Environment
 from crag.runtime.evaluator_calls import scores_of
-from crag.testing import FakeEvaluator, FakeSearcher
+from crag.testing import FakeEvaluator, FakeReadingEvaluator, FakeSearcher
 from tests.loopback import serving
 from tests.papers.experiments.chat_server import ChatServer, chatting
 from tests.papers.experiments.runs import HITS, answerer, examples, experiment, variant
@@ -158,18 +158,36 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(tmp_path: Path) -> Non
 def test_scores_and_hits_are_asked_for_once(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache.sqlite")
     evaluator, searcher = FakeEvaluator({"a": 0.5, "b": float("nan")}), FakeSearcher(HITS)
-    cached = CachedEvaluator(evaluator, cache, "fake")
-    assert cached.score("q", ["a", "a", "b"])[:2] == [0.5, 0.5]
-    assert cached.score("q", ["a"]) == [0.5]
-    cached.score("q", ["b"])
+    judge = cached(evaluator, cache, "fake")
+    assert judge.score("q", ["a", "a", "b"])[:2] == [0.5, 0.5]
+    assert judge.score("q", ["a"]) == [0.5]
+    judge.score("q", ["b"])
     assert [texts for _, texts in evaluator.calls] == [["a", "b"], ["b"]]
-    assert scores_of(cached, "q", [Passage("", "a")]) == [0.5]
+    assert scores_of(judge, "q", [Passage("", "a")]) == [0.5]
     assert len(evaluator.calls) == 2
-    assert cached.thresholds == evaluator.thresholds
+    assert not is_reading(judge)
+    assert judge.thresholds == evaluator.thresholds
     hits = CachedSearcher(searcher, cache, "fake")
     assert hits.search("red", 5) == asyncio.run(hits.asearch("red", 5)) == HITS
     hits.search("red", 1)
     assert searcher.queries == ["red", "red"]
+    cache.close()
+
+
+def test_an_evaluator_that_reads_does_so_with_a_cache_too(tmp_path: Path) -> None:
+    """The strips of a benchmark are scored as those of `crag ask`: by readings of documents."""
+    cache, evaluator = Cache(tmp_path / "cache.sqlite"), FakeReadingEvaluator(0.9, "red")
+    judge = cached(evaluator, cache, "reads")
+    assert is_reading(judge)
+    assert judge.quote_threshold == evaluator.quote_threshold
+    passages = [Passage("", "A red one."), Passage("", "A blue one."), Passage("", "A red one.")]
+    read = judge.read("q", passages)
+    read[0]["evidence"].clear()
+    again = cached(evaluator, cache, "reads")
+    assert is_reading(again)
+    readings = FakeReadingEvaluator(0.9, "red").read("q", passages)
+    assert again.read("q", passages) == judge.read("q", passages) == readings
+    assert len(evaluator.calls) == 1
     cache.close()
 
 
@@ -180,9 +198,9 @@ def test_scores_of_titled_and_joined_texts_are_kept_apart(tmp_path: Path) -> Non
             return [0.9 if one.title else 0.1 for one in passages]
 
     cache, evaluator = Cache(tmp_path / "cache.sqlite"), Apart()
-    cached = CachedEvaluator(evaluator, cache, "apart")
+    judge = cached(evaluator, cache, "apart")
     passages = [Passage("a", "b"), Passage("", "a // b")]
-    assert scores_of(cached, "q", passages) == scores_of(cached, "q", passages) == [0.9, 0.1]
+    assert scores_of(judge, "q", passages) == scores_of(judge, "q", passages) == [0.9, 0.1]
     assert evaluator.calls == [("q", ["a", ""])]
     cache.close()
 
