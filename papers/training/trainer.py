@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -107,6 +108,8 @@ def training_arguments(
         "report_to": [],
     }
     same = recipe.model_dump(include=_SAME_NAMES)
+    # Points within a second of each other are ordered by their numbers, which are those of all.
+    logging.getLogger("transformers.trainer_utils").setLevel(logging.ERROR)
     return TrainingArguments(output_dir=str(work), **(shared | same | own))
 
 

@@ -4,6 +4,7 @@ import random
 import resource
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -145,6 +146,27 @@ def test_ctrl_c_at_any_moment_ends_without_a_trace(home: Path) -> None:
     tell(f"{moments} times Ctrl-C: {ended_by_it} ended by it")
     assert ended_by_it > moments // 4
     assert crag("index", home / "documents1", "--index", index).returncode == 0
+
+
+def test_ctrl_c_where_nothing_can_be_raised_is_heeded_too() -> None:
+    program = """if True:
+        import signal, time
+        from crag.command import ended_in_one_line
+
+        class Deaf:
+            def __del__(self):
+                signal.raise_signal(signal.SIGINT)
+
+        def run():
+            Deaf()
+            time.sleep(60)
+
+        ended_in_one_line(run)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 def _wait_until_loading(process: subprocess.Popen[str]) -> None:
