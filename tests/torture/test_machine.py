@@ -155,6 +155,7 @@ def test_ctrl_c_where_nothing_can_be_raised_is_heeded_too() -> None:
 
         class Deaf:
             def __del__(self):
+                signal.signal(signal.SIGINT, signal.default_int_handler)
                 signal.raise_signal(signal.SIGINT)
 
         def run():
