@@ -18,7 +18,7 @@ from langchain_core.documents import Document
 
 from crag.errors import DocumentIndexError
 from crag.retrieval import DocumentIndex, index_paths
-from crag.retrieval.backends import open_backend
+from crag.retrieval.backends import chroma, open_backend
 from crag.retrieval.backends.checkpoint import _backed_up, files_locked, save, unsaved
 from crag.retrieval.documents import SourceText
 from crag.retrieval.index import Stamp
@@ -36,25 +36,29 @@ index = DocumentIndex(sys.argv[1], Fake(size=8))
 INDEX = FAKE + (
     "index_paths([sys.argv[2]], index, progress=lambda *call: print(call[0], flush=True))\n"
 )
-CHECKPOINTS = (
+WRITES = (
     FAKE
     + """
+from crag.retrieval.backends import chroma
 from crag.retrieval.documents import SourceText
 from crag.retrieval.splitting import split
+if sys.argv[2:] == ["from memory"]:
+    chroma._LEAST_SAVED, chroma._SAVED_PER_ROOT = 60, 0
 with index.writing() as writer:
     number = len(writer.entries())
     while True:
         sources = range(number, number + 50)
         texts = (SourceText(source=str(n), title="", text=str(n), unit="line") for n in sources)
         writer.write([split(text, "/") for text in texts])
-        writer.index.checkpoint(1)
+        if not sys.argv[2:]:
+            writer.index.checkpoint(1)
         number += 50
         print(number, flush=True)
 """
 )
 
 
-def start(code: str, *arguments: Path) -> "subprocess.Popen[str]":
+def start(code: str, *arguments: str | Path) -> "subprocess.Popen[str]":
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
@@ -116,11 +120,12 @@ def test_a_killed_run_leaves_whole_documents_and_is_completed(
 
 
 @pytest.mark.slow
-def test_runs_killed_while_saving(index: DocumentIndex) -> None:
+@pytest.mark.parametrize("how", [[], ["from memory"]])
+def test_runs_killed_while_saving(index: DocumentIndex, how: list[str]) -> None:
     """Chroma's own way of saving leaves files that crash the next process that opens them."""
     generator = random.Random(0)  # noqa: S311 - any moments will do
     for _ in range(2):
-        process = start(CHECKPOINTS, Path(index.location))
+        process = start(WRITES, index.location, *how)
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(generator.uniform(0.1, 1.0))
@@ -141,6 +146,27 @@ def test_small_changes_are_not_saved_and_many_are(index: DocumentIndex) -> None:
     assert unsaved(place) == 0
     assert_all_found(index, range(0, 1200, 50))
     assert not (place / "checkpoint").exists()
+
+
+def test_a_run_that_writes_much_has_its_graph_saved_from_memory(
+    index: DocumentIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loaded_again(_: Path) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(chroma, "_LEAST_SAVED", 100)
+    monkeypatch.setattr(chroma, "_SAVED_PER_ROOT", 0)
+    monkeypatch.setattr(chroma, "save", loaded_again)
+    place, most = Path(index.location), []
+    with index.writing() as writer:
+        for first in range(0, 600, 40):
+            writer.write(chunks(range(first, first + 40)))
+            most.append(unsaved(place))
+        writer.index.remove([str(one.id) for one in chunks(range(40))[0]])
+    assert max(most) <= 140  # A new graph is saved after the write that fills it.
+    assert most.count(0) >= 3
+    assert not (place / "checkpoint").exists()
+    assert_all_found(index, range(40, 600, 20))
 
 
 def test_torn_files_are_replaced_by_their_copy(index: DocumentIndex) -> None:

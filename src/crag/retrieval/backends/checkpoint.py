@@ -210,8 +210,8 @@ def _graphs(folder: Path) -> list[_Graph]:
 
 def _has_tables(database: sqlite3.Connection) -> bool:
     """Return whether Chroma has made its tables; one that was stopped on a full disk had not."""
-    query = "SELECT count(*) FROM sqlite_master WHERE name IN ('embeddings', 'max_seq_id')"
-    return bool(database.execute(query).fetchone()[0] == 2)  # noqa: PLR2004
+    query = "SELECT count(*) = 2 FROM sqlite_master WHERE name IN ('embeddings', 'max_seq_id')"
+    return bool(database.execute(query).fetchone()[0])
 
 
 @contextmanager
