@@ -100,7 +100,7 @@ class Generate:
     def _second_call(
         self, state: State, settings: Settings, plan: "_Plan", reply: Reply | None
     ) -> "_Call | None":
-        """Return what to ask after a reply that says nothing; None if it does, or no call is left.
+        """Return what to ask after a reply that says nothing; None if nothing is to be asked.
 
         The demand for numbers is what makes a small model write nothing else.
         """

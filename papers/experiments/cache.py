@@ -27,6 +27,7 @@ from crag.reading import Reading
 from crag.runtime.evaluator_calls import scores_of, takes_passages
 from crag.runtime.replies import readings_of
 from crag.state import Thresholds
+from crag.text.language import languages_of
 
 Text = TypeVar("Text", str, Passage)
 Judged = TypeVar("Judged", float, Reading)
@@ -178,6 +179,11 @@ class CachedEvaluator:
     def thresholds(self) -> Thresholds:
         """Return the thresholds of the evaluator."""
         return self._evaluator.thresholds
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """Return the languages that the evaluator reads; empty if unknown."""
+        return languages_of(self._evaluator)
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return one score for each text, in order; new texts are scored in one call."""

@@ -6,15 +6,19 @@ from crag.answering.citations import without_citations
 from crag.text.marks import without_names
 from crag.text.words import words
 
-_REFERENCE = r"\b(?:numbers?|passages?|sources?)[\s:=#\"]{0,9}\d{1,4}\b\"?"
 _WORDLESS = re.compile(
-    rf"</?passage\b[^<>]{{0,200}}>|{_REFERENCE}|[(#]\d{{1,4}}\b|"
-    r"\b(?:and|passages?|sources?|citations?)\b|[\W_]",
+    r"</?passage\b[^<>]{0,200}>|\b(?:numbers?|passages?|sources?)[\s:=#\"]{0,9}\d{1,4}\b|"
+    r"[(#]\d{1,4}\b|\b(?:and|passages?|sources?|citations?)\b|[\W_]",
     re.IGNORECASE,
 )
 """What an answer without words may consist of, besides citations."""
-_REFERENCES = re.compile(_REFERENCE, re.IGNORECASE)
+_REFERENCE = re.compile(
+    r"\b(?:passages?|sources?)(?:\s{1,3}numbers?)?[\s:=#\"]{0,9}\d{1,4}\b\"?", re.IGNORECASE
+)
+"""A citation in words, as in: listed in passage number 2."""
 _SENTENCE_END = re.compile(r"[.?!]\s|\n")
+_SIGN = re.compile(r"[^\w\s.,;:!?()\[\]'\"‘’“”]")
+"""Neither a word nor punctuation: an operator, say, may be the answer."""
 _WHAT = re.compile(r"\b(?:what|which|who|whom|whose|when|where|why|how)\b", re.IGNORECASE)
 _WHETHER = re.compile(
     r"(?:^|[.?!,;:\n])\s*(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|"
@@ -22,16 +26,18 @@ _WHETHER = re.compile(
     re.IGNORECASE,
 )
 _IDLE = """
-a an and are as at be been by can contain describe do document find follow for from give have in is
-it its list mention number of one passage provide say show source state that the their there these
-they this those to was were will with you your
+a an and are as at be been by can do for from have in is it its of that the there their these they
+this those to was were will with you your
 """
 """Words that tell nothing where the question lacks them."""
+_POINTING = "contain describe document find follow give list mention number provide say show state"
+"""Words that tell nothing beside a reference; without one they may be the answer, as in: a list."""
 
 
 def is_wordless(answer: str) -> bool:
-    """Return whether an answer consists of citations, marks and punctuation only."""
-    return not _WORDLESS.sub("", without_citations(answer))
+    """Return whether an answer consists of citations, marks and punctuation only, without code."""
+    said = without_citations(answer)
+    return "`" not in said and not _WORDLESS.sub("", said)
 
 
 def why_empty(question: str, answer: str) -> str:
@@ -48,7 +54,7 @@ def why_empty(question: str, answer: str) -> str:
     if said.endswith(":"):
         return "announced an answer and gave none"
     asks_what = _WHAT.search(question) and not _WHETHER.search(question)
-    if asks_what and _repeats(_REFERENCES.sub(" ", said), question):
+    if asks_what and _repeats(said, question):
         return "only repeated the question"
     return ""
 
@@ -58,7 +64,10 @@ def _repeats(answer: str, question: str) -> bool:
 
     In another order they may choose among what the question names.
     """
-    idle, asked = frozenset(words(_IDLE)), [*words(question)]
+    answer, references = _REFERENCE.subn(" ", answer)
+    if not {*_SIGN.findall(answer)} <= {*_SIGN.findall(question)}:
+        return False
+    idle, asked = {*words(f"{_IDLE} {_POINTING if references else ''}")}, [*words(question)]
     for sentence in _SENTENCE_END.split(answer):
         following = iter(asked)
         # Each word is looked for behind the one before it.
