@@ -24,6 +24,7 @@ from psycopg.types.json import JsonbDumper
 from psycopg_pool import AsyncConnectionPool
 
 from crag.server.settings import ServerSettings
+from crag.server.sql import queries
 
 Graph = Pregel[Any, Any, Any, Any]
 Row = dict[str, Any]
@@ -38,6 +39,7 @@ QUEUE, CANCELLED = "queue", "cancelled"
 """Bells: a run may be claimed; a running run is to be cancelled, or is gone."""
 
 _logger = logging.getLogger(__name__)
+_SQL = queries("database")
 _CHANNEL = "crag"
 _LOCK = 0x63726173
 """Key of the lock under which tables are made."""
@@ -73,8 +75,7 @@ class Connection(AsyncConnection[Row]):
 
     async def notify(self, *names: object) -> None:
         """Ring bells in all processes when the transaction is committed."""
-        ring = "SELECT pg_notify(%s, name) FROM unnest(%s::text[]) AS name"
-        await self.execute(ring, (_CHANNEL, [str(name) for name in names]))
+        await self.rows(_SQL["notify"], channel=_CHANNEL, names=[str(name) for name in names])
 
 
 @dataclass(frozen=True)
@@ -192,12 +193,8 @@ class Database:
     async def _configure(self, connection: Connection) -> None:
         connection.adapters.register_dumper(dict, JsonbDumper)
         longest, lease = self._settings.statement_seconds, self._settings.lease_seconds
-        # A process that stands still loses its locks no later than its runs.
-        limits = {"statement": longest, "lock": longest, "idle_in_transaction_session": lease}
-        for name, seconds in limits.items():
-            milliseconds = str(round(seconds * 1000))
-            change = "SELECT set_config(%s, %s, false)"
-            await connection.execute(change, (f"{name}_timeout", milliseconds))
+        limits = {"statement": round(longest * 1000), "lease": round(lease * 1000)}
+        await connection.rows(_SQL["limit"], **limits)
 
     async def _listen(self) -> None:
         """Pass on what other processes notify; connect again when the connection is lost."""
@@ -217,17 +214,15 @@ class Database:
 
 async def _migrate(connection: Connection) -> None:
     """Make the tables under a lock; it is polled, as waiting for it would block an index."""
-    lock = "SELECT 1 WHERE pg_try_advisory_lock(%(key)s)"
-    while not await connection.row(lock, key=_LOCK):  # noqa: ASYNC110 - in other processes
+    while not await connection.row(_SQL["lock"], key=_LOCK):  # noqa: ASYNC110 - in other processes
         await asyncio.sleep(0.1)
     try:
         await AsyncPostgresSaver(connection).setup()
         async with connection.transaction():
-            made = "CREATE TABLE IF NOT EXISTS crag_server (version integer PRIMARY KEY)"
-            await connection.execute(made)
-            done = await connection.rows("SELECT version FROM crag_server")
+            await connection.rows(_SQL["make_versions"])
+            done = await connection.rows(_SQL["versions"])
             for version, file in enumerate(MIGRATIONS[len(done) :], start=len(done) + 1):
                 await connection.execute(file.read_bytes())
-                await connection.execute("INSERT INTO crag_server VALUES (%s)", (version,))
+                await connection.rows(_SQL["add_version"], version=version)
     finally:
-        await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+        await connection.rows(_SQL["unlock"], key=_LOCK)

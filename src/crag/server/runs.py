@@ -17,7 +17,8 @@ from crag.server.database import CANCELLED, QUEUE, Connection, Database, Fence, 
 from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, not_found
 from crag.server.settings import ServerSettings
-from crag.server.threads import Status, forget_run, forget_threads
+from crag.server.sql import queries
+from crag.server.threads import Status, forget
 
 RunStatus = Literal["pending", "running", "success", "error", "interrupted", "timeout"]
 FINISHED = frozenset({"success", "error", "interrupted", "timeout"})
@@ -31,21 +32,7 @@ _BUSY = (
 )
 _LATE = "the run waited for {:g} seconds, and no process was free; ask again later"
 _LOST = "the run was begun {} times, and each time its process was lost; ask again"
-_MINE = """
-SELECT run_id, thread_id, cancel FROM crag_runs
-WHERE run_id = %(run)s AND worker = %(worker)s AND attempt = %(attempt)s AND status = 'running'
-"""
-_DUE = """
-SELECT run_id, thread_id, status, attempt, cancel FROM crag_runs
-WHERE status IN ('pending', 'running') AND lease < now()
-  AND (%(run)s::uuid IS NULL OR run_id = %(run)s)
-"""
-_APPEND = """
-INSERT INTO crag_run_events (run_id, place, event, data)
-SELECT %(run)s, number + coalesce(
-    (SELECT max(place) FROM crag_run_events WHERE run_id = %(run)s), 0), event, data
-FROM unnest(%(events)s::text[], %(data)s::text[]) WITH ORDINALITY AS new (event, data, number)
-"""
+_SQL = queries("runs")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,7 +53,7 @@ class Claim:
     def fence(self) -> Fence:
         """Return what every write of this attempt must hold: the run as its process claimed it."""
         mine = {"run": self.run_id, "worker": self.worker, "attempt": self.attempt}
-        return Fence(_MINE + "FOR SHARE", mine)
+        return Fence(_SQL["mine"] + "FOR SHARE", mine)
 
 
 @dataclass(frozen=True)
@@ -95,30 +82,17 @@ class Runs:
         async with self._changing(thread_id, owner) as connection:
             await self._check_limits(connection, owner)
             await self._make_way(connection, thread_id, strategy)
-            query = """
-                INSERT INTO crag_runs (run_id, thread_id, owner, assistant_id, graph_id, request,
-                                       metadata, multitask_strategy)
-                VALUES (%(run)s, %(thread)s, %(owner)s, %(assistant)s, %(graph)s, %(request)s,
-                        %(metadata)s, %(strategy)s) RETURNING *
-            """
             (made,) = await connection.rows(
-                query, run=uuid4(), thread=thread_id, owner=owner, assistant=assistant_id,
+                _SQL["create"], run=uuid4(), thread=thread_id, owner=owner, assistant=assistant_id,
                 graph=graph_id, request=encoded(request), metadata=metadata, strategy=strategy,
             )  # fmt: skip
-            change = "UPDATE crag_threads SET graph_id = %s WHERE thread_id = %s"
-            await connection.execute(change, (graph_id, thread_id))
             await self._settle(connection, thread_id, "busy")
             await connection.notify(QUEUE)
         return made
 
     async def _check_limits(self, connection: Connection, owner: str) -> None:
         limits = self.settings
-        query = """
-            SELECT count(*) FILTER (WHERE status = 'pending') AS waiting,
-                   count(*) FILTER (WHERE owner = %(owner)s) AS own
-            FROM crag_runs WHERE status IN ('pending', 'running')
-        """
-        (counted,) = await connection.rows(query, owner=owner)
+        (counted,) = await connection.rows(_SQL["count"], owner=owner)
         if owner and counted["own"] >= limits.per_user:
             greedy = _GREEDY.format(counted["own"], limits.per_user)
             raise RefusedRequestError(429, greedy, _RETRY_AFTER)
@@ -127,95 +101,48 @@ class Runs:
 
     async def get(self, owner: str, thread_id: UUID, run_id: UUID) -> Row:
         """Return a run, or refuse with 404."""
-        query = """
-            SELECT * FROM crag_runs
-            WHERE run_id = %(run)s AND thread_id = %(thread)s AND owner = %(owner)s
-        """
-        found = await self.database.row(query, run=run_id, thread=thread_id, owner=owner)
+        found = await self.database.row(_SQL["get"], run=run_id, thread=thread_id, owner=owner)
         return found or not_found("Run")
 
     async def search(
         self, thread_id: UUID, status: RunStatus | None, *, limit: int, offset: int
     ) -> list[Row]:
         """Return the runs of a thread, the last one first."""
-        query = """
-            SELECT * FROM crag_runs
-            WHERE thread_id = %(thread)s AND (%(status)s::text IS NULL OR status = %(status)s)
-            ORDER BY place DESC LIMIT %(limit)s OFFSET %(offset)s
-        """
         return await self.database.rows(
-            query, thread=thread_id, status=status, limit=limit, offset=offset
+            _SQL["search"], thread=thread_id, status=status, limit=limit, offset=offset
         )
 
     async def cancel(self, run: Row, action: Cancel) -> None:
         """End a run; one that is running ends at the process that runs it."""
         async with self._changing(run["thread_id"]) as connection:
-            same = "SELECT * FROM crag_runs WHERE run_id = %(run)s FOR UPDATE"
-            for row in await connection.rows(same, run=run["run_id"]):
+            for row in await connection.rows(_SQL["lock"], run=run["run_id"]):
                 await self._cancel(connection, row, action)
 
     async def delete(self, run: Row) -> None:
         """Remove a run that has ended; refuse another one with 409."""
-        query = """
-            DELETE FROM crag_runs WHERE run_id = %(run)s AND status NOT IN ('pending', 'running')
-            RETURNING run_id
-        """
-        if not await self.database.row(query, run=run["run_id"]):
+        if not await self.database.row(_SQL["delete"], run=run["run_id"]):
             raise RefusedRequestError(409, "The run has not ended: cancel it first.")
 
     async def claim(self, worker: UUID) -> Claim | None:
         """Take the next run: of who has the fewest running ones, the oldest of a free thread."""
-        query = """
-            UPDATE crag_runs SET status = 'running', worker = %(worker)s, attempt = attempt + 1,
-                lease = now() + make_interval(secs => %(lease)s), updated_at = now()
-            WHERE run_id = (
-                SELECT run_id FROM crag_runs AS r
-                WHERE status = 'pending' AND NOT EXISTS (
-                    SELECT 1 FROM crag_runs AS before
-                    WHERE before.thread_id = r.thread_id AND (before.status = 'running' OR
-                          (before.status = 'pending' AND before.place < r.place))
-                )
-                ORDER BY (SELECT count(*) FROM crag_runs AS others
-                          WHERE others.status = 'running' AND others.owner = r.owner), place
-                LIMIT 1 FOR UPDATE SKIP LOCKED
-            ) AND status = 'pending'
-            RETURNING run_id, thread_id, assistant_id, graph_id, request, attempt, worker,
-                extract(epoch FROM updated_at - created_at)::float8 AS waited
-        """
-        row = await self.database.row(query, worker=worker, lease=self.settings.lease_seconds)
+        lease = self.settings.lease_seconds
+        row = await self.database.row(_SQL["claim"], worker=worker, lease=lease)
         return Claim(**row | {"request": decoded(row["request"])}) if row else None
 
     async def waiting(self) -> int:
         """Return how many runs of all owners wait for a process."""
-        query = "SELECT count(*) AS waiting FROM crag_runs WHERE status = 'pending'"
-        (row,) = await self.database.rows(query)
+        (row,) = await self.database.rows(_SQL["waiting"])
         return int(row["waiting"])
 
     async def renew(self, worker: UUID, claims: Collection[Claim]) -> dict[Claim, Cancel | None]:
         """Renew the leases of a process; return which claims are its own still.
 
-        Each has how its run is to be cancelled, if it is. A row that somebody has locked is left
-        for the next time: who holds it may stand still.
-        """
-        query = """
-            WITH mine AS (
-                SELECT run_id, cancel, number FROM crag_runs
-                JOIN unnest(%(runs)s::uuid[], %(attempts)s::integer[]) WITH ORDINALITY
-                    AS claims (run_id, attempt, number) USING (run_id, attempt)
-                WHERE worker = %(worker)s AND status = 'running'
-            ), free AS (
-                SELECT run_id FROM crag_runs WHERE run_id IN (SELECT run_id FROM mine)
-                    AND worker = %(worker)s AND status = 'running' FOR NO KEY UPDATE SKIP LOCKED
-            ), renewed AS (
-                UPDATE crag_runs SET lease = now() + make_interval(secs => %(lease)s)
-                WHERE run_id IN (SELECT run_id FROM free)
-            )
-            SELECT number, cancel FROM mine
+        Each has how its run is to be cancelled, if it is.
         """
         runs, attempts = [one.run_id for one in claims], [one.attempt for one in claims]
         lease = self.settings.lease_seconds
         found = await self.database.rows(
-            query, runs=runs, attempts=attempts, worker=worker, lease=lease
+            _SQL["renew"], runs=runs, attempts=attempts, worker=worker, lease=lease
         )
         numbered = dict(enumerate(claims, start=1))
         return {numbered[row["number"]]: row["cancel"] for row in found}
@@ -230,26 +157,22 @@ class Runs:
             GoneError: it is not this process's any more.
         """
         async with self._changing(claim.thread_id) as connection:
-            run = await connection.row(_MINE + "FOR UPDATE", **claim.fence.values)
+            run = await connection.row(_SQL["mine"] + "FOR UPDATE", **claim.fence.values)
             if not run:
                 raise GoneError
             await self._end(connection, run, status, thread_status, failure)
 
     async def release(self, worker: UUID) -> None:
         """Give back the runs of a process that is ending; the attempt does not count."""
-        query = """
-            UPDATE crag_runs SET lease = now(), attempt = attempt - 1
-            WHERE worker = %(worker)s AND status = 'running'
-        """
-        await self.database.rows(query, worker=worker)
+        await self.database.rows(_SQL["release"], worker=worker)
         await self.tidy()
 
     async def tidy(self) -> None:
         """Take up lost runs, and end those that were lost too often or waited too long."""
-        for due in await self.database.rows(_DUE, run=None):
+        for due in await self.database.rows(_SQL["due"], run=None):
             async with self._changing(due["thread_id"]) as connection:
                 # Again, and locked: another process may have been here.
-                for run in await connection.rows(_DUE + "FOR UPDATE", run=due["run_id"]):
+                for run in await connection.rows(_SQL["due"] + "FOR UPDATE", run=due["run_id"]):
                     await self._take_up(connection, run)
 
     async def _take_up(self, connection: Connection, run: Row) -> None:
@@ -263,41 +186,17 @@ class Runs:
             lost = Failure("RunLost", _LOST.format(limits.attempts))
             await self._end(connection, run, "error", failure=lost)
         else:
-            change = "UPDATE crag_runs SET status = 'pending', worker = NULL, lease = NULL "
-            await connection.rows(change + "WHERE run_id = %(run)s", run=run["run_id"])
+            await connection.rows(_SQL["take_up"], run=run["run_id"])
             await connection.notify(QUEUE)
 
     async def sweep(self) -> None:
         """Remove old streams, a user's old threads, and those made for one run which has ended."""
-        query = """
-            DELETE FROM crag_run_events WHERE run_id IN (
-                SELECT run_id FROM crag_runs AS r
-                WHERE status NOT IN ('pending', 'running')
-                  AND updated_at < now() - make_interval(secs => %(seconds)s)
-                  AND EXISTS (SELECT 1 FROM crag_run_events AS e WHERE e.run_id = r.run_id)
-                FOR UPDATE SKIP LOCKED)
-        """
         seconds = self.settings.keep_seconds
-        await self.database.rows(query, seconds=seconds)
+        await self.database.rows(_SQL["sweep_streams"], seconds=seconds)
+        kept = {"days": self._rules.thread_days, "most": self._rules.max_threads}
         async with self.database.transaction() as connection:
-            query = """
-                DELETE FROM crag_threads WHERE thread_id IN (
-                    SELECT thread_id FROM crag_threads
-                    WHERE status <> 'busy'
-                      AND (temporary AND updated_at < now() - make_interval(secs => %(seconds)s)
-                        OR updated_at < now() - make_interval(days => %(days)s)
-                        OR thread_id IN (
-                            SELECT thread_id FROM (
-                                SELECT thread_id, row_number() OVER (
-                                    PARTITION BY owner ORDER BY updated_at DESC) AS place
-                                FROM crag_threads) AS newest_first
-                            WHERE place > %(most)s))
-                    FOR UPDATE SKIP LOCKED)
-                RETURNING thread_id
-            """
-            days, most = self._rules.thread_days, self._rules.max_threads
-            removed = await connection.rows(query, seconds=seconds, days=days, most=most)
-            await forget_threads(connection, [row["thread_id"] for row in removed])
+            removed = await connection.rows(_SQL["sweep_threads"], seconds=seconds, **kept)
+            await forget(connection, [row["thread_id"] for row in removed])
 
     async def append(self, claim: Claim, parts: Collection[tuple[str, str]]) -> None:
         """Store the next parts of a stream: an event and its data as JSON.
@@ -309,19 +208,14 @@ class Runs:
         new = {"run": claim.run_id, "events": list(events), "data": list(data)}
         async with self.database.transaction(pipeline=True) as connection:
             await claim.fence.hold(connection)
-            await connection.execute(_APPEND, new)
+            await connection.rows(_SQL["append"], **new)
             await connection.notify(claim.run_id)
 
     async def after(self, run_id: UUID, place: int) -> tuple[str | None, list[Row]]:
         """Return the status of a run, None if it was removed, and the parts after one."""
-        query = "SELECT status FROM crag_runs WHERE run_id = %(run)s"
-        run = await self.database.row(query, run=run_id)
+        run = await self.database.row(_SQL["status"], run=run_id)
         # The status first: parts stored after it was read are read next time.
-        query = """
-            SELECT place, event, data FROM crag_run_events
-            WHERE run_id = %(run)s AND place > %(place)s ORDER BY place LIMIT 200
-        """
-        parts = await self.database.rows(query, run=run_id, place=place)
+        parts = await self.database.rows(_SQL["after"], run=run_id, place=place)
         return (run["status"] if run else None), parts
 
     async def follow(self, run_id: UUID, place: int) -> AsyncIterator[list[Row]]:
@@ -346,9 +240,8 @@ class Runs:
         It is locked before any of its runs, as everywhere (see `crag.server.database`). If it is to
         be there and an owner's, it is refused with 404 otherwise.
         """
-        lock = "SELECT owner FROM crag_threads WHERE thread_id = %(thread)s FOR NO KEY UPDATE"
         async with self.database.transaction() as connection:
-            thread = await connection.row(lock, thread=thread_id)
+            thread = await connection.row(_SQL["lock_thread"], thread=thread_id)
             if owner is not None and owner != (thread or {}).get("owner"):
                 not_found("Thread")
             yield connection
@@ -357,11 +250,7 @@ class Runs:
         """Do with the unfinished runs of a thread what the new one asks for."""
         if strategy == "enqueue":
             return
-        query = """
-            SELECT * FROM crag_runs WHERE thread_id = %(thread)s
-              AND status IN ('pending', 'running') ORDER BY place FOR UPDATE
-        """
-        for run in await connection.rows(query, thread=thread_id):
+        for run in await connection.rows(_SQL["lock_unfinished"], thread=thread_id):
             if strategy == "reject":
                 raise RefusedRequestError(409, _BUSY)
             await self._cancel(connection, run, strategy)
@@ -373,8 +262,7 @@ class Runs:
         if run["status"] == "pending":
             await self._end(connection, run | {"cancel": action}, "interrupted")
             return
-        change = "UPDATE crag_runs SET cancel = %s WHERE run_id = %s"
-        await connection.execute(change, (action, run["run_id"]))
+        await connection.rows(_SQL["cancel"], cancel=action, run=run["run_id"])
         await connection.notify(CANCELLED)
 
     async def _end(
@@ -386,39 +274,20 @@ class Runs:
         error = encoded(failure) if failure else None
         if run["cancel"] == "rollback":
             thread_status, error = "idle", None
-            await forget_run(connection, thread_id, run_id)
-            await connection.execute("DELETE FROM crag_runs WHERE run_id = %s", (run_id,))
+            await connection.rows(_SQL["roll_back"], run=run_id, thread=thread_id)
         else:
-            query = """
-                UPDATE crag_runs SET status = %(status)s, error = %(error)s, worker = NULL,
-                    lease = NULL, updated_at = now() WHERE run_id = %(run)s
-            """
-            await connection.rows(query, status=status, error=error, run=run_id)
+            await connection.rows(_SQL["end"], status=status, error=error, run=run_id)
         if error:
             thread_status = "error"
-            await connection.rows(_APPEND, run=run_id, events=["error"], data=[error])
+            await connection.rows(_SQL["append"], run=run_id, events=["error"], data=[error])
         await self._settle(connection, thread_id, thread_status, error)
         await connection.notify(run_id, QUEUE)
 
     async def _settle(
         self, connection: Connection, thread_id: UUID, status: Status, error: str | None = None
     ) -> None:
-        """Store the status of a thread, which is busy while runs wait for it.
-
-        The first of them waits for a process from now on, and those behind it for it.
-        """
-        query = """
-            UPDATE crag_threads SET updated_at = now(), error = %(error)s, status = CASE
-                WHEN EXISTS (SELECT 1 FROM crag_runs WHERE thread_id = %(thread)s
-                             AND status IN ('pending', 'running')) THEN 'busy'
-                ELSE %(status)s END
-            WHERE thread_id = %(thread)s
-        """
-        await connection.rows(query, error=error, thread=thread_id, status=status)
-        query = """
-            UPDATE crag_runs SET lease = now() + make_interval(secs => %(seconds)s)
-            WHERE lease IS NULL AND attempt = 0 AND run_id = (
-                SELECT run_id FROM crag_runs WHERE thread_id = %(thread)s
-                  AND status IN ('pending', 'running') ORDER BY place LIMIT 1)
-        """
-        await connection.rows(query, seconds=self.settings.queue_seconds, thread=thread_id)
+        """Store the status of a thread, which is busy while runs wait for it."""
+        await connection.rows(
+            _SQL["settle"], thread=thread_id, status=status, error=error,
+            seconds=self.settings.queue_seconds,
+        )  # fmt: skip

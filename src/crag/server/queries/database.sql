@@ -1,0 +1,23 @@
+-- name: limit
+-- A process that stands still loses its locks no later than its runs.
+SELECT set_config('statement_timeout', %(statement)s::text, false),
+       set_config('lock_timeout', %(statement)s::text, false),
+       set_config('idle_in_transaction_session_timeout', %(lease)s::text, false)
+
+-- name: notify
+SELECT pg_notify(%(channel)s, name) FROM unnest(%(names)s::text[]) AS name
+
+-- name: lock
+SELECT 1 WHERE pg_try_advisory_lock(%(key)s)
+
+-- name: unlock
+SELECT pg_advisory_unlock(%(key)s)
+
+-- name: make_versions
+CREATE TABLE IF NOT EXISTS crag_server (version integer PRIMARY KEY)
+
+-- name: versions
+SELECT version FROM crag_server
+
+-- name: add_version
+INSERT INTO crag_server VALUES (%(version)s)
