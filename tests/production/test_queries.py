@@ -25,8 +25,8 @@ VALUES = {
     **dict.fromkeys(("seconds", "lease", "minute"), 1.5),
     **dict.fromkeys(("limit", "offset", "place", "days", "most", "attempt", "version"), 1),
     **{name: ["text"] for name in ("names", "events", "data", "threads")},
-    "statement": 1, "key": 1, "temporary": False, "metadata": {}, "status": "idle", "strategy": "reject",
-    "cancel": "interrupt", "runs": [uuid4()], "attempts": [1], "ids": [uuid4()],
+    "statement": 1, "key": 1, "temporary": False, "metadata": {}, "status": "idle",
+    "strategy": "reject", "cancel": "interrupt", "runs": [uuid4()], "attempts": [1], "ids": [uuid4()],
 }  # fmt: skip
 
 
