@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from crag.plain import allowed_by, plain_json, said, well_formed, without_credentials
+from crag.plain import allowed_by, plain_json, problems, said, well_formed, without_credentials
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
@@ -128,3 +128,14 @@ def test_what_a_value_may_be_is_said_in_our_words(field: str, value: object, wor
     with pytest.raises(ValidationError) as caught:
         Values.model_validate({field: value})
     assert allowed_by(caught.value.errors()[0]) == words
+
+
+def test_what_is_wrong_is_said_with_the_field() -> None:
+    low, none = "Input should be greater than or equal to 1", "Input should be greater than 0"
+    with pytest.raises(ValidationError) as caught:
+        Values.model_validate({"number": 0, "share": 0})
+    assert problems(caught.value) == f"number: {low}"
+    assert problems(caught.value, most=2) == f"number: {low}; share: {none}"
+    with pytest.raises(ValidationError) as caught:
+        Values.model_validate("text")
+    assert problems(caught.value, "the file").startswith("the file: Input should be a valid dict")

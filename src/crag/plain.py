@@ -8,6 +8,8 @@ from numbers import Integral, Real
 from typing import Any
 from uuid import UUID
 
+from pydantic import ValidationError
+
 WIDEST = 2**53
 """Integers beyond this are not the same everywhere: JavaScript rounds them."""
 _DEEPEST = 20
@@ -75,6 +77,18 @@ def said(value: object) -> str:
         return well_formed(value if isinstance(value, str) else str(value))
     except Exception:  # noqa: BLE001 - whatever the `__str__` of others raises
         return f"<{type(value).__name__} that cannot be shown>"
+
+
+def problems(error: ValidationError, whole: str = "the body", most: int = 1) -> str:
+    """Return what is wrong with which field, without the rest of what was sent.
+
+    `whole` is the name of what has no field that is wrong.
+    """
+    found = error.errors(include_url=False, include_input=False)[:most]
+    fields = [".".join(map(str, problem["loc"])) or whole for problem in found]
+    return "; ".join(
+        f"{field}: {problem['msg']}" for field, problem in zip(fields, found, strict=True)
+    )
 
 
 def without_credentials(text: str, *, queries: bool = True) -> str:

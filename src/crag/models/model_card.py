@@ -13,6 +13,7 @@ from pydantic import (
 )
 
 from crag.errors import EvaluatorError
+from crag.plain import problems
 from crag.state import Thresholds
 
 CARD = "card.json"
@@ -96,12 +97,7 @@ def read_card(folder: Path) -> EvaluatorCard | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        first = str(error).splitlines()[0] if isinstance(error, OSError) else _first(error)
+        is_card = isinstance(error, ValidationError)
+        first = problems(error, "the file") if is_card else str(error).splitlines()[0]
         message = f"the evaluator card {path} cannot be used: {first}"
         raise EvaluatorError(message) from error
-
-
-def _first(error: ValidationError) -> str:
-    problem = error.errors()[0]
-    place = ".".join(str(part) for part in problem["loc"]) or "the file"
-    return f"{place}: {problem['msg']}"

@@ -9,6 +9,7 @@ from starlette.routing import Route
 from typing_extensions import TypedDict
 
 from crag.correction.comparison import compare
+from crag.plain import problems
 from crag.state import Strip
 
 
@@ -32,9 +33,7 @@ async def comparison(request: Request) -> Response:
     try:
         states = _adapter().validate_json(await request.body())
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the body"
-        return JSONResponse({"detail": f"{place}: {first['msg']}"}, 422)
+        return JSONResponse({"detail": problems(error)}, 422)
     changed = compare(states["plain"], states["corrected"])
     return JSONResponse(changed._asdict(), headers={"Cache-Control": "no-store"})
 

@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from crag.answering.citations import marks_in
+from crag.plain import problems
 from crag.retrieval.documents import name_of
 
 _KEEP_ALIVE = 10.0
@@ -163,9 +164,7 @@ async def _read(request: Request) -> ChatRequest:
     try:
         asked = ChatRequest.model_validate_json(await request.body())
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the body"
-        raise RefusedChatError(400, "invalid_value", f"{field}: {first['msg']}") from None
+        raise RefusedChatError(400, "invalid_value", problems(error)) from None
     if not asked.chat() or asked.chat()[-1]["role"] != "user":
         message = "messages: the last one must be what the user asks"
         raise RefusedChatError(400, "invalid_value", message)

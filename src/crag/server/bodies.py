@@ -11,6 +11,7 @@ import orjson
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 from starlette.requests import Request
 
+from crag.plain import problems
 from crag.server.refusals import RefusedRequestError
 from crag.server.runs import Cancel, RunStatus, Strategy
 from crag.server.streaming import Mode
@@ -170,7 +171,7 @@ async def read(request: Request, model: type[_Model]) -> _Model:
     try:
         return model.model_validate({} if sent is None else sent)
     except ValidationError as error:
-        raise RefusedRequestError(422, _told(error)) from None
+        raise RefusedRequestError(422, problems(error, most=5)) from None
 
 
 def _check_storable(value: object, *place: str) -> None:
@@ -189,11 +190,3 @@ def _check_storable(value: object, *place: str) -> None:
     elif isinstance(value, list):
         for number, within in enumerate(value):
             _check_storable(within, *place, str(number))
-
-
-def _told(error: ValidationError) -> str:
-    """Say what is wrong with which field, without the rest of what was sent."""
-    return "; ".join(
-        f"{'.'.join(map(str, one['loc'])) or 'the body'}: {one['msg']}"
-        for one in error.errors(include_url=False, include_input=False)[:5]
-    )

@@ -287,7 +287,5 @@ class Runs:
         self, connection: Connection, thread_id: UUID, status: Status, error: str | None = None
     ) -> None:
         """Store the status of a thread, which is busy while runs wait for it."""
-        await connection.rows(
-            _SQL["settle"], thread=thread_id, status=status, error=error,
-            seconds=self.settings.queue_seconds,
-        )  # fmt: skip
+        new = {"status": status, "error": error, "seconds": self.settings.queue_seconds}
+        await connection.rows(_SQL["settle"], thread=thread_id, **new)
