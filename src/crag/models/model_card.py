@@ -97,7 +97,10 @@ def read_card(folder: Path) -> EvaluatorCard | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        is_card = isinstance(error, ValidationError)
-        first = problems(error, "the file") if is_card else str(error).splitlines()[0]
+        first = (
+            problems(error, "the file")
+            if isinstance(error, ValidationError)
+            else str(error).splitlines()[0]
+        )
         message = f"the evaluator card {path} cannot be used: {first}"
         raise EvaluatorError(message) from error
