@@ -93,3 +93,19 @@ def test_what_reading_a_file_may_take_can_be_set(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("CRAG_READ_SECONDS", "300")
     monkeypatch.setenv("CRAG_READ_MEGABYTES", "4000")
     assert choose_limits(Environment()) == (300.0, 4000)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("CRAG_MODEL_CONTEXT", "255", "it must be at least 256"),
+        ("CRAG_MODEL_CONTEXT", "long", "write a whole number"),
+        ("CRAG_MODEL_THREADS", "-1", "it must be at least 0"),
+    ],
+)
+def test_a_number_out_of_bounds_is_refused_by_the_name_of_its_variable(
+    name: str, value: str, allowed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match=f"{name}.*{value}.*{allowed}"):
+        Environment()

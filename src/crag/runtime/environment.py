@@ -5,13 +5,23 @@ An option of a command comes first, then the environment, `.env`, `crag.toml`, a
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import (
+    AliasChoices,
+    Field,
+    ModelWrapValidatorHandler,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from crag.errors import SettingsError
-from crag.runtime.config_file import PLACES, ConfigFile, is_secret
+from crag.plain import allowed_by
+from crag.runtime.config_file import PLACES, ConfigFile, is_secret, variable_of
 
 DEFAULT_INDEX = ".crag/index"
 DEFAULT_PAGE_CACHE = Path(".crag/pages.sqlite")
@@ -178,3 +188,16 @@ class Environment(BaseSettings):
         if switched is None:
             raise SettingsError("CRAG_ALLOW_LOOPBACK", value, "allowed are true and false")
         return switched
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_words(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        """Say in words for users which variable is wrong, where a field has only bounds."""
+        try:
+            return validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            name = str(first["loc"][0])
+            field = cls.model_fields.get(name)
+            variable = name if field is None else variable_of(name, field)
+            raise SettingsError(variable, first["input"], allowed_by(first)) from None
