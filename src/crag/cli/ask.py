@@ -111,7 +111,9 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     plain: dict[str, Any] = {}
     with Runner() as runner:
         if compared:
-            plain = answered_plainly(runner, parts, question, chosen, shown=not as_json)
+            plain = answered_plainly(
+                runner, parts, question, chosen, shown=not as_json, everything=everything
+            )
         if not (quiet or as_json):
             trace = Trace(Console(highlight=False), verbose=verbose, everything=everything)
         graph = graph_named(method).build(parts, checkpointer=checkpointer)

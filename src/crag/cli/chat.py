@@ -56,7 +56,8 @@ def chat(
     console = Console(highlight=False)
     with Runner() as runner:
         for question in _questions():
-            trace, watch = Trace(console, verbose=verbose, brief=not verbose), Stopwatch()
+            trace = Trace(console, verbose=verbose, brief=not verbose, more="")
+            watch = Stopwatch()
             config = RunnableConfig(configurable={"thread_id": "chat"}, callbacks=[watch])
             given = {"messages": [HumanMessage(question)]}
             try:

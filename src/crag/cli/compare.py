@@ -17,16 +17,25 @@ from crag.settings import Settings
 _TEXT = 100
 
 
-def answered_plainly(
-    runner: Runner, parts: Parts, question: str, settings: Settings, *, shown: bool
+def answered_plainly(  # noqa: PLR0913 - what a run is told
+    runner: Runner,
+    parts: Parts,
+    question: str,
+    settings: Settings,
+    *,
+    shown: bool,
+    everything: bool,
 ) -> dict[str, Any]:
-    """Ask plain retrieval and return the state; if `shown`, print its answer between headings."""
+    """Ask plain retrieval and return the state; if `shown`, print its answer between headings.
+
+    With `everything` all that could be quoted is printed too.
+    """
     config = RunnableConfig()
     graph = GRAPHS["rag"].build(parts)
     if not shown:
         return answered(runner, graph, {"question": question}, settings, config)
     say("[bold]Plain retrieval[/]")
-    trace = Trace(Console(highlight=False), brief=True)
+    trace = Trace(Console(highlight=False), everything=everything, brief=True)
     state = answered(runner, graph, {"question": question}, settings, config, trace)
     say("\n[bold]Corrected[/]")
     return state

@@ -41,7 +41,8 @@ _OF_ANSWERS = {"generate", "combine", "finish_reflection"}
 class Trace:
     """Shows each update of the state as it arrives, and tokens as they are generated.
 
-    With `brief` it shows the answer alone, with its sources and what went wrong.
+    With `brief` it shows the answer alone, with its sources and what went wrong. `more` is the
+    option of the command that shows everything that could be quoted; empty if it has none.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Trace:
         verbose: bool = False,
         everything: bool = False,
         brief: bool = False,
+        more: str = "--all",
     ) -> None:
         self.certainty: Certainty = "nothing_found"
         """Of the last answer that was printed."""
@@ -58,6 +60,7 @@ class Trace:
         self._verbose = verbose
         self._everything = everything
         self._brief = brief
+        self._more = more
         self._documents: list[Any] = []
         self._draft = ""
         self._message: str | None = None
@@ -233,9 +236,10 @@ class Trace:
         self.certainty = update["certainty"]
 
     def _further(self, citations: Sequence[Citation]) -> None:
-        """Print what could be quoted besides, or say how to see it."""
-        if citations and not self._everything:
-            self._console.print(f"  [dim]{len(citations)} more with --all[/]")
+        """Print what could be quoted besides, or say how to see it, if it can be seen."""
+        if not self._everything:
+            if citations and self._more:
+                self._console.print(f"  [dim]{len(citations)} more with {self._more}[/]")
             return
         for citation in citations:
             self._console.print()
