@@ -47,6 +47,8 @@ _KINDS: dict[ModelProblem, EventKind] = {
     "empty": "model_empty",
     "wordless": "wordless_answer",
 }
+_GIVING_WAY: set[EventKind] = {"budget_exhausted", "uncited_answer"}
+"""Events of a plan after which no text of a model is shown, whatever is quoted instead."""
 
 
 class Generate:
@@ -149,9 +151,12 @@ class Generate:
             quotations, quoting = self._quote(state, plan.question, plan.strips)
             found = [quotations]
         quotations, *by_part = found
-        events = list(plan.events)
+        fallback = "quote the strips" if quotations else "abstain"
+        events = [
+            Event(**{**one, "fallback": fallback}) if one["kind"] in _GIVING_WAY else one
+            for one in plan.events
+        ]
         if reply is not None and reply.problem is not None:
-            fallback = "quote the strips" if quotations else "abstain"
             kind = _KINDS.get(reply.problem, "model_failed")
             events.append(event(kind, "generate", reply.detail, fallback))
         events += quoting

@@ -58,10 +58,12 @@ def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
     model = FakeChatModel(replies=["Bob."])
     update = blocking(Generate(model, FakeQuoter()).run(state("Ada did."), Settings()))
     assert kinds(update) == ["uncited_answer"]
+    assert update["events"][0]["fallback"] == "quote the strips"
     assert update["answer"] == "“Ada did.” [1]"
     assert update["usage"]["llm_calls"] == 1
     update = blocking(Generate(model, None).run(state("Ada did."), Settings()))
     assert kinds(update) == ["uncited_answer", "abstained"]
+    assert update["events"][0]["fallback"] == "abstain"
     assert update["abstained"]
 
 
@@ -69,6 +71,7 @@ def test_an_answer_without_citation_may_be_shown() -> None:
     model, settings = FakeChatModel(replies=["Bob."]), Settings(require_citations=False)
     update = blocking(Generate(model, None).run(state("Ada."), settings))
     assert (update["answer"], kinds(update)) == ("Bob.", ["uncited_answer"])
+    assert update["events"][0]["fallback"] == "the answer is shown"
     assert [one["status"] for one in update["sentences"]] == ["unsupported"]
 
 
@@ -262,6 +265,7 @@ def test_a_spent_budget_is_an_event_and_quotation_takes_over() -> None:
     update = blocking(node.run(state("Ada wrote it."), Settings(max_llm_calls=0)))
     assert model.prompts == []
     assert kinds(update) == ["budget_exhausted"]
+    assert update["events"][0]["fallback"] == "quote the strips"
     assert update["answer"].startswith("“Ada")
 
 

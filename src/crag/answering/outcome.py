@@ -89,7 +89,7 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     )
     if not citations:
         detail = "the answer cites no strip, and none supports a sentence of it"
-        events.append(event("uncited_answer", _NODE, detail))
+        events.append(event("uncited_answer", _NODE, detail, "the answer is shown"))
     update = _update(state, answer, knowledge, citations, [*events, *failed], reply)
     return {**update, "sentences": sentences}
 
