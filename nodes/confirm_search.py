@@ -50,7 +50,8 @@ class ConfirmSearch:
             return _refused(query, detail)
         return self._decided(query, interrupt(_request(state)))
 
-    def _decided(self, query: str, answer: Any) -> ConfirmSearchUpdate:
+    def _decided(self, query: str, given: Any) -> ConfirmSearchUpdate:
+        answer = given
         if isinstance(answer, Mapping):
             edited = without_operators(str(answer.get("query") or ""))
             if edited:
@@ -64,7 +65,7 @@ class ConfirmSearch:
         if said in REFUSALS:
             return _refused(query, "the web search was refused")
         known = 'true or "approve", false or "refuse", or {"query": "…"}'
-        return _refused(query, f"{str(answer)[:80]!r} is not a decision; resume with {known}")
+        return _refused(query, f"{str(given)[:80]!r} is not a decision; resume with {known}")
 
 
 def _refused(query: str, detail: str) -> ConfirmSearchUpdate:

@@ -58,6 +58,14 @@ def test_everything_else_is_a_refusal(make_parts: Any, answer: Any) -> None:
     assert parts.searcher.queries == []
     assert state["refused"]
     assert state["abstained"]
+
+
+@pytest.mark.parametrize("answer", ["perhaps", {"query": " "}, {"qury": "Ada"}])
+def test_what_is_no_decision_is_named_as_it_was_given(make_parts: Any, answer: Any) -> None:
+    graph, _ = made(make_parts)
+    graph.invoke(QUESTION, THREAD, context=ASKS)
+    state = graph.invoke(Command(resume=answer), THREAD, context=ASKS)
+    assert f"{str(answer)!r} is not a decision" in state["events"][0]["detail"]
     assert [entry["kind"] for entry in state["events"]] == ["search_refused", "abstained"]
     assert state["usage"].get("searches", 0) == 0
 
