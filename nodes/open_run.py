@@ -9,6 +9,7 @@ from crag.plain import well_formed
 from crag.reading import Reading
 from crag.settings import Settings
 from crag.state import (
+    Action,
     AnswerSentence,
     Certainty,
     Citation,
@@ -18,6 +19,7 @@ from crag.state import (
     PageRecord,
     Strip,
     SubQuestion,
+    Thresholds,
     Usage,
     fresh_usage,
 )
@@ -34,6 +36,8 @@ class OpeningUpdate(TypedDict):
     documents: list[Document]
     scores: list[float]
     readings: list[Reading]
+    thresholds: Thresholds | None
+    action: Action | None
     query: str
     confirms: bool
     refused: bool
@@ -65,10 +69,10 @@ class OpenRun:
         question = _question(state, settings.max_question_characters)
         return OpeningUpdate(
             question=question, posed=posed_apart(question, settings), follow_up=None,
-            sub_questions=[], documents=[], scores=[], readings=[], query="", confirms=False,
-            refused=False, hits=[], pages=[], internal=[], external=[], knowledge="", answer="",
-            abstained=False, certainty=None, citations=[], further=[], sentences=[], events=None,
-            usage=fresh_usage(Usage()),
+            sub_questions=[], documents=[], scores=[], readings=[], thresholds=None, action=None,
+            query="", confirms=False, refused=False, hits=[], pages=[], internal=[], external=[],
+            knowledge="", answer="", abstained=False, certainty=None, citations=[], further=[],
+            sentences=[], events=None, usage=fresh_usage(Usage()),
         )  # fmt: skip
 
 
