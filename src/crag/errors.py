@@ -27,10 +27,10 @@ built-in types to its clients. Failures *during* a run are recorded instead: see
 """
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from crag.plain import without_credentials
 
@@ -53,6 +53,10 @@ class CragError(RuntimeError):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(without_credentials(message))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let an error be copied, and sent from one process to another, with its fields."""
+        return _revived, (type(self), str(self), vars(self))
 
 
 class QuestionError(CragError):
@@ -205,6 +209,13 @@ class MissingPackageError(CragError):
         self.package = package
         command = f"pip install {shlex.quote(package)}"
         super().__init__(f"{purpose} needs the package {package!r}. Run: {command}")
+
+
+def _revived(kind: type[CragError], message: str, fields: Mapping[str, Any]) -> CragError:
+    """Make an error of its message and fields; `__init__` makes the message of other arguments."""
+    error = kind.__new__(kind, message)
+    vars(error).update(fields)
+    return error
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
