@@ -6,8 +6,9 @@ The graphs themselves are LangChain Runnables and need no adapter.
 import logging
 import re
 from collections.abc import Mapping
+from copy import copy
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -87,6 +88,21 @@ class CorrectiveRetriever(BaseRetriever):
     def _validate_settings(cls, given: Any) -> Any:
         return settings_from(given) if isinstance(given, Mapping) else given
 
+    def __getstate__(self) -> dict[Any, Any]:
+        """Leave out the graph, which cannot be pickled and is compiled again."""
+        state = super().__getstate__()
+        return {**state, "__dict__": _without_graph(state["__dict__"])}
+
+    def __copy__(self) -> Self:
+        """Leave out the graph, which is built of parts that `model_copy` may replace."""
+        copied = super().__copy__()
+        object.__setattr__(copied, "__dict__", _without_graph(copied.__dict__))
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Do as `__copy__`, and copy the parts too."""
+        return super(CorrectiveRetriever, copy(self)).__deepcopy__(memo)
+
     @cached_property
     def graph(self) -> Graph:
         """The compiled graph, for drawing, streaming, or use within another graph."""
@@ -132,6 +148,10 @@ class CorrectiveRetriever(BaseRetriever):
         shown = {"crag_settings": settings.model_dump(mode="json", exclude_unset=True)}
         named = merge_configs({"tags": ["crag"], "metadata": shown}, config)
         return {"config": named, "context": settings}
+
+
+def _without_graph(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name != "graph"}
 
 
 def documents_of(state: State, settings: Settings | None = None) -> list[Document]:

@@ -1,7 +1,9 @@
 """A retriever that corrects another one, in the places where LangChain programs use retrievers."""
 
 import asyncio
+import copy
 import logging
+import pickle
 from typing import Any, TypedDict, cast
 
 import pytest
@@ -316,3 +318,24 @@ async def test_one_node_may_retrieve_more_than_once(make: Any) -> None:
     config = RunnableConfig(configurable={"thread_id": "1"})
     done = await own_graph(look_up).ainvoke({"topic": "Ada"}, config)
     assert done["found"] == ["Ada 2"] * 3
+
+
+def _pickled(retriever: CorrectiveRetriever) -> CorrectiveRetriever:
+    return cast("CorrectiveRetriever", pickle.loads(pickle.dumps(retriever)))  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize("again", [_pickled, copy.copy, copy.deepcopy])
+def test_a_retriever_that_was_asked_can_be_copied_and_sent(make: Any, again: Any) -> None:
+    retriever = make()
+    found = retriever.invoke(QUESTION)
+    assert found
+    assert again(retriever).invoke(QUESTION) == found
+
+
+def test_a_copy_with_other_parts_asks_those(make: Any) -> None:
+    retriever = make()
+    assert retriever.invoke(QUESTION)
+    other = FakeRetriever(documents=[Document("Nothing of use.", metadata={"source": "b.md"})])
+    copied = retriever.model_copy(update={"retriever": other})
+    copied.invoke(QUESTION)
+    assert other.questions == [QUESTION]
