@@ -2,10 +2,11 @@
 
 import json
 import os
+import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import IO, Any, Generic, Literal, Self, TypeVar
 
 from crag.errors import DataError
 
@@ -20,16 +21,22 @@ class Lines(Generic[Kept]):
     same key the last one counts. Each has at least the fields `required`; `what` names one.
 
     Raises:
-        DataError: a line is no such object; the file is then not changed.
+        DataError: a line is no such object, or another run has the file open; it is then not
+            changed.
     """
 
     def __init__(self, path: Path, required: Collection[str], what: str) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
-        self.rows: dict[str, Kept] = _read(path, required, what)
-        """By key, in the order in which they were first written."""
         self._file = path.open("ab")
+        try:
+            _require_alone(path, self._file)
+            self.rows: dict[str, Kept] = _read(path, required, what)
+            """By key, in the order in which they were first written."""
+        except BaseException:
+            self._file.close()
+            raise
 
     def append(self, row: Kept) -> None:
         """Write one row and wait until it is on disk."""
@@ -47,6 +54,25 @@ class Lines(Generic[Kept]):
     def __exit__(self, *_: object) -> None:
         """Close it."""
         self._file.close()
+
+
+def _require_alone(path: Path, file: IO[bytes]) -> None:
+    """Lock the file until it is closed, or the process ends.
+
+    Two runs would ask every question twice, and the later one would take the line that the other
+    one is writing for the rest of a killed run, and cut it off.
+    """
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        problem = "another run is writing to it. Wait until it has finished, or stop it"
+        raise DataError(path, problem) from None
+    except OSError:  # A file system without locks.
+        return
 
 
 def _read(path: Path, required: Collection[str], what: str) -> dict[str, Any]:

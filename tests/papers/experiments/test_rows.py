@@ -42,6 +42,19 @@ def test_what_a_killed_run_left_unfinished_is_cut_off(tmp_path: Path, row: Row) 
     ]
 
 
+def test_a_file_that_another_run_writes_is_refused_and_left_alone(tmp_path: Path, row: Row) -> None:
+    path = tmp_path / "rows.jsonl"
+    with RowFile(path) as file:
+        file.append(row)
+        with path.open("ab") as writing:
+            writing.write(b'{"key": "half of a line')
+        with pytest.raises(DataError, match="another run is writing to it"):
+            RowFile(path)
+        assert path.read_bytes().endswith(b"half of a line")
+    with RowFile(path) as file:
+        assert list(file.rows) == [row["key"]]
+
+
 def test_the_last_row_of_a_key_counts(tmp_path: Path, row: Row) -> None:
     path = tmp_path / "rows.jsonl"
     with RowFile(path) as file:
