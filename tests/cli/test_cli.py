@@ -320,6 +320,14 @@ def test_options_that_exclude_or_need_each_other(arguments: list[str], message: 
     assert message in result.stderr
 
 
+def test_a_report_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text('{"question": "Why?"}\n')
+    asked = ("evaluate", str(questions), "--index", str(tmp_path / "none"))
+    with pytest.raises(CragError, match="the report cannot be written"):
+        call(*asked, "--output", str(questions))
+
+
 def test_a_long_list_of_files_left_out_is_cut_unless_verbose(
     tmp_path: Path,
 ) -> None:

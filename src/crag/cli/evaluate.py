@@ -29,6 +29,9 @@ from crag.errors import DataError
 if TYPE_CHECKING:
     from crag.asking.evaluation import Row
 
+ROWS = "rows.jsonl"
+"""What came of each question, in the folder of the report."""
+
 
 @command(
     app,
@@ -76,6 +79,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     asked = evaluation.read_questions(questions, limit)
     chosen = settings_from_text(assigned(settings))
+    _require_writable(output)  # Before anything is asked, and perhaps paid for.
     place = environment(location)
     graph = graph_named(method).build(choose_parts(place, index_must_exist=True))
     judging = None
@@ -110,15 +114,31 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     say(f"report: {safe(written[0])}")
 
 
+def _require_writable(folder: Path) -> None:
+    """Make the folder, and one of its files if it has none.
+
+    Raises:
+        DataError: it cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ROWS).open("a").close()
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
 def _write(folder: Path, rows: Sequence["Row"], text: str) -> tuple[Path, Path]:
     import json
 
-    page, lines = folder / "report.html", folder / "rows.jsonl"
+    page, lines = folder / "report.html", folder / ROWS
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         page.write_text(text, "utf-8")
         with lines.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     except OSError as error:
-        raise DataError(folder, f"the report cannot be written: {error.strerror}") from error
+        raise _unwritable(folder, error) from error
     return page, lines
+
+
+def _unwritable(folder: Path, error: OSError) -> DataError:
+    return DataError(folder, f"the report cannot be written: {error.strerror}")
