@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from crag.runtime.environment import Environment
 
 _NUMBERS = 3
+_ASKED, _MIXTURE = 150, "68,20,12"
 _PACKAGED = {"default", "reader"}
 """Names of the reader that ships with this package."""
 WRITTEN = Path(".crag/evaluator")
@@ -74,15 +75,18 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
             show_default=False,
         ),
     ] = None,
-    questions: Annotated[int, typer.Option(min=1, help="Questions to make of the index.")] = 150,
+    questions: Annotated[
+        int | None, typer.Option(min=1, help=f"Questions to make of the index. Default: {_ASKED}.")
+    ] = None,
     mixture: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="ANSWERED,NEAR,FAR",
             help="Shares of questions that the index answers, that it would answer but for a "
-            "section left out, and about other things.",
+            f"section left out, and about other things. Default: {_MIXTURE}.",
+            show_default=False,
         ),
-    ] = "68,20,12",
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     compat: Annotated[
         Literal["official"] | None,
@@ -113,7 +117,8 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         if (precision, discarded, pictures) != (None, None, None):
             message = "--precision, --discarded and --pictures need labelled data: name its files"
             raise TrainingError(message)
-        found = _fit_to_index(chosen, other, evaluator, questions, mixture, costs, seed, as_json)
+        asked, shares = questions or _ASKED, mixture or _MIXTURE
+        found = _fit_to_index(chosen, other, evaluator, asked, shares, costs, seed, as_json)
         is_written = write and found.changes
         card = write_thresholds(evaluator, found.calibration) if is_written else None
         if as_json:
@@ -123,6 +128,9 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
             if found.changes:
                 _show_use(evaluator, found.recommended[:2], card)
         return
+    if (location, other, questions, mixture) != (None, None, None, None):
+        message = "--index, --other, --questions and --mixture are for an index: name no files"
+        raise TrainingError(message)
     require("train", "crag calibrate", "sklearn")
     from crag.papers.charts import require_matplotlib
     from crag.papers.training import calibrate as calibration

@@ -232,3 +232,14 @@ def test_a_folder_of_ones_own_is_told_where_thresholds_go(pairs: Path, tmp_path:
     assert before
     assert after
     assert after.calibration != before.calibration
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--index", "made"), ("--other", "made"), ("--questions", "9"), ("--mixture", "1,1,1")],
+)
+def test_options_for_an_index_are_refused_with_labelled_data(
+    pairs: Path, options: tuple[str, str]
+) -> None:
+    with pytest.raises(CragError, match="are for an index: name no files"):
+        call(str(pairs), *options)
