@@ -80,6 +80,14 @@ def test_settings_of_a_question_change_those_of_the_documents(parts: Parts) -> N
     assert documents.ask(QUESTION, settings=Settings(lower=0.92)).action == "incorrect"
 
 
+def test_a_question_of_another_task_has_nothing_of_the_first_one(parts: Parts) -> None:
+    documents = crag.open(parts=parts, settings={"task": "popqa", "k": 1})
+    published, own = documents.ask(QUESTION), documents.ask(QUESTION, settings={"task": "default"})
+    assert published.state["thresholds"] == {"upper": 0.592, "lower": -0.995}
+    assert own.state["thresholds"] == {"upper": 0.5, "lower": -0.5}
+    assert [len(one.state["documents"]) for one in (published, own)] == [1, 1]
+
+
 def test_an_index_is_opened_with_the_parts_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,3 +117,12 @@ def test_what_cannot_be_asked_is_refused(parts: Parts) -> None:
         documents.ask(" ")
     with pytest.raises(SettingsError, match="'confirm_web' cannot be True: nobody can be asked"):
         documents.ask(QUESTION, settings={"confirm_web": True})
+
+
+@pytest.mark.parametrize("question", [{"question": QUESTION}, None, 7])
+def test_what_is_neither_text_nor_messages_is_no_question(parts: Parts, question: object) -> None:
+    model = parts.model
+    assert isinstance(model, FakeChatModel)
+    with pytest.raises(QuestionError, match="question must be text or a list of messages, not"):
+        crag.open(parts=parts).ask(question)  # type: ignore[arg-type]
+    assert model.prompts == []

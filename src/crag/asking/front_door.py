@@ -4,7 +4,7 @@ It builds the parts that `crag ask` builds from the environment and crag.toml, o
 and returns what users of an answer need under names that a type checker knows.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 
 from crag.asking.running import Graph
 from crag.asking.streaming import MODES, Step, StreamedRun, Token
-from crag.errors import CragError, SettingsError
+from crag.errors import CragError, QuestionError, SettingsError
 from crag.events import Event
 from crag.factory import choose_parts
 from crag.graph_registry import OFFERED, graph_named
@@ -123,8 +123,11 @@ class OpenDocuments:
         yield _answer(cast("State", run.state))
 
     def _chosen(self, settings: Chosen) -> Settings:
-        changes = _given(settings)
-        chosen = settings_from(_given(self.settings) | changes) if changes else self.settings
+        changes, kept = _given(settings), _given(self.settings)
+        if "task" in changes:  # What an earlier task brought along does not belong to this one.
+            brought = self.settings.profile.settings.items()
+            kept = {name: value for name, value in kept.items() if (name, value) not in brought}
+        chosen = settings_from(kept | changes) if changes else self.settings
         if chosen.confirm_web:
             allowed = "nobody can be asked here: build the graph with a checkpointer, and resume it"
             raise SettingsError("confirm_web", True, allowed)  # noqa: FBT003 - the value of the field
@@ -170,6 +173,9 @@ def _given(settings: Chosen) -> dict[str, object]:
 
 
 def _input(question: Question) -> dict[str, Any]:
+    if isinstance(question, Mapping) or not isinstance(question, Iterable):
+        message = f"question must be text or a list of messages, not {type(question).__name__}"
+        raise QuestionError(message)
     return {"question": question} if isinstance(question, str) else {"messages": [*question]}
 
 
