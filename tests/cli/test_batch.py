@@ -99,7 +99,8 @@ def test_what_was_answered_is_not_asked_again(batch: Batch, server: Loopback) ->
 def test_a_limit_ends_it_and_a_higher_one_goes_on(batch: Batch, server: Loopback) -> None:
     told = batch.run("--max-calls", "2")
     assert (told["statuses"], told["stopped"]) == ({"answered": 2}, "max-calls is 2")
-    assert batch.run()["statuses"] == {"answered": 1}
+    told = batch.run("--prices", "2,10", "--max-cost", "1")  # Prices change no answer.
+    assert (told["statuses"], told["resumed"]) == ({"answered": 1}, 2)
     assert len(server.requests) == 3
 
 

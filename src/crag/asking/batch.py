@@ -27,6 +27,8 @@ _DECIDING = (
     "openai_base_url", "prompts", "framing", "reflection", "reflection_model", "search",
 )  # fmt: skip
 """Fields of the environment that change answers."""
+_PRICES = {"input_price", "output_price"}
+"""Settings that change none, so that a run may go on with a limit of cost."""
 
 
 class BatchAnswer(AnswerRow):
@@ -51,7 +53,8 @@ class Asking(NamedTuple):
     def run(self) -> str:
         """Name what the answers depend on, in sixteen hexadecimal digits."""
         parts = {name: str(value) for name, value in self.environment if name in _DECIDING}
-        told = [self.method, sorted(map(str, self.settings)), sorted(parts.items())]
+        deciding = [str(setting) for setting in self.settings if setting[0] not in _PRICES]
+        told = [self.method, sorted(deciding), sorted(parts.items())]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
     def key(self, question: Question) -> str:
