@@ -132,11 +132,14 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path: Path, folder: Path) 
     (folder / "file.txt").symlink_to(tmp_path / "private/secret.txt")
     (folder / "folder").symlink_to(tmp_path / "private", target_is_directory=True)
     (folder / "inside.txt").symlink_to(folder / "a.txt")
+    (folder / "lost.txt").symlink_to(tmp_path / "gone.txt")
     found = find_files([folder])
     assert list(found.files) == [folder / "a.txt", folder / "inside.txt"]
-    assert [(Path(name).name, reason[:21]) for name, reason in found.refused] == [
-        ("folder", "a link out of the fol"),
-        ("file.txt", "a link out of the fol"),
+    out = "a link out of the folder, to {}: name that path"
+    assert [(Path(name).name, reason) for name, reason in found.refused] == [
+        ("folder", out.format(tmp_path / "private")),
+        ("file.txt", out.format(tmp_path / "private/secret.txt")),
+        ("lost.txt", f"a link to {tmp_path / 'gone.txt'}, which is not there"),
     ]
 
 
