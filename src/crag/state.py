@@ -96,6 +96,8 @@ class Quote(TypedDict):
     """Its place within the source, as in `Source`."""
     span: tuple[int, int] | None
     """Where in the strip the answer itself stands, if that is within the quotation."""
+    text: str
+    """What is shown of it: as its readers see it, with the head of its table or list."""
 
 
 class Citation(TypedDict):

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from crag.cli.show import Trace
-from crag.state import AnswerSentence, SentenceStatus
+from crag.state import AnswerSentence, Citation, Quote, SentenceStatus, Source
 
 
 def sentence(start: int, end: int, status: SentenceStatus) -> AnswerSentence:
@@ -32,6 +32,19 @@ def test_sentences_that_no_source_supports_are_named_below_the_answer() -> None:
     trace.update("generate", answered("Ada did. It rained.", *sentences))
     assert "no source supports: It rained." in printed.getvalue()
     assert "supports: Ada did." not in printed.getvalue()
+
+
+def test_what_could_be_quoted_besides_is_printed_as_it_is_read_where_all_is_asked_for() -> None:
+    text = ".. note:: See :ref:`Ada <x>`."
+    quote = Quote(start=0, end=len(text), position="line 3", span=None, text="Note: See Ada.")
+    source = Source(id="a", title="Ada", url="ada.md", position="line 3")
+    update = answered("Ada did [1].")
+    update["further"] = [Citation(number=2, text=text, source=source, quotes=[quote])]
+    for everything, shown in ((True, "“Note: See Ada.”\n  [2] ada.md, line 3"), (False, "1 more")):
+        printed = StringIO()
+        Trace(Console(file=printed, width=200), everything=everything).update("generate", update)
+        assert shown in printed.getvalue()
+        assert ":ref:" not in printed.getvalue()
 
 
 def test_a_terminal_shows_the_answer_once_and_takes_its_drafts_back() -> None:

@@ -202,6 +202,19 @@ def test_the_closest_passages_stand_apart(sure: bool, between: str) -> None:
     assert update["answer"].endswith(f"“Bob slept.” [1]{between}“Ada wrote it.” [2]")
 
 
+def test_what_could_be_quoted_besides_is_kept_as_it_would_be_shown() -> None:
+    written = "| a | b |\n|---|---|\n| 1 | 2 |\n| :ref:`3 <x>` | ![map](https://evil.example/p) |"
+    shown = "| a | b |\n|---|---|\n| 3 | ![map](https://evil.example/p) |"
+    quotations = [
+        Quotation("Ada wrote it.", 0, 0.9, (0, 13)),
+        Quotation(shown, 1, 0.9, (written.index("| :ref"), len(written)), further=True),
+    ]
+    update = from_quotations(state(), quotations, list(map(strip, ("Ada wrote it.", written))), [])
+    assert "| a" not in update["answer"]
+    (further,) = update["further"]
+    assert [one["text"] for one in further["quotes"]] == ["| a | b |\n|---|---|\n| 3 | map |"]
+
+
 def test_a_link_that_no_strip_holds_is_removed_and_recorded() -> None:
     model = FakeChatModel(replies=["![x](https://evil.example/?q=1) Ada did [1]."])
     update = blocking(Generate(model, None).run(state("Ada did."), Settings()))

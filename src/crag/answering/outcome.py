@@ -165,7 +165,9 @@ def _show_quotes(citation: Citation, quotations: Sequence[Quotation]) -> None:
     """Add to a citation what is quoted of it, and make its source point at the quotations."""
     source, text = citation["source"], citation["text"]
     placed = [
-        (quotation.place, quotation.span) for quotation in quotations if quotation.place is not None
+        (quotation.place, quotation.span, without_links(quotation.text, [citation])[0])
+        for quotation in quotations
+        if quotation.place is not None
     ]
     if not placed:
         return
@@ -175,10 +177,12 @@ def _show_quotes(citation: Citation, quotations: Sequence[Quotation]) -> None:
             end=end,
             position=source_within(source, text, start, end)["position"],
             span=span,
+            text=quoted,
         )
-        for (start, end), span in placed
+        for (start, end), span, quoted in placed
     ]
-    start, end = min(start for (start, _), _ in placed), max(end for (_, end), _ in placed)
+    start = min(start for (start, _), *_ in placed)
+    end = max(end for (_, end), *_ in placed)
     position = source_within(source, text, start, end)["position"]
     citation["source"] = {**source, "position": position}
 

@@ -244,8 +244,7 @@ class Trace:
         for citation in citations:
             self._console.print()
             for quote in citation.get("quotes", []):
-                text = without_controls(citation["text"][quote["start"] : quote["end"]])
-                self._console.print(Text(f"“{text}”"), soft_wrap=True)
+                self._console.print(Text(f"“{without_controls(quote['text'])}”"), soft_wrap=True)
             self._console.print(_reference(citation), soft_wrap=True)
 
 

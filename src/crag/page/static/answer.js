@@ -72,8 +72,7 @@ const answered = (run, actions) => [
 function further({ further: more = [] }) {
   if (!more?.length) return [];
   const entries = more.map(({ number, text, quotes = [], source }) => {
-    const characters = [...text];
-    const quoted = quotes.map(({ start, end }) => characters.slice(start, end).join("")).join("\n");
+    const quoted = quotes.map((quote) => quote.text).join("\n\n");
     const place = [source.title || source.id, source.position].filter(Boolean).join(", ");
     return element("li", written(quoted || text, source.url, "p.text"), element("span.place", `${place} [${number}]`));
   });
