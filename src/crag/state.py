@@ -85,6 +85,9 @@ class Strip(TypedDict):
     reading: NotRequired[Reading]
     """What the evaluator read in it, if it read the whole document; its score is what the document
     and its rank say of all strips in it."""
+    before: NotRequired[str]
+    """What a quotation that begins with the strip repeats: the head of the table or the sentence
+    before the list that it is cut from, or the sentence that its first one refers to."""
 
 
 class Quote(TypedDict):

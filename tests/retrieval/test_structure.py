@@ -151,7 +151,7 @@ def test_restructured_text_without_what_is_no_text(folder: Path) -> None:
     )
     assert loaded.title == "Mills"
     (chunk,) = split(loaded, "/")
-    assert "See the water\nwheel, 8 and ``:pep:`7```." in chunk.page_content
+    assert "See the water\nwheel, PEP 8 and ``:pep:`7```." in chunk.page_content
     assert "Its content." in chunk.page_content
     for gone in ("toctree", "include", "comment", "_mills"):
         assert gone not in chunk.page_content

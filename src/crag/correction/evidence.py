@@ -17,6 +17,7 @@ from crag.correction.strips import choose, decompose, located, score_of
 from crag.reading import Reading, evidence_in, sliced
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
+from crag.text.wholes import contexts_of
 
 STRIPS_KEPT_IN_CONTEXT: Final = 8
 """Strips kept of the documents unless `Settings.strips_kept` says otherwise. They hold the
@@ -52,9 +53,13 @@ def parts_in_context(
 ) -> Iterator[tuple[int, Strip]]:
     """Decompose a text that was read, and yield the offset of each strip with the strip, scored."""
     text, standing = whole["text"], _standing(reading, rank)
-    for start, end in located(text, decompose(text, mode)):
+    places = located(text, decompose(text, mode))
+    contexts = contexts_of(text, [start for start, _ in places])
+    for (start, end), context in zip(places, contexts, strict=True):
         source = source_within(whole["source"], text, start, end)
         strip: Strip = {**whole, "text": text[start:end], "source": source}
+        if context:
+            strip["before"] = context
         yield start, _scored(strip, sliced(reading, start, end, standing))
 
 

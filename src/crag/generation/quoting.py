@@ -16,7 +16,7 @@ from crag.correction.strips import score_of
 from crag.parts import Quotation
 from crag.reading import Reading
 from crag.state import Strip
-from crag.text.as_read import as_read
+from crag.text.as_read import as_read, on_few_lines
 from crag.text.wholes import excerpt_at
 from crag.text.words import question_words, words
 
@@ -49,6 +49,10 @@ class _QuotedStrip(NamedTuple):
     odds: float
     text: str
     place: tuple[int, int]
+    before: str = ""
+    """What the text begins with of what stands before the strip."""
+    alone: str = ""
+    """The text without that."""
 
 
 def quotations_in(
@@ -70,7 +74,10 @@ def quotations_in(
     if not ranked or math.tanh(ranked[0].odds / 2) < closest:
         return []
     sure = math.tanh(ranked[0].odds / 2) >= threshold
-    near = [candidate for candidate in ranked if candidate.odds >= ranked[0].odds - MARGIN]
+    near: list[_QuotedStrip] = []
+    for candidate in ranked:
+        if candidate.odds >= ranked[0].odds - MARGIN:
+            near.append(_without_repetition(candidate, near))
     distinct = [
         candidate for place, candidate in enumerate(near) if not _repeats(candidate, near[:place])
     ]
@@ -98,14 +105,29 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
             text[start:], max(0, _anchor(reading) - start), MOST_WORDS, MOST_WORDS_WITH_BLOCK
         )
     ] or [(start, len(text))]
-    quoted = _without_bullet("\n".join(as_read(text[begin:end]) for begin, end in ranges))
     odds = _odds(strip) + _HEADING_WEIGHT * is_headed
-    return _QuotedStrip(index, odds, quoted, ranges[-1])
+    alone = _without_bullet("\n".join(as_read(text[begin:end]) for begin, end in ranges))
+    candidate = _QuotedStrip(index, odds, alone, ranges[-1])
+    before = strip.get("before", "")
+    (begin, end), *others = ranges
+    if not before or begin or len(f"{before}{alone}".split()) > MOST_WORDS_WITH_BLOCK:
+        return candidate
+    whole = "\n".join([as_read(before + text[:end]), *(as_read(text[a:b]) for a, b in others)])
+    return candidate._replace(text=whole, before=as_read(before), alone=alone)
+
+
+def _without_repetition(candidate: _QuotedStrip, better: Sequence[_QuotedStrip]) -> _QuotedStrip:
+    """Leave out what stands before a strip where a better quotation has it already."""
+    is_shown = candidate.before and any(candidate.before in other.text for other in better)
+    is_head = candidate.before.startswith(("|", "+"))
+    return candidate._replace(text=candidate.alone) if is_shown and not is_head else candidate
 
 
 def _without_bullet(quoted: str) -> str:
     """Leave out the mark of an item that stands alone: it is no list any more."""
-    return quoted if "\n" in quoted else _BULLET.sub("", quoted)
+    item, marks = _BULLET.subn("", quoted)
+    alone = on_few_lines("\n".join(map(str.strip, item.split("\n")))) if marks else quoted
+    return quoted if "\n" in alone else alone
 
 
 def _odds(strip: Strip) -> float:

@@ -1,6 +1,7 @@
 """Markdown: its blocks, and a text without what readers of the page do not see."""
 
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,18 @@ _TAGS = re.compile(
     r"summary|sup|svg|table|tbody|td|tfoot|th|thead|tr|tt|u|ul|video)(?:[ \t\n/][^<>]{0,500})?>",
     re.IGNORECASE,
 )
+_HTML = re.compile(
+    r"^ {0,3}</?(?:article|aside|center|details|div|dl|figure|footer|form|header|main|nav|ol|p|section"
+    r"|summary|table|ul)\b.*\n(?:.*\S.*(?:\n|\Z))*",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A block of HTML, up to an empty line; its indentation says nothing."""
+_MARKDOWN_WITHIN = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)]|`{3,}|~{3,}|<pre\b)", re.MULTILINE)
+_HTML_START = re.compile(r"^[ \t]*(?:<(?:(?P<item>li)|h(?P<level>[1-6]))\b[^<>\n]*>[ \t]*(?=\S))?", re.MULTILINE)
+_APART = re.compile(r"</?(?:br|dd|div|dt|h[1-6]|li|p|td|th|tr)\b", re.IGNORECASE)
+"""Tags that keep the words around them apart."""
+_WIDE_ROW = re.compile(r"^[ \t]*\|(?=.{120}).*\|[ \t]*$", re.MULTILINE)
+_PADDING = re.compile(r"(?<=\S)[ \t]{2,}(?=\S)|(?<=---)-+")
 _CODE = re.compile(
     r"^(?P<fence>[ \t>]*(?:`{3,}|~{3,})).*\n(?:.*\n)*?(?P=fence)[ \t]*$"
     r"|(?<!`)(?P<ticks>`+)(?!`)(?:[^`]|(?!(?P=ticks)(?!`))`)*?(?P=ticks)(?!`)",
@@ -87,7 +100,9 @@ def readable_markdown(text: str) -> tuple[str, str]:
         text = _blank(match) + text[match.end() :]
     text = _outside_code(text, _COMMENT)
     text = _NOT_TEXT.sub(_blank, text)
-    return title, _outside_code(text, _TAGS)
+    text = _outside_code(text, _HTML, _flat)
+    text = _outside_code(text, _TAGS, _blank_tag)
+    return title, _outside_code(text, _WIDE_ROW, lambda row: _PADDING.sub(_narrow, row[0]))
 
 
 def _block(token: "Token", text: str, start: int, end: int) -> Block:
@@ -117,15 +132,40 @@ def _with_gaps(text: str, blocks: list[Block]) -> "list[Block]":
     return found
 
 
-def _outside_code(text: str, pattern: re.Pattern[str]) -> str:
-    """Blank what matches, except where it begins within code."""
+def _outside_code(
+    text: str, pattern: re.Pattern[str], by: Callable[[re.Match[str]], str] | None = None
+) -> str:
+    """Replace what matches, except where it begins within code; without `by`, blank it."""
     code = [match.span() for match in _CODE.finditer(text)]
 
-    def blank(match: re.Match[str]) -> str:
+    def replaced(match: re.Match[str]) -> str:
         within = any(start <= match.start() < end for start, end in code)
-        return match[0] if within else _blank(match)
+        return match[0] if within else (by or _blank)(match)
 
-    return pattern.sub(blank, text)
+    return pattern.sub(replaced, text)
+
+
+def _flat(block: re.Match[str]) -> str:
+    """Take the indentation from a block of HTML, which Markdown would read as code.
+
+    Its items and headings become those of Markdown.
+    """
+    if _MARKDOWN_WITHIN.search(block[0]):
+        return block[0]
+    return _HTML_START.sub(
+        lambda start: "- " if start["item"] else "#" * int(start["level"] or 0) + " " * bool(start["level"]),
+        block[0],
+    )
+
+
+def _blank_tag(tag: re.Match[str]) -> str:
+    start, end = tag.span()
+    around = tag.string[max(start - 1, 0) : start], tag.string[end : end + 1]
+    return _blank(tag) or (" " if _APART.match(tag[0]) and all(map(str.strip, around)) else "")
+
+
+def _narrow(padding: re.Match[str]) -> str:
+    return " " if padding[0].isspace() else ""
 
 
 def _blank(match: re.Match[str]) -> str:

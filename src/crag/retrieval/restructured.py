@@ -23,12 +23,19 @@ _TARGET = re.compile(r"[ \t]*\.\. (?:_[^\n]*:|\[[^\]\n]*\]$|\|[^|\n]+\| )|[ \t]*
 _COMMENT = re.compile(r"[ \t]*\.\.(?:\s|$)(?!\s*(?:\|[^|\n]+\| )?[\w:.+-]+::|\s*[_\[|])")
 _INLINE = re.compile(
     r"(?P<literal>``.+?``)"
-    r"|:[a-zA-Z][\w:.+-]{0,100}:`(?P<text>[^`]+)`"  # a role
+    r"|:(?P<role>[a-zA-Z][\w:.+-]{0,100}):`(?P<text>[^`]+)`"
     r"|(?<![`:\w])`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`__?",  # a link
     re.DOTALL,
 )
+_LOST = re.compile(r"(?:\x00[ \t]*\x01)+")
+"""Ends of lines that a role or a link had, each with the indentation of the line after it."""
+_GAP = re.compile(r"(?<=\S)[ \t]+(?=\S)|\A[ \t]+(?=\S)")
+_SERIES = {"pep": "PEP", "rfc": "RFC"}
+"""Roles of docutils that show what they number."""
 _LABELLED = re.compile(r"(?P<label>[^<]*\S)\s*<[^<>]*>\Z", re.DOTALL)
 _OPTION = re.compile(r"[ \t]+:[\w-]+:")
+_RULE = re.compile(r"[ \t]*(?:\+[-=+]+\+|=+(?:[ \t]+=+)*)[ \t]*$")
+"""A line of a table that has no words."""
 _UNDERLINE = re.compile(r"([!-/:-@[-`{-~])\1*[ \t]*$")
 
 
@@ -67,10 +74,33 @@ def readable_rst(text: str) -> str:
     def shown(match: re.Match[str]) -> str:
         if match["literal"] or bisect_right(starts, match.start()) - 1 in literal:
             return match[0]
-        label = match["label"] or _shown_label(match["text"])
-        return label + "\n" * (match[0].count("\n") - label.count("\n"))
+        label = match["label"] or _shown_label(match["text"], match["role"])
+        ends = re.findall(r"\n([ \t]*)", match[0])
+        return label + "".join(f"\x00{indent}\x01" for indent in ends[label.count("\n") :])
 
-    return _INLINE.sub(shown, text)
+    return _with_line_ends(_INLINE.sub(shown, text.replace("\x00", "\ufffd")))
+
+
+def _with_line_ends(text: str) -> str:
+    """End lines where roles and links had ended them, between words that are near.
+
+    An end right after a label could be an empty line, which would end the paragraph.
+    """
+    return "\n".join(
+        _with_ends_between_words(line) if "\x00" in line else line for line in text.split("\n")
+    )
+
+
+def _with_ends_between_words(line: str) -> str:
+    lost = [mark.span() for mark in _LOST.finditer(line)]
+    ends = [indent for start, end in lost for indent in re.findall(r"\x00(.*?)\x01", line[start:end])]
+    first, words = lost[0][0], _LOST.sub("", line)
+    depth = len(words) - len(words.lstrip())
+    gaps = [gap.span() for gap in _GAP.finditer(words, depth)]
+    chosen = sorted(gaps, key=lambda gap: (gap[0] < first, abs(gap[0] - first)))[: len(ends)]
+    for (start, end), indent in zip(sorted(chosen, reverse=True), reversed(ends), strict=False):
+        words = f"{words[:start]}\n{indent}{words[end:]}"
+    return words + "\n" * (len(ends) - len(chosen))
 
 
 def _parsed(text: str) -> "nodes.document":
@@ -146,8 +176,10 @@ def _block(text: str, start: int, end: int) -> Block:
     lines = text[start:end].split("\n")
     directive = _DIRECTIVE.match(lines[0])
     if directive is None:
-        return Block(_kind(lines), start, end)
-    kind: Kind = "prose"
+        kind = _kind(lines)
+        head = _length_of_head(lines) if kind == "table" else 0
+        return Block(kind, start, end, head=min(start + head, end) if head else 0)
+    kind = "prose"
     if directive["name"] in _CODE:
         kind = "code"
     elif directive["name"] in _TABLES:
@@ -155,8 +187,23 @@ def _block(text: str, start: int, end: int) -> Block:
     options = 1
     while options < len(lines) and _OPTION.match(lines[options]):
         options += 1
+    if kind == "table" and any(":header-rows:" in line for line in lines[1:options]):
+        options = _end_of_row(lines, options)
     head = start + sum(len(line) + 1 for line in lines[:options]) if kind != "prose" else 0
     return Block(kind, start, end, head=min(head, end))
+
+
+def _length_of_head(lines: list[str]) -> int:
+    """Measure a table down to the rule below its head; one without a head has none."""
+    rules = [at for at, line in enumerate(lines) if _RULE.match(line)]
+    has_head = len(rules) > 2 and ("+=" in lines[rules[1]] or lines[0].lstrip().startswith("="))  # noqa: PLR2004 - above, below, at the end
+    return sum(len(line) + 1 for line in lines[: rules[1] + 1]) if has_head else 0
+
+
+def _end_of_row(lines: list[str], at: int) -> int:
+    """Return the line after the first row of a list-table, which is its head."""
+    rows = [number for number in range(at, len(lines)) if lines[number].lstrip().startswith("* -")]
+    return rows[1] if len(rows) > 1 else at
 
 
 def _kind(lines: list[str]) -> Kind:
@@ -205,6 +252,8 @@ def _end_of_indented(lines: list[str], at: int) -> int:
     return last
 
 
-def _shown_label(text: str) -> str:
-    labelled = _LABELLED.match(text)
-    return (labelled["label"] if labelled else text).lstrip("~!")
+def _shown_label(text: str, role: str) -> str:
+    if labelled := _LABELLED.match(text):
+        return labelled["label"].lstrip("~!")
+    series = _SERIES.get(role, "")
+    return f"{series} {text.partition('#')[0]}" if series else text.lstrip("~!")

@@ -38,6 +38,11 @@ _ALPHABETIC = r"A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u06ff"
 _TOKEN = re.compile(rf"[{_ALPHABETIC}]{{1,7}}|\d{{1,3}}|[^\s{_ALPHABETIC}\d]")
 _CHARACTERS_PER_TOKEN = 4
 _LINE = re.compile(r".*\n|.+")
+_ROW = re.compile(
+    r"(?:[ \t]*\|.*\n){1,50}?[ \t]*\+[-=+]+[ \t]*(?:\n|\Z)"  # of a grid, down to the rule below it
+    r"|[ \t]*\* - .*(?:\n(?!\s*\* - ).*)*(?:\n|\Z)"  # of a list-table
+    r"|.*\n|.+"
+)
 _STANZA = re.compile(r"(?:[ \t]*\S.*(?:\n|\Z))+(?:[ \t]*\n)*|(?:[ \t]*\n)+")
 _LONGEST_PARAGRAPH = 20_000
 """Characters; a longer paragraph is a log or data, which is cut between lines."""
@@ -412,7 +417,7 @@ _BY_LINE = (_by(_LINE), *_BY_WORD)
 _WAYS: Mapping[Kind, Sequence[_Way]] = {
     "prose": (_by_sentence, *_BY_WORD),
     "list": (_by_item, _by(_STANZA), _by_sentence, *_BY_WORD),
-    "table": _BY_LINE,
+    "table": (_by(_ROW), *_BY_LINE),
     "code": (_by(_STANZA), *_BY_LINE),
 }
 

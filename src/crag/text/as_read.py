@@ -6,9 +6,11 @@ words and blocks of code, links their labels, and code that was cut has both of 
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from textwrap import dedent
 from typing import NamedTuple
+
+from crag.text.wholes import shows_code
 
 _FENCE = re.compile(
     r"\s*(?:>\s*)*(?P<fence>`{3,}|~{3,}|:{3,})\s*(?:\{(?P<name>[\w:.+-]+)\})?(?P<rest>.*)$"
@@ -19,13 +21,24 @@ _DIRECTIVE = re.compile(r"\s*\.\. (?:\|[^|]+\| )?(?P<name>[\w:.+-]+?)::(?:\s+(?P
 _TARGET = re.compile(r"\s*\.\. _.*:|\s*\([\w-]+\)=\s*$")
 _OPTION = re.compile(r"\s*:[\w-]+:")
 _UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*$")
+_NUMBERED = re.compile(r"^(\s*)#\.(?=\s)")
+"""An item that Sphinx numbers."""
+_FIELD = re.compile(r"^(\s*):([a-zA-Z][\w -]{0,40}):(?=\s+\S)")
+_GRID, _GRID_RULE = re.compile(r"\s*[+|].*[+|]\s*$"), re.compile(r"\s*\+[-=+]+\+\s*$")
+_LIST_ROW = re.compile(r"(?P<row>\* )?(?P<cell>[ ]*- ?)?(?P<text>.*)$")
 _CODE = {"code", "code-block", "sourcecode", "parsed-literal", "doctest", "prompt", "console",
          "testcode", "highlight", "python", "ipython"}  # fmt: skip
 _UNSEEN = {"toctree", "contents", "include", "literalinclude", "raw", "index", "image", "figure",
            "currentmodule", "module", "py:module", "meta", "role", "program", "autosummary",
            "automodule"}  # fmt: skip
-_TITLED = {"admonition", "topic", "rubric", "sidebar", "dropdown", "tab-item", "card", "details"}
+_TITLED = {"admonition", "topic", "rubric", "sidebar", "dropdown", "tab-item", "card", "details", "tab",
+           "collapse", "grid-item-card", "table"}  # fmt: skip
 """Directives whose first line is a title, and not text."""
+_HOLDERS = {"tabs", "tab-set", "tab-set-code", "grid", "container", "compound", "only", "ifconfig",
+            "class", "rst-class", "hlist", "centered", "epigraph", "highlights", "pull-quote",
+            "card-body", "versionremoved"}  # fmt: skip
+"""Directives that say how their text looks; what stands on their first line is no text."""
+_ROWS_OF_LISTS = {"list-table", "flat-table"}
 _LABELS = {
     "versionadded": "Added in version",
     "versionchanged": "Changed in version",
@@ -44,15 +57,16 @@ _INLINE = re.compile(
     r"|(?P<literal>(?<!`)`[^`\n]+`(?!`))"
     r"|(?<![\w\]])!?\[(?P<text>(?:[^\]\n]|\n(?!\s*\n)){0,200})\]\((?P<target>\{%[^%\n]*%\}[^()\s]*"
     r"|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"\n]*\")?\)"
-    r"|(?<![\w\]])\[(?P<named>[^\]\n]{1,200})\]\[[^\]\n]{0,500}\]"
+    r"|(?<![\w\]])\[(?P<named>[^\]\n]{1,200})\]\[[^\]\n]{0,500}\](?!\[)"
     r"|(?P<comment><!--(?:(?!-->)[\s\S]){0,500}-->)"
     r"|(?P<attributes>\{(?::\s|#[\w-]|\.[a-z])[^{}\n]{0,300}\}|\{%[^%\n]{0,500}%\})"
     rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>\n]{{0,500}})?/?>)",
 )
 _ROLE_TARGET = re.compile(r"\s*<[^<>]*>\s*\Z")
-_BLOCK = re.compile(r"^\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~|\s{4})", re.MULTILINE)
+_BLOCK = re.compile(r"^\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~|\s{4}|==+ +==)", re.MULTILINE)
 """How a line begins whose breaks matter: items, rows, headings, code."""
-_EMPTY_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
+_BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
+"""What stands between two paragraphs."""
 _BARE_FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
 
 
@@ -71,15 +85,28 @@ def as_read(text: str) -> str:
     parts = []
     for code, group in groupby(lines, key=lambda line: line.code):
         part = "\n".join(line.text for line in group)
-        parts.append(part if code else _EMPTY_LINES.sub("\n\n", _INLINE.sub(_shown, part)))
-    return on_few_lines("\n".join(parts))
+        parts.append(part if code else _apart(part, on_few_lines(_INLINE.sub(_shown, part))))
+    return "\n".join(parts).strip()
 
 
 def on_few_lines(text: str) -> str:
-    """Join the lines of each paragraph of prose; lists, tables and code keep theirs."""
-    if _BLOCK.search(text):
-        return text.strip()
-    return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", text.strip()))
+    """Join the lines of each paragraph of prose; lists and tables keep theirs.
+
+    What is indented below a list goes on with it, and keeps its lines as well.
+    """
+    parts = _BETWEEN.split(text.strip())
+    in_list = [_BLOCK.search(part) is not None for part in parts]
+    return "\n\n".join(
+        part if in_list[at] or (any(in_list[:at]) and part[:1].isspace()) else " ".join(part.split())
+        for at, part in enumerate(parts)
+    )
+
+
+def _apart(part: str, read: str) -> str:
+    """Keep what is read of a part as far from the code around it as the part was."""
+    first, last = part.partition("\n")[0], part.rpartition("\n")[2]
+    before, after = ("\n" if read and not line.strip() else "" for line in (first, last))
+    return f"{before}{read}{after}"
 
 
 def with_fences(text: str) -> str:
@@ -120,10 +147,17 @@ def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
             if led := line.rstrip().removesuffix(":").removesuffix(":").rstrip():
                 yield _ShownLine(f"{led}:")
             yield from _code("", body)
+        elif not _BLOCK.match(line) and shows_code(lines, at):
+            body, at = _indented(lines, at)
+            yield from (_ShownLine(line), _ShownLine(""), *_code("", body))
         elif _TARGET.match(line) or (_UNDERLINE.match(line) and before.strip()):
             at += 1
+        elif _GRID.match(line):
+            end = next((n for n in range(at, len(lines)) if not _GRID.match(lines[n])), len(lines))
+            rows, at = lines[at:end], end
+            yield from map(_ShownLine, _of_grid(rows))
         else:
-            yield _ShownLine(line)
+            yield _ShownLine(_FIELD.sub(r"\1\2:", _NUMBERED.sub(r"\1-", line, count=1), count=1))
             at += 1
         before = line
 
@@ -176,8 +210,47 @@ def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_ShownLine
     elif name.startswith("py:") or short in {"function", "class", "method", "option", "envvar"}:
         yield _ShownLine(f"`{rest}`")
         yield from _shown_lines(dedent("\n".join(body)).split("\n"))
+    elif short in _ROWS_OF_LISTS and (rows := _of_list_table(body)):
+        yield from map(_ShownLine, [*([rest, ""] if rest else []), *rows])
+    elif short in _HOLDERS or (body and _DIRECTIVE.match(body[0])):
+        yield from _titled("", body)
     else:
         yield from _code("", body)
+
+
+def _of_grid(rows: Sequence[str]) -> list[str]:
+    """Write a grid table of reStructuredText as one of Markdown; any other lines stay."""
+    rules = [at for at, row in enumerate(rows) if _GRID_RULE.match(row)]
+    if not rules:
+        return list(rows)
+    table: list[list[str]] = []
+    head = next((at for at in rules if "=" in rows[at]), None)
+    for above, below in pairwise([-1, *rules, len(rows)]):
+        lines = [row.strip().strip("|").split("|") for row in rows[above + 1 : below]]
+        if lines:
+            table.append([" ".join(" ".join(cells).split()) for cells in zip(*lines, strict=False)])
+        if below == head and table:
+            table.append(["---"] * len(table[-1]))
+    if len({len(row) for row in table}) > 1 or any("+" in cell for row in table for cell in row):
+        return list(rows)  # Cells that span others.
+    return [f"| {' | '.join(row)} |" for row in table]
+
+
+def _of_list_table(body: Sequence[str]) -> list[str]:
+    """Write the list that a directive makes a table of as a table; its first row is the head."""
+    table: list[list[str]] = []
+    for line in dedent("\n".join(body)).split("\n"):
+        found = _LIST_ROW.match(line)
+        if found is None or (not found["row"] and not table):
+            return []
+        if found["row"]:
+            table.append([])
+        if found["cell"]:
+            table[-1].append(found["text"].strip())
+        elif table[-1]:
+            table[-1][-1] = f"{table[-1][-1]} {line.strip()}".strip()
+    rows = [f"| {' | '.join(row)} |" for row in table]
+    return [*rows[:1], f"|{' --- |' * len(table[0])}", *rows[1:]] if table else []
 
 
 def _titled(title: str, body: Sequence[str]) -> Iterator[_ShownLine]:

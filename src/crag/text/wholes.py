@@ -21,6 +21,9 @@ _ADMONITION = re.compile(r"\s*(?:!!!|\?\?\?\+?|\.\. [\w:-]+::)")
 _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (_ADMONITION, "admonition"), (_HEADING, "heading"), (_ROW, "row"), (_ITEM, "item"),
 )  # fmt: skip
+_WORDS = re.compile(r"\w")
+INDENTED = 4
+"""Spaces from which on a block is code in Markdown."""
 _NEVER = 10**9
 """A depth that no line has."""
 _NEAR = 2
@@ -99,6 +102,45 @@ def _leads_in(sentence: str) -> bool:
 
 def _leans(sentence: str) -> bool:
     return _LEANS.match(sentence.lstrip("*_ >\"'")) is not None
+
+
+def contexts_of(text: str, starts: Sequence[int]) -> list[str]:
+    """Return for each place that a text is cut at, in order, what is to be read before it.
+
+    That is the head of the table, or the sentence that leads in the list, that is cut; or the
+    sentence that the one which begins there refers to. It is empty where nothing is needed.
+    """
+    pieces = list(pieces_of(text))
+    contexts, at = [], 0
+    for start in starts:
+        while at + 1 < len(pieces) and pieces[at + 1].start <= start:
+            at += 1
+        contexts.append(_context(text, pieces, at, start) if pieces else "")
+    return contexts
+
+
+def _context(text: str, pieces: Sequence[TextPiece], at: int, start: int) -> str:
+    piece = pieces[at]
+    before = pieces[at - 1] if at and pieces[at - 1].kind == "sentence" else None
+    is_cut = bool(text[piece.start : start].strip())
+    if is_cut and (head := _head_of(text, piece, start)):
+        return f"{head}\n"
+    needs_it = piece.kind == "block" and before and before.leads_in
+    if before and needs_it and is_cut:
+        return f"{text[before.start : before.end]}\n\n"
+    if before and (needs_it or (piece.leans and not is_cut)):
+        return text[before.start : start]
+    return ""
+
+
+def _head_of(text: str, piece: TextPiece, start: int) -> str:
+    """Return the lines of a table down to the rule below its head, if it is cut after that."""
+    at = piece.start
+    while at < start and _ROW.match(line := text[at : text.find("\n", at, start)]):
+        at += len(line) + 1
+        if at > piece.start + len(line) + 1 and not _WORDS.search(line):
+            return text[piece.start : at - 1]
+    return ""
 
 
 def whole_at(text: str, place: int) -> list[Range]:
@@ -205,7 +247,8 @@ def lines_of(text: str) -> Iterator[Line]:
     """Yield the lines of a text; what a fence or an indented directive holds is of one kind."""
     fence, literal, start, block = "", _NEVER, 0, 0
     before: Kind = "blank"
-    for raw in text.split("\n"):
+    rows = text.split("\n")
+    for number, raw in enumerate(rows):
         depth, mark = len(raw) - len(raw.lstrip()), _FENCE.match(raw)
         kind, opens = _kind(raw), False
         if fence:
@@ -218,12 +261,26 @@ def lines_of(text: str) -> Iterator[Line]:
             kind = "admonition"
         elif kind == "admonition" or (kind == "prose" and raw.rstrip().endswith("::")):
             literal, opens = depth, kind == "admonition"  # What follows, indented, belongs to it.
+        elif kind == "prose" and shows_code(rows, number):
+            literal = depth + INDENTED - 1
         else:
             literal = _NEVER
         block += opens or kind != before
         before = kind
         yield Line(start, start + len(raw), kind, block)
         start += len(raw) + 1
+
+
+def shows_code(rows: Sequence[str], at: int) -> bool:
+    """Return whether a line at the margin ends with a colon, before an indented block.
+
+    Four spaces after an empty line are code in Markdown, and in a list no more than a part of it.
+    """
+    line = rows[at].rstrip()
+    if not line.endswith(":") or line[:1].isspace() or rows[at + 1 : at + 2] != [""]:
+        return False
+    after = next((row for row in rows[at + 2 : at + 4] if row.strip()), "").expandtabs(INDENTED)
+    return len(after) - len(after.lstrip()) >= INDENTED
 
 
 def _kind(line: str) -> Kind:
@@ -281,7 +338,7 @@ def _row(text: str, lines: Sequence[Line], at: int) -> list[Range]:
 
 
 def _is_separator(text: str, line: Line) -> bool:
-    return line.kind == "row" and not re.search(r"\w", text[line.start : line.end])
+    return line.kind == "row" and not _WORDS.search(text[line.start : line.end])
 
 
 def _item(text: str, lines: Sequence[Line], at: int) -> list[Range]:
