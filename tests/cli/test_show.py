@@ -65,6 +65,14 @@ def test_what_is_no_terminal_is_told_the_answer_alone() -> None:
     assert printed.getvalue().split() == ["Ada", "did", "[1]."]
 
 
+def test_addresses_are_printed_without_the_brackets_of_markdown() -> None:
+    printed = StringIO()
+    Trace(Console(file=printed, width=200)).update(
+        "generate", answered("See Ada (<https://example.org/a>). <b> is no address.")
+    )
+    assert printed.getvalue().strip() == "See Ada (https://example.org/a). <b> is no address."
+
+
 def screen(output: str, width: int) -> list[str]:
     """Return the rows that a terminal of this width shows, for the few codes used here."""
     rows, row, column = [""], 0, 0

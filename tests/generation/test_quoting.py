@@ -50,6 +50,40 @@ def test_an_item_that_is_quoted_alone_has_no_mark() -> None:
     assert one.text == "The answer is *here*."
     (one,) = quoted("2. The answer is here.", "The answer is")
     assert one.text == "2. The answer is here."
+    (one,) = quoted("- The answer\n  is here.", "The answer")
+    assert one.text == "The answer is here."
+    nested = "- The answer:\n  - this\n  - that"
+    assert quoted(nested, "The answer")[0].text == nested
+
+
+FILLER = "Nothing of note is said in these words, which go on for long enough to be a strip. "
+HEAD = "| name | what it is for |\n|---|---|\n"
+ROWS = "".join(f"| part{n} | {'a long story of what it is for ' * 3}|\n" for n in range(12))
+
+
+@pytest.mark.parametrize(
+    ("text", "evidence", "shown"),
+    [
+        (f"{FILLER * 3}One may {'try it very ' * 14}often. This is the answer.", "This is the answer.",
+         f"One may {'try it very ' * 14}often. This is the answer."),
+        (f"{HEAD}{ROWS}", "part9", HEAD),
+    ],
+)  # fmt: skip
+def test_a_strip_is_quoted_with_what_its_beginning_needs(
+    text: str, evidence: str, shown: str
+) -> None:
+    one, *_ = quoted(text, evidence)
+    assert one.text.startswith(shown)
+    assert evidence in one.text
+    assert one.place is not None
+    assert evidence in text[slice(*one.place)]
+
+
+def test_what_a_strip_needs_is_not_repeated_where_it_is_quoted_already() -> None:
+    before = f"One may {'try it very ' * 14}often."
+    text = f"{FILLER * 3}{before} This is the answer."
+    found = quoted(text, before, "This is the answer.")
+    assert sum(one.text.count("One may") for one in found) == 1
 
 
 def test_of_a_text_that_was_not_read_only_the_best_strips_are_quoted() -> None:

@@ -139,6 +139,63 @@ def test_markdown_without_what_is_no_text(folder: Path) -> None:
     assert chunk.metadata["lines"] == "8 19-22"
 
 
+def test_html_within_markdown_is_read_without_its_indentation(folder: Path) -> None:
+    html = (
+        '<div class="a">\n    <h3>Gold</h3>\n    <div>$500<br>a month</div>\n    <ul>\n'
+        "        <li>One</li>\n        <li>Two</li>\n    </ul>\n    Words.\n</div>\n\n"
+        "<div>\n- a\n  - b\n</div>\n"
+    )
+    text = read(folder, "a.md", html).text
+    assert text == "\n### Gold\n$500 a month\n\n- One\n- Two\n\nWords.\n\n\n\n- a\n  - b\n\n"
+
+
+def test_the_padding_of_wide_tables_takes_no_room(folder: Path) -> None:
+    row = "| {:300} | {:9} |\n"
+    rows = "".join(row.format(f"part {number}", "is good") for number in range(80))
+    text = f"{row.format('name', 'word')}|{'-' * 302}|{'-' * 11}|\n{rows}"
+    chunks = split(read(folder, "a.md", text), "/")
+    assert len(chunks) < 4
+    for chunk in chunks:
+        assert chunk.page_content.startswith("| name | word |\n|---|---|\n| part ")
+    assert chunks[1].metadata["lines"].startswith("1-2 ")
+
+
+def test_links_of_several_lines_cut_no_paragraph(folder: Path) -> None:
+    text = (
+        "It happens when `your client\n<https://example.org/a/b>`__\nhas one address.\n\n"
+        "#. Ask `the steering council\n   <mailto:a@b>`_ about it,\n   says :pep:`13#x`.\n#. Wait.\n"
+    )
+    loaded = read(folder, "a.rst", text)
+    assert [block.kind for block in blocks_of(loaded.text, "rst")] == ["prose", "list"]
+    assert loaded.text.count("\n") == text.count("\n")
+    assert " ".join(loaded.text.split()) == (
+        "It happens when your client has one address. #. Ask the steering council about it, says "
+        "PEP 13. #. Wait."
+    )
+
+
+GRID = "+------+-----------+\n| name | what      |\n+======+===========+\n"
+LIST = ".. list-table::\n   :header-rows: 1\n\n   * - name\n     - what\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [
+        (GRID, "| {:4} | the flour |\n|      | of {:6} |\n+------+-----------+\n"),
+        (LIST, "   * - {}\n     - the flour\n       of {}\n"),
+    ],
+    ids=["grid", "list"],
+)
+def test_tables_of_restructured_text_are_cut_between_rows_and_keep_their_head(
+    head: str, row: str
+) -> None:
+    chunks = chunks_of(head + "".join(row.format(n, n) for n in range(60)), "rst")
+    assert len(chunks) > 1
+    for chunk in chunks:
+        assert chunk.page_content.startswith(head.rstrip())
+        assert chunk.page_content.count("flour") == chunk.page_content.count("of ")
+
+
 def test_restructured_text_without_what_is_no_text(folder: Path) -> None:
     loaded = read(
         folder,

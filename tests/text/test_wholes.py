@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.text.wholes import excerpt_at, pieces_of, whole_at
+from crag.text.wholes import contexts_of, excerpt_at, pieces_of, whole_at
 
 MARKDOWN = """# Install
 
@@ -140,3 +140,44 @@ def test_ranges_lie_in_the_text_in_order_and_do_not_overlap(
         assert edges == sorted(edges)
         assert all(0 <= edge <= len(text) for edge in edges)
         assert all(text[start:end].strip() for start, end in ranges)
+
+
+CUT = """Two ways are open. It is best to take both.
+
+Some kinds are these:
+
+- one
+- two
+
+| a | b |
+|---|---|
+| 1 | 2 |
+| 3 | 4 |
+
+| no | head |
+| at | all |
+"""
+
+
+@pytest.mark.parametrize(
+    ("begins", "context"),
+    [
+        ("Two ways", ""),
+        ("It is best", "Two ways are open. "),
+        ("Some kinds", ""),
+        ("- one", "Some kinds are these:\n\n"),
+        ("- two", "Some kinds are these:\n\n"),
+        ("| a |", ""),
+        ("| 3 |", "| a | b |\n|---|---|\n"),
+        ("| at", ""),
+    ],
+)
+def test_what_is_to_be_read_before_a_cut(begins: str, context: str) -> None:
+    assert contexts_of(CUT, [0, CUT.index(begins)]) == ["", context]
+
+
+def test_code_that_is_indented_below_its_lead_in_is_one_block() -> None:
+    text = "The form is this:\n\n    [-+]?(\n        0x8f. Or so.\n    )\n\nA list:\n\n- a\n\n    b"
+    pieces = [text[piece.start : piece.end] for piece in pieces_of(text)]
+    assert pieces[1] == "    [-+]?(\n        0x8f. Or so.\n    )"
+    assert pieces[2:4] == ["A list:", "- a"]

@@ -1,5 +1,6 @@
 """Print a run on the terminal, node by node."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -34,6 +35,7 @@ from crag.text.untrusted import without_controls
 _COLOURS: ByAction[str] = {"correct": "green", "ambiguous": "yellow", "incorrect": "red"}
 _BAR = 20
 _TEXT = 100
+_ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
 _OF_ANSWERS = {"generate", "combine", "finish_reflection"}
 """Nodes that write the answer to a question."""
 
@@ -222,7 +224,7 @@ class Trace:
 
     def _answer(self, update: Mapping[str, Any]) -> None:
         self._console.print()
-        answer = Text(without_controls(update["answer"]))
+        answer = Text(_as_printed(update["answer"]))
         answer.stylize("yellow" if update["abstained"] else "bold")
         for span in _spans(update["citations"]):
             answer.highlight_words([span], "underline")
@@ -244,8 +246,13 @@ class Trace:
         for citation in citations:
             self._console.print()
             for quote in citation.get("quotes", []):
-                self._console.print(Text(f"“{without_controls(quote['text'])}”"), soft_wrap=True)
+                self._console.print(Text(f"“{_as_printed(quote['text'])}”"), soft_wrap=True)
             self._console.print(_reference(citation), soft_wrap=True)
+
+
+def _as_printed(text: str) -> str:
+    """Take the brackets from addresses that stand in them for readers of Markdown."""
+    return _ADDRESS.sub(r"\1", without_controls(text))
 
 
 def _unsupported(update: Mapping[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ from crag.parts import Quotation
 from crag.reading import Reading
 from crag.state import Strip
 from crag.text.as_read import as_read, on_few_lines
-from crag.text.wholes import excerpt_at
+from crag.text.wholes import excerpt_at, pieces_of
 from crag.text.words import question_words, words
 
 MOST_WORDS: Final = 60
@@ -110,10 +110,17 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
     candidate = _QuotedStrip(index, odds, alone, ranges[-1])
     before = strip.get("before", "")
     (begin, end), *others = ranges
-    if not before or begin or len(f"{before}{alone}".split()) > MOST_WORDS_WITH_BLOCK:
+    is_short = len(f"{before}{alone}".split()) <= MOST_WORDS_WITH_BLOCK
+    if not (before and is_short and (begin == 0 or _is_of_first_block(text, end))):
         return candidate
-    whole = "\n".join([as_read(before + text[:end]), *(as_read(text[a:b]) for a, b in others)])
+    whole = "\n".join([as_read(before + text[begin:end]), *(as_read(text[a:b]) for a, b in others)])
     return candidate._replace(text=whole, before=as_read(before), alone=alone)
+
+
+def _is_of_first_block(text: str, end: int) -> bool:
+    """Return whether what ends there is a part of the list or table that the strip begins in."""
+    first = next(pieces_of(text))
+    return first.kind == "block" and end <= first.end
 
 
 def _without_repetition(candidate: _QuotedStrip, better: Sequence[_QuotedStrip]) -> _QuotedStrip:

@@ -63,8 +63,10 @@ _INLINE = re.compile(
     rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>\n]{{0,500}})?/?>)",
 )
 _ROLE_TARGET = re.compile(r"\s*<[^<>]*>\s*\Z")
-_BLOCK = re.compile(r"^\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~|\s{4}|==+ +==)", re.MULTILINE)
-"""How a line begins whose breaks matter: items, rows, headings, code."""
+_BLOCK = re.compile(
+    r"^\s*(?:[-*+•]\s|[|>]|#{1,6}\s|\d{1,3}[.)]\s|```|~~~|\s{4}|[-*_]{3,}\s*$|==+ +==)", re.MULTILINE
+)
+"""How a line begins whose breaks matter: items, rows, headings, code, rules."""
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
 """What stands between two paragraphs."""
 _BARE_FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
