@@ -53,6 +53,14 @@ def test_a_long_table_keeps_its_header() -> None:
     assert chunks[1].metadata["lines"].startswith("1-2 ")
 
 
+def test_the_head_of_a_table_ends_no_chunk() -> None:
+    rows = "\n".join(f"| {number} | {PROSE}|" for number in range(30))
+    for length in range(400, 700, 20):
+        before = " ".join(f"word{number}." for number in range(length // 9))
+        for chunk in chunks_of(f"{before}\n\n| no | what |\n| --- | --- |\n{rows}\n"):
+            assert not chunk.page_content.endswith("| --- | --- |")
+
+
 def test_long_code_keeps_its_caption_and_fences() -> None:
     code = "\n\n".join(f"def f{number}():\n    return {number!r} * 2000" for number in range(60))
     chunks = chunks_of(f"Run this:\n\n```python\n{code}\n```\n\nDone.\n")

@@ -181,3 +181,13 @@ def test_code_that_is_indented_below_its_lead_in_is_one_block() -> None:
     pieces = [text[piece.start : piece.end] for piece in pieces_of(text)]
     assert pieces[1] == "    [-+]?(\n        0x8f. Or so.\n    )"
     assert pieces[2:4] == ["A list:", "- a"]
+
+
+def test_the_head_of_a_long_table_is_quoted_with_the_rows_that_fit() -> None:
+    rows = "".join(f"| {number} | {'many words ' * 5}|\n" for number in range(20))
+    text = f"These are the parts:\n\n| number | what |\n|---|---|\n{rows}"
+    for place in (3, text.index("what"), text.index("|---")):
+        ((start, end),) = excerpt_at(text, place, 20, 60)
+        assert text[start:end] == text[: text.index("| 3 |") - 1]
+    ((start, end),) = excerpt_at(text, text.index("what"), 5)
+    assert text[start:end].endswith(rows.split("\n")[0])

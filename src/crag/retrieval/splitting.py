@@ -283,7 +283,8 @@ def _structured(text: str, block: Block, lead: Span | None) -> Iterator[_Atom]:
     tail = (block.tail, block.end) if block.tail else None
     for number, span in enumerate(most):
         repeated = tuple(context) if number else ()
-        yield _atom(text, kind, span)._replace(context=repeated, glue=glue, tail=tail)
+        atom = _atom(text, kind, span)._replace(context=repeated, glue=glue, tail=tail)
+        yield atom._replace(announces=span[1] <= block.head)  # A head says nothing without more.
     yield _atom(text, kind, last)._replace(context=tuple(context), glue=glue)
 
 

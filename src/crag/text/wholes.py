@@ -22,6 +22,7 @@ _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (_ADMONITION, "admonition"), (_HEADING, "heading"), (_ROW, "row"), (_ITEM, "item"),
 )  # fmt: skip
 _WORDS = re.compile(r"\w")
+_LINE = re.compile(r".+")
 INDENTED = 4
 """Spaces from which on a block is code in Markdown."""
 _NEVER = 10**9
@@ -185,6 +186,8 @@ def excerpt_at(text: str, place: int, most: int, most_with_block: int = 0) -> li
     around = next((unit for unit in units if unit.start <= place < unit.end), None)
     if around and _lists(text, around, _ROW) and _count(text, around.start, around.end) <= limit:
         ranges = [(around.start, around.end)]
+    elif around and around.kind == "block" and (rows := _first_rows(text, around, limit, place)):
+        ranges = [(around.start, rows)]
     else:
         ranges = whole_at(text, place) or ranges
     low, high = ranges[0][0], ranges[-1][1]
@@ -204,6 +207,24 @@ def excerpt_at(text: str, place: int, most: int, most_with_block: int = 0) -> li
         start = start if _count(text, start, end) <= most else low
         grown, low, high = (start, end) != (low, high), start, end
     return [(low, high)]
+
+
+def _first_rows(text: str, unit: TextPiece, most: int, place: int) -> int:
+    """Return where the rows end that fit, the first one anyway, if the place is in a table's head.
+
+    The head alone says nothing; it is 0 elsewhere.
+    """
+    end = below = 0
+    for line in _LINE.finditer(text, unit.start, unit.end):
+        if below:
+            if end and _count(text, unit.start, line.end()) > most:
+                break
+            end = line.end()
+        elif line.start() > place and not _ROW.match(line[0]):
+            break
+        elif line.start() > unit.start and _ROW.match(line[0]) and not _WORDS.search(line[0]):
+            below = line.end()
+    return end if place < below else 0
 
 
 def _standing_from(units: Sequence[TextPiece], start: int) -> int:
