@@ -42,7 +42,13 @@ def test_a_list_keeps_its_lines_and_what_announces_it() -> None:
     assert one.place == (0, len(LIST) - 1)
     long: Strip = {**known, "text": LIST + "- one more thing\n" * 20}
     (one,) = quotations_in(QUESTION, [long], most=1, threshold=0.5, closest=-1)
-    assert one.text == "Three things are needed:\n\n- a map of the town\n- a lamp with oil"
+    assert one.text == "Three things are needed:\n\n- a map of the town\n- a lamp with oil\n…"
+    maps = "- a map of a town far away from here\n" * 12
+    text = f"Three things are needed:\n\n{maps}- patience\n"
+    far = FakeReadingEvaluator(0.9, "patience").read("What?", [Passage("", text)])[0]
+    long = {**known, "text": text, "reading": far}
+    (one,) = quotations_in(QUESTION, [long], most=1, threshold=0.5, closest=-1)
+    assert one.text == "Three things are needed:\n…\n- patience"
 
 
 def test_an_item_that_is_quoted_alone_has_no_mark() -> None:

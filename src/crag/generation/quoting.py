@@ -40,6 +40,9 @@ _NO_SPAN: Final = -6.0
 _HEADINGS = re.compile(r"(?:\s*(?:#{1,6} .*|<!--.*-->|\S.*\n([=\-~^\"'*+#.`])\1{2,}[ \t]*)?\n)*\s*")
 _BULLET = re.compile(r"\A[-*+•‣–]\s+")
 _WORD = re.compile(r"\w")
+_ITEM = re.compile(r"[ \t]*\n\s*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])[ \t]+\S")
+"""The end of a line before an item of a list."""
+_LEFT_OUT = "…"
 
 
 class _QuotedStrip(NamedTuple):
@@ -106,15 +109,28 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
         )
     ] or [(start, len(text))]
     odds = _odds(strip) + _HEADING_WEIGHT * is_headed
-    alone = _without_bullet("\n".join(as_read(text[begin:end]) for begin, end in ranges))
+    alone = _without_bullet(_as_quoted(text, ranges))
     candidate = _QuotedStrip(index, odds, alone, ranges[-1])
     before = strip.get("before", "")
-    (begin, end), *others = ranges
+    begin, end = ranges[0]
     is_short = len(f"{before}{alone}".split()) <= MOST_WORDS_WITH_BLOCK
     if not (before and is_short and (begin == 0 or _is_of_first_block(text, end))):
         return candidate
-    whole = "\n".join([as_read(before + text[begin:end]), *(as_read(text[a:b]) for a, b in others)])
+    whole = _as_quoted(text, ranges, before)
     return candidate._replace(text=whole, before=as_read(before), alone=alone)
+
+
+def _as_quoted(text: str, ranges: Sequence[tuple[int, int]], before: str = "") -> str:
+    """Write ranges as they are read, with a mark for the items that are left out of their list."""
+    pieces: list[str] = []
+    for number, (begin, end) in enumerate(ranges):
+        if number and _ITEM.search(text, ranges[number - 1][1], begin):
+            pieces.append(_LEFT_OUT)
+        pieces.append(as_read((before if number == 0 else "") + text[begin:end]))
+    is_list = len(ranges) > 1 or _ITEM.search(text, *ranges[-1])
+    if is_list and _ITEM.match(text, ranges[-1][1]):
+        pieces.append(_LEFT_OUT)
+    return "\n".join(pieces)
 
 
 def _is_of_first_block(text: str, end: int) -> bool:
