@@ -63,6 +63,7 @@ def test_an_item_that_is_quoted_alone_has_no_mark() -> None:
 
 
 FILLER = "Nothing of note is said in these words, which go on for long enough to be a strip. "
+BEFORE = f"One may {'try it very ' * 14}often."
 HEAD = "| name | what it is for |\n|---|---|\n"
 ROWS = "".join(f"| part{n} | {'a long story of what it is for ' * 3}|\n" for n in range(12))
 
@@ -70,8 +71,8 @@ ROWS = "".join(f"| part{n} | {'a long story of what it is for ' * 3}|\n" for n i
 @pytest.mark.parametrize(
     ("text", "evidence", "shown"),
     [
-        (f"{FILLER * 3}One may {'try it very ' * 14}often. This is the answer.", "This is the answer.",
-         f"One may {'try it very ' * 14}often. This is the answer."),
+        (f"{FILLER * 3}{BEFORE} This is the answer.", "This is the answer.",
+         f"{BEFORE} This is the answer."),
         (f"{HEAD}{ROWS}", "part9", HEAD),
     ],
 )  # fmt: skip
@@ -86,9 +87,8 @@ def test_a_strip_is_quoted_with_what_its_beginning_needs(
 
 
 def test_what_a_strip_needs_is_not_repeated_where_it_is_quoted_already() -> None:
-    before = f"One may {'try it very ' * 14}often."
-    text = f"{FILLER * 3}{before} This is the answer."
-    found = quoted(text, before, "This is the answer.")
+    text = f"{FILLER * 3}{BEFORE} This is the answer."
+    found = quoted(text, BEFORE, "This is the answer.")
     assert sum(one.text.count("One may") for one in found) == 1
 
 

@@ -171,7 +171,8 @@ def test_the_padding_of_wide_tables_takes_no_room(folder: Path) -> None:
 def test_links_of_several_lines_cut_no_paragraph(folder: Path) -> None:
     text = (
         "It happens when `your client\n<https://example.org/a/b>`__\nhas one address.\n\n"
-        "#. Ask `the steering council\n   <mailto:a@b>`_ about it,\n   says :pep:`13#x`.\n#. Wait.\n"
+        "#. Ask `the steering council\n   <mailto:a@b>`_ about it,\n   says :pep:`13#x`.\n"
+        "#. Wait.\n"
     )
     loaded = read(folder, "a.rst", text)
     assert [block.kind for block in blocks_of(loaded.text, "rst")] == ["prose", "list"]

@@ -48,13 +48,15 @@ _TAGS = re.compile(
     re.IGNORECASE,
 )
 _HTML = re.compile(
-    r"^ {0,3}</?(?:article|aside|center|details|div|dl|figure|footer|form|header|main|nav|ol|p|section"
-    r"|summary|table|ul)\b.*\n(?:.*\S.*(?:\n|\Z))*",
+    r"^ {0,3}</?(?:article|aside|center|details|div|dl|figure|footer|form|header|main|nav|ol|p"
+    r"|section|summary|table|ul)\b.*\n(?:.*\S.*(?:\n|\Z))*",
     re.MULTILINE | re.IGNORECASE,
 )
 """A block of HTML, up to an empty line; its indentation says nothing."""
 _MARKDOWN_WITHIN = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)]|`{3,}|~{3,}|<pre\b)", re.MULTILINE)
-_HTML_START = re.compile(r"^[ \t]*(?:<(?:(?P<item>li)|h(?P<level>[1-6]))\b[^<>\n]*>[ \t]*(?=\S))?", re.MULTILINE)
+_HTML_START = re.compile(
+    r"^[ \t]*(?:<(?:(?P<item>li)|h(?P<level>[1-6]))\b[^<>\n]*>[ \t]*(?=\S))?", re.MULTILINE
+)
 _APART = re.compile(r"</?(?:br|dd|div|dt|h[1-6]|li|p|td|th|tr)\b", re.IGNORECASE)
 """Tags that keep the words around them apart."""
 _WIDE_ROW = re.compile(r"^[ \t]*\|(?=.{120}).*\|[ \t]*$", re.MULTILINE)
@@ -152,10 +154,14 @@ def _flat(block: re.Match[str]) -> str:
     """
     if _MARKDOWN_WITHIN.search(block[0]):
         return block[0]
-    return _HTML_START.sub(
-        lambda start: "- " if start["item"] else "#" * int(start["level"] or 0) + " " * bool(start["level"]),
-        block[0],
-    )
+    return _HTML_START.sub(_mark, block[0])
+
+
+def _mark(start: re.Match[str]) -> str:
+    """Return what a line of Markdown begins with in the place of a tag."""
+    if start["level"]:
+        return f"{'#' * int(start['level'])} "
+    return "- " if start["item"] else ""
 
 
 def _blank_tag(tag: re.Match[str]) -> str:

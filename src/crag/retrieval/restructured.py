@@ -27,7 +27,7 @@ _INLINE = re.compile(
     r"|(?<![`:\w])`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`__?",  # a link
     re.DOTALL,
 )
-_LOST = re.compile(r"(?:\x00[ \t]*\x01)+")
+_LOST = re.compile(r"\x00[ \t]*\x01")
 """Ends of lines that a role or a link had, each with the indentation of the line after it."""
 _GAP = re.compile(r"(?<=\S)[ \t]+(?=\S)|\A[ \t]+(?=\S)")
 _SERIES = {"pep": "PEP", "rfc": "RFC"}
@@ -92,9 +92,8 @@ def _with_line_ends(text: str) -> str:
 
 
 def _with_ends_between_words(line: str) -> str:
-    lost = [mark.span() for mark in _LOST.finditer(line)]
-    ends = [indent for start, end in lost for indent in re.findall(r"\x00(.*?)\x01", line[start:end])]
-    first, words = lost[0][0], _LOST.sub("", line)
+    ends = re.findall(r"\x00(.*?)\x01", line)
+    first, words = line.index("\x00"), _LOST.sub("", line)
     depth = len(words) - len(words.lstrip())
     gaps = [gap.span() for gap in _GAP.finditer(words, depth)]
     chosen = sorted(gaps, key=lambda gap: (gap[0] < first, abs(gap[0] - first)))[: len(ends)]

@@ -31,8 +31,8 @@ _CODE = {"code", "code-block", "sourcecode", "parsed-literal", "doctest", "promp
 _UNSEEN = {"toctree", "contents", "include", "literalinclude", "raw", "index", "image", "figure",
            "currentmodule", "module", "py:module", "meta", "role", "program", "autosummary",
            "automodule"}  # fmt: skip
-_TITLED = {"admonition", "topic", "rubric", "sidebar", "dropdown", "tab-item", "card", "details", "tab",
-           "collapse", "grid-item-card", "table"}  # fmt: skip
+_TITLED = {"admonition", "topic", "rubric", "sidebar", "dropdown", "tab-item", "card", "details",
+           "tab", "collapse", "grid-item-card", "table"}  # fmt: skip
 """Directives whose first line is a title, and not text."""
 _HOLDERS = {"tabs", "tab-set", "tab-set-code", "grid", "container", "compound", "only", "ifconfig",
             "class", "rst-class", "hlist", "centered", "epigraph", "highlights", "pull-quote",
@@ -64,7 +64,8 @@ _INLINE = re.compile(
 )
 _ROLE_TARGET = re.compile(r"\s*<[^<>]*>\s*\Z")
 _BLOCK = re.compile(
-    r"^\s*(?:[-*+•]\s|[|>]|#{1,6}\s|\d{1,3}[.)]\s|```|~~~|\s{4}|[-*_]{3,}\s*$|==+ +==)", re.MULTILINE
+    r"^\s*(?:[-*+•]\s|[|>]|#{1,6}\s|\d{1,3}[.)]\s|```|~~~|\s{4}|[-*_]{3,}\s*$|==+ +==)",
+    re.MULTILINE,
 )
 """How a line begins whose breaks matter: items, rows, headings, code, rules."""
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
@@ -96,12 +97,14 @@ def on_few_lines(text: str) -> str:
 
     What is indented below a list goes on with it, and keeps its lines as well.
     """
-    parts = _BETWEEN.split(text.strip())
-    in_list = [_BLOCK.search(part) is not None for part in parts]
-    return "\n\n".join(
-        part if in_list[at] or (any(in_list[:at]) and part[:1].isspace()) else " ".join(part.split())
-        for at, part in enumerate(parts)
-    )
+    parts: list[str] = []
+    after_block = False
+    for part in _BETWEEN.split(text.strip()):
+        is_block = _BLOCK.search(part) is not None
+        goes_on = after_block and part[:1].isspace()
+        parts.append(part if is_block or goes_on else " ".join(part.split()))
+        after_block |= is_block
+    return "\n\n".join(parts)
 
 
 def _apart(part: str, read: str) -> str:
