@@ -154,7 +154,7 @@ def test_html_within_markdown_is_read_without_its_indentation(folder: Path) -> N
         "<div>\n- a\n  - b\n</div>\n"
     )
     text = read(folder, "a.md", html).text
-    assert text == "\nGold\n$500 a month\n\n- One\n- Two\n\nWords.\n\n\n\n- a\n  - b\n\n"
+    assert text == "\nGold\n$500 a month\n\nOne\nTwo\n\nWords.\n\n\n\n- a\n  - b\n\n"
 
 
 def test_the_padding_of_wide_tables_takes_no_room(folder: Path) -> None:

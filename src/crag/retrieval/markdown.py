@@ -54,7 +54,7 @@ _HTML = re.compile(
 )
 """A block of HTML, up to an empty line; its indentation says nothing."""
 _MARKDOWN_WITHIN = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)]|`{3,}|~{3,}|<pre\b)", re.MULTILINE)
-_HTML_START = re.compile(r"^[ \t]*(?P<item><li\b[^<>\n]*>[ \t]*(?=\S))?", re.MULTILINE)
+_INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 _APART = re.compile(r"</?(?:br|dd|div|dt|h[1-6]|li|p|td|th|tr)\b", re.IGNORECASE)
 """Tags that keep the words around them apart."""
 _WIDE_ROW = re.compile(r"^[ \t]*\|(?=.{120}).*\|[ \t]*$", re.MULTILINE)
@@ -146,13 +146,10 @@ def _outside_code(
 
 
 def _flat(block: re.Match[str]) -> str:
-    """Take the indentation from a block of HTML, which Markdown would read as code.
-
-    Its items become those of Markdown; its headings are mostly titles of cards, and stay text.
-    """
+    """Take the indentation from a block of HTML, which Markdown would read as code."""
     if _MARKDOWN_WITHIN.search(block[0]):
         return block[0]
-    return _HTML_START.sub(lambda start: "- " if start["item"] else "", block[0])
+    return _INDENTATION.sub("", block[0])
 
 
 def _blank_tag(tag: re.Match[str]) -> str:
