@@ -47,14 +47,6 @@ _TAGS = re.compile(
     r"summary|sup|svg|table|tbody|td|tfoot|th|thead|tr|tt|u|ul|video)(?:[ \t\n/][^<>]{0,500})?>",
     re.IGNORECASE,
 )
-_HTML = re.compile(
-    r"^ {0,3}</?(?:article|aside|center|details|div|dl|figure|footer|form|header|main|nav|ol|p"
-    r"|section|summary|table|ul)\b.*\n(?:.*\S.*(?:\n|\Z))*",
-    re.MULTILINE | re.IGNORECASE,
-)
-"""A block of HTML, up to an empty line; its indentation says nothing."""
-_MARKDOWN_WITHIN = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)]|`{3,}|~{3,}|<pre\b)", re.MULTILINE)
-_INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 _APART = re.compile(r"</?(?:br|dd|div|dt|h[1-6]|li|p|td|th|tr)\b", re.IGNORECASE)
 """Tags that keep the words around them apart."""
 _WIDE_ROW = re.compile(r"^[ \t]*\|(?=.{120}).*\|[ \t]*$", re.MULTILINE)
@@ -100,7 +92,6 @@ def readable_markdown(text: str) -> tuple[str, str]:
         text = _blank(match) + text[match.end() :]
     text = _outside_code(text, _COMMENT)
     text = _NOT_TEXT.sub(_blank, text)
-    text = _outside_code(text, _HTML, _flat)
     text = _outside_code(text, _TAGS, _blank_tag)
     return title, _outside_code(text, _WIDE_ROW, lambda row: _PADDING.sub(_narrow, row[0]))
 
@@ -143,13 +134,6 @@ def _outside_code(
         return match[0] if within else (by or _blank)(match)
 
     return pattern.sub(replaced, text)
-
-
-def _flat(block: re.Match[str]) -> str:
-    """Take the indentation from a block of HTML, which Markdown would read as code."""
-    if _MARKDOWN_WITHIN.search(block[0]):
-        return block[0]
-    return _INDENTATION.sub("", block[0])
 
 
 def _blank_tag(tag: re.Match[str]) -> str:
