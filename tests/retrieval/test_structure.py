@@ -165,6 +165,21 @@ def test_the_padding_of_wide_tables_takes_no_room(folder: Path) -> None:
     assert chunks[1].metadata["lines"].startswith("1-2 ")
 
 
+def test_links_of_several_lines_cut_no_paragraph(folder: Path) -> None:
+    text = (
+        "It happens when `your client\n<https://example.org/a/b>`__\nhas one address.\n\n"
+        "#. Ask `the steering council\n   <mailto:a@b>`_ about it,\n   says :pep:`13#x`.\n"
+        "#. Wait.\n"
+    )
+    loaded = read(folder, "a.rst", text)
+    assert [block.kind for block in blocks_of(loaded.text, "rst")] == ["prose", "list"]
+    assert loaded.text.count("\n") == text.count("\n")
+    assert " ".join(loaded.text.split()) == (
+        "It happens when your client has one address. #. Ask the steering council about it, says "
+        "PEP 13. #. Wait."
+    )
+
+
 GRID = "+------+-----------+\n| name | what      |\n+======+===========+\n"
 LIST = ".. list-table::\n   :header-rows: 1\n\n   * - name\n     - what\n"
 

@@ -27,6 +27,9 @@ _INLINE = re.compile(
     r"|(?<![`:\w])`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`__?",  # a link
     re.DOTALL,
 )
+_LOST = re.compile(r"\x00[ \t]*\x01")
+"""Ends of lines that a role or a link had, each with the indentation of the line after it."""
+_GAP = re.compile(r"(?<=\S)[ \t]+(?=\S)|\A[ \t]+(?=\S)")
 _SERIES = {"pep": "PEP", "rfc": "RFC"}
 """Roles of docutils that show what they number."""
 _LABELLED = re.compile(r"(?P<label>[^<]*\S)\s*<[^<>]*>\Z", re.DOTALL)
@@ -72,9 +75,31 @@ def readable_rst(text: str) -> str:
         if match["literal"] or bisect_right(starts, match.start()) - 1 in literal:
             return match[0]
         label = match["label"] or _shown_label(match["text"], match["role"])
-        return label + "\n" * (match[0].count("\n") - label.count("\n"))
+        ends = re.findall(r"\n([ \t]*)", match[0])
+        return label + "".join(f"\x00{indent}\x01" for indent in ends[label.count("\n") :])
 
-    return _INLINE.sub(shown, text)
+    return _with_line_ends(_INLINE.sub(shown, text.replace("\x00", "\ufffd")))
+
+
+def _with_line_ends(text: str) -> str:
+    """End lines where roles and links had ended them, between words that are near.
+
+    An end right after a label could be an empty line, which would end the paragraph.
+    """
+    return "\n".join(
+        _with_ends_between_words(line) if "\x00" in line else line for line in text.split("\n")
+    )
+
+
+def _with_ends_between_words(line: str) -> str:
+    ends = re.findall(r"\x00(.*?)\x01", line)
+    first, words = line.index("\x00"), _LOST.sub("", line)
+    depth = len(words) - len(words.lstrip())
+    gaps = [gap.span() for gap in _GAP.finditer(words, depth)]
+    chosen = sorted(gaps, key=lambda gap: (gap[0] < first, abs(gap[0] - first)))[: len(ends)]
+    for (start, end), indent in zip(sorted(chosen, reverse=True), reversed(ends), strict=False):
+        words = f"{words[:start]}\n{indent}{words[end:]}"
+    return words + "\n" * (len(ends) - len(chosen))
 
 
 def _parsed(text: str) -> "nodes.document":
