@@ -1,11 +1,13 @@
 """A chat model from its name: OpenAI, or any server that speaks its protocol."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from langchain_core.language_models import BaseChatModel
 
+from crag.answering.outcome import NOT_FOUND
 from crag.errors import MissingPackageError, ModelError, SettingsError
 from crag.extras import provider_package
 
@@ -16,6 +18,11 @@ TIMEOUT = 60.0
 """Seconds for one call of the model."""
 RETRIES = 2
 """Repetitions after a rate limit, a server error or a timeout, with backoff (the client's own)."""
+REPEATED = f"\n{NOT_FOUND}" * 2
+"""What ends a reply: a small model that declines may go on with that sentence, line by line, up to
+its limit of tokens."""
+_TAKES_NO_STOP = re.compile(r"(?:.*/)?(?:o[1-9]|gpt-[5-9])\b")
+"""Models that refuse a request with the option, behind a proxy too."""
 
 Framing = Literal["chat", "raw"]
 """How a prompt reaches the model: as messages, or as one string that it completes."""
@@ -80,6 +87,8 @@ def load_chat_model(  # noqa: PLR0913 - each is an option
         from crag.generation.raw_completion import RawCompletion
 
         return RawCompletion(llm=OpenAI(**options, cache=False))
+    if base_url is not None and not _TAKES_NO_STOP.match(name):
+        options["stop_sequences"] = [REPEATED]
     return ChatOpenAI(**options)
 
 

@@ -32,6 +32,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
 from crag.errors import ModelError
 from crag.extras import require
+from crag.generation.chat import REPEATED
 from crag.generation.gguf_file import read_head
 from crag.generation.raw_completion import raw_prompt
 
@@ -176,9 +177,8 @@ class GgufChat(BaseChatModel):
             "return_progress": True,  # Calls back while a prompt is read, so that it can be ended.
             "temperature": 0,
             "max_tokens": options.get("max_tokens") or LONGEST_ANSWER,
+            "stop": [*(stop or ()), REPEATED],
         }
-        if stop:
-            request["stop"] = stop
         if self.framing == "raw":
             return request | {"prompt": raw_prompt(messages)}
         return request | {"messages": convert_to_openai_messages(messages)}
