@@ -8,7 +8,7 @@ from typing import Any
 
 from crag.answering.context import kept_strips
 from crag.asking.budget import BudgetSpentError, Meter
-from crag.asking.running import Graph, Run, run_question
+from crag.asking.running import PART_FAILED, Graph, Run, run_question
 from crag.correction.scoring import LOWEST
 from crag.errors import EvaluatorError
 from crag.generation import ExtractiveAnswerer
@@ -24,8 +24,6 @@ from crag.settings import Settings, settings_from_text
 from crag.tasks import lines_of
 
 _KEPT = ("cited", "score", "flags", "tokens", "raw")
-_FAILURES = {"model_failed", "evaluator_failed", "retrieval_failed"}
-"""Events that make a row a failed one, because it no longer measures its method."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +157,7 @@ def _failure(state: dict[str, Any]) -> str:
     return "; ".join(
         f"{entry['node']}: {entry['detail']}"
         for entry in state.get("events", [])
-        if entry["kind"] in _FAILURES
+        if entry["kind"] in PART_FAILED  # Such a row no longer measures its method.
     )
 
 

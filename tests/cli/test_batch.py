@@ -130,6 +130,20 @@ def test_a_question_that_failed_is_asked_again_if_wanted(
     assert batch.run("--again")["statuses"] == {"failed": 1}
 
 
+def test_answers_without_a_model_that_was_away_are_told_and_asked_again(
+    batch: Batch, server: Loopback
+) -> None:
+    server.statuses = [401]
+    told = batch.run("--concurrency", "1")
+    assert (told["part_failed"], sum(told["statuses"].values())) == (1, 3)
+    assert batch.run()["resumed"] == 3
+    told = batch.run("--again")
+    assert (told["resumed"], told["part_failed"], told["statuses"]) == (2, 0, {"answered": 1})
+    batch.output.unlink()
+    server.statuses = [401, 401, 401]
+    assert "3 of them without a part that failed: the answer's events" in batch.shown()
+
+
 def test_a_reader_is_told_the_cost_and_what_is_left(batch: Batch) -> None:
     shown = batch.shown("--prices", "2,10", "--max-calls", "2").splitlines()
     assert shown[:2] == [

@@ -15,7 +15,15 @@ from typing import NamedTuple
 from crag.asking.budget import Budget, Meter
 from crag.asking.evaluation import Question
 from crag.asking.lines import Lines
-from crag.asking.running import AnswerRow, Graph, concurrently, event_loop, on_ray, run_question
+from crag.asking.running import (
+    PART_FAILED,
+    AnswerRow,
+    Graph,
+    concurrently,
+    event_loop,
+    on_ray,
+    run_question,
+)
 from crag.errors import DataError
 from crag.factory import choose_parts
 from crag.graph_registry import graph_named
@@ -72,6 +80,8 @@ class Ended:
     """Answered by an earlier run."""
     statuses: dict[str, int] = field(default_factory=dict)
     """Of the answers of this run."""
+    part_failed: int = 0
+    """Answers of this run that had to do without a part: a model that was away, for one."""
     usage: dict[str, float] = field(default_factory=dict)
     """Spent by this run."""
     stopped: str = ""
@@ -109,6 +119,8 @@ def answer_all(  # noqa: PLR0913 - what a run is told
 ) -> Ended:
     """Answer what has no answer yet, `concurrency` at a time; with `again`, failures once more.
 
+    A failure is also an answer that had to do without a part that failed.
+
     With `ray`, the address of a cluster, in its workers: as many as its cores, or `concurrency` of
     this machine's. `progress` receives how many are done, of how many, and what they cost.
 
@@ -119,7 +131,7 @@ def answer_all(  # noqa: PLR0913 - what a run is told
     done = {
         key
         for key, row in answers.rows.items()
-        if key in distinct and not (again and row["status"] == "failed")
+        if key in distinct and not (again and (row["status"] == "failed" or _part_failed(row)))
     }
     ended, meter = Ended(len(distinct), resumed=len(done)), Meter(budget)
 
@@ -131,6 +143,7 @@ def answer_all(  # noqa: PLR0913 - what a run is told
         for name, number in usage.items():
             ended.usage[name] = ended.usage.get(name, 0) + number
         ended.statuses[row["status"]] = ended.statuses.get(row["status"], 0) + 1
+        ended.part_failed += _part_failed(row)
         progress(ended.resumed + sum(ended.statuses.values()), ended.questions, meter.cost or 0)
 
     left = [question for key, question in distinct.items() if key not in done]
@@ -145,6 +158,10 @@ def answer_all(  # noqa: PLR0913 - what a run is told
             meter=meter, named=lambda question: f"question {question.id}",
         )  # fmt: skip
     return ended
+
+
+def _part_failed(row: BatchAnswer) -> bool:
+    return any(event["kind"] in PART_FAILED for event in row["events"])
 
 
 def _in_worker(asking: Asking, question: Question) -> BatchAnswer:

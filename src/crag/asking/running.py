@@ -57,6 +57,10 @@ class AnswerRow(TypedDict):
     seconds: float
 
 
+PART_FAILED = frozenset({"model_failed", "evaluator_failed", "retrieval_failed"})
+"""Events of parts that failed: with them, the same question may be answered better another time."""
+
+
 class Run(NamedTuple):
     """One question through a graph."""
 

@@ -50,7 +50,12 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
         int, typer.Option(min=1, help="Questions at the same time; of a cluster, its cores.")
     ] = 4,
     ray: RayOption = None,
-    again: Annotated[bool, typer.Option("--again", help="Ask failed questions again.")] = False,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again", help="Ask again what failed, or was answered without a part that failed."
+        ),
+    ] = False,
     max_calls: MaxCallsOption = None,
     max_cost: MaxCostOption = None,
     prices: PricesOption = None,
@@ -89,6 +94,9 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
 def _report(ended: "Ended") -> None:
     counts = {**ended.statuses} | ({"answered before": ended.resumed} if ended.resumed else {})
     say(", ".join(f"{number:,} {name}" for name, number in counts.items()) or "nothing")
+    if ended.part_failed:
+        without = f"{ended.part_failed:,} of them without a part that failed"
+        say(f"[yellow]{without}[/]: the answer's events say which; --again asks them again")
     if calls := ended.usage.get("llm_calls"):
         cost = f", cost {ended.usage['cost']:.6g}" if ended.usage.get("cost") else ""
         read, written = (ended.usage.get(f"{way}_tokens", 0) for way in ("input", "output"))
