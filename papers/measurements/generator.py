@@ -16,8 +16,9 @@ take, from a short question to the model and from the rows that are there; `--pl
 `--reflection` names a model with reflection tokens, as `crag train generator` writes it, that
 answers the rows of Self-RAG and Self-CRAG; no chat model is asked then.
 
-`--degraded` withholds the relevant documents of more and more questions of `popqa`, and searches
-Wikipedia's introductions in place of the web.
+`--degraded` withholds the relevant documents of more and more questions of `popqa`. In place of the
+web it searches Wikipedia's introductions and the documents of all questions, as `make bench-quality`
+does: what is withheld can be found there.
 """
 
 import argparse
@@ -50,6 +51,8 @@ BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
 EXPERIMENTS = Path(__file__).parents[1] / "tables"
 WITHHELD = (0.25, 0.5, 0.75, 1.0)
 """Shares of the questions with a relevant document that lose it."""
+WEB = ("corpus/wikipedia.jsonl", "qa/popqa_dev.jsonl")
+"""What is searched in place of the web."""
 SLOWEST = 3600.0
 """Seconds for one call of the model."""
 TOKENS_PER_WORD = 1.6
@@ -122,7 +125,7 @@ def ask(name: SetName, given: argparse.Namespace) -> None:
     part, parts = given.part
     examples = examples[: given.limit][part - 1 :: parts]
     experiment = chosen(given.degraded, given.rows, examples)
-    web = (given.data / "corpus/wikipedia.jsonl",) if given.degraded else ()
+    web = [given.data / name for name in WEB] if given.degraded else ()
     answerer = Answerer(resources(given, web))
     stem = DEGRADED if given.degraded else GENERATOR
     with RowFile(given.folder / f"{stem}-{name}-{given.model}.jsonl") as file:
@@ -151,7 +154,7 @@ def chosen(degraded: bool, rows: Sequence[str], examples: Sequence[Example]) -> 
     return experiment.model_copy(update=changed)
 
 
-def resources(given: argparse.Namespace, web: tuple[Path, ...]) -> Resources:
+def resources(given: argparse.Namespace, web: Sequence[Path]) -> Resources:
     """Return the parts of `crag ask`: with a quoter, and with a model that may take its time."""
     environment = Environment(reflection=given.reflection or "embedded").model_copy(
         update={"model": given.model, "openai_base_url": given.url}
@@ -159,7 +162,7 @@ def resources(given: argparse.Namespace, web: tuple[Path, ...]) -> Resources:
     cache = given.folder / "replies.sqlite"
     # Kept scores would hide that the evaluator reads, and strips would be scored alone.
     config = RunConfig(
-        cache=cache, scores=False, corpus=web, budget=Budget(seconds=given.max_seconds)
+        cache=cache, scores=False, corpus=tuple(web), budget=Budget(seconds=given.max_seconds)
     )
     found = load_resources(environment, config)
     asked = load_chat_model(given.model, base_url=given.url, timeout=SLOWEST, retries=0)

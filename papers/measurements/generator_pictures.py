@@ -58,26 +58,33 @@ def _bars(
 
 
 def draw_curve(measured: Sequence[Measured], path: Path) -> None:
-    """Draw right answers as the relevant documents of more and more questions are withheld."""
-    with chart((7.0, 4.2), dpi=_DPI, extra="bench") as figure:
-        panels = figure.subplots(1, 2, sharex=True)
-        for number, (model, name, found) in enumerate(by_row(measured)):
+    """Draw right and wrong answers as the relevant documents of more and more questions go."""
+    rows = list(by_row(measured))
+    is_one_model = len({model for model, _, _ in rows}) == 1
+    with chart((7.0, 3.6), dpi=_DPI, extra="bench") as figure:
+        panels = figure.subplots(1, 2, sharex=True, sharey=True)
+        for number, (model, name, found) in enumerate(rows):
             places = sorted({accuracy_of(one) for one in found})
             groups = [[one for one in found if accuracy_of(one) == place] for place in places]
+            colour = COLOURS[number % len(COLOURS)]
+            label = name if is_one_model else f"{name}, {model}"
             for axes, holds in zip(panels, (_is_right, _is_wrong), strict=True):
                 values = [_share(group, holds) for group in groups]
+                if len(values) == 1:  # It reads no documents.
+                    axes.axhline(values[0][0], color=colour, linestyle=":", label=label)
+                    continue
                 axes.errorbar(
                     [100 * place for place in places], [value for value, _, _ in values],
                     yerr=list(zip(*((below, above) for _, below, above in values), strict=True)),
-                    fmt="o-", markersize=4, capsize=3, color=COLOURS[number % len(COLOURS)],
-                    label=f"{name}, {model}",
+                    fmt="o-", markersize=4, capsize=3, color=colour, label=label,
                 )  # fmt: skip
         panels[0].set(ylabel="right (%)", ylim=(0, 100))
-        panels[1].set(ylabel="wrong (%)", ylim=(0, 100))
+        panels[1].set(ylabel="wrong (%)")
         panels[0].invert_xaxis()
-        figure.supxlabel("questions with a relevant document (%)", fontsize=10)
+        for axes in panels:
+            axes.set_xlabel("questions with a relevant document (%)")
         handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
+        figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=9)
         figure.savefig(path, metadata={"Software": None})
 
 
