@@ -4,11 +4,11 @@ Everything it shows comes from the server's own API. This module serves only its
 with headers that keep the browser from loading or running anything else.
 """
 
+import asyncio
 import gzip
 import hashlib
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -18,11 +18,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from crag.page import comparison, completions, documents, first_visit
 from crag.page.guard import Guard
 from crag.page.keeping import keeping
-from crag.page.mcp_tools import McpEndpoint
 from crag.page.rules import Rules, require_configuration
 
 MEDIA_TYPES = {
@@ -111,14 +111,16 @@ def middleware(rules: Rules) -> list[Middleware]:
     ]
 
 
-_rules, _mcp = Rules(), McpEndpoint()
+class _Mcp:
+    """The tools at `/mcp`, whose package takes most of a second to import: at the first request."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        tools = await asyncio.to_thread(import_module, "crag.page.mcp_tools")
+        await tools.answer(scope, receive, send)
+
+
+_rules = Rules()
 require_configuration(_rules, os.environ)
-
-
-@asynccontextmanager
-async def _serving(application: Starlette) -> AsyncIterator[None]:
-    async with keeping(_rules)(application), _mcp.running():
-        yield
 
 
 app = Starlette(
@@ -129,8 +131,8 @@ app = Starlette(
         *first_visit.ROUTES,
         *comparison.ROUTES,
         *completions.routes,
-        Route("/mcp", _mcp, methods=["POST"]),  # Nothing is sent without being asked for.
+        Route("/mcp", _Mcp(), methods=["POST"]),  # Nothing is sent without being asked for.
     ],
     middleware=middleware(_rules),
-    lifespan=_serving,
+    lifespan=keeping(_rules),
 )

@@ -5,9 +5,9 @@ and answers as a person would want it: the answer, how sure it is, and the sourc
 comes where a call asks for the trace.
 """
 
+import logging
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import mcp.types as protocol
@@ -42,27 +42,16 @@ _CERTAINTY = {
     "unsure": "unsure: these are the closest passages",
     "nothing_found": "nothing found",
 }
+# It says of each request that it has begun and that it has ended.
+logging.getLogger(StreamableHTTPSessionManager.__module__).setLevel(logging.WARNING)
 
 
-class McpEndpoint:
-    """An ASGI application for one path; `running` has to be entered while it serves."""
-
-    def __init__(self) -> None:
-        self._sessions: StreamableHTTPSessionManager | None = None
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Serve within the block; each request stands for itself."""
-        server: Server[Any] = Server("crag", on_list_tools=_listed, on_call_tool=_called)
-        self._sessions = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
-        async with self._sessions.run():
-            yield
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if self._sessions is None:
-            raise RuntimeError("the lifespan of the application has not begun")
-        await self._sessions.handle_request(scope, receive, send)
+async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer one request, which stands for itself: nothing is kept from one to the next."""
+    server: Server[Any] = Server("crag", on_list_tools=_listed, on_call_tool=_called)
+    sessions = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+    async with sessions.run():
+        await sessions.handle_request(scope, receive, send)
 
 
 async def _assistants() -> dict[str, Mapping[str, Any]]:
