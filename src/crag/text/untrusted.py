@@ -36,6 +36,9 @@ _STRAY = re.compile(
     "|(?<![\u1820-\u18aa])[\u180b-\u180d\u180f]"  # Mongolian letters choose their form by these.
 )
 
+_ANY_STRAY = re.compile("[\u180b-\u180d\u180f\u200c\u200d\ufe0e\ufe0f]")
+"""What `_STRAY` removes, wherever it stands: looked for in a thirtieth of its time."""
+
 _TAG = re.compile(
     r"[<＜﹤](?=\s*(?:[/\\]\s*)?(?:(?:passages?|question|conversation|paragraph|start_of_turn|end_of_turn|"
     r"start_of_image|system|user|assistant|human|think|tool_call|tool_response)\b"
@@ -80,6 +83,7 @@ def without_controls(text: str) -> str:
     text = well_formed(text)
     text = _CONTROL.sub(" ", _ANSI.sub(" ", text.replace("\r\n", "\n")))
     before, text = "", _INVISIBLE.sub("", text)
-    while before != text:  # What one removal brings together may be stray in its turn.
+    # What one removal brings together may be stray in its turn.
+    while before != text and _ANY_STRAY.search(text):
         before, text = text, _STRAY.sub("", text)
     return text
