@@ -16,8 +16,10 @@ HEAVY = {
     "onnxruntime", "chromadb", "langchain_openai", "openai", "tavily", "snowballstemmer",
 }  # fmt: skip
 BACK_ENDS = sorted(Path(crag.reflection.backends.__file__).parent.glob("[!_]*.py"))
+INDEXING = "from crag.factory import choose_encoder; from crag.retrieval import index_paths"
 STATEMENTS = [
     "sys.argv = ['crag', '--help']; from crag.papers.commands import main; main()",
+    INDEXING,
     "import crag",
     "import crag.testing",
     "import crag.models.devices",
@@ -67,3 +69,8 @@ def test_help_does_not_even_load_langgraph(loaded: dict[str, list[str]]) -> None
 def test_the_page_does_not_load_the_package_of_its_tools(loaded: dict[str, list[str]]) -> None:
     assert "starlette" in loaded[PAGE]
     assert "mcp" not in loaded[PAGE]
+
+
+def test_indexing_does_not_load_langgraph(loaded: dict[str, list[str]]) -> None:
+    assert "langchain_core" in loaded[INDEXING]
+    assert "langgraph" not in loaded[INDEXING]

@@ -16,8 +16,8 @@ from typing import get_args
 from documentation import Asked, holds_evidence, indexed_corpora, parser_of, questions
 from langchain_core.documents import Document
 
+from crag.finding import FindBy
 from crag.papers.experiments.report import table
-from crag.settings import FindBy
 
 PLACES = (3, 5, 10)
 Places = dict[FindBy, dict[str, int | None]]

@@ -27,10 +27,10 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from timing import MEBIBYTE, alone, peak_memory, processor_time
 
+from crag.finding import FindBy
 from crag.models.encoder import packaged_encoder
 from crag.papers.training.records import read_objects
 from crag.retrieval import DocumentIndex, index_paths
-from crag.settings import FindBy
 from crag.text.sentences import sentences_of
 
 DIMENSION = 384

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from crag.errors import SettingsError, did_you_mean
+from crag.finding import FindBy
 from crag.plain import allowed_by
 from crag.reflection_settings import ReflectionSettings
 from crag.settings_form import arrange
@@ -26,7 +27,6 @@ from crag.state import Action
 from crag.tasks import TASKS, Task, TaskProfile
 
 SelfCragKnowledge = Literal["routed", "assembled", "distributed"]
-FindBy = Literal["both", "meaning", "words"]
 FILTERS = ("folder", "kind", "since", "until")
 """Settings that say which chunks of the index are searched."""
 Decomposition = Literal["sentences", "selection", "excerption", "fixed_num", "fixed_num_spaced"]

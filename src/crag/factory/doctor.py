@@ -18,8 +18,8 @@ from crag.evaluators import (
 )
 from crag.evaluators.remote import RemoteEvaluator, is_service
 from crag.events import describe, redact
+from crag.factory.indexing import choose_encoder
 from crag.factory.parts import (
-    choose_encoder,
     choose_evaluator,
     choose_model,
     choose_prompts,

@@ -13,40 +13,16 @@ from crag.evaluators import (
     packaged_reader,
     with_fallback,
 )
+from crag.factory.indexing import choose_encoder
 from crag.factory.reflection import choose_reflection
 from crag.factory.web import SEARCHER_HINT, choose_reader, choose_searcher
 from crag.generation import ExtractiveAnswerer, load_chat_model
 from crag.generation.chat import DEFAULT_MODEL
-from crag.models.embeddings import load_embeddings
-from crag.models.encoder import packaged_encoder
-from crag.models.inference import use_runtime
 from crag.parts import Attributor, ChatModel, Evaluator, Parts, is_reading
 from crag.prompts import PACKAGED, Prompts
-from crag.retrieval import DocumentIndex, IndexRetriever, Limits
+from crag.retrieval import DocumentIndex, IndexRetriever
 from crag.runtime import entry_points
 from crag.runtime.environment import Environment
-
-
-def choose_encoder(environment: Environment) -> Embeddings:
-    """Return the embedding model; weights load on first use, into the runtime that is chosen.
-
-    Raises:
-        CragError: the named model lacks a key or a package, or there is no such runtime.
-    """
-    use_runtime(environment.inference)
-    name, key = environment.embedding_model, environment.openai_api_key
-    if not name:
-        return packaged_encoder()
-    return load_embeddings(
-        name,
-        base_url=environment.openai_base_url,
-        api_key=key.get_secret_value() if key else None,
-    )
-
-
-def choose_limits(environment: Environment) -> Limits:
-    """Return what reading one file may take."""
-    return Limits(environment.read_seconds, environment.read_megabytes)
 
 
 def choose_model(environment: Environment) -> ChatModel | None:

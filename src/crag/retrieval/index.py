@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
 from langchain_core.documents import Document
 
 from crag.errors import SettingsError
+from crag.finding import FindBy
 from crag.plain import without_credentials
-from crag.settings import FindBy
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,9 +6,9 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
+from crag.finding import FindBy
 from crag.retrieval.index import checked_way, filter_of
 from crag.retrieval.store import DocumentIndex
-from crag.settings import FindBy
 from crag.text.language import languages_of
 
 

@@ -16,10 +16,10 @@ from crag.errors import (
     EmptyIndexError,
     IndexNotFoundError,
 )
+from crag.finding import FindBy
 from crag.retrieval.backends import open_backend
 from crag.retrieval.documents import file_of, name_of
 from crag.retrieval.index import EVERYTHING, SCHEMA, Filter, Index, Stamp
-from crag.settings import FindBy
 
 if TYPE_CHECKING:
     from crag.retrieval.writer import IndexWriter

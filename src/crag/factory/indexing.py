@@ -1,0 +1,31 @@
+"""Choose what reads and embeds documents: all that `crag index` needs of the factory."""
+
+from langchain_core.embeddings import Embeddings
+
+from crag.models.embeddings import load_embeddings
+from crag.models.encoder import packaged_encoder
+from crag.models.inference import use_runtime
+from crag.retrieval import Limits
+from crag.runtime.environment import Environment
+
+
+def choose_encoder(environment: Environment) -> Embeddings:
+    """Return the embedding model; weights load on first use, into the runtime that is chosen.
+
+    Raises:
+        CragError: the named model lacks a key or a package, or there is no such runtime.
+    """
+    use_runtime(environment.inference)
+    name, key = environment.embedding_model, environment.openai_api_key
+    if not name:
+        return packaged_encoder()
+    return load_embeddings(
+        name,
+        base_url=environment.openai_base_url,
+        api_key=key.get_secret_value() if key else None,
+    )
+
+
+def choose_limits(environment: Environment) -> Limits:
+    """Return what reading one file may take."""
+    return Limits(environment.read_seconds, environment.read_megabytes)
