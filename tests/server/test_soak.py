@@ -81,15 +81,16 @@ def ask(client: httpx.Client, draw: random.Random) -> str:
     return ""
 
 
-def test_the_server_stays_as_large_as_it_was(url: str) -> None:
+def test_the_server_stays_as_large_as_it_was(url: str, *, production: bool) -> None:
     problems, counts, sizes = list[str](), Counter[str](), list[int]()
 
     def begin(graph: str) -> None:
         asked = {"assistant_id": graph, "input": INPUT, "context": QUICK}
         httpx.post(f"{url}/runs/wait", json=asked, timeout=120).raise_for_status()
 
-    with ThreadPoolExecutor(CLIENTS) as pool:  # At once, so that every process loads its models.
-        list(pool.map(begin, [*GRAPHS] * CLIENTS))
+    # At once and again, so that each of several processes loads its models.
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(begin, [*GRAPHS] * (CLIENTS if production else 1)))
     start = time.monotonic()
 
     def load(seed: int) -> None:
