@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -232,16 +234,33 @@ def stopping_after(step: int) -> Any:
     return Stopping()
 
 
+@pytest.fixture(scope="module")
+def whole(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[LanguageRecipe], dict[str, Any]]:
+    """Return the weights after training by a recipe without an interruption."""
+
+    @cache
+    def trained(chosen: LanguageRecipe) -> dict[str, Any]:
+        folder = tmp_path_factory.mktemp("whole")
+        texts = texts_for(chosen)
+        return parameters(
+            train_language_model(load_base(chosen), chosen, texts, folder, quiet=True).model
+        )
+
+    return trained
+
+
 @PEFT
 @pytest.mark.parametrize(("method", "killed"), [("full", 1), ("full", 5), ("lora", 3)])
 def test_a_killed_run_ends_as_one_that_was_not(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, killed: int
-) -> None:
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, killed: int,
+    whole: Callable[[LanguageRecipe], dict[str, Any]],
+) -> None:  # fmt: skip
     import torch
 
     chosen = recipe(base, method=method, lora_rank=4)
     texts = texts_for(chosen)
-    whole = train_language_model(load_base(chosen), chosen, texts, tmp_path / "w", quiet=True)
     stopping = stopping_after(killed)
     with monkeypatch.context() as patched:
         patched.setattr(
@@ -250,7 +269,7 @@ def test_a_killed_run_ends_as_one_that_was_not(
         with pytest.raises(KeyboardInterrupt):
             train_language_model(load_base(chosen), chosen, texts, tmp_path / "k", quiet=True)
     resumed = train_language_model(load_base(chosen), chosen, texts, tmp_path / "k", quiet=True)
-    after, wanted = parameters(resumed.model), parameters(whole.model)
+    after, wanted = parameters(resumed.model), whole(chosen)
     assert after.keys() == wanted.keys()
     assert all(torch.equal(after[name], wanted[name]) for name in wanted)
     other = chosen.model_copy(update={"learning_rate": 1e-3})
@@ -258,12 +277,13 @@ def test_a_killed_run_ends_as_one_that_was_not(
         train_language_model(load_base(other), other, texts, tmp_path / "k", quiet=True)
 
 
-def test_a_disk_that_is_full_while_training_loses_no_step(base: Path, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_while_training_loses_no_step(
+    base: Path, tmp_path: Path, whole: Callable[[LanguageRecipe], dict[str, Any]]
+) -> None:
     import torch
 
-    chosen = recipe(base)
+    chosen = recipe(base, method="full", lora_rank=4)
     texts = texts_for(chosen)
-    whole = train_language_model(load_base(chosen), chosen, texts, tmp_path / "w", quiet=True)
     for place, size in (("weights", 20_000), ("optimiser", 200_000)):
         start = load_base(chosen)
         with files_of_at_most(size), pytest.raises(TrainingError, match=r"writing to .* failed"):
@@ -271,7 +291,7 @@ def test_a_disk_that_is_full_while_training_loses_no_step(base: Path, tmp_path: 
         resumed = train_language_model(
             load_base(chosen), chosen, texts, tmp_path / place, quiet=True
         )
-        after, wanted = parameters(resumed.model), parameters(whole.model)
+        after, wanted = parameters(resumed.model), whole(chosen)
         assert all(torch.equal(after[name], wanted[name]) for name in wanted)
 
 
