@@ -3,10 +3,9 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
-import openai
 import pytest
 
 from tests.answering.test_links import FORMS, drawn
@@ -16,13 +15,18 @@ from tests.server.chat import ANSWER, SELF_CONTAINED, Chat
 from tests.server.conftest import KEY
 from tests.server.test_mcp import call, state_of
 
+if TYPE_CHECKING:
+    import openai
+
 pytestmark = [pytest.mark.slow, pytest.mark.development]
 SHOWN = ("answer", "certainty", "citations", "action")
 ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
 
 
 @pytest.fixture(scope="module")
-def chatting(url: str) -> Iterator[openai.OpenAI]:
+def chatting(url: str) -> Iterator["openai.OpenAI"]:
+    import openai  # Here, as it takes most of a second in every worker that collects this file.
+
     with openai.OpenAI(base_url=f"{url}/v1", api_key="unused", max_retries=0) as client:
         yield client
 
@@ -43,7 +47,7 @@ def told(folder: Path, chat: Chat) -> dict[str, Any]:
     return found
 
 
-def test_the_graphs_are_models(chatting: openai.OpenAI) -> None:
+def test_the_graphs_are_models(chatting: "openai.OpenAI") -> None:
     assert {one.id for one in chatting.models.list()} == set(GRAPHS)
 
 
@@ -52,7 +56,7 @@ def lines_of(citation: dict[str, Any]) -> str:
 
 
 async def test_each_client_shows_the_answer_certainty_and_sources_of_crag_ask(
-    chatting: openai.OpenAI, client: Any, told: dict[str, Any], url: str
+    chatting: "openai.OpenAI", client: Any, told: dict[str, Any], url: str
 ) -> None:
     reply = chatting.chat.completions.create(model="crag", messages=ASKED)
     (choice,) = reply.choices
@@ -80,7 +84,7 @@ async def test_each_client_shows_the_answer_certainty_and_sources_of_crag_ask(
     assert source.endswith(found.url_citation.url)
 
 
-def test_a_stream_has_the_same(chatting: openai.OpenAI, told: dict[str, Any]) -> None:
+def test_a_stream_has_the_same(chatting: "openai.OpenAI", told: dict[str, Any]) -> None:
     chunks = list(
         chatting.chat.completions.create(
             model="crag", messages=ASKED, stream=True, stream_options={"include_usage": True}
@@ -100,7 +104,7 @@ def test_a_stream_has_the_same(chatting: openai.OpenAI, told: dict[str, Any]) ->
 
 @pytest.mark.parametrize("model", ["crag", "rag"])
 def test_a_client_draws_no_picture_and_no_foreign_link(
-    chatting: openai.OpenAI, client: Any, chat: Chat, model: str
+    chatting: "openai.OpenAI", client: Any, chat: Chat, model: str
 ) -> None:
     quick = client.assistants.create(model, name=f"quick {model}", context=QUICK)
     try:
@@ -114,7 +118,7 @@ def test_a_client_draws_no_picture_and_no_foreign_link(
         client.assistants.delete(quick["assistant_id"])
 
 
-def test_a_quotation_draws_no_picture(chatting: openai.OpenAI, chat: Chat) -> None:
+def test_a_quotation_draws_no_picture(chatting: "openai.OpenAI", chat: Chat) -> None:
     asked: list[Any] = [{"role": "user", "content": "When was the harbour of Quellmoor dug?"}]
     with chat.saying(""):
         reply = chatting.chat.completions.create(model="crag", messages=asked)
@@ -124,7 +128,7 @@ def test_a_quotation_draws_no_picture(chatting: openai.OpenAI, chat: Chat) -> No
     assert [*drawn(content)] == []
 
 
-def test_a_chat_is_continued(chatting: openai.OpenAI, chat: Chat) -> None:
+def test_a_chat_is_continued(chatting: "openai.OpenAI", chat: Chat) -> None:
     earlier: list[Any] = [
         {"role": "system", "content": "Talk like a pirate."},
         *ASKED,
@@ -139,7 +143,7 @@ def test_a_chat_is_continued(chatting: openai.OpenAI, chat: Chat) -> None:
 
 
 def test_an_assistant_is_a_model_with_settings_of_its_own(
-    chatting: openai.OpenAI, client: Any
+    chatting: "openai.OpenAI", client: Any
 ) -> None:
     made = client.assistants.create("crag", name="always the web", context=INCORRECT)
     try:
@@ -152,7 +156,9 @@ def test_an_assistant_is_a_model_with_settings_of_its_own(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_model_that_is_not_there_is_named(chatting: openai.OpenAI, *, stream: bool) -> None:
+def test_a_model_that_is_not_there_is_named(chatting: "openai.OpenAI", *, stream: bool) -> None:
+    import openai
+
     with pytest.raises(openai.NotFoundError, match="no model 'gpt-4o'; there are crag"):
         chatting.chat.completions.create(model="gpt-4o", messages=ASKED, stream=stream)
 
@@ -167,14 +173,18 @@ def test_a_model_that_is_not_there_is_named(chatting: openai.OpenAI, *, stream: 
     ],
 )
 def test_what_cannot_be_asked_is_said(
-    chatting: openai.OpenAI, messages: list[Any], words: str
+    chatting: "openai.OpenAI", messages: list[Any], words: str
 ) -> None:
+    import openai
+
     with pytest.raises(openai.BadRequestError, match=words):
         chatting.chat.completions.create(model="crag", messages=messages)
 
 
-def test_a_stream_that_fails_says_so(chatting: openai.OpenAI) -> None:
+def test_a_stream_that_fails_says_so(chatting: "openai.OpenAI") -> None:
     asked: list[Any] = [{"role": "user", "content": "x" * 9000}]
+    import openai
+
     with pytest.raises(openai.APIError, match="the limit is 8,000"):
         list(chatting.chat.completions.create(model="crag", messages=asked, stream=True))
 

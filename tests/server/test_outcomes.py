@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
 
 from crag.answering.outcome import NOT_FOUND, UNSURE
@@ -81,6 +80,8 @@ async def test_the_server_says_it_in_every_protocol(certainty: str, url: str, cl
     question, start, held, _ = OUTCOMES[certainty]
     state = client.runs.wait(None, "crag", input={"question": question})
     told = state_of(await call(url, "crag", {"question": question, "trace": True}))
+    import openai  # Here, as each worker collects this file.
+
     with openai.OpenAI(base_url=f"{url}/v1", api_key="unused", max_retries=0) as chatting:
         asked: list[Any] = [{"role": "user", "content": question}]
         reply = chatting.chat.completions.create(model="crag", messages=asked)
