@@ -77,11 +77,11 @@ def test_files_of_answers_have_it(tmp_path: Path, variables: Mapping[str, str]) 
 
 @pytest.mark.parametrize("certainty", OUTCOMES)
 async def test_the_server_says_it_in_every_protocol(certainty: str, url: str, client: Any) -> None:
+    import openai  # Here, as each worker collects this file.
+
     question, start, held, _ = OUTCOMES[certainty]
     state = client.runs.wait(None, "crag", input={"question": question})
     told = state_of(await call(url, "crag", {"question": question, "trace": True}))
-    import openai  # Here, as each worker collects this file.
-
     with openai.OpenAI(base_url=f"{url}/v1", api_key="unused", max_retries=0) as chatting:
         asked: list[Any] = [{"role": "user", "content": question}]
         reply = chatting.chat.completions.create(model="crag", messages=asked)

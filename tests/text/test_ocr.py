@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from matplotlib.font_manager import findfont
 from PIL import Image, ImageDraw, ImageFont
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
@@ -29,7 +28,6 @@ LINES = [
 A4 = (595, 842)
 PATIENT = Limits(seconds=400)
 """For machines that are busy; the memory is that of every file."""
-FONT = ImageFont.truetype(findfont("DejaVu Sans"), 28)
 PROGRAM = """
 import json, socket, sys
 from pathlib import Path
@@ -45,10 +43,13 @@ print(json.dumps([getattr(one, "text", None), getattr(one, "reason", None)]))
 @cache
 def picture(lines: tuple[str, ...], size: tuple[int, int] = (1240, 1754)) -> Image.Image:
     """Draw lines as a scanner sees them: dark grey on a light grey, a little askew."""
+    from matplotlib.font_manager import findfont
+
+    font = ImageFont.truetype(findfont("DejaVu Sans"), 28)
     page = Image.new("L", size, 238)
     pen = ImageDraw.Draw(page)
     for number, line in enumerate(lines):
-        pen.text((150, 200 + 44 * number), line, fill=40, font=FONT)
+        pen.text((150, 200 + 44 * number), line, fill=40, font=font)
     return page.rotate(0.3, fillcolor=238)
 
 
