@@ -132,10 +132,12 @@ def _index() -> str:
     vectors of texts that are still the same stay even then, as embedding takes most of the time.
     """
     made_by = _hash(ROOT / "constraints.txt", *(PRODUCT / name for name in _INDEXING))
-    folder, kept = ROOT / "build" / "guide" / made_by, ROOT / "build" / "guide"
-    vectors = KeptVectors(kept / f"{_hash(ROOT / 'constraints.txt', PRODUCT / 'models')}.json")
-    for other in set(kept.glob("*")) - {folder, vectors.file}:
-        shutil.rmtree(other) if other.is_dir() else other.unlink()
+    embedded_by = _hash(ROOT / "constraints.txt", PRODUCT / "models")
+    folder = ROOT / "build" / "guide" / made_by
+    vectors = KeptVectors(ROOT / "build" / "vectors" / f"{embedded_by}.json")
+    for kept in (folder, vectors.file):
+        for other in set(kept.parent.glob("*")) - {kept}:
+            shutil.rmtree(other) if other.is_dir() else other.unlink()
     with contextlib.chdir(ROOT), DocumentIndex(folder, vectors) as index:
         index_paths([Path("docs/guide"), Path("docs/method")], index)
     vectors.save()
@@ -166,6 +168,7 @@ class KeptVectors(Embeddings):
     def save(self) -> None:
         """Keep what was embedded for the index of today, if it was made now."""
         if self._used:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
             self.file.write_text(json.dumps(self._used))
 
 
