@@ -7,7 +7,6 @@ papers/tables from the files beside it, and the graphs of langgraph.json from th
 fails when any is stale.
 """
 
-import contextlib
 import hashlib
 import json
 import re
@@ -20,14 +19,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from langchain_core.embeddings import Embeddings
-
 from crag.cli.ask import EXIT_CODES
 from crag.graph import build_crag
 from crag.graph_registry import OFFERED
-from crag.models.encoder import packaged_encoder
 from crag.parts import Parts
-from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.backends import STORES
 from crag.settings import Settings
 from crag.testing import FakeEvaluator, FakeQuoter, FakeRetriever
@@ -126,57 +121,27 @@ def _asked(question: str) -> str:
 
 @cache
 def _index() -> str:
-    """Return the folder of an index of the guide, made as `crag index` makes it.
+    """Return the folder of an index of the guide.
 
-    It stays for the next time, and is made anew when something changed that makes an index; the
-    vectors of texts that are still the same stay even then, as embedding takes most of the time.
+    It stays for the next time, as embedding takes most of the time of both examples, and is made
+    anew when something changed that makes an index.
     """
-    made_by = _hash(ROOT / "constraints.txt", *(PRODUCT / name for name in _INDEXING))
-    embedded_by = _hash(ROOT / "constraints.txt", PRODUCT / "models")
-    folder = ROOT / "build" / "guide" / made_by
-    vectors = KeptVectors(ROOT / "build" / "vectors" / f"{embedded_by}.json")
-    for kept in (folder, vectors.file):
-        for other in set(kept.parent.glob("*")) - {kept}:
-            shutil.rmtree(other) if other.is_dir() else other.unlink()
-    with contextlib.chdir(ROOT), DocumentIndex(folder, vectors) as index:
-        index_paths([Path("docs/guide"), Path("docs/method")], index)
-    vectors.save()
+    kept = ROOT / "build" / "guide"
+    folder = kept / _made_by()
+    for other in set(kept.glob("*")) - {folder}:
+        shutil.rmtree(other)
+    crag("index", "docs/guide", "docs/method", "--index", str(folder))
     return str(folder)
 
 
-PRODUCT = ROOT / "src" / "crag"
-_INDEXING = ("models", "retrieval", "text", "cli/index.py")
-
-
-class KeptVectors(Embeddings):
-    """The packaged encoder, whose vectors are kept in a file; those of other texts are left out."""
-
-    def __init__(self, file: Path) -> None:
-        self.file, self.name = file, packaged_encoder().name
-        self._kept: dict[str, list[float]] = json.loads(file.read_text()) if file.exists() else {}
-        self._used: dict[str, list[float]] = {}
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        new = [text for text in dict.fromkeys(texts) if text not in self._kept]
-        self._kept |= zip(new, packaged_encoder().embed_documents(new), strict=True)
-        self._used |= {text: self._kept[text] for text in texts}
-        return [self._kept[text] for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        return packaged_encoder().embed_query(text)
-
-    def save(self) -> None:
-        """Keep what was embedded for the index of today, if it was made now."""
-        if self._used:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            self.file.write_text(json.dumps(self._used))
-
-
-def _hash(*places: Path) -> str:
-    """Return a hash of files and of all files in folders."""
-    files = [file for place in places for file in (place, *place.rglob("*")) if file.is_file()]
+def _made_by() -> str:
+    """Return a hash of the packages installed and of our files that an index depends on."""
+    product = ROOT / "src" / "crag"
+    files = [ROOT / "constraints.txt", product / "cli" / "index.py"]
+    for name in ("models", "retrieval", "text"):
+        files += (path for path in (product / name).rglob("*") if "__pycache__" not in path.parts)
     digest = hashlib.sha256()
-    for path in sorted(path for path in files if "__pycache__" not in path.parts):
+    for path in sorted(filter(Path.is_file, files)):
         digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
