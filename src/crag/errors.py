@@ -87,18 +87,22 @@ class DocumentIndexError(CragError):
         super().__init__(f"index {location}: {problem}")
 
 
+def _indexing(location: str) -> str:
+    return f"crag index PATH… --index {shlex.quote(location)}"
+
+
 class IndexNotFoundError(DocumentIndexError):
     """There is no index at the location."""
 
     def __init__(self, location: str) -> None:
-        super().__init__(location, "it does not exist. Build it with: crag index PATH…")
+        super().__init__(location, f"it does not exist. Build it with: {_indexing(location)}")
 
 
 class EmptyIndexError(DocumentIndexError):
     """The index exists but is empty."""
 
     def __init__(self, location: str) -> None:
-        super().__init__(location, "it is empty. Fill it with: crag index PATH…")
+        super().__init__(location, f"it is empty. Fill it with: {_indexing(location)}")
 
 
 class EmbeddingMismatchError(DocumentIndexError):
