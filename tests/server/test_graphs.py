@@ -131,4 +131,4 @@ def test_errors_reach_the_client_with_their_fix(client: Any) -> None:
 def test_plain_retrieval_is_served_too(client: Any) -> None:
     state = client.runs.wait(None, "rag", input=INPUT)
     assert state["answer"]
-    assert "action" not in state
+    assert state["action"] is None
