@@ -4,7 +4,7 @@ Nothing is loaded here: the index opens and the encoder loads on the first quest
 index is recorded as an event of that run.
 """
 
-from crag.factory import choose_parts
+from crag.factory.parts import choose_parts
 from crag.graph_registry import OFFERED
 from crag.runtime.environment import Environment
 from crag.telemetry import start

@@ -193,7 +193,7 @@ def _numbers(option: str, given: str, form: str) -> list[float]:
 
 def _judge(name: str, chosen: "Environment", compat: Literal["official"] | None = None) -> Any:
     from crag.evaluators import load_evaluator
-    from crag.factory import choose_model, choose_prompts
+    from crag.factory.parts import choose_model, choose_prompts
     from crag.models.inference import use_runtime
 
     use_runtime(chosen.inference)
@@ -212,7 +212,7 @@ def _fit_to_index(  # noqa: PLR0913, PLR0917 - one parameter for each option
     seed: int,
     quiet: bool,
 ) -> "IndexReport":
-    from crag.factory import choose_encoder
+    from crag.factory.indexing import choose_encoder
     from crag.papers.training.unlabelled import COSTS, Mixture, calibrate_on
     from crag.retrieval import DocumentIndex
 

@@ -113,7 +113,7 @@ def _labelled(
 ) -> tuple[list["LabelledCase"], dict[str, Any]]:
     """Let the chat model label the cases; return those it labelled, and what came of the rest."""
     from crag.asking.budget import Meter
-    from crag.factory import choose_model, choose_prompts
+    from crag.factory.parts import choose_model, choose_prompts
     from crag.papers.commands.reflect_labels import chat_judge
     from crag.papers.experiments.resources import metered
     from crag.papers.training.records import Ledger, digest_of, ledger_of

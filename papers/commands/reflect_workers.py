@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crag.cli.terminal import environment
-from crag.factory import choose_encoder
+from crag.factory.indexing import choose_encoder
 from crag.models.model_card import CARD
 from crag.papers.training.records import read_records
 from crag.papers.training.self_rag.critic import critic_recipe, load_critic

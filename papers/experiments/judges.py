@@ -6,7 +6,7 @@ from pathlib import Path
 
 from crag.asking.budget import Meter
 from crag.errors import MissingPackageError, ModelError, SettingsError
-from crag.factory import choose_prompts
+from crag.factory.parts import choose_prompts
 from crag.generation import load_chat_model
 from crag.papers.experiments.cache import Cache
 from crag.papers.experiments.examples import Example

@@ -9,15 +9,9 @@ from langchain_core.language_models import BaseChatModel
 from crag.asking.budget import Budget, Meter
 from crag.evaluators import load_evaluator
 from crag.evaluators.prompted import PromptedEvaluator
-from crag.factory import (
-    choose_attributor,
-    choose_model,
-    choose_prompts,
-    choose_reader,
-    choose_reflection,
-    choose_searcher,
-    service_options,
-)
+from crag.factory.parts import choose_attributor, choose_model, choose_prompts, service_options
+from crag.factory.reflection import choose_reflection
+from crag.factory.web import choose_reader, choose_searcher
 from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
 from crag.models.inference import use_runtime

@@ -38,7 +38,7 @@ from crag.asking.batch import AnswerFile, Asking, answer_all
 from crag.asking.budget import Budget
 from crag.asking.evaluation import Question
 from crag.cli.index_workers import ray_reader
-from crag.factory import choose_encoder
+from crag.factory.indexing import choose_encoder
 from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.backends import open_backend
 from crag.retrieval.update import reader_within

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from crag.factory import choose_encoder
+from crag.factory.indexing import choose_encoder
 from crag.models.model_card import CARD
 from crag.papers.training.records import read_records
 from crag.papers.training.self_rag.critique_cases import shown

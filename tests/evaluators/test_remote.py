@@ -19,7 +19,8 @@ from crag.evaluators import (
 )
 from crag.evaluators.circuit import Circuit
 from crag.events import Event, noting
-from crag.factory import choose_evaluator, examine
+from crag.factory.doctor import examine
+from crag.factory.parts import choose_evaluator
 from crag.graph import build_crag
 from crag.parts import Passage, is_reading
 from crag.runtime.environment import Environment

@@ -7,7 +7,8 @@ from langchain_core.documents import Document
 
 from crag.errors import EvaluatorError
 from crag.evaluators import EvaluatorReranker
-from crag.factory import choose_parts, examine
+from crag.factory.doctor import examine
+from crag.factory.parts import choose_parts
 from crag.graph import build_crag
 from crag.parts import Parts
 from crag.runtime.environment import Environment

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from crag.factory import PartStatus, examine
+from crag.factory.doctor import examine
+from crag.factory.status import PartStatus
 from crag.runtime.environment import Environment
 from tests.commands import crag
 from tests.loopback import Loopback, serving

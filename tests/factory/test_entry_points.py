@@ -8,8 +8,9 @@ from langchain_core.documents import Document
 
 from crag.errors import CragError
 from crag.evaluators import load_evaluator
-from crag.factory import choose_encoder, choose_parts, choose_prompts, choose_searcher
-from crag.factory.parts import choose_reranker
+from crag.factory.indexing import choose_encoder
+from crag.factory.parts import choose_parts, choose_prompts, choose_reranker
+from crag.factory.web import choose_searcher
 from crag.retrieval.backends import open_backend
 from crag.runtime.environment import Environment
 from crag.testing import FakeEvaluator, FakeSearcher

@@ -7,15 +7,10 @@ import pytest
 
 from crag.errors import CragError
 from crag.evaluators import ReaderAttributor, ReaderEvaluator
-from crag.factory import (
-    PartStatus,
-    choose_attributor,
-    choose_parts,
-    choose_reader,
-    choose_searcher,
-    examine,
-    examine_web,
-)
+from crag.factory.doctor import examine
+from crag.factory.parts import choose_attributor, choose_parts
+from crag.factory.status import PartStatus
+from crag.factory.web import choose_reader, choose_searcher, examine_web
 from crag.parts import PageReader, Passage
 from crag.runtime.environment import Environment
 from crag.testing import FakeChatModel, FakeEvaluator

@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from crag.errors import CragError, EvaluatorError, SearchError, SettingsError
 from crag.events import describe
-from crag.factory import examine
+from crag.factory.doctor import examine
 from crag.factory.parts import choose_model
 from crag.factory.web import choose_searcher
 from crag.runtime.config_file import is_secret

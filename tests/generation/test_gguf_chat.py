@@ -10,7 +10,8 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from crag.answering.model_calls import ask
 from crag.errors import ModelError
-from crag.factory import choose_model, examine
+from crag.factory.doctor import examine
+from crag.factory.parts import choose_model
 from crag.generation import load_chat_model
 from crag.generation.gguf_chat import GgufChat
 from crag.generation.gguf_file import read_head

@@ -10,7 +10,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from crag.answering.model_calls import aask, ask
 from crag.errors import SettingsError
-from crag.factory import choose_model, choose_prompts
+from crag.factory.parts import choose_model, choose_prompts
 from crag.generation import load_chat_model
 from crag.generation.raw_completion import RawCompletion
 from crag.graph import build_rag

@@ -25,7 +25,7 @@ from crag.asking.running import (
     run_question,
 )
 from crag.errors import DataError
-from crag.factory import choose_parts
+from crag.factory.parts import choose_parts
 from crag.graph_registry import graph_named
 from crag.runtime.environment import Environment, Shared
 from crag.settings import settings_from_text

@@ -16,7 +16,7 @@ from crag.asking.running import Graph
 from crag.asking.streaming import MODES, Step, StreamedRun, Token
 from crag.errors import CragError, QuestionError, SettingsError
 from crag.events import Event
-from crag.factory import choose_parts
+from crag.factory.parts import choose_parts
 from crag.graph_registry import OFFERED, graph_named
 from crag.parts import Parts
 from crag.runtime.environment import Environment

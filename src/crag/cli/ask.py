@@ -89,7 +89,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.cli.show import Trace
     from crag.cli.stopwatch import Stopwatch
     from crag.correction.comparison import compare
-    from crag.factory import choose_parts
+    from crag.factory.parts import choose_parts
     from crag.graph_registry import graph_named
     from crag.settings import settings_from_text
     from crag.telemetry import start

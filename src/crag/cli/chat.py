@@ -40,7 +40,7 @@ def chat(
     from crag.cli.run_graph import answered
     from crag.cli.show import Trace
     from crag.cli.stopwatch import Stopwatch
-    from crag.factory import choose_parts
+    from crag.factory.parts import choose_parts
     from crag.graph_registry import graph_named
     from crag.settings import settings_from_text
     from crag.telemetry import start

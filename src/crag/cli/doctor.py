@@ -11,7 +11,7 @@ from crag.cli.options import IndexOption, JsonOption
 from crag.cli.terminal import environment, print_json, print_table, safe
 
 if TYPE_CHECKING:
-    from crag.factory import PartStatus
+    from crag.factory.status import PartStatus
 
 _MARKS = {
     "ready": "[green]ready[/]",
@@ -35,7 +35,7 @@ def doctor(
     as_json: JsonOption = False,
 ) -> None:
     """Use each part once; show which are in use, what is missing, and how to fix it."""
-    from crag.factory import examine
+    from crag.factory.doctor import examine
 
     parts = examine(environment(location), use=not quick)
     if as_json:

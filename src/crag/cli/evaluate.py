@@ -73,7 +73,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.asking import evaluation
     from crag.asking.answer_judge import AnswerJudge, summarise_judgements
     from crag.asking.evaluation_page import judge_numbers, numbers, page_of
-    from crag.factory import choose_model, choose_parts, choose_prompts
+    from crag.factory.parts import choose_model, choose_parts, choose_prompts
     from crag.graph_registry import graph_named
     from crag.settings import settings_from_text
 

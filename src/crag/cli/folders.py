@@ -24,7 +24,7 @@ def require_folder(folder: str, retriever: Any, environment: "Environment") -> N
     Raises:
         SettingsError: the message names the folders of the index that have most files.
     """
-    from crag.factory import choose_encoder
+    from crag.factory.indexing import choose_encoder
     from crag.retrieval import DocumentIndex
     from crag.runtime.attempt import Attempt
 

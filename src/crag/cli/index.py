@@ -79,7 +79,7 @@ def index(  # noqa: PLR0913, PLR0917 - one parameter for each option
         url = str(pages[0]).replace(":/", "://", 1)
         raise typer.BadParameter(f"{url} is a page, not a file: save it, and index the file")
 
-    from crag.factory import choose_encoder, choose_limits
+    from crag.factory.indexing import choose_encoder, choose_limits
     from crag.retrieval import (
         DocumentIndex,
         index_paths,

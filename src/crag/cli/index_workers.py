@@ -15,7 +15,7 @@ from typing import NamedTuple
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from crag.factory import choose_encoder, choose_limits
+from crag.factory.indexing import choose_encoder, choose_limits
 from crag.retrieval.documents import Loader, SourceText
 from crag.retrieval.isolated import IsolatedReader, Limits
 from crag.retrieval.loaders import Found

@@ -9,7 +9,7 @@ from crag.cli.terminal import environment, from_here, print_json, safe, say
 @command(app, "crag list", "crag list --json", name="list")
 def list_documents(location: IndexOption = None, as_json: JsonOption = False) -> None:
     """List the documents of the index: chunks, day of the last change, path and title."""
-    from crag.factory import choose_encoder
+    from crag.factory.indexing import choose_encoder
     from crag.retrieval import DocumentIndex
 
     chosen = environment(location)

@@ -28,7 +28,7 @@ def prompts(
     as_json: JsonOption = False,
 ) -> None:
     """List every prompt with where it is used and its placeholders, or copy them."""
-    from crag.factory import choose_prompts
+    from crag.factory.parts import choose_prompts
     from crag.prompts import USES, copy_to
 
     if copy is not None:

@@ -101,7 +101,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each option
     import json
     import tempfile
 
-    from crag.factory import choose_parts
+    from crag.factory.parts import choose_parts
     from crag.telemetry.logs import UVICORN
 
     address, chosen = Address(host, port), environment(location)

@@ -31,7 +31,8 @@ from crag.evaluators.contract import (
 )
 from crag.evaluators.remote import is_service
 from crag.events import describe
-from crag.factory import choose_encoder, choose_evaluator, choose_model, choose_prompts
+from crag.factory.indexing import choose_encoder
+from crag.factory.parts import choose_evaluator, choose_model, choose_prompts
 from crag.parts import Evaluator, is_reading
 from crag.runtime.attempt import Attempt
 from crag.runtime.environment import Environment

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from crag.errors import ContentError, CragError, DocumentIndexError, SourceError
-from crag.factory import choose_encoder, choose_limits
+from crag.factory.indexing import choose_encoder, choose_limits
 from crag.page.first_visit import examples
 from crag.page.rules import Rules
 from crag.retrieval import DocumentIndex, IndexReport, Limits, index_paths
