@@ -17,9 +17,8 @@ take, from a short question to the model and from the rows that are there; `--pl
 answers the rows of Self-RAG and Self-CRAG; no chat model is asked then.
 
 `--degraded` withholds the relevant documents of more and more questions of `popqa`. In place of
-the web it searches Wikipedia's introductions and the documents of all questions, as
-`make bench-quality`
-does: what is withheld can be found there.
+the web it searches Wikipedia's introductions and the documents of all questions, where what is
+withheld can be found, as `make bench-quality` does.
 """
 
 import argparse

@@ -6,9 +6,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from crag.errors import QuestionError
 from crag.events import event
-from crag.nodes.open_run import OpenRun
+from crag.nodes.open_run import OpeningUpdate, OpenRun
 from crag.settings import Settings
-from crag.state import InputState, extend_events
+from crag.state import InputState, State, extend_events
 
 
 def read_question(state: InputState) -> str:
@@ -59,3 +59,9 @@ def test_events_are_cleared_when_a_checkpointer_has_kept_what_was_written() -> N
     earlier = [event("abstained", "generate", "Of the question before.")]
     assert extend_events(earlier, kept) == []
     assert extend_events(earlier, earlier) == earlier * 2
+
+
+def test_nothing_of_an_earlier_question_stays_but_the_chat_and_what_reflection_wrote() -> None:
+    kept = State.__annotations__.keys() - OpeningUpdate.__annotations__.keys()
+    reflection = {"critiques", "choices", "passages", "reflection", "approximation", "search"}
+    assert kept == {"messages"} | reflection

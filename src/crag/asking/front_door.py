@@ -63,10 +63,11 @@ class Answer:
 class OpenDocuments:
     """Documents that can be asked; see `open_documents`."""
 
-    def __init__(self, graph: Graph, settings: Settings) -> None:
+    def __init__(self, graph: Graph, settings: Chosen) -> None:
         self.graph = graph
         """The compiled graph, for drawing, or as a part of another one."""
-        self.settings = settings
+        self._given = _given(settings)
+        self.settings = settings_from(self._given)
         """The settings of every question that names none of its own."""
 
     def ask(
@@ -123,11 +124,9 @@ class OpenDocuments:
         yield _answer(cast("State", run.state))
 
     def _chosen(self, settings: Chosen) -> Settings:
-        changes, kept = _given(settings), _given(self.settings)
-        if "task" in changes:  # What an earlier task brought along does not belong to this one.
-            brought = self.settings.profile.settings.items()
-            kept = {name: value for name, value in kept.items() if (name, value) not in brought}
-        chosen = settings_from(kept | changes) if changes else self.settings
+        changes = _given(settings)
+        # Not those of `self.settings`, which hold what its task brought along.
+        chosen = settings_from(self._given | changes) if changes else self.settings
         if chosen.confirm_web:
             allowed = "nobody can be asked here: build the graph with a checkpointer, and resume it"
             raise SettingsError("confirm_web", True, allowed)  # noqa: FBT003 - the value of the field
@@ -163,7 +162,7 @@ def open_documents(
     elif location is not None:
         message = "parts have a retriever of their own: give either them or the place of an index"
         raise CragError(message)
-    return OpenDocuments(entry.build(parts), settings_from(_given(settings)))
+    return OpenDocuments(entry.build(parts), settings)
 
 
 def _given(settings: Chosen) -> dict[str, object]:

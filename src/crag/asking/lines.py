@@ -60,7 +60,8 @@ def _require_alone(path: Path, file: IO[bytes]) -> None:
     """Lock the file until it is closed, or the process ends.
 
     Two runs would ask every question twice, and the later one would take the line that the other
-    one is writing for the rest of a killed run, and cut it off.
+    one is writing for the rest of a killed run, and cut it off. The file itself is locked: a lock
+    of filelock's is a file of its own, which would stay beside somebody's answers.
     """
     if sys.platform == "win32":
         return

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from crag.answering.attribution import unsupported_share
 from crag.asking.budget import BudgetSpentError, Meter
 from crag.asking.lines import Status
-from crag.events import Event, redact
+from crag.events import Event, EventKind, redact
 from crag.runtime.attempt import Attempt
 from crag.runtime.ray_cluster import cluster, cores, load_ray, on_workers
 from crag.settings import Settings
@@ -57,7 +57,9 @@ class AnswerRow(TypedDict):
     seconds: float
 
 
-PART_FAILED = frozenset({"model_failed", "evaluator_failed", "retrieval_failed"})
+PART_FAILED: frozenset[EventKind] = frozenset(
+    {"model_failed", "evaluator_failed", "retrieval_failed"}
+)
 """Events of parts that failed: with them, the same question may be answered better another time."""
 
 
