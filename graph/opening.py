@@ -30,7 +30,7 @@ def opened_graph(
     graph = StateGraph[State, Settings | SettingsDict, InputState, State](
         State, context_schema=Settings, input_schema=InputState
     )
-    graph.add_node("open_run", computing(OpenRun()), input_schema=InputState)
+    graph.add_node("open_run", computing(OpenRun()))
     graph.add_edge(START, "open_run")
     if chat is None:
         graph.add_edge("open_run", first)

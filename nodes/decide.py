@@ -8,14 +8,6 @@ from crag.settings import Settings
 from crag.state import Choice, State
 
 
-class DecideUpdate(ReflectUpdate):
-    """Written by `decide`."""
-
-    thresholds: None
-    action: None
-    """Cleared of an earlier question: this one may need no grading."""
-
-
 class Decide:
     """Let the model decide (Self-RAG, Sec. 3.3 and Appendix A.3).
 
@@ -29,15 +21,14 @@ class Decide:
         self._driver = Driver(backend, "decide", without="retrieve")
         self._grades = grades
 
-    async def run(self, state: State, settings: Settings) -> DecideUpdate:
-        """Write the decision, and clear what an earlier question left."""
+    async def run(self, state: State, settings: Settings) -> ReflectUpdate:
+        """Write the decision."""
         instruction = self._instruction(state, settings)
         decided = await self._driver.run(lambda: first_choice(instruction, settings), settings)
         choice: Choice = decided.result or _without_decision()
-        return DecideUpdate(
-            thresholds=None, action=None, approximation=self._driver.approximation,
-            choices=[choice], passages=[], critiques=[], search=None, reflection=None,
-            events=decided.events, usage=decided.spending.usage,
+        return ReflectUpdate(
+            approximation=self._driver.approximation, choices=[choice], passages=[], critiques=[],
+            search=None, reflection=None, events=decided.events, usage=decided.spending.usage,
         )  # fmt: skip
 
     def _instruction(self, state: State, settings: Settings) -> str:

@@ -1,5 +1,7 @@
 """Open the run: read the question, and clear what an earlier one left."""
 
+from typing import Any, Final, cast
+
 from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage
 from typing_extensions import TypedDict
@@ -17,6 +19,7 @@ from crag.state import (
     FoundHit,
     InputState,
     PageRecord,
+    State,
     Strip,
     SubQuestion,
     Thresholds,
@@ -25,9 +28,18 @@ from crag.state import (
 )
 from crag.tasks import Posed
 
+REFLECTED: Final[dict[str, Any]] = {
+    "approximation": "", "choices": [], "passages": [], "critiques": [], "search": None,
+    "reflection": None,
+}  # fmt: skip
+"""What graphs with reflection write, before they have."""
+
 
 class OpeningUpdate(TypedDict):
-    """Written by `open_run`: the question, with everything from earlier questions cleared."""
+    """Written by `open_run`: the question, with everything from earlier questions cleared.
+
+    What reflection wrote is cleared too, if the thread has it; other graphs never show its keys.
+    """
 
     question: str
     posed: Posed | None
@@ -60,20 +72,22 @@ class OpeningUpdate(TypedDict):
 class OpenRun:
     """Read the question and clear what an earlier one left on the thread: the first node."""
 
-    def run(self, state: InputState, settings: Settings) -> OpeningUpdate:
+    def run(self, state: State, settings: Settings) -> OpeningUpdate:
         """Open the run.
 
         Raises:
             QuestionError: the input holds no usable question.
         """
         question = _question(state, settings.max_question_characters)
-        return OpeningUpdate(
+        opened = OpeningUpdate(
             question=question, posed=posed_apart(question, settings), follow_up=None,
             sub_questions=[], documents=[], scores=[], readings=[], thresholds=None, action=None,
             query="", confirms=False, refused=False, hits=[], pages=[], internal=[], external=[],
             knowledge="", answer="", abstained=False, certainty=None, citations=[], further=[],
             sentences=[], events=None, usage=fresh_usage(Usage()),
         )  # fmt: skip
+        reflected = {name: empty for name, empty in REFLECTED.items() if name in state}
+        return cast("OpeningUpdate", opened | reflected)
 
 
 def posed_apart(question: str, settings: Settings) -> Posed | None:

@@ -7,10 +7,12 @@ from inspect import signature
 from typing import Any, get_args
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
 import crag.graph
 from crag.errors import CragError, SettingsError
 from crag.graph_registry import GRAPHS, OFFERED, Need, graph_named
+from crag.nodes.open_run import REFLECTED
 from crag.parts import Parts
 from crag.settings_form import GROUPS
 from crag.testing import FakeChatModel, FakeReflection
@@ -69,6 +71,27 @@ async def test_all_ways_to_call_a_graph_agree(
         parts = make_parts(score, model=model, reflection=FakeReflection(goes_on))
         states.append(plain(await state_by(way, GRAPHS[name].build(parts), form=form)))
     assert states[1:] == [states[0]] * 3
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_nothing_that_another_graph_wrote_is_of_the_next_question(
+    make_parts: Any, name: str
+) -> None:
+    asked = {"question": "Who wrote the first program?"}
+    thread = {"configurable": {"thread_id": "1"}}
+
+    def build(name: str, kept: InMemorySaver) -> Any:
+        model = FakeChatModel(replies=["Ada Lovelace [1]."] * 9)
+        parts = make_parts(0.0, reflection=FakeReflection(goes_on), model=model)
+        return GRAPHS[name].build(parts, checkpointer=kept)
+
+    alone = plain(build(name, InMemorySaver()).invoke(asked, thread))
+    for before in GRAPHS:
+        kept = InMemorySaver()
+        build(before, kept).invoke({"question": "Who was Babbage?"}, thread)
+        after = plain(build(name, kept).invoke(asked, thread))
+        empty = {key: value for key, value in after.items() if key in REFLECTED and not value}
+        assert (alone | empty | {"messages": None}) == (after | {"messages": None}), before
 
 
 def test_needs_are_parts() -> None:

@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 
-from crag.graph import build_crag, build_no_retrieval, build_rag
+from crag.graph import build_no_retrieval, build_rag
 from crag.parts import Parts
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever
 from tests.conftest import DOCUMENTS
@@ -20,16 +19,6 @@ def test_rag_hands_every_document_on_ungraded(make_parts: Any) -> None:
     assert parts.evaluator.calls == []
     assert state["usage"] == {"llm_calls": 1}
     assert state["citations"][0]["source"]["url"] == "ada.md"
-
-
-def test_what_another_graph_graded_on_the_thread_is_not_of_the_next_question(
-    make_parts: Any,
-) -> None:
-    parts, kept = make_parts(), InMemorySaver()
-    thread = {"configurable": {"thread_id": "1"}}
-    assert build_crag(parts, checkpointer=kept).invoke(QUESTION, thread)["action"] == "correct"
-    state = build_rag(parts, checkpointer=kept).invoke(QUESTION, thread)
-    assert (state["action"], state["thresholds"], state["scores"]) == (None, None, [])
 
 
 def test_no_retrieval_asks_the_model_alone(make_parts: Any) -> None:

@@ -30,7 +30,7 @@ def test_it_writes_the_decision() -> None:
     assert update["usage"] == {"llm_calls": 1}
     emptied = ("passages", "critiques", "events")
     assert all(update[key] == [] for key in emptied)
-    assert all(update[key] is None for key in ("search", "reflection", "action", "thresholds"))
+    assert all(update[key] is None for key in ("search", "reflection"))
 
 
 @pytest.mark.parametrize(("mode", "action"), [("always", "retrieve"), ("never", "no_retrieve")])

@@ -1,18 +1,20 @@
 """The first node reads the question."""
 
+from typing import cast
+
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from crag.errors import QuestionError
 from crag.events import event
-from crag.nodes.open_run import OpeningUpdate, OpenRun
+from crag.nodes.open_run import REFLECTED, OpeningUpdate, OpenRun
 from crag.settings import Settings
 from crag.state import InputState, State, extend_events
 
 
 def read_question(state: InputState) -> str:
-    return OpenRun().run(state, Settings())["question"]
+    return OpenRun().run(cast("State", state), Settings())["question"]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,13 @@ def test_events_are_cleared_when_a_checkpointer_has_kept_what_was_written() -> N
     assert extend_events(earlier, earlier) == earlier * 2
 
 
-def test_nothing_of_an_earlier_question_stays_but_the_chat_and_what_reflection_wrote() -> None:
-    kept = State.__annotations__.keys() - OpeningUpdate.__annotations__.keys()
-    reflection = {"critiques", "choices", "passages", "reflection", "approximation", "search"}
-    assert kept == {"messages"} | reflection
+def test_nothing_of_an_earlier_question_stays_but_the_chat() -> None:
+    kept = State.__annotations__.keys() - OpeningUpdate.__annotations__.keys() - REFLECTED.keys()
+    assert kept == {"messages"}
+
+
+def test_what_reflection_wrote_is_cleared_where_the_thread_has_it() -> None:
+    asked: State = {"question": "Who?", "critiques": [], "approximation": "embedded"}
+    opened = OpenRun().run(asked, Settings())
+    assert opened.keys() - OpeningUpdate.__annotations__.keys() == {"critiques", "approximation"}
+    assert cast("State", opened)["approximation"] == ""
