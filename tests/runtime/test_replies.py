@@ -77,6 +77,12 @@ def test_a_quotation_that_the_strips_do_not_hold_is_refused(
         quotations_of([quoted], [strip("a fact")])
 
 
+def test_a_quotation_may_repeat_what_stands_before_its_strip() -> None:
+    before = "Of the things to know, " * 40
+    quoted = Quotation(f"{before}a fact", 0, 1.0)
+    assert quotations_of([quoted], [{**strip("a fact"), "before": before}]) == [quoted]
+
+
 def test_what_is_no_document_and_no_hit_is_refused() -> None:
     with pytest.raises(ReplyError, match="retriever returned str instead of a Document"):
         documents_of(["a text"], 10)

@@ -162,8 +162,9 @@ def quotations_of(found: object, strips: Sequence[Strip]) -> list[Quotation]:
         if not 0 <= quoted.strip < len(strips):
             problem = f"quoted strip {quoted.strip} of {len(strips)}; the first one is 0"
             raise ReplyError("quoter", problem)
-        length = len(strips[quoted.strip]["text"])
-        if len(quoted.text) > length + _ADDED:
+        strip = strips[quoted.strip]
+        length = len(strip["text"])
+        if len(quoted.text) > len(strip.get("before", "")) + length + _ADDED:
             problem = f"quoted {len(quoted.text)} characters of a strip of {length}"
             raise ReplyError("quoter", problem)
         for place in (quoted.place, quoted.span):
