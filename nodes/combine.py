@@ -16,6 +16,7 @@ from crag.answering.outcome import (
     abstained,
     chat_reply,
     from_reply,
+    is_uncited,
     links_removed,
 )
 from crag.events import Event, event
@@ -122,6 +123,6 @@ def _problem(question: str, update: GenerateUpdate, settings: Settings) -> str:
         return f"the model {empty}: {update['answer']}"
     if update["abstained"]:
         return "the model found no answer in the strips, though parts of the question have one"
-    if settings.require_citations and not update["citations"]:
-        return "the model's answer cites no strip"
+    if settings.require_citations and is_uncited(update):
+        return "no strip supports a sentence of the model's answer"
     return ""

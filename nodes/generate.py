@@ -22,6 +22,7 @@ from crag.answering.outcome import (
     declines,
     from_quotations,
     from_reply,
+    is_uncited,
 )
 from crag.correction.action import branches
 from crag.correction.part_by_part import strips_by_question
@@ -135,7 +136,7 @@ class Generate:
                 attributor=self._attributor,
             )
             events = [*plan.events, *update["events"]]
-            if plan.cites and settings.require_citations and _is_uncited(update):
+            if plan.cites and settings.require_citations and is_uncited(update):
                 return self._without_reply(state, settings, plan._replace(events=events), reply)
             if not plan.strips:
                 detail = "no knowledge was left: the answer rests on the model alone"
@@ -274,10 +275,6 @@ def best_of(strips: list[Strip]) -> Quotation:
     best = max(range(len(strips)), key=lambda index: score_of(strips[index]))
     text = strips[best]["text"]
     return Quotation(text, best, score_of(strips[best]), place=(0, len(text)), sure=False)
-
-
-def _is_uncited(update: GenerateUpdate) -> bool:
-    return not (update["citations"] or update["abstained"])
 
 
 def _prompt(

@@ -7,6 +7,7 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from crag.answering.outcome import NOT_FOUND, from_quotations
+from crag.answering.support import WordAttributor
 from crag.nodes.generate import Generate
 from crag.parts import Quotation
 from crag.prompts import Prompts
@@ -97,6 +98,22 @@ def test_the_attributor_finds_what_words_do_not() -> None:
     model = FakeChatModel(replies=["Somebody did."])
     update = blocking(Generate(model, None, attributor=Finds()).run(state("a", "b"), Settings()))
     assert update["answer"] == "Somebody did [2]."
+
+
+@pytest.mark.parametrize(
+    ("attributor", "answer", "events"),
+    [
+        (None, "It rained on Tuesday [1].", []),
+        (WordAttributor(), "“Ada did.” [1]", ["uncited_answer"]),
+    ],
+)
+def test_a_number_counts_for_nothing_where_no_strip_supports_a_sentence(
+    attributor: Any, answer: str, events: list[str]
+) -> None:
+    model = FakeChatModel(replies=["It rained on Tuesday [1]."])
+    node = Generate(model, FakeQuoter(), attributor=attributor)
+    update = blocking(node.run(state("Ada did."), Settings()))
+    assert (update["answer"], kinds(update)) == (answer, events)
 
 
 def generated(model: FakeChatModel, settings: Settings | None = None, **more: Any) -> Any:

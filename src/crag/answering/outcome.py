@@ -70,7 +70,9 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
 ) -> GenerateUpdate:
     """Take the model's text as the answer, without unknown links.
 
-    Where it `cites`, citations are validated, and its sentences attributed to strips.
+    Where it `cites`, citations are validated, and its sentences attributed to strips. An answer
+    without a sentence that any strip supports counts as uncited; its numbers count only where no
+    `attributor` can tell.
     """
     if declines(reply.text):
         return abstained(state, knowledge, [], FOUND_NOTHING, reply)
@@ -87,11 +89,18 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     answer, citations, sentences, failed = attribute(
         state["question"], checked, available, attributor
     )
-    if not citations:
-        detail = "the answer cites no strip, and none supports a sentence of it"
+    statuses = {sentence["status"] for sentence in sentences}
+    was_judged = attributor is not None and not failed
+    if not citations or (was_judged and statuses == {"unsupported"}):
+        detail = "no strip supports a sentence of the answer"
         events.append(event("uncited_answer", _NODE, detail, "the answer is shown"))
     update = _update(state, answer, knowledge, citations, [*events, *failed], reply)
     return {**update, "sentences": sentences}
+
+
+def is_uncited(update: GenerateUpdate) -> bool:
+    """Return whether no strip supports a sentence of the model's answer."""
+    return any(entry["kind"] == "uncited_answer" for entry in update["events"])
 
 
 def links_removed(node: str, links: Sequence[str]) -> list[Event]:
