@@ -27,6 +27,7 @@ class WebInput(TypedDict):
 
     question: str
     posed: Posed | None
+    confirms: bool
     scores: list[float]
     thresholds: Thresholds
     action: Action
@@ -38,7 +39,6 @@ class WebOutput(TypedDict):
     """The output of the branch; `usage` is its own, which the outer graph adds."""
 
     query: str
-    confirms: bool
     refused: bool
     hits: list[FoundHit]
     pages: list[PageRecord]

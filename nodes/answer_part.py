@@ -60,6 +60,7 @@ def _next(state: State, settings: Settings) -> tuple[str, Settings]:
         "max_llm_calls": max(0, calls // (len(parts) - len(before))),
         "max_searches": max(0, searches),
         "max_question_characters": _LONGEST,
+        "confirm_web": settings.confirm_web or state.get("confirms", False),
     }
     question = with_answers(parts[len(before)]["question"], asked, answers)
     return question, settings.model_copy(update=changed)

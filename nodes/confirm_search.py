@@ -31,8 +31,8 @@ class ConfirmSearch:
 
     Resume the run with True or "approve", with False or "refuse", or with another query as
     ``{"query": "…"}``. Anything else counts as a refusal, so nothing leaves the machine without
-    approval. The value of `confirm_web` that `rewrite` read applies even if the run is resumed with
-    other settings.
+    approval. The value of `confirm_web` that `open_run` read applies even if the run is resumed
+    with other settings.
     """
 
     def __init__(self, *, searches: bool = True, longest: int = LONGEST) -> None:

@@ -82,9 +82,9 @@ class OpenRun:
         opened = OpeningUpdate(
             question=question, posed=posed_apart(question, settings), follow_up=None,
             sub_questions=[], documents=[], scores=[], readings=[], thresholds=None, action=None,
-            query="", confirms=False, refused=False, hits=[], pages=[], internal=[], external=[],
-            knowledge="", answer="", abstained=False, certainty=None, citations=[], further=[],
-            sentences=[], events=None, usage=fresh_usage(Usage()),
+            query="", confirms=settings.confirm_web, refused=False, hits=[], pages=[], internal=[],
+            external=[], knowledge="", answer="", abstained=False, certainty=None, citations=[],
+            further=[], sentences=[], events=None, usage=fresh_usage(Usage()),
         )  # fmt: skip
         reflected = {name: empty for name, empty in REFLECTED.items() if name in state}
         return cast("OpeningUpdate", opened | reflected)

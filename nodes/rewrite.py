@@ -18,7 +18,6 @@ class RewriteUpdate(TypedDict):
     """Written by `rewrite`."""
 
     query: str
-    confirms: bool
     events: list[Event]
     usage: Usage
 
@@ -50,7 +49,7 @@ class Rewrite:
         self._opens_branch = opens_branch
 
     async def run(self, state: State, settings: Settings) -> RewriteUpdate:
-        """Write the query, and whether a human confirms the search."""
+        """Write the query."""
         planned = self._without_call(state, settings)
         if planned is not None or self._model is None:
             return planned or self._as_it_is(state, settings)
@@ -62,7 +61,7 @@ class Rewrite:
             return self._as_it_is(state, settings)
         if settings.profile.query is not None:
             query = settings.profile.query(settings.profile.bare_question(state))
-            return self._update(cut(query, self._longest), settings)
+            return self._update(cut(query, self._longest))
         if self._model is None:
             detail = "no chat model is configured to rewrite the question"
             skipped = event("rewrite_skipped", "rewrite", detail, _FALLBACK)
@@ -84,7 +83,7 @@ class Rewrite:
         if reply.problem is None:
             query = read_query(reply.text, self._longest)
             if query is not None:
-                return self._update(query, settings, usage=reply.usage)
+                return self._update(query, usage=reply.usage)
             detail = f"the model's reply is not a search query: {reply.text[:80]!r}"
         failed = event("rewrite_failed", "rewrite", detail, _FALLBACK)
         return self._by_keywords(state, settings, failed, usage=reply.usage)
@@ -93,19 +92,16 @@ class Rewrite:
         self, state: State, settings: Settings, reason: Event, *, usage: Usage | None = None
     ) -> RewriteUpdate:
         query = keywords(settings.profile.bare_question(state), self._longest)
-        return self._update(query, settings, reason, usage=usage)
+        return self._update(query, reason, usage=usage)
 
     def _as_it_is(self, state: State, settings: Settings) -> RewriteUpdate:
         question = " ".join(settings.profile.bare_question(state).split())
-        return self._update(cut(question, self._longest), settings)
+        return self._update(cut(question, self._longest))
 
-    def _update(
-        self, query: str, settings: Settings, *events: Event, usage: Usage | None = None
-    ) -> RewriteUpdate:
+    def _update(self, query: str, *events: Event, usage: Usage | None = None) -> RewriteUpdate:
         spent = usage or Usage()
         return RewriteUpdate(
             query=query,
-            confirms=settings.confirm_web,
             events=list(events),
             usage=fresh_usage(spent) if self._opens_branch else spent,
         )

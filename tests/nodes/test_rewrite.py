@@ -46,7 +46,7 @@ def test_the_question_is_the_query_when_there_is_no_reply(
 def test_switched_off_or_nothing_to_search_costs_nothing() -> None:
     model = FakeChatModel()
     off = blocking(Rewrite(model).run(STATE, Settings(rewrite=False)))
-    assert off == {"query": STATE["question"], "confirms": False, "events": [], "usage": {}}
+    assert off == {"query": STATE["question"], "events": [], "usage": {}}
     assert blocking(Rewrite(model, searches=False).run(STATE, Settings())) == off
     assert model.prompts == []
 

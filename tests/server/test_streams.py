@@ -13,7 +13,7 @@ MODES = ["updates", "messages-tuple", "values", "tasks"]
 WRITTEN = {
     "grade": {"scores", "readings", "thresholds", "action", "events", "usage"},
     "refine": {"internal", "events", "usage"},
-    "rewrite": {"query", "confirms", "events", "usage"},
+    "rewrite": {"query", "events", "usage"},
     "confirm_search": {"query", "refused", "events"},
     "search": {"hits", "events", "usage"},
     "read_pages": {"hits", "pages", "external", "events", "usage"},

@@ -1,0 +1,32 @@
+"""Runs that stop and go on: what a human was promised holds for every graph and at every stop."""
+
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from crag.graph_registry import GRAPHS
+from crag.testing import FakeReflection
+from tests.graph.reflective import says
+
+SEARCHING = ("crag", "decomposed", "self_crag", "knowledge")
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+TWO_PARTS = "Who wrote the first program? Who built the first engine?"
+
+
+@pytest.mark.parametrize("stops", [{}, {"interrupt_after": "*"}])
+@pytest.mark.parametrize("method", SEARCHING)
+def test_nothing_is_searched_without_the_approval_that_the_first_call_asked_for(
+    make_parts: Any, method: str, stops: Any
+) -> None:
+    parts = make_parts(-0.9, model=None, quoter=object(), reflection=FakeReflection(says))
+    graph = GRAPHS[method].build(parts, checkpointer=InMemorySaver())
+    state = graph.invoke({"question": TWO_PARTS}, THREAD, context={"confirm_web": True}, **stops)
+    asked = 0
+    while graph.get_state(THREAD).next:  # None of these calls names the settings again.
+        waits = "__interrupt__" in state
+        asked += waits
+        state = graph.invoke(Command(resume="refuse") if waits else None, THREAD, **stops)
+    assert parts.searcher.queries == []
+    assert asked == (2 if method == "decomposed" else 1)
