@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -30,3 +31,15 @@ def test_nothing_is_searched_without_the_approval_that_the_first_call_asked_for(
         state = graph.invoke(Command(resume="refuse") if waits else None, THREAD, **stops)
     assert parts.searcher.queries == []
     assert asked == (2 if method == "decomposed" else 1)
+
+
+@pytest.mark.parametrize("method", GRAPHS)
+def test_a_state_is_edited_after_any_node(make_parts: Any, method: str) -> None:
+    graph = GRAPHS[method].build(
+        make_parts(reflection=FakeReflection(says)), checkpointer=InMemorySaver()
+    )
+    chat = [HumanMessage("Who was Ada?"), AIMessage("A writer."), HumanMessage("And of what?")]
+    graph.invoke({"messages": chat}, THREAD)
+    before = graph.get_state(THREAD)
+    for node in graph.nodes:
+        graph.update_state(before.config, None, as_node=node)

@@ -4,7 +4,7 @@ import re
 from typing import Any, Protocol
 
 from langchain_core.runnables import Runnable, RunnableLambda
-from langgraph.runtime import get_runtime
+from langgraph.runtime import Runtime, get_runtime
 
 from crag.events import Event, noting
 from crag.runtime.waiting import blocking
@@ -61,9 +61,10 @@ def current_settings() -> Settings:
     """Return the settings of the run, or the defaults if the caller passed none.
 
     LangGraph validates a mapping against the schema before the run starts. In a user's graph whose
-    context is of another type, the defaults apply.
+    context is of another type, and where a state is edited, the defaults apply.
     """
-    context = get_runtime().context
+    runtime: Runtime[Any] | None = get_runtime()  # None while `update_state` asks a router.
+    context = runtime.context if runtime else None
     return context if isinstance(context, Settings) else Settings()
 
 
