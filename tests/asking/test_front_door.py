@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
 
 import crag
 from crag.asking.front_door import Answer, Step, Token
@@ -20,6 +23,12 @@ from tests.graph.reflective import says
 
 QUESTION = "Who wrote the first program?"
 WRITTEN = "Ada Lovelace did [1]."
+
+
+class Streamed(TypedDict):
+    """The state of a program that asks within a graph of its own."""
+
+    pieces: list[Token | Step | Answer]
 
 
 @pytest.fixture
@@ -61,6 +70,27 @@ def test_every_graph_answers_alike_in_all_four_ways(method: str, parts: Parts) -
     ]
     assert nodes[0] == nodes[1]
     assert nodes[0][0] == "open_run"
+
+
+@pytest.mark.parametrize("method", OFFERED)
+def test_every_graph_streams_within_a_node_of_another_graph(method: str, parts: Parts) -> None:
+    documents = crag.open(parts=parts, method=method)
+    alone = list(documents.stream(QUESTION))
+
+    def streams(_: object) -> dict[str, list[Token | Step | Answer]]:
+        return {"pieces": list(documents.stream(QUESTION))}
+
+    async def streams_too(_: object) -> dict[str, list[Token | Step | Answer]]:
+        return {"pieces": [piece async for piece in documents.astream(QUESTION)]}
+
+    graph = StateGraph(Streamed)
+    graph.add_node("ask", RunnableLambda(streams, streams_too))
+    graph.add_edge(START, "ask")
+    outer, given = graph.compile(), Streamed(pieces=[])
+    for state in (outer.invoke(given), asyncio.run(outer.ainvoke(given))):
+        kinds = [type(piece) for piece in state["pieces"]]
+        assert kinds == [type(piece) for piece in alone]
+        assert str(state["pieces"][-1]) == str(alone[-1])
 
 
 def test_the_words_of_the_model_are_streamed(parts: Parts) -> None:

@@ -34,11 +34,15 @@ class StreamedRun:
     def __init__(self) -> None:
         self.state: dict[str, Any] = {}
         """The state so far; with `INTERRUPT`, if the run waits for a human."""
+        self._path: Any = None
+        """Of the run itself: not empty where it goes on within a node of another graph."""
 
     def read(self, path: Any, mode: str, chunk: Any) -> Iterator[Token | Step]:
         """Take what a graph streamed with `MODES` and its subgraphs, and yield what it tells."""
         if mode == "values":
-            if not path:
+            if self._path is None:  # A graph streams its state before those of its subgraphs.
+                self._path = path
+            if path == self._path:
                 self.state |= chunk
         elif mode == "messages":
             message, metadata = chunk
