@@ -86,6 +86,24 @@ def test_short_strips_score_lowest_and_titles_take_part() -> None:
     assert evaluator.calls[1][1] == ["This one is long enough"]
 
 
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("第一章。", "阿达写了第一个程序。"),
+        ("第二章", "エイダは最初のプログラムを書いた。"),
+        ("บท", "เอดาเขียนโปรแกรมแรก"),
+        ("두 번째", "에이다가 프로그램을 작성했다."),
+        ("Глава первая", "Ада написала первую программу."),
+    ],
+)
+def test_strips_of_every_script_are_scored(short: str, long: str) -> None:
+    judged = filter_strips(
+        FakeEvaluator(0.7), "q", [unscored(short, UNTITLED), unscored(long, UNTITLED)],
+        Settings(), node="refine",
+    ).strips  # fmt: skip
+    assert [strip["score"] for strip in judged] == [-1.0, 0.7]
+
+
 class Apart(FakeEvaluator):
     """Takes titles apart from texts."""
 

@@ -7,6 +7,7 @@ from crag.correction.strips import FEWEST_WORDS, STRIPS_KEPT, choose
 from crag.parts import Passage
 from crag.settings import Settings
 from crag.state import Strip
+from crag.text.words import word_count
 
 _TITLE_END = " // "
 LOWEST = -1.0
@@ -48,7 +49,7 @@ def judged_strips(
 def strip_passage(strip: Strip, settings: Settings) -> Passage:
     """Return a strip as it is scored; one that is too short to be is empty."""
     title, text = strip["source"]["title"], strip["text"]
-    if len(text.split()) < FEWEST_WORDS:
+    if word_count(text) < FEWEST_WORDS:
         return Passage("", "")
     if settings.titles == "every_strip":
         return Passage(title, text)

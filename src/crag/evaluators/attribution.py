@@ -6,6 +6,7 @@ from crag.answering.support import agreement, degree_of, is_quoted
 from crag.correction.strips import FEWEST_WORDS
 from crag.evaluators.reader import ReaderEvaluator
 from crag.parts import Passage
+from crag.text.words import word_count
 
 
 class ReaderAttributor:
@@ -31,7 +32,7 @@ class ReaderAttributor:
         ]
         claims: dict[tuple[int, int], tuple[str, Passage]] = {}
         for row, sentence in enumerate(sentences):
-            is_short = len(sentence.split()) < FEWEST_WORDS
+            is_short = word_count(sentence) < FEWEST_WORDS
             for column, passage in enumerate(passages):
                 if not is_short and is_quoted(sentence, passage):
                     degrees[row][column] = 1.0

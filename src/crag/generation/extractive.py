@@ -12,6 +12,7 @@ from crag.parts import Evaluator, Passage, Quotation, ReadingEvaluator, is_readi
 from crag.runtime.evaluator_calls import scores_of
 from crag.state import Strip
 from crag.text.sentences import sentences_of
+from crag.text.words import word_count
 
 _MARKUP = ("#", "|", "```", "![")
 """What a line begins with that is no prose: headings, table rows, code fences, pictures."""
@@ -147,7 +148,7 @@ def _quotable(strips: Sequence[Strip]) -> Iterator[tuple[int, str]]:
     seen: set[str] = set()
     for index, strip in enumerate(strips):
         for sentence in sentences_of(_prose(strip["text"])):
-            if len(sentence.split()) >= FEWEST_WORDS and sentence not in seen:
+            if word_count(sentence) >= FEWEST_WORDS and sentence not in seen:
                 seen.add(sentence)
                 yield index, sentence
 

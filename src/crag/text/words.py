@@ -67,6 +67,11 @@ def _pieces(part: str) -> list[str]:
     return pieces if min(map(len, pieces)) >= _SHORTEST_PIECE else [part]
 
 
+def word_count(text: str) -> int:
+    """Count words as spaces part them, or as pairs of characters in scripts without spaces."""
+    return max(len(text.split()), sum(len(run) - 1 for run in _UNSPACED.findall(text)))
+
+
 def question_words(question: str) -> list[str]:
     """Return the distinct words to search for: without stop words, unless there are no others."""
     found = list(dict.fromkeys(words(question)))
