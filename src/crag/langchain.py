@@ -5,7 +5,7 @@ The graphs themselves are LangChain Runnables and need no adapter.
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any, Self, cast
@@ -23,7 +23,7 @@ from langchain_core.vectorstores import VectorStoreRetriever
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from crag.answering.outcome import NOT_FOUND
-from crag.correction.provenance import source_of
+from crag.correction.provenance import source_of, title_of
 from crag.correction.strips import recompose
 from crag.errors import CragError
 from crag.evaluators import load_evaluator
@@ -35,7 +35,7 @@ from crag.prompts import PACKAGED, Prompts
 from crag.runtime.attempt import Attempt, options_of
 from crag.runtime.waiting import blocking, call
 from crag.settings import Settings, settings_from
-from crag.state import Citation, InputState, State, Strip
+from crag.state import Citation, InputState, Source, State, Strip
 from crag.text.marks import as_mark
 from crag.text.untrusted import neutral
 
@@ -43,6 +43,7 @@ __all__ = ["CorrectiveRetriever", "QuestionInput", "as_tool", "documents_of"]
 
 logger = logging.getLogger(__name__)
 
+_Name = tuple[str, str, str]
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DESCRIPTION = (
     "Answer a question from the documents, with numbered sources; say so if there is no answer."
@@ -163,16 +164,41 @@ def documents_of(state: State, settings: Settings | None = None) -> list[Documen
     the order. States returned by a server are accepted too.
     """
     order = settings or Settings()
-    documents = [Document.model_validate(document) for document in state.get("documents", [])]
-    whole = {
-        tuple(source_of(document, index).values()): document.metadata
-        for index, document in reversed(list(enumerate(documents)))
-    }
+    whole: dict[_Name, list[Document]] = {}
+    for index, given in enumerate(state.get("documents", [])):
+        document = Document.model_validate(given)
+        whole.setdefault(_name(source_of(document, index)), []).append(document)
     return [
-        _document(state, strip, kind, whole.get(tuple(strip["source"].values()), {}))
+        _document(state, strip, kind, _original(strip, whole.get(_name(strip["source"]), [])))
         for kind, strips in (("internal", state["internal"]), ("external", state["external"]))
         for strip in recompose(strips, order)
     ]
+
+
+def _name(source: Source) -> _Name:
+    """Return what a strip's source has of its document's; the place is that of the strip alone."""
+    return source["id"], source["title"], source["url"]
+
+
+def _original(strip: Strip, documents: Sequence[Document]) -> Mapping[str, Any]:
+    """Return the metadata of the document that a strip was cut from.
+
+    Pages of one book may share its id: of several documents the one with the strip's text is meant.
+    """
+    if len(documents) < 2:  # noqa: PLR2004 - then there is nothing to tell apart
+        return documents[0].metadata if documents else {}
+    text, position = _letters(strip["text"]), strip["source"]["position"]
+
+    def likeness(document: Document) -> tuple[bool, bool]:
+        whole = _letters(f"{title_of(document)} {document.page_content}")
+        return text in whole, str(document.metadata.get("position") or "") == position
+
+    return max(documents, key=likeness).metadata
+
+
+def _letters(text: str) -> str:
+    """Leave out what decomposition may change: white space and punctuation."""
+    return re.sub(r"\W+", "", text)
 
 
 def _document(state: State, strip: Strip, kind: str, original: Mapping[str, Any]) -> Document:

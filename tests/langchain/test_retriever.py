@@ -4,7 +4,7 @@ import asyncio
 import copy
 import logging
 import pickle
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict, cast, get_args
 
 import pytest
 from langchain_core.documents import Document
@@ -25,7 +25,7 @@ from crag.evaluators import ReaderEvaluator
 from crag.graph import build_crag
 from crag.langchain import CorrectiveRetriever, documents_of
 from crag.parts import Hit
-from crag.settings import Settings
+from crag.settings import Decomposition, Settings
 from crag.state import State
 from crag.testing import FakeChatModel, FakeEvaluator, FakeReader, FakeRetriever, FakeSearcher
 
@@ -118,6 +118,31 @@ def test_other_metadata_of_a_document_stay_with_its_strips(make: Any) -> None:
     assert [document.metadata["source"] for document in found] == ["", "ada.md"]
     assert [document.metadata["score"] for document in found] == [0.9, 0.9]
     assert documents[1].metadata == metadata  # What was retrieved is not changed.
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"decomposition": mode} for mode in get_args(Decomposition)),
+        {"titles": "passage"}, {"refine": False}, {"strip_scores": "alone"},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", [{}, {"position": "line 3", "lines": "3 4"}])
+def test_strips_of_two_pages_of_a_book_have_the_metadata_of_their_own(
+    make: Any, settings: Any, place: Any
+) -> None:
+    book = {"id": "book", "source": "book.pdf", "title": "Ada"} | place
+    pages = [
+        Document(
+            f"{first} wrote the first program. Was it run?\nIt was long.",
+            metadata={**book, "page": page},
+        )
+        for page, first in enumerate(("Ada Lovelace", "Charles Babbage"), start=1)
+    ]
+    found = make(retriever=FakeRetriever(documents=pages), settings=settings).invoke(QUESTION)
+    told = {("Ada L" in one.page_content, one.metadata["page"]) for one in found}
+    assert told >= {(True, 1), (False, 2)}
+    assert (True, 2) not in told
 
 
 def test_without_refinement_whole_documents_stand_unscored(make: Any) -> None:
