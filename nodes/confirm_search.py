@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from langgraph.config import get_config
+from langgraph.constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
@@ -45,7 +46,7 @@ class ConfirmSearch:
         confirms = settings.confirm_web or state.get("confirms", False)
         if not (confirms and self._searches and settings.max_searches):
             return ConfirmSearchUpdate(query=query, refused=False, events=[])
-        if "thread_id" not in get_config().get("configurable", {}):
+        if not get_config().get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER):
             detail = "nobody could be asked: confirm_web needs a checkpointer and a thread_id"
             return _refused(query, detail)
         return self._decided(query, interrupt(_request(state)))

@@ -126,9 +126,10 @@ def test_without_a_searcher_nobody_is_asked(make_parts: Any) -> None:
     assert "search_unavailable" in [entry["kind"] for entry in state["events"]]
 
 
-def test_without_a_checkpointer_nothing_leaves_the_machine(make_parts: Any) -> None:
+@pytest.mark.parametrize("config", [None, THREAD])
+def test_without_a_checkpointer_nothing_leaves_the_machine(make_parts: Any, config: Any) -> None:
     parts = make_parts(-0.9)
-    state = build_crag(parts).invoke(QUESTION, context=ASKS)
+    state = build_crag(parts).invoke(QUESTION, config, context=ASKS)
     assert parts.searcher.queries == []
     assert state["refused"]
     assert "needs a checkpointer and a thread_id" in state["events"][0]["detail"]
