@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
+from langchain_core.runnables import Runnable, RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
 
 from crag.answering.context import fenced, kept_strips, paper_format
 from crag.answering.emptiness import why_empty
@@ -308,9 +310,18 @@ def _is_doubtful(state: State, strips: Sequence[Strip], settings: Settings) -> b
 
 
 def _limited(model: ChatModel, settings: Settings) -> ChatModel:
-    if settings.max_answer_tokens is None or not isinstance(model, BaseChatModel):
+    if settings.max_answer_tokens is None or not _is_chat(model):
         return model
     return model.bind(max_tokens=settings.max_answer_tokens)
+
+
+def _is_chat(model: Runnable[Any, Any]) -> bool:
+    """Say whether a chat model gets what is bound, as within `with_retry` or `with_fallbacks`."""
+    if isinstance(model, RunnableBindingBase):
+        return _is_chat(model.bound)
+    if isinstance(model, RunnableWithFallbacks):
+        return all(map(_is_chat, model.runnables))
+    return isinstance(model, BaseChatModel)
 
 
 def _why_nothing(state: State, strips: list[Strip]) -> str:

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableLambda
+from pydantic import Field
 
 from crag.answering.outcome import NOT_FOUND, from_quotations
 from crag.answering.support import WordAttributor
@@ -44,6 +46,39 @@ def test_the_model_reads_numbered_strips_and_its_citations_point_at_them() -> No
     ]
     assert '<passage number="2" title="Ada">' in str(model.prompts[0][-1].content)
     assert update["events"] == []
+
+
+class Bounded(FakeChatModel):
+    """Remembers how long its answers may be."""
+
+    bounds: list[int | None] = Field(default_factory=list)
+
+    def _generate(self, messages: Any, *args: Any, **options: Any) -> ChatResult:
+        self.bounds.append(options.get("max_tokens"))
+        return super()._generate(messages, *args, **options)
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda model: model,
+        lambda model: model.with_retry(),
+        lambda model: model.bind(stop=["."]).with_config(tags=["mine"]),
+        lambda model: FakeChatModel(error=ValueError("429")).with_fallbacks([model.with_retry()]),
+    ],
+)
+def test_the_length_of_an_answer_is_bounded_however_the_model_is_wrapped(wrapped: Any) -> None:
+    model = Bounded(replies=["Ada did [1]."])
+    node, settings = Generate(wrapped(model), None), Settings(max_answer_tokens=40)
+    assert blocking(node.run(state("Ada did."), settings))["answer"] == "Ada did [1]."
+    assert model.bounds == [40]
+
+
+def test_what_is_no_chat_model_is_bound_to_no_length() -> None:
+    reply = RunnableLambda(lambda _: "Ada did [1].").with_retry()
+    settings = Settings(max_answer_tokens=40)
+    update = blocking(Generate(reply, None).run(state("Ada did."), settings))
+    assert (update["answer"], kinds(update)) == ("Ada did [1].", [])
 
 
 def test_a_citation_to_nothing_is_removed_and_recorded() -> None:
