@@ -34,14 +34,20 @@ from crag.tasks import Posed
 
 
 class ReflectInput(TypedDict, total=False):
-    """The input of reflection; without `choices` it decides itself whether to use passages."""
+    """The input of reflection, which decides itself whether to use passages."""
 
     question: str
     posed: Posed | None
     messages: Annotated[list[AnyMessage], add_chat]
     passages: list[OfferedPassage]
-    choices: list[Choice]
     action: Action
+
+
+class DecidedInput(ReflectInput, total=False):
+    """The input where the graph around has decided that."""
+
+    choices: list[Choice]
+    """The first one is the decision."""
 
 
 class ReflectOutput(TypedDict):
@@ -67,16 +73,22 @@ def build_reflect(
     backend: ReflectionBackend,
     retriever: BaseRetriever | None = None,
     attributor: Attributor | None = None,
+    *,
+    decided: bool = False,
 ) -> CompiledStateGraph[State, Settings, ReflectInput, ReflectOutput]:
     """Compile the algorithms (short form, long form, the poster's rule) → finish_reflection.
 
     The input is `question` and `passages`; `crag.correction.provenance.offered_document` turns a
     Document into a passage. The `retriever` is used for dynamic retrieval, a search for each
     segment of the long form; the `attributor` judges the sentences of the answer. `max_depth`
-    bounds the cycle of `beam_step`.
+    bounds the cycle of `beam_step`. If the graph around has `decided` whether to use passages, its
+    `choices` are read; otherwise those that a thread kept are of an earlier question.
     """
     graph = StateGraph(
-        State, context_schema=Settings, input_schema=ReflectInput, output_schema=ReflectOutput
+        State,
+        context_schema=Settings,
+        input_schema=DecidedInput if decided else ReflectInput,
+        output_schema=ReflectOutput,
     )
     graph.add_node("short_form", waiting(ShortForm(backend, retriever)))
     graph.add_node("beam_step", waiting(BeamStep(backend, retriever)))

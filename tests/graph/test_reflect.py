@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypedDict
 import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
 from crag.correction.provenance import offered_document
@@ -13,7 +14,7 @@ from crag.events import Event
 from crag.graph.reflect import ReflectOutput
 from crag.reflection.testing import FakeReflection, fake_decision
 from crag.settings import Settings
-from crag.state import Citation
+from crag.state import Choice, Citation
 from crag.testing import FakeRetriever
 from tests.conftest import DOCUMENTS
 from tests.graph.reflective import (
@@ -152,6 +153,22 @@ async def test_where_there_is_nothing_to_read_it_abstains_unless_allowed(
         assert (state["answer"], state["citations"]) == (OWN, [])
         assert kinds(state)[-1] == "own_knowledge"
         assert "no passage was of use" in state["events"][-1]["detail"]
+
+
+@pytest.mark.parametrize("form", ["short", "long"])
+def test_each_question_of_a_thread_is_decided_anew(form: Any) -> None:
+    class Kept(Mine, total=False):
+        choices: list[Choice]
+
+    backend = FakeReflection(goes_on)
+    graph = StateGraph(Kept, context_schema=Settings)
+    graph.add_node("reflect", build_reflect(backend))
+    graph.add_edge(START, "reflect")
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    given: Any = {**QUESTION, "passages": OFFERED}
+    for questions in (1, 2):
+        compiled.invoke(given, {"configurable": {"thread_id": "1"}}, context=Settings(form=form))
+        assert len([prefix for prefix in backend.decided if not prefix.answered]) == questions
 
 
 def test_a_chat_message_is_answered_by_one() -> None:
