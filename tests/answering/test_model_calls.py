@@ -34,6 +34,22 @@ def test_reflection_tokens_are_removed_and_nothing_else(said: str, text: str) ->
     assert ask(FakeChatModel(replies=[said]), []).text == text
 
 
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("<think>\nWho? Ada.\n</think>\n\nAda [1].", "Ada [1]."),
+        ("\n<think>Ada.</think>Ada [1].", "Ada [1]."),
+        ("Who? Ada.\nYes.\n</think>\n\nAda [1].", "Ada [1]."),
+        ("<think>\nWho? Ada, or", ""),
+        ("End it with `</think>` [1].", "End it with `</think>` [1]."),
+        ("Write [1]:\n<think>\nWho?\n</think>\nAda", "Write [1]:\n<think>\nWho?\n</think>\nAda"),
+    ],
+)
+def test_what_a_model_thought_first_is_no_part_of_its_reply(said: str, text: str) -> None:
+    reply = ask(FakeChatModel(replies=[said]), [])
+    assert (reply.text, reply.problem) == (text, None if text else "empty")
+
+
 def test_a_reply_of_tokens_alone_is_empty() -> None:
     reply = ask(FakeChatModel(replies=["[No Retrieval][Utility:1]</s>"]), [])
     assert (reply.text, reply.problem) == ("", "empty")

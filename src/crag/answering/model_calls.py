@@ -1,5 +1,6 @@
 """Call a chat model, and classify its reply: usable, failed, refused or empty."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,13 @@ from crag.runtime.replies import message_of, reply_of, usage_of
 from crag.runtime.waiting import blocking, call
 from crag.state import Usage
 
+_THOUGHTS = re.compile(
+    r"\A\s*<think>.*?(?:</think>|\Z)|\A(?:(?!<think>).)*?^[ \t]*</think>[ \t]*$",
+    re.DOTALL | re.MULTILINE,
+)
+"""What a model wrote to itself first, where its server leaves that in the reply. It may be cut off,
+and the first mark may stand in the prompt, so that only the last one, on a line of its own, is
+left."""
 _CUT_BY_FILTER = {"content_filter", "refusal", "safety", "SAFETY"}
 
 
@@ -52,7 +60,7 @@ def _as_reply(returned: object) -> Reply:
     if refusal:
         return Reply("", "refused", refusal, message_id, usage)
     # A model with reflection tokens writes them after any prompt; the official code removes them.
-    text = without_reflection(reply_of(written)).strip()
+    text = without_reflection(_THOUGHTS.sub("", reply_of(written), count=1)).strip()
     if not text:
         return Reply("", "empty", "the model replied with nothing", message_id, usage)
     return Reply(text, None, "", message_id, usage)
