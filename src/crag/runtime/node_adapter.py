@@ -1,6 +1,7 @@
 """Run a node in LangGraph with the settings of the run; add what parts noted and tokens cost."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from langchain_core.runnables import Runnable, RunnableLambda
@@ -8,7 +9,7 @@ from langgraph.runtime import Runtime, get_runtime
 
 from crag.events import Event, noting
 from crag.runtime.waiting import blocking
-from crag.settings import Settings
+from crag.settings import Settings, settings_from
 
 State = Any
 Update = Any
@@ -60,12 +61,20 @@ def waiting(node: WaitingNode) -> Runnable[State, Update]:
 def current_settings() -> Settings:
     """Return the settings of the run, or the defaults if the caller passed none.
 
-    LangGraph validates a mapping against the schema before the run starts. In a user's graph whose
-    context is of another type, and where a state is edited, the defaults apply.
+    LangGraph validates a mapping against the schema before the run starts, but not for a node of a
+    user's graph without this schema: there one that holds nothing but settings is read here. Where
+    the context is anything else, and where a state is edited, the defaults apply.
+
+    Raises:
+        SettingsError: a mapping of settings holds an invalid value.
     """
     runtime: Runtime[Any] | None = get_runtime()  # None while `update_state` asks a router.
     context = runtime.context if runtime else None
-    return context if isinstance(context, Settings) else Settings()
+    if isinstance(context, Settings):
+        return context
+    if isinstance(context, Mapping) and context.keys() <= Settings.model_fields.keys():
+        return settings_from(context)
+    return Settings()
 
 
 def _name(node: Node | WaitingNode) -> str:
