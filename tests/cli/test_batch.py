@@ -11,7 +11,11 @@ from tests.commands import crag
 from tests.loopback import Loopback, serving
 from tests.openai_replies import completion
 
-QUESTIONS = ["Who wrote the first program?", "Who designed the engine?", "Who built the bridge?"]
+QUESTIONS = [
+    "Who wrote the first program?",
+    "Who published the first program?",
+    "Who was the first to write one?",
+]
 
 
 @pytest.fixture(scope="module")

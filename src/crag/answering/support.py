@@ -28,14 +28,6 @@ _LONG_WORD = 4
 """Letters from which on a word counts: shorter ones are mostly function words."""
 _REMEMBERED = 64
 """Texts whose words are cached, since each sentence of an answer is compared with all passages."""
-_OPENINGS = re.compile(
-    r"an?|according|additionally|after|all|also|although|and|as|at|based|because|before|both|but|by|"
-    r"each|finally|for|from|he|here|how|however|if|in|it|its|no|not|of|on|one|or|otherwise|our|she|"
-    r"since|so|some|such|that|the|their|there|therefore|these|they|this|those|thus|to|under|we|what|"
-    r"when|where|which|while|who|with|yes|you|your",
-    re.IGNORECASE,
-)
-"""Words whose capital, at the beginning of a sentence, makes no name of them."""
 
 
 class WordAttributor:
@@ -66,9 +58,9 @@ def by_words(sentence: str, passage: Passage, question: str = "") -> float:
 def agreement(sentence: str, passage: Passage, question: str = "") -> float:
     """Return `coverage` times the share of the sentence's names and figures that the passage holds.
 
-    A name is a word of more than one letter with a capital. An answer takes up words of its
-    question that the passage puts otherwise, so these count only if the sentence has no others. In
-    [0, 1].
+    A name is a word of more than one letter with a capital, unless a sentence begins with it. An
+    answer takes up words of its question that the passage puts otherwise, so these count only if
+    the sentence has no others. In [0, 1].
     """
     question_words = frozenset(_words(question))
     names = [word.casefold() for word in _named(sentence)]
@@ -118,11 +110,12 @@ def is_quoted(text: str, passage: Passage) -> bool:
 
 def _named(sentence: str) -> list[str]:
     words = _WORD.findall(neutral(sentence))
+    # The first of several words has a capital anyway: "Use vinegar" names nothing.
     return [
         word
         for place, word in enumerate(words)
         if _has_digit(word)
-        or (len(word) > 1 and word[0].isupper() and not (place == 0 and _OPENINGS.fullmatch(word)))
+        or (len(word) > 1 and word[0].isupper() and (place > 0 or len(words) == 1))
     ]
 
 
