@@ -70,6 +70,14 @@ def test_no_row_of_a_long_table_is_cut(lengths: list[int]) -> None:
     assert all(len(strip.split()) <= 120 for strip in strips)
 
 
+def test_a_list_is_one_strip_and_a_long_one_is_cut_between_its_items() -> None:
+    steps = [f"{n}. Press the button {n}:\n\n   ```\n   run {n}\n   ```" for n in range(1, 31)]
+    assert decompose("\n\n".join(steps[:5])) == ["\n\n".join(steps[:5])]
+    strips = decompose("\n\n".join(steps))
+    assert len(strips) > 1
+    assert all(strip.startswith(tuple(steps)) and strip.endswith("```") for strip in strips)
+
+
 def test_selection_takes_the_passage_whole() -> None:
     text = " One.\nTwo.  Three. Four.\n"
     assert decompose(text, "selection") == ["One. Two.  Three. Four."]

@@ -99,6 +99,49 @@ LIST = (
 STEPS = "# Tea\n\n1. Boil the water.\n2. Warm the pot.\n3. Wait for three minutes."
 TABLE = "| way | days |\n|---|---|\n| air | 1 |\n| sea | 30 |\n\nAll are very slow."
 
+LOOSE = """# Kiln
+
+1. Open the valve.
+
+2. Run the check:
+
+   ```sh
+kiln check
+   ```
+
+   It takes a while.
+
+3. Pick a speed:
+   - slow
+
+     | turns | hours |
+     |-------|-------|
+     | 3     | 9     |
+
+   - fast
+
+Then wait."""
+
+
+@pytest.mark.parametrize(
+    ("word", "most", "whole"),
+    [
+        ("Open", 60, "1. Open the valve."),
+        ("kiln check", 1, LOOSE[LOOSE.index("2.") : LOOSE.index("\n\n3.")]),
+        ("a while", 1, LOOSE[LOOSE.index("2.") : LOOSE.index("\n\n3.")]),
+        ("fast", 60, LOOSE[LOOSE.index("3. P") : LOOSE.index("\n\nThen")]),
+        ("fast", 1, "- fast"),
+        ("9  ", 60, LOOSE[LOOSE.index("3. P") : LOOSE.index("\n\nThen")]),
+        ("9  ", 1, "| turns | hours |\n     |-------|-------| | | 3     | 9     |"),
+        ("Then", 60, "Then wait."),
+    ],
+)
+def test_a_list_is_one_piece_with_all_that_its_items_hold(word: str, most: int, whole: str) -> None:
+    steps = [LOOSE[piece.start : piece.end] for piece in pieces_of(LOOSE)][1]
+    assert steps == LOOSE[LOOSE.index("1.") : LOOSE.index("\n\nThen")]
+    ranges = whole_at(LOOSE, LOOSE.index(word), most)
+    assert " | ".join(LOOSE[start:end].strip() for start, end in ranges) == whole
+
 
 @pytest.mark.parametrize(
     ("text", "word", "most", "with_block", "whole"),
@@ -180,7 +223,7 @@ def test_code_that_is_indented_below_its_lead_in_is_one_block() -> None:
     text = "The form is this:\n\n    [-+]?(\n        0x8f. Or so.\n    )\n\nA list:\n\n- a\n\n    b"
     pieces = [text[piece.start : piece.end] for piece in pieces_of(text)]
     assert pieces[1] == "    [-+]?(\n        0x8f. Or so.\n    )"
-    assert pieces[2:4] == ["A list:", "- a"]
+    assert pieces[2:] == ["A list:", "- a\n\n    b"]
 
 
 def test_the_head_of_a_long_table_is_quoted_with_the_rows_that_fit() -> None:

@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
@@ -160,10 +161,16 @@ def _starts_unit(text: str, unit: Sequence[TextPiece], piece: TextPiece) -> bool
 
 
 def _cut_long(text: str, piece: TextPiece) -> Iterator[TextPiece]:
-    """Cut a very long piece between lines, and a very long line between words."""
+    """Cut a very long piece between items or lines, and a very long line between words."""
     start, count = piece.start, 0
+    items = {
+        begin: size
+        for begin, end in pairwise([*piece.items, piece.end])
+        if (size := len(text[begin:end].split())) <= LONGEST_SENTENCE
+    }
     for line in _LINE.finditer(text, piece.start, piece.end):
-        if count and count + len(line[0].split()) > LONGEST_SENTENCE:
+        size = items.get(line.start(), len(line[0].split()))
+        if count and count + size > LONGEST_SENTENCE:
             yield piece._replace(start=start, end=_last(text, line.start()))
             start, count = line.start(), 0
         for word in _WORD.finditer(text, *line.span()):

@@ -61,20 +61,20 @@ class TextPiece(NamedTuple):
     """It ends with a colon: what comes next belongs to it."""
     leans: bool = False
     """It is not understood without the piece before it."""
+    items: tuple[int, ...] = ()
+    """Where the items of a list begin."""
 
 
 def pieces_of(text: str) -> Iterator[TextPiece]:
     """Cut a text into pieces, in order; only white space stands between them.
 
-    A list, a table, a block of code and an admonition are one piece each.
+    A list with all that its items hold, a table, a block of code and an admonition are one piece
+    each.
     """
     lines = list(lines_of(text))
     at = 0
     while at < len(lines):
-        first, last = at, _run(lines, at)[1]
-        if lines[at].kind == "item":
-            while last + 1 < len(lines) and _in_list(lines, last + 1):
-                last += 1
+        first, last = at, _block_end(text, lines, at)
         at = last + 1
         start, end = without_blanks(text, lines[first].start, lines[last].end)
         match lines[first].kind:
@@ -84,6 +84,14 @@ def pieces_of(text: str) -> Iterator[TextPiece]:
                 yield from (TextPiece(line.start, line.end, "heading") for line in lines[first:at])
             case "prose":
                 yield from _sentences_within(text, start, end)
+            case "item":
+                margin = _depth(text, lines[first])
+                items = (
+                    line.start
+                    for line in lines[first:at]
+                    if line.kind == "item" and _depth(text, line) <= margin
+                )
+                yield TextPiece(start, end, "block", items=tuple(items))
             case _:
                 yield TextPiece(start, end, "block")
 
@@ -144,11 +152,12 @@ def _head_of(text: str, piece: TextPiece, start: int) -> str:
     return ""
 
 
-def whole_at(text: str, place: int) -> list[Range]:
+def whole_at(text: str, place: int, most: int = 0) -> list[Range]:
     """Return the ranges of `text`, in order, that are to be read together around a place.
 
-    Ranges are trimmed of blank lines and do not overlap; there is one unless the head of a table or
-    the line before a list stands apart from the row or item. A text without words has none.
+    An item stands with those that hold it, as far as these have at most `most` words. Ranges are
+    trimmed of blank lines and do not overlap; there is one unless the head of a table or the line
+    before a list stands apart from the row or item. A text without words has none.
     """
     lines = list(lines_of(text))
     at = next((i for i, line in enumerate(lines) if place <= line.end), len(lines) - 1)
@@ -156,6 +165,9 @@ def whole_at(text: str, place: int) -> list[Range]:
     if worded is None:
         return []
     at = worded
+    first_of_list = _list_around(text, lines, at)
+    if first_of_list is not None and (item := _item(text, lines, at, first_of_list, most)):
+        return item
     match lines[at].kind:
         case "code" | "admonition":
             first, last = _run(lines, at)
@@ -163,8 +175,6 @@ def whole_at(text: str, place: int) -> list[Range]:
             return _with_lead_in(text, lines, first, block)
         case "row":
             return _row(text, lines, at)
-        case "item":
-            return _item(text, lines, at)
         case _:
             return _sentence(text, lines, at, place)
 
@@ -186,10 +196,10 @@ def excerpt_at(text: str, place: int, most: int, most_with_block: int = 0) -> li
     around = next((unit for unit in units if unit.start <= place < unit.end), None)
     if around and _lists(text, around, _ROW) and _count(text, around.start, around.end) <= limit:
         ranges = [(around.start, around.end)]
-    elif around and around.kind == "block" and (rows := _first_rows(text, around, limit, place)):
+    elif around and _is_table(around) and (rows := _first_rows(text, around, limit, place)):
         ranges = [(around.start, rows)]
     else:
-        ranges = whole_at(text, place) or ranges
+        ranges = whole_at(text, place, most) or ranges
     low, high = ranges[0][0], ranges[-1][1]
     standing = _standing_from(units, low)
     if len(ranges) == 1 and _count(text, standing, high) <= limit:
@@ -207,6 +217,10 @@ def excerpt_at(text: str, place: int, most: int, most_with_block: int = 0) -> li
         start = start if _count(text, start, end) <= most else low
         grown, low, high = (start, end) != (low, high), start, end
     return [(low, high)]
+
+
+def _is_table(unit: TextPiece) -> bool:
+    return unit.kind == "block" and not unit.items
 
 
 def _first_rows(text: str, unit: TextPiece, most: int, place: int) -> int:
@@ -362,29 +376,64 @@ def _is_separator(text: str, line: Line) -> bool:
     return line.kind == "row" and not _WORDS.search(text[line.start : line.end])
 
 
-def _item(text: str, lines: Sequence[Line], at: int) -> list[Range]:
-    last = at
-    while last + 1 < len(lines) and lines[last + 1].kind == "prose":
-        last += 1
-    first = at
-    while first and lines[first - 1].kind in {"item", "prose"} and _in_list(lines, first - 1):
-        first -= 1
-    return _with_lead_in(text, lines, first, (lines[at].start, lines[last].end))
+def _item(text: str, lines: Sequence[Line], at: int, first: int, most: int) -> list[Range]:
+    """Return the item that holds a line, with what leads its list in, which begins at `first`.
+
+    A row stands for itself where none that holds it fits.
+    """
+    holders = [
+        (line.start, lines[end].end)
+        for before, line in enumerate(lines[first : at + 1], first)
+        if line.kind == "item" and (end := _held_end(text, lines, before)) >= at
+    ]
+    fitting = [holder for holder in holders if _count(text, *holder) <= most]
+    if not fitting and lines[at].kind == "row":
+        return []
+    return _with_lead_in(text, lines, first, (fitting or holders[-1:])[0])
 
 
-def _in_list(lines: Sequence[Line], at: int) -> bool:
-    """Whether a line is an item, or goes on with one."""
-    if lines[at].kind not in {"item", "prose"}:
-        return False
-    while at >= 0 and lines[at].kind == "prose":
-        at -= 1
-    return at >= 0 and lines[at].kind == "item"
+def _list_around(text: str, lines: Sequence[Line], at: int) -> int | None:
+    """Return the first line of the list that holds a line, if one does."""
+    first = 0
+    while first <= at:
+        last = _block_end(text, lines, first)
+        if at <= last:
+            return first if lines[first].kind == "item" else None
+        first = last + 1
+    return None
+
+
+def _block_end(text: str, lines: Sequence[Line], first: int) -> int:
+    """Return the last line of the block, or of the whole list, that begins there."""
+    is_list = lines[first].kind == "item"
+    return _held_end(text, lines, first, items=True) if is_list else _run(lines, first)[1]
+
+
+def _held_end(text: str, lines: Sequence[Line], item: int, *, items: bool = False) -> int:
+    """Return the last line of what an item holds: what goes on with it, or is indented below it.
+
+    With `items`, those that follow belong to it, with empty lines between them or not.
+    """
+    margin, last = _depth(text, lines[item]), item
+    for at in range(item + 1, len(lines)):
+        line, before = lines[at], lines[last]
+        if line.kind == "blank":
+            continue
+        goes_on = at == last + 1 and line.kind == "prose" and before.kind in {"item", "prose"}
+        is_fenced = line.block == before.block and line.kind == "code"
+        is_next = items and line.kind == "item"
+        if not (goes_on or is_fenced or is_next or _depth(text, line) > margin):
+            break
+        last = at
+    return last
+
+
+def _depth(text: str, line: Line) -> int:
+    return line.end - line.start - len(text[line.start : line.end].lstrip())
 
 
 def _sentence(text: str, lines: Sequence[Line], at: int, place: int) -> list[Range]:
     first, last = _run(lines, at)
-    if first and lines[first - 1].kind == "item":  # It goes on with an item.
-        return _item(text, lines, first - 1)
     start, end = lines[first].start, lines[last].end
     sentences: list[Range] = []
     begin = start
@@ -408,9 +457,7 @@ def _introduced(text: str, lines: Sequence[Line], last: int) -> list[Range]:
         after += 1
     if after >= len(lines) or lines[after].kind in {"prose", "heading"} or after - last > _NEAR:
         return []
-    end = _run(lines, after)[1]
-    while lines[after].kind == "item" and end + 1 < len(lines) and _in_list(lines, end + 1):
-        end += 1
+    end = _block_end(text, lines, after)
     return [without_blanks(text, lines[after].start, lines[end].end)]
 
 
