@@ -16,6 +16,9 @@ _FENCE = re.compile(
     r"\s*(?:>\s*)*(?P<fence>`{3,}|~{3,}|:{3,})\s*(?:\{(?P<name>[\w:.+-]+)\})?(?P<rest>.*)$"
 )
 _NOTE = re.compile(r'\s*(?:!!!|\?\?\?\+?)\s+(?P<name>\w[\w -]*?)\s*(?:"(?P<title>[^"]*)")?\s*$')
+_ALERT = re.compile(r"\s*>\s*\[!(?P<name>\w[\w-]*)\][+-]?[ \t]*(?P<title>.*?)\s*$")
+"""A note as GitHub and Obsidian write it."""
+_QUOTED = re.compile(r"\s*> ?")
 _TAB = re.compile(r'\s*===\+?\s+"(?P<title>[^"]*)"\s*$')
 _DIRECTIVE = re.compile(r"\s*\.\. (?:\|[^|]+\| )?(?P<name>[\w:.+-]+?)::(?:\s+(?P<rest>.*))?$")
 _TARGET = re.compile(r"\s*\.\. _.*:|\s*\([\w-]+\)=\s*$")
@@ -23,6 +26,9 @@ _OPTION = re.compile(r"\s*:[\w-]+:")
 _UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*$")
 _NUMBERED = re.compile(r"^(\s*)#\.(?=\s)")
 """An item that Sphinx numbers."""
+_FOOTNOTE = re.compile(r"^\s*(?:\[\^[\w-]+\]:|\.\. \[(?:#[\w-]*|\*|\w+)\])\s+(?=\S)")
+_DEFINED = re.compile(r"(?<=[^\s:])[ \t]*\n {0,3}:[ \t]+(?=\S)")
+"""Between a term and what it means."""
 _FIELD = re.compile(r"^(\s*):([a-zA-Z][\w -]{0,40}):(?=\s+\S)")
 _GRID, _GRID_RULE = re.compile(r"\s*[+|].*[+|]\s*$"), re.compile(r"\s*\+[-=+]+\+\s*$")
 _LIST_ROW = re.compile(r"(?P<row>\* )?(?P<cell>[ ]*- ?)?(?P<text>.*)$")
@@ -58,6 +64,7 @@ _INLINE = re.compile(
     r"|(?<![\w\]])!?\[(?P<text>(?:[^\]\n]|\n(?!\s*\n)){0,200})\]\((?P<target>\{%[^%\n]*%\}[^()\s]*"
     r"|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"\n]*\")?\)"
     r"|(?<![\w\]])\[(?P<named>[^\]\n]{1,200})\]\[[^\]\n]{0,500}\](?!\[)"
+    r"|(?P<footnote>\[\^(?:\d{1,3}|[A-Za-z]\w+)\](?![*+?{(:])| ?\[(?:#[\w-]*|\*|\d{1,3})\]_(?!\w))"
     r"|(?P<comment><!--(?:(?!-->)[\s\S]){0,500}-->)"
     r"|(?P<attributes>\{(?::\s|#[\w-]|\.[a-z])[^{}\n]{0,300}\}|\{%[^%\n]{0,500}%\})"
     rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>\n]{{0,500}})?/?>)",
@@ -88,8 +95,12 @@ def as_read(text: str) -> str:
     parts = []
     for code, group in groupby(lines, key=lambda line: line.code):
         part = "\n".join(line.text for line in group)
-        parts.append(part if code else _apart(part, on_few_lines(_INLINE.sub(_shown, part))))
+        parts.append(part if code else _apart(part, _prose_as_read(part)))
     return "\n".join(parts).strip()
+
+
+def _prose_as_read(part: str) -> str:
+    return on_few_lines(_INLINE.sub(_shown, _DEFINED.sub(": ", part)))
 
 
 def on_few_lines(text: str) -> str:
@@ -142,11 +153,9 @@ def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
         elif opening := _DIRECTIVE.match(line):
             body, at = _indented(lines, at)
             yield from _directive(opening["name"], opening["rest"] or "", body)
-        elif opening := _NOTE.match(line) or _TAB.match(line):
-            body, at = _indented(lines, at)
-            groups = opening.groupdict()
-            title = groups["title"]
-            yield from _titled(groups["name"].capitalize() if title is None else title, body)
+        elif note := _note_at(lines, at):
+            title, body, at = note
+            yield from _titled(title, body)
         elif line.rstrip().endswith("::") and _indented(lines, at)[0]:
             body, at = _indented(lines, at)
             if led := line.rstrip().removesuffix(":").removesuffix(":").rstrip():
@@ -165,6 +174,24 @@ def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
             yield _ShownLine(_FIELD.sub(r"\1\2:", _NUMBERED.sub(r"\1-", line, count=1), count=1))
             at += 1
         before = line
+
+
+def _note_at(lines: Sequence[str], at: int) -> tuple[str, list[str], int] | None:
+    """Return title and text of the note, tab or footnote that begins there, and the next line."""
+    if opening := _ALERT.match(lines[at]):
+        end = at + 1
+        while end < len(lines) and _QUOTED.match(lines[end]):
+            end += 1
+        body = [_QUOTED.sub("", line, count=1) for line in lines[at + 1 : end]]
+        return opening["title"] or opening["name"].capitalize(), body, end
+    if opening := _FOOTNOTE.match(lines[at]):
+        body, end = _indented(lines, at)
+        return "", [lines[at][opening.end() :], *body], end
+    if opening := _NOTE.match(lines[at]) or _TAB.match(lines[at]):
+        groups = opening.groupdict()
+        title = groups["title"]
+        return groups["name"].capitalize() if title is None else title, *_indented(lines, at)
+    return None
 
 
 def _closing(lines: Sequence[str], opening: int, fence: str) -> int:
@@ -265,8 +292,9 @@ def _titled(title: str, body: Sequence[str]) -> Iterator[_ShownLine]:
     else:
         whole = dedent("\n".join(body))
     lines = list(_shown_lines(whole.strip("\n").split("\n")))
-    if title and lines and lines[0].text.strip() and not lines[0].code:
-        lines[0] = _ShownLine(f"{title}: {lines[0].text.lstrip()}")
+    first = lines[0] if lines else _ShownLine("")
+    if title and first.text.strip() and not (first.code or _BLOCK.match(first.text)):
+        lines[0] = _ShownLine(f"{title}: {first.text.lstrip()}")
     elif title:
         lines.insert(0, _ShownLine(f"{title}:"))
     yield from lines
