@@ -75,6 +75,13 @@ def test_each_part_is_corrected_alone_and_cited_across() -> None:
     assert state["scores"] == [0.9, 0.9]
 
 
+def test_a_passage_that_answers_two_parts_is_quoted_once() -> None:
+    state = build_decomposed(parts()).invoke({"question": "Who runs the bakery? Where is the bakery?"})
+    assert state["answer"] == f"“{SHELVES['bakery']}” [1]"
+    assert len(state["citations"]) == 1
+    assert [part["abstained"] for part in state["sub_questions"]] == [False, False]
+
+
 def test_the_trace_has_the_nodes_of_each_part() -> None:
     graph = build_decomposed(parts())
     steps = [

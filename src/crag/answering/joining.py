@@ -27,21 +27,24 @@ def joined(parts: Sequence[SubQuestion], strips: Sequence[Strip]) -> tuple[str, 
     """Write the answers one after the other, with their citations numbered as `strips` are.
 
     A part without an answer becomes its question, followed by the sentence that nothing was found.
+    An answer that an earlier one says already is left out.
     """
     available = numbered(strips)
     numbers = {place_of(citation): citation["number"] for citation in available}
     citations: dict[int, Citation] = {}
-    texts = []
+    texts: list[str] = []
     for part in parts:
         if part["abstained"]:
             texts.append(f"{part['asked']} {NOT_FOUND}")
             continue
-        places: dict[int, int] = {}
+        places = {one["number"]: numbers[place_of(one)] for one in part["citations"]}
+        text = _with_numbers(part, places)
+        if any(text in earlier for earlier in texts):
+            continue
+        texts.append(text)
         for citation in part["citations"]:
-            number = numbers[place_of(citation)]
-            places[citation["number"]] = number
+            number = places[citation["number"]]
             citations[number] = _both(citations.get(number), citation, number)
-        texts.append(_with_numbers(part, places))
     return "\n\n".join(texts), [citations[number] for number in sorted(citations)]
 
 
