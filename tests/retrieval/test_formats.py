@@ -192,8 +192,8 @@ def test_workbook(folder: Path) -> None:
     with Workbook(folder / "a.xlsx") as workbook:
         sheet = workbook.add_worksheet("Parts")
         for number, row in enumerate([("part", "kg"), ("mill", 7), (), ("store", 0.5)]):
-            sheet.write_row(number, 0, row)
-        workbook.add_worksheet("People").write_row(0, 0, ["Ada"])
+            sheet.write_row(number + 3, 2, row)
+        workbook.add_worksheet("People").write_row(4, 2, ["Ada"])
     loaded = only(folder / "a.xlsx")
     assert loaded.text == (
         "## Parts\n\n| part | kg |\n| --- | --- |\n| mill | 7 |\n| store | 0.5 |\n\n"

@@ -133,16 +133,16 @@ def _column(letters: str) -> int:
 
 def _cells(sheet: "CalamineSheet") -> list[list[str]]:
     """Write the values of cells; empty rows and the empty columns at both ends are left out."""
-    first = (sheet.start or (0, 0))[1]
     filled = []
     for row in sheet.iter_rows():
-        if row.count("") < len(row):
-            written = [_written(value) for value in row[first:]]
-            while written and not written[-1]:
-                written.pop()
+        written = list(map(_written, row)) if row.count("") < len(row) else []
+        while written and not written[-1]:
+            written.pop()
+        if written:
             filled.append(written)
+    first = min((next(at for at, cell in enumerate(row) if cell) for row in filled), default=0)
     width = max(map(len, filled), default=0)
-    return [row + [""] * (width - len(row)) for row in filled if row]
+    return [row[first:] + [""] * (width - len(row)) for row in filled]
 
 
 def _written(value: Any) -> str:
