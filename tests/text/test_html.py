@@ -164,3 +164,19 @@ def test_the_address_that_a_page_names(attributes: str, url: str) -> None:
 @pytest.mark.parametrize("html", ["", "<", "<!-- x", "\0", "<p>", "plain"])
 def test_any_text_is_a_page(html: str) -> None:
     assert read_whole_html(html).title == ""
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<ol start=9><li>Open it.<li><p>Type:</p><pre>x\n\ny</pre><p>Wait.</p></ol><p>End.</p>",
+         "9. Open it.\n10. Type:\n\n    ```\n    x\n\n    y\n    ```\n\n    Wait.\n\nEnd."),
+        ("<ul><li>a<table><tr><th>n<tr><td>1</table><li>b<ol><li>c</ol></ul>",
+         "- a\n\n  | n |\n  | --- |\n  | 1 |\n\n- b\n  1. c"),
+        ("<ul><li><h2>News</h2><p>It rains.</p></li><li>a</li></ul><li>lost</li>",
+         "## News\n\nIt rains.\n\n- a\n- lost"),
+        ("<ol start=x><li>a</li></ol><ol reversed><li>b</li></ol>", "1. a\n1. b"),
+    ],
+)  # fmt: skip
+def test_an_item_has_its_number_and_holds_its_blocks(html: str, text: str) -> None:
+    assert as_file(html) == text

@@ -2,7 +2,9 @@
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count, repeat
+from textwrap import indent
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -23,6 +25,8 @@ _BLOCK = re.compile(
     "address|article|aside|blockquote|body|d[dlt]|details|div|fieldset|fig(caption|ure)|footer|"
     "h[1-6r]|header|li|main|ol|p|pre|section|summary|t(able|body|foot|head|r)|ul"
 )
+_HEADING, _ITEM_MARK = re.compile("h[1-6]"), re.compile(r" *(?:-|\d+\.) ")
+_NUMBER = re.compile("[0-9]{1,9}")
 _APART = ["nav", "form", "title"]
 """Elements that are not part of the text of a page."""
 _FEWEST_LETTERS = 3
@@ -76,6 +80,7 @@ def _marked_text(tree: "HtmlElement") -> str:
         tag = str(element.tag)
         if _BLOCK.fullmatch(tag):
             written.end_block()
+            written.enter_or_leave(element, event)
         if event == "end":
             gap = "\n" if tag == "br" else " " if tag in {"td", "th"} else ""
             written.parts += [gap, element.tail or ""]
@@ -83,8 +88,6 @@ def _marked_text(tree: "HtmlElement") -> str:
             written.add(_fenced(element) if tag == "pre" else table_rows(_rows(element)))
             walker.skip_subtree()
         else:
-            if _BLOCK.fullmatch(tag) and tag not in {"p", "div"}:
-                written.mark = _mark(element)
             written.parts.append(element.text or "")
     written.end_block()
     return "".join(written.pieces)
@@ -97,29 +100,52 @@ class _Blocks:
         self.pieces: list[str] = []
         self.parts: list[str] = []
         """What the open block holds so far."""
-        self.mark = ""
-        self._before = ""
+        self._mark = ""
+        self._margins: list[str] = []
+        """What stands before all but the first line of each item that is open."""
+        self._marks: list[Iterator[str]] = [repeat("- ")]
+        """Of each list that is open, those of its next items."""
+        self._after_item = False
+
+    def enter_or_leave(self, element: "HtmlElement", event: str) -> None:
+        """Set what the next block begins with."""
+        tag = str(element.tag)
+        if tag == "li" and event == "start":
+            mark = next(self._marks[-1])
+            self._mark = "".join(self._margins) + mark
+            self._margins.append(" " * len(mark))
+        elif tag == "li":
+            self._margins.pop()
+        elif tag in {"ol", "ul"} and event == "end":
+            self._marks.pop()
+        elif tag in {"ol", "ul"}:
+            self._marks.append(_item_marks(element))
+        elif event == "start" and tag not in {"p", "div"}:
+            self._mark = f"{'#' * int(tag[1])} " if _HEADING.fullmatch(tag) else ""
+            if self._mark:  # A list of what has headings is no list.
+                self._margins = [""] * len(self._margins)
 
     def end_block(self) -> None:
         for part in _BLANK_LINE.split("".join(self.parts)):
             if text := " ".join(part.split()):
-                self.add(self.mark + text, self.mark)
-                self.mark = ""
+                self.add(text, self._mark)
+                self._mark = ""
         self.parts.clear()
 
     def add(self, block: str, mark: str = "") -> None:
         if block:
-            items = mark.endswith("- ") and self._before.endswith("- ")
-            self.pieces += [("\n" if items else "\n\n") if self.pieces else "", block]
-            self._before = mark
+            is_item = _ITEM_MARK.fullmatch(mark) is not None
+            near = is_item and self._after_item
+            self.pieces += [("\n" if near else "\n\n") if self.pieces else ""]
+            self.pieces.append(mark + block if mark else indent(block, "".join(self._margins)))
+            self._after_item = is_item
 
 
-def _mark(element: "HtmlElement") -> str:
-    tag = str(element.tag)
-    if tag == "li":
-        depth = sum(ancestor.tag in {"ul", "ol"} for ancestor in element.iterancestors())
-        return "  " * max(depth - 1, 0) + "- "
-    return "#" * int(tag[1]) + " " if re.fullmatch("h[1-6]", tag) else ""
+def _item_marks(items: "HtmlElement") -> Iterator[str]:
+    if items.tag == "ul":
+        return repeat("- ")
+    first = items.get("start", "")
+    return (f"{number}. " for number in count(int(first) if _NUMBER.fullmatch(first) else 1))
 
 
 def _holds_data(table: "HtmlElement") -> bool:

@@ -33,7 +33,7 @@ _UNSEEN = re.compile(
     "video|select|textarea|datalist"
 )
 _KEPT_ATTRIBUTE = re.compile(
-    "class|id|role|itemprop|itemtype|property|name|content|rel|lang|colspan|rowspan"
+    "class|id|role|itemprop|itemtype|property|name|content|rel|lang|colspan|rowspan|start"
 )
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 _INVALID = re.compile(
