@@ -76,7 +76,8 @@ def test_each_part_is_corrected_alone_and_cited_across() -> None:
 
 
 def test_a_passage_that_answers_two_parts_is_quoted_once() -> None:
-    state = build_decomposed(parts()).invoke({"question": "Who runs the bakery? Where is the bakery?"})
+    asked = "Who runs the bakery? Where is the bakery?"
+    state = build_decomposed(parts()).invoke({"question": asked})
     assert state["answer"] == f"“{SHELVES['bakery']}” [1]"
     assert len(state["citations"]) == 1
     assert [part["abstained"] for part in state["sub_questions"]] == [False, False]
