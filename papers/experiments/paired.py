@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crag.asking.intervals import LEVEL, RESAMPLES, bootstrap
+from crag.papers.experiments.intervals import LEVEL, RESAMPLES, bootstrap
 
 
 class Difference(NamedTuple):

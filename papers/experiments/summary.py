@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from crag.asking.intervals import bootstrap
 from crag.errors import SettingsError
 from crag.papers.experiments.examples import Example
 from crag.papers.experiments.experiments import Experiment, Variant
+from crag.papers.experiments.intervals import bootstrap
 from crag.papers.experiments.metrics import METRICS, installed
 from crag.papers.experiments.metrics.metric import Metric, Pairs
 from crag.papers.experiments.paired import Difference, paired_difference

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from generator_report import RIGHT, Answered, Measured, accuracy_of, by_row
 
-from crag.asking.intervals import bootstrap
 from crag.papers.charts import BLUE, COLOURS, ORANGE, chart
+from crag.papers.experiments.intervals import bootstrap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from generator_questions import Verdict, knows, verdict
 
-from crag.asking.intervals import bootstrap
 from crag.papers.experiments.examples import Example
+from crag.papers.experiments.intervals import bootstrap
 from crag.papers.experiments.paired import paired_difference
 from crag.papers.experiments.report import table
 from crag.papers.experiments.rows import Row

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, cast
 from langchain_core.documents import Document
 
 from crag.answering.context import kept_strips
-from crag.asking.intervals import bootstrap
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
 from crag.graph import build_crag, build_rag
+from crag.papers.experiments.intervals import bootstrap
 from crag.papers.experiments.report import table as markdown
 from crag.papers.training.records import read_objects
 from crag.parts import Evaluator, Parts

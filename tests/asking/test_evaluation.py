@@ -104,8 +104,10 @@ async def test_the_summary_counts() -> None:
     assert summary["lost"] == {"not answered": 1, "not kept": 1}
     assert summary["right"] == pytest.approx(1 / 3)
     assert (summary["retrieved"], summary["kept"]) == (1.0, pytest.approx(2 / 3))
-    assert numbers(summary)["right"].startswith("33% (95 % interval 0% to ")
+    assert numbers(summary)["right"].startswith("33% (95 % interval 6% to 79%)")
     assert summarise([])["right"] is None
+    alone = numbers(summarise(rows[:1]))["right"]
+    assert alone.startswith("100% (95 % interval 21% to 100%)"), "one question proves little"
 
 
 async def test_the_page_shows_failures_and_runs_nothing() -> None:

@@ -8,13 +8,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
 from typing_extensions import TypedDict
 
 from crag.answering.context import kept_strips
-from crag.asking.intervals import bootstrap
 from crag.asking.matching import normalised_match
 from crag.asking.running import AnswerRow, Graph, Run, in_order, run_question
 from crag.correction.provenance import source_of
@@ -99,7 +99,7 @@ class Summary(TypedDict):
     right: float | None
     """Of those that are judged; an abstention is right only for an unanswerable question."""
     right_interval: list[float] | None
-    """95 % bootstrap interval."""
+    """The 95 % score interval (Wilson, 1927), which has a width also where all are right."""
     retrieved: float | None
     kept: float | None
     """Of those whose documents held the evidence."""
@@ -195,12 +195,11 @@ def is_failure(row: Row) -> bool:
     return row["verdict"] in {"wrong", "abstained", "failed"}
 
 
-def summarise(rows: Sequence[Row], seed: int = 0) -> Summary:
+def summarise(rows: Sequence[Row]) -> Summary:
     """Count the rows."""
     judged = [float(is_right(row)) for row in rows if row["verdict"] != "unjudged"]
     retrieved = [row["retrieved"] for row in rows if row["retrieved"] is not None]
     kept = [bool(row["kept"]) for row in rows if row["retrieved"]]
-    interval = bootstrap(judged, seed) if judged else None
     return Summary(
         questions=len(rows),
         verdicts=dict(Counter(row["verdict"] for row in rows)),
@@ -208,7 +207,7 @@ def summarise(rows: Sequence[Row], seed: int = 0) -> Summary:
         actions=dict(Counter(row["action"] for row in rows if row["action"])),
         lost=dict(Counter(row["lost"] for row in rows if row["lost"])),
         right=_share(judged),
-        right_interval=list(interval) if interval else None,
+        right_interval=_score_interval(int(sum(judged)), len(judged)) if judged else None,
         retrieved=_share(retrieved),
         kept=_share(kept),
         unsupported=_share([row["unsupported"] for row in rows if row["unsupported"] is not None]),
@@ -216,6 +215,13 @@ def summarise(rows: Sequence[Row], seed: int = 0) -> Summary:
         tokens=_mean(rows, "input_tokens") + _mean(rows, "output_tokens"),
         seconds=sum(row["seconds"] for row in rows) / max(1, len(rows)),
     )
+
+
+def _score_interval(right: int, judged: int) -> list[float]:
+    z = NormalDist().inv_cdf(0.975)
+    middle = (right + z**2 / 2) / (judged + z**2)
+    half = z / (judged + z**2) * (right * (judged - right) / judged + z**2 / 4) ** 0.5
+    return [max(0.0, middle - half), min(1.0, middle + half)]
 
 
 def _question(path: Path, number: int, line: str) -> Question:

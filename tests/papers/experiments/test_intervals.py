@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.asking.intervals import bootstrap
+from crag.papers.experiments.intervals import bootstrap
 from crag.papers.experiments.paired import Difference, paired_difference
 
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
