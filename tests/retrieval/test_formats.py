@@ -287,6 +287,8 @@ def torn_epub(path: Path) -> None:
     [
         ("a.txt", b"\x89PNG\0\0", "looks binary"),
         ("a.md", b" \n\t\n", "empty"),
+        ("a.csv", b"", "empty"),
+        ("a.csv", b"id,text\n", "empty"),
         ("a.html", b"<div>" * 5_000 + b"the end", "nest deeper than 3,000 levels"),
         ("a.pdf", b"%PDF-1.4 nothing of the kind", "damaged PDF"),
         ("a.pdf", truncated_pdf, "damaged PDF"),

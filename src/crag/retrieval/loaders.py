@@ -193,14 +193,18 @@ def supported() -> str:
 
 
 def _loaded(path: Path, loader: Loader) -> Iterator[Loaded]:
+    holds_nothing = True
     try:
         for loaded in loader(path):
+            holds_nothing = False
             if isinstance(loaded, Unusable):
                 yield loaded
             elif loaded.text.strip():
                 yield replace(loaded, title=storable(loaded.title), text=storable(loaded.text))
             else:
                 yield Unusable(loaded.source, "empty", empty=True)
+        if holds_nothing:  # Such as a CSV file of a header alone.
+            yield Unusable(str(path), "empty", empty=True)
     except (ContentError, SourceError) as error:
         yield Unusable(str(path), error.problem)
     except MissingPackageError as error:
