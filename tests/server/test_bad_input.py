@@ -134,7 +134,7 @@ def test_markup_in_a_document_stays_text_in_json(url: str) -> None:
 
 
 def test_a_trace_of_five_megabytes_comes_through(client: Any) -> None:
-    text = "The kettle boils water. " * 110_000
+    text = "Then the action is Incorrect. " * 90_000
     documents = [{"page_content": f"{at}. {text}", "metadata": {}} for at in range(2)]
     thread = client.threads.create(graph_id="rag")["thread_id"]
     client.threads.update_state(
