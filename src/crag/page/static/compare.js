@@ -31,14 +31,14 @@ export async function compareWith(run) {
   leaveComparison();
   stopping = new AbortController();
   const { signal } = stopping;
-  const plain = begin(run.values.question ?? run.question, PLAIN, run.settings, performance.now());
+  const plain = begin(run.values.question ?? run.question, PLAIN, run.settings, Date.now());
   draw(element("p.hint", "Asking plain retrieval…"));
   byId("comparison-title").focus();
   byId("comparison").scrollIntoView();
   try {
     const asked = { graph: PLAIN, input: { question: plain.question }, context: plain.settings };
-    for await (const part of server.stream(asked, signal)) take(plain, part, performance.now());
-    conclude(plain, performance.now(), plain.values.answer ? "success" : null);
+    for await (const part of server.stream(asked, signal)) take(plain, part, Date.now());
+    conclude(plain, Date.now(), plain.values.answer ? "success" : null);
     if (plain.error) return draw(element("p.problem", plain.error.message));
     const changes = await server.compare(plain.values, run.values);
     return draw(

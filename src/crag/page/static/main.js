@@ -27,7 +27,7 @@ const library = new Library(read);
 const reading = { open: read, has: (source) => library.has(source) };
 const documentsView = new DocumentsView(reading);
 const settings = new Settings(() => byId("question").focus());
-const history = new History(open, () => conversation && drawConversation(), () => renew());
+const history = new History(open, refreshed, () => renew());
 const drawings = new Map();
 const dirty = new Set();
 let assistants = [];
@@ -149,7 +149,7 @@ async function choose(name) {
  */
 async function ask(question, instead = edited) {
   if (active || !question.trim()) return;
-  const run = begin(question.trim(), chosen(), settings.context(), performance.now());
+  const run = begin(question.trim(), chosen(), settings.context(), Date.now());
   const before = placed(run, instead);
   show(byId("notice"), false);
   byId("question").value = "";
@@ -199,6 +199,13 @@ function edit(run) {
   label();
 }
 
+/** Draw what other tabs have changed; what waited here may have been decided there. */
+function refreshed() {
+  const now = conversation?.turns.find(({ started }) => started === shown.started) ?? shown;
+  if (now !== shown) history.turn(conversation, now);
+  else if (conversation) drawConversation();
+}
+
 /** End whatever the form was about, and begin with nothing. */
 function renew() {
   if (active) return;
@@ -228,8 +235,12 @@ async function decide(run, answer) {
   if (active) return;
   resume(run);
   changed(run, ["steps", "asked"]);
-  const { thread, graph, settings: context } = run;
-  await follow(run, (signal) => server.stream({ thread, graph, resume: answer, context }, signal));
+  await follow(run, async (signal) => {
+    await lastKept([run]); // The thread may have gone on since with another question.
+    const { thread, graph, settings: context, checkpoint } = run;
+    run.checkpoint = null; // The next question follows the answer.
+    return server.stream({ thread, graph, resume: answer, context, checkpoint }, signal);
+  });
 }
 
 /** Read the stream to its end, whatever end that is. */
@@ -240,7 +251,7 @@ async function follow(run, start) {
   history.note(run);
   try {
     for await (const part of await start(stopping.signal)) {
-      changed(run, take(run, part, performance.now()));
+      changed(run, take(run, part, Date.now()));
       if (part.event === "metadata") history.note(run);
     }
     await settle(run);
@@ -251,12 +262,12 @@ async function follow(run, start) {
   working(false);
   history.note(run);
   if (conversation) drawConversation();
-  changed(run, EVERYTHING);
+  if (shown) changed(shown, EVERYTHING); // Another one may wait for a decision.
   if (run === shown) requestAnimationFrame(reveal);
 }
 
 async function ended(run, error) {
-  const now = performance.now();
+  const now = Date.now();
   if (error.name === "AbortError") return cancelled(run, now);
   server.expected(error);
   if (error.kind === "broken") return settle(run, error.message);
@@ -275,7 +286,7 @@ async function settle(run, message) {
     server.expected(error);
     status = null;
   }
-  conclude(run, performance.now(), status, message);
+  conclude(run, Date.now(), status, message);
 }
 
 const down = (error) =>
@@ -288,7 +299,7 @@ function cancel() {
     active.stopping.abort();
     if (run.id) server.cancel(run.thread, run.id).catch((error) => notice(down(error)));
   } else if (run?.phase === "waiting") {
-    cancelled(run, performance.now());
+    cancelled(run, Date.now());
     history.note(run);
     changed(run, ["steps", "asked", "error"]);
     working(false);
@@ -302,7 +313,6 @@ function open(run, within) {
   history.show(conversation);
   if (chosen() !== run.graph) choose(run.graph);
   drawConversation();
-  label();
   changed(run, EVERYTHING);
   requestAnimationFrame(reveal);
 }
@@ -314,8 +324,10 @@ function reveal() {
   if (top >= 0 && below > 0.55 * innerHeight) byId("asked").scrollIntoView();
 }
 
-const drawConversation = () =>
+function drawConversation() {
   drawTurns(conversation.turns, shown, (turn) => history.turn(conversation, turn));
+  label();
+}
 
 function clear() {
   closeQuestion();

@@ -31,6 +31,7 @@ export function begin(question, graph, settings, now) {
     asked: null,
     error: null,
     checkpoint: null,
+    resumed: false,
     outer: new Set(),
   };
 }
@@ -154,14 +155,18 @@ export function close(run, now, phase, message = "") {
   if (phase !== "waiting") stop(run, phase === "done" ? "done" : "cancelled", now);
 }
 
-/** Say whether the run has told all there is: its answer, and the end of every step. */
-export const isWhole = ({ values, steps }) =>
-  Boolean(values.answer) && steps.every(({ state }) => !["running", "waiting"].includes(state));
+/**
+ * Say whether the run has told all there is: its answer, and the end of every step. One that was
+ * resumed does not tell again what it did before, perhaps to another page.
+ */
+export const isWhole = ({ values, steps, resumed }) =>
+  !resumed && Boolean(values.answer) && steps.every(({ state }) => !["running", "waiting"].includes(state));
 
 /** Go on after a human has decided. */
 export function resume(run) {
   run.asked = null;
   run.phase = "running";
+  run.resumed = true;
 }
 
 /** Cancel; whatever had been done stays. */
