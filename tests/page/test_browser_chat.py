@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.page.asking import ask
@@ -173,3 +174,43 @@ def test_a_conversation_is_forgotten_at_the_second_click(visit: Visit, site: str
     page.reload()
     page.wait_for_selector("#history .entry, #no-history:not([hidden])")
     assert page.locator("#history .entry", has_text="What is forgotten?").count() == 0
+
+
+def test_a_conversation_is_forgotten_while_it_runs(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=plain")
+    ask(page, "What is forgotten?", until=".draft")
+    page.click("#history >> text=Forget")
+    page.click("#history >> text=Forget it for good?")
+    page.wait_for_selector("#answer[data-phase=empty]")
+    page.wait_for_selector("#cancel", state="hidden")
+    assert page.locator("#history .entry").count() == 0
+    turn(page, ADA)
+    assert page.locator("#history .entry .asked").all_inner_texts() == [ADA]
+    assert len(httpx.post(f"{site}/threads/search", json={}).json()) == 1
+
+
+def test_what_another_tab_forgot_is_not_gone_on_with(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=chat")
+    turn(page, ADA)
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.click("#history .entry")
+    other.click("#history >> text=Forget")
+    other.click("#history >> text=Forget it for good?")
+    page.wait_for_selector("#asks >> text=Your question")
+    turn(page, WHO)
+    assert turns(page, "earlier") == []
+    assert page.locator("#history .entry .asked").all_inner_texts() == [WHO]
+
+
+def test_a_conversation_that_the_server_lost_is_begun_anew(visit: Visit, site: str) -> None:
+    page = visit(f"{site}/?graph=chat")
+    turn(page, ADA)
+    (thread,) = httpx.post(f"{site}/threads/search", json={}).json()
+    httpx.delete(f"{site}/threads/{thread['thread_id']}")  # As a server that was started anew.
+    ask(page, WHO, until="#answer[data-phase=failed]")
+    assert "The server no longer has this conversation." in page.inner_text("#answer-body")
+    page.click("text=Ask again")
+    page.wait_for_selector("#answer[data-phase=done]")
+    assert turns(page, "earlier") == []
+    assert page.locator("#history .entry .asked").all_inner_texts() == [WHO]

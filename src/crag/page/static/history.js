@@ -18,7 +18,7 @@ export class History {
   /**
    * @param {(run: object, conversation: object) => void} open called with the run that was chosen
    * @param {() => void} changed called when another tab has changed conversations
-   * @param {() => void} left called when the conversation that is shown was deleted
+   * @param {(conversation: object) => void} left called when the conversation that is shown was deleted
    */
   constructor(open, changed, left) {
     Object.assign(this, { open, changed, left });
@@ -75,6 +75,11 @@ export class History {
     });
   }
 
+  /** Whether a conversation is still there, and was not deleted elsewhere or lost with the server. */
+  has(conversation) {
+    return this.conversations.includes(conversation);
+  }
+
   /** Mark the conversation that is shown; null: none yet. */
   show(conversation) {
     this.shown = conversation;
@@ -109,8 +114,8 @@ export class History {
       return;
     }
     this.conversations = this.conversations.filter((one) => one !== conversation);
-    if (conversation.thread) this.#write(conversation.thread);
-    this.left();
+    for (const thread of new Set(conversation.turns.map((turn) => turn.thread))) if (thread) this.#write(thread);
+    this.left(conversation);
   }
 
   /** Open one turn of a conversation; one that runs in another tab again when it has ended. */

@@ -27,7 +27,7 @@ const library = new Library(read);
 const reading = { open: read, has: (source) => library.has(source) };
 const documentsView = new DocumentsView(reading);
 const settings = new Settings(() => byId("question").focus());
-const history = new History(open, refreshed, () => renew());
+const history = new History(open, refreshed, forgotten);
 const drawings = new Map();
 const dirty = new Set();
 let assistants = [];
@@ -171,15 +171,18 @@ async function ask(question, instead = edited) {
  * gives way.
  */
 function placed(run, instead) {
-  const turns = conversation?.graph === run.graph ? conversation.turns : [];
+  const turns = goesOn() ? conversation.turns : [];
   const at = turns.indexOf(instead);
   const before = at < 0 ? turns : turns.slice(0, at);
   if (at >= 0 && at === turns.length - 1 && instead.phase !== "done") turns.pop();
-  else if (at >= 0 || conversation?.graph !== run.graph) conversation = history.begin(run.graph, before);
+  else if (at >= 0 || !goesOn()) conversation = history.begin(run.graph, before);
   const earlier = [...before];
   conversation.turns.push(run);
   return earlier;
 }
+
+/** Whether the next question follows those that are shown, which the server may have lost since. */
+const goesOn = () => conversation?.graph === chosen() && history.has(conversation);
 
 /** Return the last of some turns that the server kept something of, with its checkpoint. */
 async function lastKept(turns) {
@@ -206,9 +209,14 @@ function refreshed() {
   else if (conversation) drawConversation();
 }
 
+/** Leave a conversation that was deleted, with a run of it that is under way. */
+function forgotten(gone) {
+  if (gone.turns.includes(active?.run)) active.stopping.abort();
+  renew();
+}
+
 /** End whatever the form was about, and begin with nothing. */
 function renew() {
-  if (active) return;
   [shown, conversation, edited] = [null, null, null];
   clear();
   graphView.light(null);
@@ -217,14 +225,14 @@ function renew() {
   byId("status").textContent = "";
   byId("way-line").textContent = UNASKED;
   history.show(null);
-  working(false);
+  working(active !== null);
   byId("question").value = "";
   byId("question").focus();
 }
 
 /** Say what the form asks: a question, one that follows, or one that is asked anew. */
 function label() {
-  const follows = conversation?.graph === chosen() && conversation.turns.length > 0;
+  const follows = goesOn() && conversation.turns.length > 0;
   byId("asks").textContent = edited ? "Edit the question" : follows ? "Your follow-up question" : "Your question";
   show(byId("leave"), edited !== null);
   show(byId("new"), conversation !== null);
@@ -272,7 +280,8 @@ async function ended(run, error) {
   server.expected(error);
   if (error.kind === "broken") return settle(run, error.message);
   if (error.kind === "down") notice(down(error), boot);
-  return close(run, now, "failed", down(error));
+  close(run, now, "failed", error.status === 404 ? GONE : down(error));
+  return error.status === 404 && history.load();
 }
 
 /** Conclude a run by what the server says of it: a stream may end for many reasons. */
@@ -291,6 +300,8 @@ async function settle(run, message) {
 
 const down = (error) =>
   error.kind === "down" ? "The server does not answer. Is “crag serve” still running?" : error.message;
+
+const GONE = "The server no longer has this conversation. Asked again, the question begins a new one.";
 
 /** Stop reading, and tell the server. */
 function cancel() {
@@ -398,7 +409,7 @@ byId("question").addEventListener("keydown", (event) => {
   byId("ask").requestSubmit();
 });
 byId("cancel").addEventListener("click", cancel);
-byId("new").addEventListener("click", renew);
+byId("new").addEventListener("click", () => active || renew());
 byId("leave").addEventListener("click", () => {
   edited = null;
   byId("question").value = "";
