@@ -132,6 +132,39 @@ def test_a_document_is_uploaded_asked_and_removed(visit: Visit, own: str, tmp_pa
     assert "Rottnest" not in page.inner_text("#answer-body")
 
 
+def test_what_follows_a_first_click_on_remove_is_done(visit: Visit, own: str) -> None:
+    page = visit(own)
+    remove = page.locator("#library .remove")
+    remove.first.click()
+    remove.last.click()
+    assert remove.all_inner_texts() == ["Remove", "Remove", "Remove from the index?"]
+    with page.expect_file_chooser():
+        page.click("#upload")
+    remove.first.click()
+    page.click("#library .files button >> nth=0")
+    page.wait_for_selector("#source .reading")
+
+
+def test_a_document_is_removed_with_the_keyboard_while_others_are_read(
+    visit: Visit, own: str, tmp_path: Path
+) -> None:
+    page = visit(own)
+    (tmp_path / "emus.md").write_text("# Emus\n\nThe emu runs.\n")
+    page.set_input_files("#upload", tmp_path / "emus.md")
+    page.wait_for_selector("#library >> text=4 documents")
+    # The whole answer of an upload is held back, as one that takes long.
+    page.route("**/documents/slow.md", lambda _: None)
+    page.set_input_files("#upload", {"name": "slow.md", "mimeType": "text/plain", "buffer": b"a"})
+    page.wait_for_selector("#adding >> text=Indexing slow.md")
+    page.focus("[aria-label='Remove emus.md']")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#adding >> text=emus.md was removed.")
+    assert "3 documents" in page.inner_text("#library")
+    assert "Indexing slow.md" in page.inner_text("#adding")
+    assert page.evaluate("document.activeElement.matches('#library button')")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_in_documents(visit: Visit, own: str, scheme: str) -> None:
     page = visit(own, color_scheme=scheme)

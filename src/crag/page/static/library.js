@@ -12,7 +12,7 @@ export class Library {
   constructor(open) {
     this.open = open;
     this.paths = new Set();
-    this.busy = false;
+    this.status = element("div", { id: "adding", role: "status" });
   }
 
   /** Whether a source can be opened. */
@@ -40,7 +40,11 @@ export class Library {
     return this.told?.files.find((one) => [path, file].includes(one.path))?.name ?? path;
   }
 
+  /** Draw the list; who is in it with the keyboard stays at the same place. */
   #draw() {
+    const controls = () => [...byId("library").querySelectorAll("button, input, summary")];
+    const focused = controls().indexOf(document.activeElement);
+    const open = byId("library").querySelector("details")?.open;
     const { files, uploads, accepted } = this.told;
     const list = element("ol.files");
     fill(list, files, (file) => this.#entry(file));
@@ -53,9 +57,10 @@ export class Library {
       element("h2", { id: "library-title" }, "Documents"),
       element("p.hint", count(files.length, "document")),
       uploads && adding,
-      element("div", { id: "adding", role: "status" }),
-      element("details", { open: files.length <= 20 }, element("summary", "List"), list),
+      this.status,
+      element("details", { open: open ?? files.length <= 20 }, element("summary", "List"), list),
     );
+    if (focused >= 0) (controls()[focused] ?? controls().at(-1)).focus();
   }
 
   #entry(file) {
@@ -67,13 +72,25 @@ export class Library {
   }
 
   /** Remove at the second click: the first says what will be gone. */
-  #ask(button, { path, uploaded }, name) {
-    if (button.dataset.sure) return this.#work(`Removing ${name}`, () => server.removeDocument(path));
+  async #ask(button, { path, uploaded }, name) {
+    const isSure = button.dataset.sure;
+    const label = (text) => {
+      button.textContent = text;
+      button.setAttribute("aria-label", `${text} ${name}`);
+    };
+    const begin = () => {
+      delete button.dataset.sure;
+      label("Remove");
+    };
+    begin();
+    if (isSure) {
+      const problem = await this.#work(name, `Removing ${name}`, () => server.removeDocument(path));
+      return this.#say(problem || `${name} was removed.`);
+    }
     button.dataset.sure = "yes";
-    button.textContent = uploaded ? "Remove and delete the file?" : "Remove from the index?";
-    button.setAttribute("aria-label", `${button.textContent} ${name}`);
-    button.addEventListener("blur", () => this.#draw(), { once: true });
-    return undefined;
+    label(uploaded ? "Remove and delete the file?" : "Remove from the index?");
+    // A click elsewhere takes it back: as it ends, or what is clicked would move away beneath it.
+    return document.addEventListener("click", ({ target }) => target === button || begin(), { once: true, capture: true });
   }
 
   /** Upload files one after the other, and say what became of each. */
@@ -84,19 +101,19 @@ export class Library {
         problems.push(`${file.name} has more than ${this.told.most_bytes.toLocaleString("en")} bytes.`);
         continue;
       }
-      const problem = await this.#work(`Indexing ${file.name}`, () => server.addDocument(file));
+      const problem = await this.#work(file.name, `Indexing ${file.name}`, () => server.addDocument(file));
       if (problem) problems.push(problem);
     }
     this.#say(problems.length ? problems.join(" ") : `${count(files.length, "document")} added.`);
   }
 
   /** Do something that takes time, with a bar; return what went wrong, if anything. */
-  async #work(label, work) {
-    if (this.busy) return "Another document is being worked on.";
-    this.busy = true;
+  async #work(name, label, work) {
     const bar = element("progress", { "aria-label": label });
-    byId("adding").replaceChildren(element("p.hint", `${label}…`), bar);
-    const watch = setInterval(() => this.#follow(bar), EVERY);
+    const told = element("div", element("p.hint", `${label}…`), bar);
+    this.#say("");
+    this.status.append(told);
+    const watch = setInterval(() => this.#follow(name, bar), EVERY);
     let problem = "";
     try {
       await work();
@@ -105,20 +122,21 @@ export class Library {
       problem = error.message;
     }
     clearInterval(watch);
-    this.busy = false;
+    told.remove();
     await this.load();
-    this.#say(problem);
     return problem;
   }
 
-  async #follow(bar) {
+  async #follow(name, bar) {
     const now = await server.documentProgress().catch(() => null);
-    if (!now?.total) return;
+    if (!now?.total || now.file !== name) return;
     bar.max = now.total;
     bar.value = now.done;
   }
 
+  /** Say something in the place of what was said before, beside the bars of what is under way. */
   #say(message) {
-    if (byId("adding")) put(byId("adding"), message && element("p.hint", message));
+    this.status.querySelector(":scope > p")?.remove();
+    if (message) this.status.append(element("p.hint", message));
   }
 }
