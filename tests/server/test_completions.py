@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.development]
 SHOWN = ("answer", "certainty", "citations", "action")
 ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
+UNSET = {"stream": None, "stream_options": None, "n": None}
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,8 @@ def lines_of(citation: dict[str, Any]) -> str:
 async def test_each_client_shows_the_answer_certainty_and_sources_of_crag_ask(
     chatting: "openai.OpenAI", client: Any, told: dict[str, Any], url: str
 ) -> None:
-    reply = chatting.chat.completions.create(model="crag", messages=ASKED)
+    # Libraries send null for what is not set.
+    reply = chatting.chat.completions.create(model="crag", messages=ASKED, extra_body=UNSET)
     (choice,) = reply.choices
     assert choice.message.content == told["answer"] == ANSWER
     assert choice.finish_reason == "stop"
@@ -169,6 +172,9 @@ def test_a_model_that_is_not_there_is_named(chatting: "openai.OpenAI", *, stream
         ([], "messages: "),
         ([{"role": "assistant", "content": "I say."}], "the last one must be what the user asks"),
         ([{"role": "user", "content": " "}], "the last one must be"),
+        # An earlier question is not asked again in the place of one that cannot be read.
+        ([*ASKED, {"role": "user", "content": ""}], "the last one must be"),
+        ([*ASKED, {"role": "user", "content": [PICTURE]}], "the last one must be"),
         ([{"role": "user", "content": "x" * 9000}], "the limit is 8,000"),
     ],
 )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.loopback import Loopback
-from tests.server.asking import INCORRECT, INPUT, QUESTION, new_thread
+from tests.server.asking import INCORRECT, INPUT, QUESTION, QUICK, new_thread
 from tests.server.chat import ANSWER, QUERY
 
 pytestmark = pytest.mark.slow
@@ -52,6 +52,23 @@ def test_an_edited_query_is_searched_for_even_without_the_settings(
     assert queries(search, searches) == [EDITED]
     assert (state["query"], state["question"]) == (EDITED, QUESTION)
     assert state["answer"] == ANSWER
+
+
+@pytest.mark.parametrize("decision", ["approve", "refuse"])
+def test_a_run_that_waits_is_decided_after_its_thread_went_on(
+    client: Any, search: Loopback, decision: str
+) -> None:
+    thread = stopped(client, "crag", search)
+    waiting = client.threads.get_state(thread)["checkpoint"]
+    later = client.runs.wait(thread, "crag", input=INPUT, context=QUICK)
+    assert later["answer"] == ANSWER
+    searches = len(search.requests)
+    state = client.runs.wait(
+        thread, "crag", command={"resume": decision}, context=ASKS, checkpoint=waiting
+    )
+    approved = decision == "approve"
+    assert queries(search, searches) == [QUERY] * approved
+    assert (state["refused"], len(state["hits"] or [])) == (not approved, approved)
 
 
 @pytest.mark.parametrize("decision", ["refuse", "perhaps"])

@@ -78,13 +78,22 @@ async def test_an_assistant_is_a_tool_with_settings_of_its_own(url: str, client:
         client.assistants.delete(made["assistant_id"])
 
 
-@pytest.mark.parametrize("arguments", [{"question": " "}, {}])
-async def test_an_empty_question_gets_a_sentence(url: str, arguments: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        *[
+            (asked, "Nothing was asked: put a text into the argument `question`.")
+            for asked in ({"question": " "}, {}, {"question": ["Why?"]}, {"question": True})
+        ],
+        ({**INPUT, "trace": "false"}, "`trace` is true or false, not a text or a number."),
+    ],
+)
+async def test_arguments_of_no_use_get_a_sentence(
+    url: str, arguments: dict[str, Any], told: str
+) -> None:
     result = await call(url, "crag", arguments)
     assert result.is_error
-    assert result.content[0].text == (
-        "Nothing was asked: put a question into the argument `question`."
-    )
+    assert result.content[0].text == told
 
 
 async def test_a_question_that_is_refused_gets_the_reason(url: str) -> None:

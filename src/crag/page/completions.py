@@ -63,16 +63,17 @@ class ChatRequest(BaseModel):
     messages: list[_Message] = Field(min_length=1)
     """The chat; the last message is the question. Messages of the system are ignored, because the
     prompts are the server's."""
-    stream: bool = False
+    stream: bool | None = None
     stream_options: _StreamOptions | None = None
     n: Literal[1] | None = None
 
     def chat(self) -> list[dict[str, str]]:
-        """Return what user and assistant said."""
+        """Return what user and assistant said: texts, and the user's last message in any case."""
+        last = next((one for one in reversed(self.messages) if one.role == "user"), None)
         return [
             {"role": one.role, "content": one.text}
             for one in self.messages
-            if one.role in {"user", "assistant"} and one.text.strip()
+            if one.role in {"user", "assistant"} and (one is last or one.text.strip())
         ]
 
 
@@ -165,7 +166,8 @@ async def _read(request: Request) -> ChatRequest:
         asked = ChatRequest.model_validate_json(await request.body())
     except ValidationError as error:
         raise RefusedChatError(400, "invalid_value", problems(error)) from None
-    if not asked.chat() or asked.chat()[-1]["role"] != "user":
+    last = (asked.chat() or [{}])[-1]
+    if last.get("role") != "user" or not last["content"].strip():
         message = "messages: the last one must be what the user asks"
         raise RefusedChatError(400, "invalid_value", message)
     return asked

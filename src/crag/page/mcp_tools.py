@@ -81,18 +81,18 @@ async def _called(
         known = ", ".join(sorted(assistants))
         raise MCPError(protocol.INVALID_PARAMS, f"Unknown tool: {asked.name}; there are {known}")
     arguments = asked.arguments or {}
-    question = str(arguments.get("question") or "").strip()
-    if not question:
-        return _result(
-            "Nothing was asked: put a question into the argument `question`.", error=True
-        )
+    question, trace = arguments.get("question") or "", arguments.get("trace", False)
+    if not isinstance(question, str) or not question.strip():
+        return _result("Nothing was asked: put a text into the argument `question`.", error=True)
+    if not isinstance(trace, bool):
+        return _result("`trace` is true or false, not a text or a number.", error=True)
     try:
         assistant = assistants[asked.name]["assistant_id"]
-        state = await final_state(assistant, {"question": question})
+        state = await final_state(assistant, {"question": question.strip()})
     except RefusedChatError as refused:
         return _result(refused.message, error=True)
     base = str(context.request.base_url) if context.request else "/"
-    return _result(told(state, base), state if arguments.get("trace") else None)
+    return _result(told(state, base), state if trace else None)
 
 
 def _result(
