@@ -1,6 +1,7 @@
 """The server's OpenAI-compatible endpoint, used by OpenAI's own client."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -193,6 +194,23 @@ def test_a_stream_that_fails_says_so(chatting: "openai.OpenAI") -> None:
 
     with pytest.raises(openai.APIError, match="the limit is 8,000"):
         list(chatting.chat.completions.create(model="crag", messages=asked, stream=True))
+
+
+@pytest.mark.parametrize("door", ["whole", "stream", "mcp"])
+def test_a_client_that_leaves_ends_its_run(url: str, client: Any, chat: Chat, door: str) -> None:
+    arguments = {"name": "crag", "arguments": {"question": QUESTION}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": arguments}
+    body = {"model": "crag", "messages": ASKED, "stream": door == "stream"}
+    path, sent = ("mcp", call) if door == "mcp" else ("v1/chat/completions", body)
+    takes = {"Accept": "application/json, text/event-stream"}
+    with chat.held():
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{url}/{path}", json=sent, headers=takes, timeout=4)
+        assert chat.arrived.wait(1)
+        end = time.monotonic() + 5
+        while client.threads.search(status="busy"):
+            assert time.monotonic() < end, "the run goes on"
+            time.sleep(0.1)
 
 
 def test_pages_of_other_sites_get_nothing(url: str) -> None:

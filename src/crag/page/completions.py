@@ -103,12 +103,13 @@ async def chat_completions(request: Request) -> Response:
     """Answer the last message of a chat."""
     try:
         asked = await _read(request)
-        answering = final_state(await _assistant(asked.model), {"messages": asked.chat()})
+        assistant, chat = await _assistant(asked.model), {"messages": asked.chat()}
         base = str(request.base_url)
         if asked.stream:
-            stream = _streamed(asked, asyncio.ensure_future(answering), base)
+            stream = _streamed(asked, asyncio.ensure_future(final_state(assistant, chat)), base)
             return StreamingResponse(stream, media_type="text/event-stream", headers=_NO_CACHE)
-        return JSONResponse(_completion(asked, await answering, base), headers=_NO_CACHE)
+        state = await final_state(assistant, chat, request)
+        return JSONResponse(_completion(asked, state, base), headers=_NO_CACHE)
     except RefusedChatError as refused:
         return JSONResponse(refused.body(), refused.status)
 
@@ -197,15 +198,30 @@ async def _assistant(model: str) -> str:
     return assistants[model]
 
 
-async def final_state(assistant: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+async def final_state(
+    assistant: str, asked: Mapping[str, Any], request: Request | None = None
+) -> Mapping[str, Any]:
     """Ask an assistant, and return the state that its run ends with.
 
+    The run ends when the client of `request` leaves; a stream ends by itself then, and its run too.
+
     Raises:
-        RefusedChatError: the question cannot be asked, the run failed, or it waits for a human.
+        RefusedChatError: the question cannot be asked, the run failed, it waits for a human, or
+            nobody waits for it any more.
     """
-    state = await client().runs.wait(
+    waiting = client().runs.wait(
         None, assistant, input=asked, raise_error=False, on_disconnect="cancel"
     )
+    answering = asyncio.ensure_future(waiting)
+    leaving = [asyncio.ensure_future(_left(request))] if request else []
+    try:
+        await asyncio.wait([answering, *leaving], return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            raise RefusedChatError(499, "left", "the client has left")
+        state = answering.result()
+    finally:
+        for task in (answering, *leaving):
+            task.cancel()
     if failed := state.get("__error__"):
         is_theirs = failed.get("error") in {"QuestionError", "SettingsError"}
         status, code = (400, "invalid_value") if is_theirs else (500, "run_failed")
@@ -214,6 +230,12 @@ async def final_state(assistant: str, asked: Mapping[str, Any]) -> Mapping[str, 
         message = "the run waits for a human: use an assistant whose confirm_web is off"
         raise RefusedChatError(409, "interrupted", message)
     return dict(state)
+
+
+async def _left(request: Request) -> None:
+    """Return when the client of a request leaves, whose body was read to its end."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _completion(asked: ChatRequest, state: Mapping[str, Any], base: str) -> dict[str, Any]:

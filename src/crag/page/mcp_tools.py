@@ -88,7 +88,8 @@ async def _called(
         return _result("`trace` is true or false, not a text or a number.", error=True)
     try:
         assistant = assistants[asked.name]["assistant_id"]
-        state = await final_state(assistant, {"question": question.strip()})
+        asked_for = {"question": question.strip()}
+        state = await final_state(assistant, asked_for, context.request)
     except RefusedChatError as refused:
         return _result(refused.message, error=True)
     base = str(context.request.base_url) if context.request else "/"
