@@ -156,3 +156,22 @@ def test_a_question_says_what_it_cost_and_where_the_time_went(visit: Visit, site
     trace = json.loads(Path(download.value.path()).read_text("utf-8"))
     assert trace["state"]["usage"]["cost"] == 0.003
     assert all(step["milliseconds"] >= 0 for step in trace["steps"])
+
+
+def test_text_runs_as_its_language_is_written(visit: Visit, site: str) -> None:
+    """An Arabic sentence begins at the right, and its full stop stands at the left."""
+    page = visit(f"{site}/?graph=plain")
+    ask(page, "متى كتبت؟ Ada wrote it first.")
+    places = """() => {
+      const words = document.getElementById("asked").firstChild;
+      const place = (at) => {
+        const range = document.createRange();
+        range.setStart(words, at);
+        range.setEnd(words, at + 1);
+        return range.getBoundingClientRect().x;
+      };
+      return [place(0), place(words.length - 1), place(words.length - 2), innerWidth];
+    }"""
+    first, stop, before, width = page.evaluate(places)
+    assert width / 2 < first
+    assert stop < before
