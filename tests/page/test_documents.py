@@ -62,6 +62,19 @@ async def test_a_file_of_a_folder_leaves_the_index_and_stays_where_it_is(
     assert own.exists()
 
 
+async def test_files_of_one_name_are_called_by_names_that_open_each(
+    library: Library, tmp_path: Path
+) -> None:
+    own = tmp_path / "own" / "ada.md"
+    own.parent.mkdir()
+    own.write_text("Ada of my own.")
+    index_paths([own.parent], library.index)
+    assert [one["name"] for one in library.files()] == ["ada.md"]
+    await library.add("ada.md", ADA)
+    texts = [(await library.show(one["name"]))["text"] for one in library.files()]
+    assert texts == ["Ada of my own.", ADA.decode()]
+
+
 async def test_all_of_the_process_see_what_is_written(library: Library, tmp_path: Path) -> None:
     await library.add("ada.md", ADA)
     reader = DocumentIndex(tmp_path / "index", DeterministicFakeEmbedding(size=8)).open()

@@ -8,6 +8,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -64,8 +65,20 @@ class Library:
         self._reading, self._showing, self._writing = (asyncio.Lock() for _ in range(3))
 
     def files(self) -> list[dict[str, Any]]:
-        """Return the files in the index by path: title, chunks, day, and whether uploaded."""
-        return [{**file, "uploaded": self._is_upload(file["path"])} for file in self.index.files()]
+        """Return the files in the index by path: title, chunks, day, and whether uploaded.
+
+        Files of one name, in several folders, are called by their paths.
+        """
+        files = self.index.files()
+        count = Counter(file["name"] for file in files)
+        return [
+            {
+                **file,
+                "name": file["name"] if count[file["name"]] == 1 else file["path"],
+                "uploaded": self._is_upload(file["path"]),
+            }
+            for file in files
+        ]
 
     def examples(self) -> list[str]:
         """Return questions to begin with, made from headings of the index."""
