@@ -123,7 +123,8 @@ export class History {
     const waits = run.remembered && run.phase === "running";
     if (waits) this.open(run, conversation);
     await fill(run);
-    if (!waits || this.shown === conversation) this.open(run, conversation);
+    const stands = this.shown === conversation && conversation.turns.includes(run);
+    if (!waits || stands) this.open(run, conversation);
   }
 }
 
