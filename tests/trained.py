@@ -50,7 +50,8 @@ def tiny_bert(folder: Path, *, outputs: int | None = None, seed: int = 0) -> Pat
     words = sorted({*_OTHER.split(), *(w.lower() for w in TOPICS + PLACES)})
     pieces = [*_LETTERS, *(f"##{letter}" for letter in _LETTERS)]
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary = {word: number for number, word in enumerate([*special, *words, *pieces])}
+    every = dict.fromkeys([*special, *words, *pieces])  # Some words are letters.
+    vocabulary = {word: number for number, word in enumerate(every)}
     torch.manual_seed(seed)
     config = BertConfig(
         vocab_size=len(vocabulary),

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage, BaseMessage
@@ -86,6 +86,7 @@ def test_it_satisfies_the_protocol(make: Make) -> None:
 
 
 @given(st.text(max_size=30), st.lists(st.text(max_size=40), max_size=5))
+@example(QUESTION, ["09"])
 def test_any_text_has_a_score(make: Make, question: str, texts: list[str]) -> None:
     scores = make(32).score(question, texts)
     assert len(scores) == len(texts)
