@@ -183,8 +183,11 @@ def test_every_step_is_read_out(visit: Visit, site: str) -> None:
 
 @pytest.mark.parametrize("width", [320, 390, 768])
 def test_nothing_is_wider_than_a_narrow_screen(visit: Visit, demo: str, width: int) -> None:
-    page = visit(f"{demo}&graph=self_rag", viewport={"width": width, "height": 800})
-    for question in ("What is a knowledge strip?", "What does the setting ambiguous_text do?"):
+    for graph, question in (
+        ("self_rag", "What is a knowledge strip?"),
+        ("crag", "What does the setting ambiguous_text do?"),
+    ):
+        page = visit(f"{demo}&graph={graph}", viewport={"width": width, "height": 800})
         ask(page, question)
         page.locator("#documents summary").first.click()
         assert page.evaluate("document.documentElement.scrollWidth") <= width

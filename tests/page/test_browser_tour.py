@@ -118,7 +118,7 @@ def test_from_nothing_to_an_answer_about_my_own_folder(
     began = time.monotonic()
     install(here)
     timed("install, offline", began)
-    index, doctor, serve = COMMANDS[3:]
+    index, doctor, serve = COMMANDS[2:]
     began = time.monotonic()
     assert "2 added" in run(index, here)
     timed("index", began)
