@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from crag.answering.citations import marks_in
+from crag.page.leaving import ended_first
 from crag.plain import problems
 from crag.retrieval.documents import name_of
 
@@ -213,15 +214,12 @@ async def final_state(
         None, assistant, input=asked, raise_error=False, on_disconnect="cancel"
     )
     answering = asyncio.ensure_future(waiting)
-    leaving = [asyncio.ensure_future(_left(request))] if request else []
     try:
-        await asyncio.wait([answering, *leaving], return_when=asyncio.FIRST_COMPLETED)
-        if not answering.done():
+        if request is not None and not await ended_first(answering, request):
             raise RefusedChatError(499, "left", "the client has left")
-        state = answering.result()
+        state = await answering
     finally:
-        for task in (answering, *leaving):
-            task.cancel()
+        answering.cancel()
     if failed := state.get("__error__"):
         is_theirs = failed.get("error") in {"QuestionError", "SettingsError"}
         status, code = (400, "invalid_value") if is_theirs else (500, "run_failed")
@@ -230,12 +228,6 @@ async def final_state(
         message = "the run waits for a human: use an assistant whose confirm_web is off"
         raise RefusedChatError(409, "interrupted", message)
     return dict(state)
-
-
-async def _left(request: Request) -> None:
-    """Return when the client of a request leaves, whose body was read to its end."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _completion(asked: ChatRequest, state: Mapping[str, Any], base: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from crag.errors import CragError
+from crag.page.leaving import ended_first
 from crag.page.rules import Rules
 from crag.server import bodies
 from crag.server.assistants import Assistants
@@ -283,17 +284,14 @@ class Api:
 
     async def _waited(self, request: Request, run: Row, *, cancels: bool) -> Response:
         waiting = asyncio.create_task(self._ended(run))
-        leaving = asyncio.create_task(_left(request))
         try:
-            await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not waiting.done():
+            if not await ended_first(waiting, request):
                 if cancels:
                     await self._runs.cancel(run, "interrupt")
                 return Response(status_code=499)
             await waiting
         finally:
             waiting.cancel()
-            leaving.cancel()
         row = await self._runs.get(run["owner"], run["thread_id"], run["run_id"])
         error = row["error"] and decoded(row["error"])
         if row["status"] == "timeout":
@@ -366,12 +364,6 @@ def _identifier(request: Request, what: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise RefusedRequestError(422, f"Invalid {what} ID: {text[:100]!r} is no UUID.") from None
-
-
-async def _left(request: Request) -> None:
-    """Wait until the client leaves; the body has been read."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _config(thread_id: UUID, at: bodies.Checkpoint | None = None) -> RunnableConfig:
