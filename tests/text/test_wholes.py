@@ -1,7 +1,7 @@
 """The smallest part of a text that can be read alone."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crag.text.wholes import contexts_of, excerpt_at, pieces_of, whole_at
@@ -165,6 +165,7 @@ def test_what_is_led_in_is_quoted_whole_or_not_at_all(
 
 
 @given(st.text(alphabet="ab .:\n#-*|`>!1)", max_size=200))
+@example("::\n")
 def test_pieces_hold_all_of_a_text_in_order(text: str) -> None:
     end = 0
     for piece in pieces_of(text):

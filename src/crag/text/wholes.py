@@ -78,8 +78,6 @@ def pieces_of(text: str) -> Iterator[TextPiece]:
         at = last + 1
         start, end = without_blanks(text, lines[first].start, lines[last].end)
         match lines[first].kind:
-            case "blank":
-                pass
             case "heading":
                 yield from (TextPiece(line.start, line.end, "heading") for line in lines[first:at])
             case "prose":
@@ -92,7 +90,7 @@ def pieces_of(text: str) -> Iterator[TextPiece]:
                     if line.kind == "item" and _depth(text, line) <= margin
                 )
                 yield TextPiece(start, end, "block", items=tuple(items))
-            case _:
+            case _ if start < end:  # Else it holds nothing but empty lines.
                 yield TextPiece(start, end, "block")
 
 
