@@ -124,5 +124,5 @@ def _problem(question: str, update: GenerateUpdate, settings: Settings) -> str:
     if update["abstained"]:
         return "the model found no answer in the strips, though parts of the question have one"
     if settings.require_citations and is_uncited(update):
-        return "no strip supports a sentence of the model's answer"
+        return f"no strip supports a sentence of the model's answer: {update['answer']}"
     return ""

@@ -94,6 +94,7 @@ def test_an_answer_without_citation_gives_way_to_quotation_or_none() -> None:
     model = FakeChatModel(replies=["Bob."])
     update = blocking(Generate(model, FakeQuoter()).run(state("Ada did."), Settings()))
     assert kinds(update) == ["uncited_answer"]
+    assert update["events"][0]["detail"].endswith("supports a sentence of the model's answer: Bob.")
     assert update["events"][0]["fallback"] == "quote the strips"
     assert update["answer"] == "“Ada did.” [1]"
     assert update["usage"]["llm_calls"] == 1

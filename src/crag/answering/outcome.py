@@ -92,7 +92,7 @@ def from_reply(  # noqa: PLR0913 - what the answer is made of
     statuses = {sentence["status"] for sentence in sentences}
     was_judged = attributor is not None and not failed
     if not citations or (was_judged and statuses == {"unsupported"}):
-        detail = "no strip supports a sentence of the answer"
+        detail = f"no strip supports a sentence of the model's answer: {reply.text}"
         events.append(event("uncited_answer", _NODE, detail, "the answer is shown"))
     update = _update(state, answer, knowledge, citations, [*events, *failed], reply)
     return {**update, "sentences": sentences}
