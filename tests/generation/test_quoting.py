@@ -229,3 +229,21 @@ def test_the_question_itself_is_no_answer(text: str, *, is_quoted: bool) -> None
     evaluator = FakeReadingEvaluator(0.9, "How do I switch the lamp off")
     found = ExtractiveAnswerer(evaluator).quote(ASKED, [strip(text)])
     assert [("Press the button twice." in one.text) for one in found] == [True] * is_quoted
+
+
+CONTENTS = "- 3. Travel\n- Which receipts do\n  I need to keep?\n- Meals and expenses\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_quoted"),
+    [
+        (CONTENTS, False),
+        ("- Which receipts do I need to keep?\n2. Which receipts do I send?", False),
+        (f"{CONTENTS}\nKeep those of rental cars.", True),
+        ("Which receipts do I need to keep? Those of rental cars.", True),
+        ("Which receipts do I need to keep?\n\n`receipts --all`", True),
+        ("Keep which receipts you like. Why not?", True),
+    ],
+)
+def test_the_contents_of_a_page_are_no_answer(text: str, *, is_quoted: bool) -> None:
+    assert bool(quoted(text, "hich receipts")) == is_quoted

@@ -21,6 +21,9 @@ _MOST_SENTENCES, _MOST_STRIPS = 3, 4
 _FEWEST_ECHOED = 4
 """Words of a question that stand in a document; fewer may be an answer."""
 _WORD = re.compile(r"\w+")
+_REST_OF_QUESTION = re.compile(r"[^.!?:]*\?")
+_MARK_OF_ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s", re.MULTILINE)
+_STATEMENT = re.compile(r"[.!](?:\s|$)|[:`|]")
 
 
 class ExtractiveAnswerer:
@@ -28,7 +31,8 @@ class ExtractiveAnswerer:
 
     An evaluator that reads has read the strips in their documents; the best of them are quoted, the
     very best first, four unless `most` says otherwise, and nothing is evaluated again. One that
-    ends with the question itself, and seems to answer with it, is left out. Where the best does not
+    ends with the question itself, or with other questions, as the contents of a page do, and seems
+    to answer with it, is left out. Where the best does not
     reach `threshold`, two are returned as the closest passages, unless it is below the evaluator's
     `closest_threshold` too. See `crag.generation.quoting`.
 
@@ -57,7 +61,7 @@ class ExtractiveAnswerer:
             parts = [
                 part
                 for part in _read_parts(evaluator, question, strips)
-                if not _ends_with_question(part.strip, question)
+                if not (_ends_with_question(part.strip, question) or _only_asks(part.strip))
             ]
             return _quoted_in(question, parts, self._most or _MOST_STRIPS, limits)
         sentences = list(_quotable(strips))
@@ -122,6 +126,16 @@ def _ends_with_question(strip: Strip, question: str) -> bool:
     echoed = any(words[start : start + len(answer)] == answer for start in places)
     more = _WORD.findall(strip["text"][span["end"] :])  # As in a list of questions and answers.
     return echoed and len(answer) >= _FEWEST_ECHOED and len(more) < FEWEST_WORDS
+
+
+def _only_asks(strip: Strip) -> bool:
+    """Return whether what seems to answer stands in a question that no statement follows."""
+    span = strip["reading"]["span"]
+    if span is None:
+        return False
+    after = strip["text"][span["end"] :]
+    asks = _REST_OF_QUESTION.match(after)
+    return asks is not None and not _STATEMENT.search(_MARK_OF_ITEM.sub("", after[asks.end() :]))
 
 
 def _closest_threshold(evaluator: ReadingEvaluator) -> float:
