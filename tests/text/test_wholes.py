@@ -68,6 +68,7 @@ Next.
         (MARKDOWN, "Run this", ["Run this command:", "```bash\nx serve\n\nx stop\n```"]),
         (MARKDOWN, "goes on", ["!!! note\n    This is a note.\n\n    It goes on."]),
         (MARKDOWN, "# Install", ["Install it with pip."]),
+        ("It is so. Type this: \n```\nx\n```", "x", ["Type this:", "```\nx\n```"]),
         (RST, "import", ["Use the following code::", "    import x\n    x.run()"]),
         (RST, "Very", [".. note:: Be careful.\n\n   Very careful."]),
         ("", "", []),

@@ -354,7 +354,7 @@ def _with_lead_in(text: str, lines: Sequence[Line], first: int, block: Range) ->
     sentence = split_sentences(leading)[-1].strip()
     if not _leads_in(sentence):
         return [block]
-    begin = lines[before].end - len(leading.rstrip()) + leading.rstrip().rfind(sentence)
+    begin = lines[start].start + leading.rfind(sentence)
     return [(begin, begin + len(sentence)), block]
 
 
