@@ -59,7 +59,12 @@ def test_an_item_that_is_quoted_alone_has_no_mark() -> None:
     (one,) = quoted("- The answer\n  is here.", "The answer")
     assert one.text == "The answer is here."
     nested = "- The answer:\n  - this\n  - that"
-    assert quoted(nested, "The answer")[0].text == nested
+    assert quoted(nested, "The answer")[0].text == "The answer:\n- this\n- that"
+    defined = "- --answer\n\n  It is\n  here.\n\n  ```\n  here\n  ```"
+    seen = "--answer\n\nIt is here.\n\n```\nhere\n```"
+    assert quoted(defined, "It is")[0].text == seen
+    goes_on = "- The answer.\n\nIt is here."
+    assert quoted(goes_on, "It is")[0].text == goes_on
 
 
 FILLER = "Nothing of note is said in these words, which go on for long enough to be a strip. "

@@ -125,7 +125,7 @@ def test_blocks_headings_and_cells() -> None:
     )
     assert text.split("\n\n") == [
         "# Mills", "Before", "One line", "another", "after", "### Wheels",
-        "| kind | size |\n| --- | --- |\n| undershot | 4 m |", "tail", "race", "its water",
+        "| kind | size |\n| --- | --- |\n| undershot | 4 m |", "tail", "- race", "  its water",
     ]  # fmt: skip
 
 
@@ -176,6 +176,12 @@ def test_any_text_is_a_page(html: str) -> None:
         ("<ul><li><h2>News</h2><p>It rains.</p></li><li>a</li></ul><li>lost</li>",
          "## News\n\nIt rains.\n\n- a\n- lost"),
         ("<ol start=x><li>a</li></ol><ol reversed><li>b</li></ol>", "1. a\n1. b"),
+        ("<dl><dt>-a</dt><dt>--all</dt><dd><p>All.</p><pre>x</pre></dd><dd>Or not.</dd></dl>End.",
+         "- -a\n\n  --all\n\n  All.\n\n  ```\n  x\n  ```\n\n  Or not.\n\nEnd."),
+        ("<dl><dt>-a<dd>One.<dl><dt>b<dd>two</dl><dt>-c<dd>Three.</dl>",
+         "- -a\n\n  One.\n\n  - b\n\n    two\n\n- -c\n\n  Three."),
+        ("<dl><dd>lost<dt><h3>n</h3><dd>m<p>stray<dt>a</dt><div><dt>b<dd>c</div></dl>",
+         "- lost\n\n### n\n\nm\n\nstray\n\n- a\n- b\n\n  c"),
     ],
 )  # fmt: skip
 def test_an_item_has_its_number_and_holds_its_blocks(html: str, text: str) -> None:

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from textwrap import dedent
 from typing import Final, NamedTuple
 
 from crag.answering.outcome import MOST_CLOSEST
@@ -149,7 +150,12 @@ def _without_repetition(candidate: _QuotedStrip, better: Sequence[_QuotedStrip])
 def _without_bullet(quoted: str) -> str:
     """Leave out the mark of an item that stands alone: it is no list any more."""
     item, marks = _BULLET.subn("", quoted)
-    alone = on_few_lines("\n".join(map(str.strip, item.split("\n")))) if marks else quoted
+    if not marks:
+        return quoted
+    first, *rest = item.split("\n")
+    if all(line[:1].isspace() for line in rest if line):  # They are all of that item.
+        return on_few_lines("\n".join([first, dedent("\n".join(rest))]))
+    alone = on_few_lines("\n".join(map(str.strip, item.split("\n"))))
     return quoted if "\n" in alone else alone
 
 

@@ -116,6 +116,8 @@ class _Blocks:
             self._margins.append(" " * len(mark))
         elif tag == "li":
             self._margins.pop()
+        elif tag in {"dt", "dd"}:
+            self._enter_or_leave_entry(element, event)
         elif tag in {"ol", "ul"} and event == "end":
             self._marks.pop()
         elif tag in {"ol", "ul"}:
@@ -124,6 +126,21 @@ class _Blocks:
             self._mark = f"{'#' * int(tag[1])} " if _HEADING.fullmatch(tag) else ""
             if self._mark:  # A list of what has headings is no list.
                 self._margins = [""] * len(self._margins)
+
+    def _enter_or_leave_entry(self, element: "HtmlElement", event: str) -> None:
+        """Take terms and what they mean as an item: each is not understood without the other."""
+        before, after = (
+            "" if sibling is None else str(sibling.tag)
+            for sibling in (element.getprevious(), element.getnext())
+        )
+        before_it, after_it = (
+            ({"dt"}, {"dt", "dd"}) if element.tag == "dt" else ({"dt", "dd"}, {"dd"})
+        )
+        if event == "start" and before not in before_it:
+            self._mark = "".join(self._margins) + "- "
+            self._margins.append("  ")
+        elif event == "end" and after not in after_it:
+            self._margins.pop()
 
     def end_block(self) -> None:
         for part in _BLANK_LINE.split("".join(self.parts)):
