@@ -65,12 +65,16 @@ def test_what_is_no_terminal_is_told_the_answer_alone() -> None:
     assert printed.getvalue().split() == ["Ada", "did", "[1]."]
 
 
-def test_addresses_are_printed_without_the_brackets_of_markdown() -> None:
+def test_addresses_and_tags_are_printed_without_what_markdown_needs() -> None:
     printed = StringIO()
     Trace(Console(file=printed, width=200)).update(
-        "generate", answered("See Ada (<https://example.org/a>). <b> is no address.")
+        "generate",
+        answered(r"See Ada (<https://example.org/a>). \<b> and \</b> are tags, \< is a mark."),
     )
-    assert printed.getvalue().strip() == "See Ada (https://example.org/a). <b> is no address."
+    assert (
+        printed.getvalue().strip()
+        == r"See Ada (https://example.org/a). <b> and </b> are tags, \< is a mark."
+    )
 
 
 def screen(output: str, width: int) -> list[str]:

@@ -36,6 +36,7 @@ _COLOURS: ByAction[str] = {"correct": "green", "ambiguous": "yellow", "incorrect
 _BAR = 20
 _TEXT = 100
 _ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
+_ESCAPED_TAG = re.compile(r"\\(</?[a-zA-Z][^<>\\\n]*>)")
 _OF_ANSWERS = {"generate", "combine", "finish_reflection"}
 """Nodes that write the answer to a question."""
 
@@ -251,8 +252,8 @@ class Trace:
 
 
 def _as_printed(text: str) -> str:
-    """Take the brackets from addresses that stand in them for readers of Markdown."""
-    return _ADDRESS.sub(r"\1", without_controls(text))
+    """Take out what stands there for readers of Markdown: brackets of addresses, and escapes."""
+    return _ESCAPED_TAG.sub(r"\1", _ADDRESS.sub(r"\1", without_controls(text)))
 
 
 def _unsupported(update: Mapping[str, Any]) -> list[str]:
