@@ -100,6 +100,30 @@ LIST = (
 STEPS = "# Tea\n\n1. Boil the water.\n2. Warm the pot.\n3. Wait for three minutes."
 TABLE = "| way | days |\n|---|---|\n| air | 1 |\n| sea | 30 |\n\nAll are very slow."
 
+TITLED = """====
+Mill
+====
+
+It grinds.
+
+1. 'Use' of it
+--------------
+
+It is used. It
+==============
+
+- stays
+---
+"""
+
+
+def test_titles_with_rules_are_headings() -> None:
+    kinds = [(piece.kind, TITLED[piece.start : piece.end]) for piece in pieces_of(TITLED)]
+    assert kinds[:3] == [("heading", "===="), ("heading", "Mill"), ("heading", "====")]
+    assert kinds[4:6] == [("heading", "1. 'Use' of it"), ("heading", "--------------")]
+    assert "heading" not in {kind for kind, _ in kinds[8:]}
+
+
 LOOSE = """# Kiln
 
 1. Open the valve.

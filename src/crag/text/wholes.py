@@ -15,6 +15,9 @@ Kind = Literal["blank", "heading", "code", "row", "item", "admonition", "prose"]
 
 _FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+\S")
+_RULE = re.compile(r"([=\-~^\"'*+#.`:_])\1{2,}\s*$")
+_TITLE = re.compile(r"(?![-*+|>\s]).*\w")
+"""A title of reStructuredText, which has a rule below it, and may have one above it."""
 _ROW = re.compile(r"\s*[|+].*[|+]\s*$")
 _ITEM = re.compile(r"\s*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])\s+\S")
 _ADMONITION = re.compile(r"\s*(?:!!!|\?\?\?\+?|\.\. [\w:-]+::)")
@@ -298,6 +301,7 @@ def lines_of(text: str) -> Iterator[Line]:
             literal = depth + INDENTED - 1
         else:
             literal = _NEVER
+            kind = "heading" if _is_of_title(rows, number) else kind
         block += opens or kind != before
         before = kind
         yield Line(start, start + len(raw), kind, block)
@@ -314,6 +318,23 @@ def shows_code(rows: Sequence[str], at: int) -> bool:
         return False
     after = next((row for row in rows[at + 2 : at + 4] if row.strip()), "").expandtabs(INDENTED)
     return len(after) - len(after.lstrip()) >= INDENTED
+
+
+def _is_of_title(rows: Sequence[str], at: int) -> bool:
+    """Return whether a line is a title that is underlined, or a rule below or above one."""
+    is_above = _RULE.match(rows[at]) is not None and _is_underlined(rows, at + 1)
+    return is_above or any(_is_underlined(rows, title) for title in (at - 1, at))
+
+
+def _is_underlined(rows: Sequence[str], at: int) -> bool:
+    """Return whether a line that begins a paragraph at the margin has a rule as long below it."""
+    if not 0 <= at < len(rows) - 1:
+        return False
+    above = rows[at - 1].strip() if at else ""
+    title, rule = rows[at].rstrip(), rows[at + 1].rstrip()
+    begins = not above or _RULE.match(above) is not None
+    is_title = begins and _TITLE.match(title) is not None
+    return is_title and len(rule) >= len(title) and _RULE.match(rule) is not None
 
 
 def _kind(line: str) -> Kind:
