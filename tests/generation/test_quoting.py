@@ -67,6 +67,28 @@ def test_an_item_that_is_quoted_alone_has_no_mark() -> None:
     assert quoted(goes_on, "It is")[0].text == goes_on
 
 
+@pytest.mark.parametrize(
+    ("text", "evidence", "shown"),
+    [
+        (
+            "#### `retries` ####\n\n* Default: 2\n* Type: Number",
+            "2",
+            "`retries`:\n\n* Default: 2\n* Type: Number",
+        ),
+        ("Retries\n-------\n\n- Two.", "Two", "Retries: Two."),
+        ("# Costs\n## Is it free?\n\nYes.", "Yes", "Is it free? Yes."),
+        ("## Use\n\n```\nrun it\n```", "run it", "Use:\n\n```\nrun it\n```"),
+        ("## Use\n\nIt is used so:\n\n- a", "a", "It is used so:\n\n- a"),
+        ("<!-- none -->\n\n- Two.", "Two", "Two."),
+        ("- Two.", "Two", "Two."),
+    ],
+)
+def test_what_has_no_subject_is_quoted_with_its_heading(
+    text: str, evidence: str, shown: str
+) -> None:
+    assert quoted(text, evidence)[0].text == shown
+
+
 FILLER = "Nothing of note is said in these words, which go on for long enough to be a strip. "
 BEFORE = f"One may {'try it very ' * 14}often."
 HEAD = "| name | what it is for |\n|---|---|\n"

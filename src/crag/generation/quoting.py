@@ -18,7 +18,7 @@ from crag.parts import Quotation
 from crag.reading import Reading
 from crag.state import Strip
 from crag.text.as_read import as_read, on_few_lines
-from crag.text.wholes import excerpt_at, pieces_of
+from crag.text.wholes import excerpt_at, lines_of, pieces_of
 from crag.text.words import question_words, words
 
 MOST_WORDS: Final = 60
@@ -38,7 +38,17 @@ _HEADING_WEIGHT: Final = 2.0
 the documentation questions, three of which have such a heading, every figure stays the same."""
 _NO_SPAN: Final = -6.0
 """Log-odds of a span where the best one of the document stands in another strip."""
-_HEADINGS = re.compile(r"(?:\s*(?:#{1,6} .*|<!--.*-->|\S.*\n([=\-~^\"'*+#.`])\1{2,}[ \t]*)?\n)*\s*")
+_RULE = r"([=\-~^\"'*+#.`:_])\{}{{2,}}[ \t]*"
+_HEADINGS = re.compile(
+    rf"(?:\s*(?:#{{1,6}} .*|<!--.*-->|(?:{_RULE.format(1)}\n)?\S.*\n{_RULE.format(2)})?\n)*\s*"
+)
+_HEADING = re.compile(
+    r"^(?:#{1,6}[ \t]+)?(?!<!--)(?P<words>.*[^\W_].*?)(?:[ \t]+#+)?[ \t]*$", re.MULTILINE
+)
+_OPEN_ENDS = ("?", "!", ".", ":")
+"""Ends of headings that no colon follows."""
+_FEWEST_ALONE: Final = 3
+"""Words up to which a quotation is not understood without its heading, such as "Yes."."""
 _BULLET = re.compile(r"\A[-*+•‣–]\s+")
 _WORD = re.compile(r"\w")
 _ITEM = re.compile(r"[ \t]*\n\s*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])[ \t]+\S")
@@ -111,6 +121,8 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
     ] or [(start, len(text))]
     odds = _odds(strip) + _HEADING_WEIGHT * is_headed
     alone = _without_bullet(_as_quoted(text, ranges))
+    if _needs_heading(text[start:], ranges[0][0] - start, ranges[-1][1] - start, alone):
+        alone = _below_heading(text[:start], alone)
     candidate = _QuotedStrip(index, odds, alone, ranges[-1])
     before = strip.get("before", "")
     begin, end = ranges[0]
@@ -138,6 +150,22 @@ def _is_of_first_block(text: str, end: int) -> bool:
     """Return whether what ends there is a part of the list or table that the strip begins in."""
     first = next(pieces_of(text))
     return first.kind == "block" and end <= first.end
+
+
+def _needs_heading(text: str, begin: int, end: int, quoted: str) -> bool:
+    """Return whether a quotation is of the block below a heading, or says next to nothing alone."""
+    first = next((line.kind for line in lines_of(text) if line.kind != "blank"), "blank")
+    is_block = first in {"code", "row", "item"} and _is_of_first_block(text, end)
+    return is_block or (begin == 0 and len(quoted.split()) <= _FEWEST_ALONE)
+
+
+def _below_heading(headings: str, quoted: str) -> str:
+    """Lead a quotation in with the last heading above it, if there is one."""
+    words = [as_read(heading["words"]) for heading in _HEADING.finditer(headings)]
+    if not words:
+        return quoted
+    lead = words[-1] if words[-1].endswith(_OPEN_ENDS) else f"{words[-1]}:"
+    return f"{lead}\n\n{quoted}" if "\n" in quoted else f"{lead} {quoted}"
 
 
 def _without_repetition(candidate: _QuotedStrip, better: Sequence[_QuotedStrip]) -> _QuotedStrip:
