@@ -139,12 +139,13 @@ def test_markdown_without_what_is_no_text(folder: Path) -> None:
         '---\ntitle: "On mills"\ntags: [a]\n---\n\n<!-- Secret -->\n\n'
         '<font color="red">Beware</font> of `<font>` and <string>.\n\n{* ../src/a.py hl[1] *}\n'
         '--8<-- "a.md"\n\n```{toctree}\na\nb\n```\n\n![A picture](a.png)\n\n'
+        "[![CI](a.svg)](b) [![PyPI][c]][d]\n\n"
         "```html\n<font>x\n```\n",
     )
     assert loaded.title == "On mills"
     (chunk,) = split(loaded, "/")
     assert chunk.page_content == "Beware of `<font>` and <string>.\n\n```html\n<font>x\n```"
-    assert chunk.metadata["lines"] == "8 19-22"
+    assert chunk.metadata["lines"] == "8 21-24"
 
 
 def test_tags_that_keep_words_apart_leave_a_space(folder: Path) -> None:

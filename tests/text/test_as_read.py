@@ -51,6 +51,8 @@ CORPORA = ROOT.parent / "shared/data/docs/corpus"
          "See the guide (https://a.b/c) and that."),
         ('[Sign]({% page "/x/#y" %}) it, see [one][2]{: .big}.', "Sign it, see one."),
         ("![A picture](a.png) <!-- none --><b>Bold</b><br/>text", "A picture Bold text"),
+        ("[![CI](https://a.b/c.svg)](https://a.b/d) ![A map](https://a.b/c.png) here.",
+         "CI A map here."),
         ("Use `{: x}` and `[a](b)` for `<boolean>` or <duration>.",
          "Use `{: x}` and `[a](b)` for `<boolean>` or <duration>."),
         ("It runs handlers[name](request).", "It runs handlers[name](request)."),

@@ -25,6 +25,8 @@ _FRONT_MATTER = re.compile(
     r"\A---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|\Z)|\A\+\+\+\n(?:.*\n)*?\+\+\+\s*?(?:\n|\Z)"
 )
 _TITLE = re.compile(r"^title[ \t]*[:=](.+)$", re.MULTILINE | re.IGNORECASE)
+_TARGET = r"(?:\([^)\n]*\)|\[[^\]\n]*\])"
+_PICTURE = rf"!\[[^\]\n]*\]{_TARGET}"
 _NOT_TEXT = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,})\{(?:toctree|contents|currentmodule|include|literalinclude|image"
     r"|index|tableofcontents)\}(?:.*\n)*?[ \t]*(?P=fence)[ \t]*$"
@@ -34,7 +36,7 @@ _NOT_TEXT = re.compile(
     r"|^[ \t]*[-;]{1,2}8<[-]{2,}.*$"  # pymdownx snippets
     r"|^[ \t]*\.\. (?:include|literalinclude)::.*$"
     r"|^[ \t]*::: [\w.]+[ \t]*$"  # mkdocstrings
-    r"|^[ \t]*!\[[^\]\n]*\]\([^)\n]*\)[ \t]*$"  # a picture alone on its line
+    rf"|^(?:[ \t]*(?:{_PICTURE}|\[{_PICTURE}\]{_TARGET}))+[ \t]*$"  # pictures alone, and badges
     r"|\{%-? *(?:include|import|from|extends|raw|endraw|image|end\w+|block|assign|set)\b[^%]*%\}"
     r"|(?:(?<![ \t])[ \t]+)?\{:[^{}\n]*\}[ \t]*$",  # attributes of kramdown
     re.MULTILINE,

@@ -61,7 +61,8 @@ _INLINE = re.compile(
     r"|(?<![`\w])`(?P<label>[^`<]{1,300})<(?P<address>[^<>`]{1,500})>`__?"
     r"|(?<![`\w])`(?P<reference>[^`]{1,300})`__?(?!\w)"
     r"|(?P<literal>(?<!`)`[^`\n]+`(?!`))"
-    r"|(?<![\w\]])!?\[(?P<text>(?:[^\]\n]|\n(?!\s*\n)){0,200})\]\((?P<target>\{%[^%\n]*%\}[^()\s]*"
+    r"|\[?!\[(?P<picture>[^\]\n]{0,200})\]\([^()\n]{0,1000}\)(?:\]\([^()\n]{0,1000}\))?"
+    r"|(?<![\w\]])\[(?P<text>(?:[^\]\n]|\n(?!\s*\n)){0,200})\]\((?P<target>\{%[^%\n]*%\}[^()\s]*"
     r"|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"\n]*\")?\)"
     r"|(?<![\w\]])\[(?P<named>[^\]\n]{1,200})\]\[[^\]\n]{0,500}\](?!\[)"
     r"|(?P<footnote>\[\^(?:\d{1,3}|[A-Za-z]\w+)\](?![*+?{(:])| ?\[(?:#[\w-]*|\*|\d{1,3})\]_(?!\w))"
@@ -343,7 +344,7 @@ def _shown(match: re.Match[str]) -> str:
         case "tag":
             seen = " " if groups["tag"].startswith("<br") else ""
         case _:
-            seen = groups["reference"] or groups["named"] or ""
+            seen = groups["reference"] or groups["named"] or groups["picture"] or ""
     return seen
 
 
