@@ -61,6 +61,7 @@ def test_the_tasks_of_the_papers_are_asked_as_they_are() -> None:
         ("where is she", ["Who is Ada?", "and who is Bob?"], "Who is Ada? where is she"),
         ("Is it fast?", ["Please tell me, what is HTTP/2?"], "What is HTTP/2? Is it fast?"),
         ("How do I install Flask?", ["How do I set a timeout?"], "How do I install Flask?"),
+        ("why?", ["Is it slow?", "And now?"], "Is it slow? why?"),
         ("And then?", ["And now?"], "And then?"),
         ("And then?", ["w " * 200], "And then?"),
         ("What about it?", [], "What about it?"),

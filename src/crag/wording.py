@@ -68,6 +68,7 @@ def plainly_asked(question: str) -> str:
 
 _LEANS = re.compile(
     r"\s*(?:and|or|but|also|then|so|what about|how about|what if|why not|else)\b"
+    r"|\A\W*(?:why|how|when|where|who|which|what)\W*\Z"
     r"|\b(?:it|its|they|them|their|this|that|these|those|he|him|his|she|her|hers|there|one|ones|"
     r"same|other|others|another|instead|too)\b",
     re.IGNORECASE,
@@ -80,8 +81,9 @@ _CARRIED = 300
 def with_subject(question: str, before: Sequence[str]) -> str:
     """Put the question that a follow-up leans on in front of it; any other comes back as it is.
 
-    A follow-up begins with a word such as "and", or says "it" or "she", in English. `before` has
-    the earlier questions of the chat, the last one last; it leans on the last that stands alone.
+    A follow-up begins with a word such as "and", says "it" or "she", or is a question word alone,
+    in English. `before` has the earlier questions of the chat, the last one last; it leans on the
+    last that stands alone.
     """
     if not _LEANS.search(question):
         return question
