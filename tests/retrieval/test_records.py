@@ -65,6 +65,17 @@ def test_an_id_used_twice_stays_two_documents(folder: Path) -> None:
     assert [document.source for document in texts(path)] == [f"{path}#x", f"{path}#x@2"]
 
 
+def test_an_id_that_looks_like_the_name_of_another_record_stays_one_of_its_own(
+    folder: Path,
+) -> None:
+    path = folder / "a.csv"
+    ids = ["3", "", "a@6", "a", "a", "x#y", "x%23y"]
+    path.write_text("id,text\n" + "".join(f"{one},text {one}\n" for one in ids))
+    sources = [loaded.source for loaded in load(path)]
+    assert len(set(sources)) == len(ids)
+    assert sources[:2] == [f"{path}#3", f"{path}#3@3"]
+
+
 @pytest.mark.parametrize("identifier", ["plain", "with#hash", "a/b c"])
 def test_the_file_of_a_record_is_known(folder: Path, identifier: str) -> None:
     path = folder / "a#1.jsonl"

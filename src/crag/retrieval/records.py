@@ -74,9 +74,11 @@ class _Names:
 
     def of(self, key: object, number: int) -> str:
         wanted = str(key).strip() if isinstance(key, str | int) else ""
-        key = wanted if wanted and wanted not in self._taken else f"{wanted}@{number}".lstrip("@")
-        self._taken.add(key)
-        return record_source(self._path, key)
+        name = record_source(self._path, wanted or str(number))
+        while name in self._taken:  # By the same id, or by one that looks like this.
+            name += f"@{number}"
+        self._taken.add(name)
+        return name
 
 
 def _json_record(line: bytes, number: int, names: _Names) -> Loaded:
