@@ -141,6 +141,23 @@ def test_the_same_content_is_indexed_once(folder: Path, index: DocumentIndex) ->
     assert len(content(index)) == 1
 
 
+@pytest.mark.parametrize("target", ["gone.txt", "../elsewhere.txt"])
+def test_a_link_that_leads_to_no_file_of_the_folder_any_more_goes(
+    tmp_path: Path, folder: Path, index: DocumentIndex, target: str
+) -> None:
+    (tmp_path / "elsewhere.txt").write_text("Not of this folder.")
+    (folder / "stays.txt").write_text("Stays.")
+    (folder / "z.txt").write_text("Of the folder.")
+    (folder / "link.txt").symlink_to(folder / "z.txt")
+    index_paths([folder], index)
+    assert sources(index) == {"stays.txt", "link.txt", "z.txt"}
+    (folder / "z.txt").unlink()
+    (folder / "link.txt").unlink()
+    (folder / "link.txt").symlink_to(folder / target)
+    assert numbers(index_paths([folder], index)) == (0, 0, 1, 2)
+    assert sources(index) == {"stays.txt"}
+
+
 def test_other_folders_stay(tmp_path: Path, index: DocumentIndex) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

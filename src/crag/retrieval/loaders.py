@@ -269,9 +269,9 @@ def _obstacle(path: Path, root: Path) -> str:
     if storable(str(path)) != str(path):
         return "its name is not UTF-8: rename it"
     real = os.path.realpath(path)
+    if path.is_symlink() and not os.path.exists(real):  # noqa: PTH110 - Path.exists raises where it may not look
+        return f"a link to {storable(real)}, which is not there"
     if path.is_symlink() and not Path(real).is_relative_to(root):
-        if not os.path.exists(real):  # noqa: PTH110 - Path.exists raises where it may not look
-            return f"a link to {storable(real)}, which is not there"
         return f"a link out of the folder, to {storable(real)}: name that path"
     if path.exists() and not (path.is_file() or path.is_dir()):
         return "a pipe, socket or device, not a file"

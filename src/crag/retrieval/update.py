@@ -87,7 +87,7 @@ class Update:
         self._entries = writer.entries()
         self._waiting = _Waiting()
         self._skipped = list(found.refused)
-        self._kept = {source for source, _ in found.refused}
+        self._kept = {source for source, _ in found.refused if _leads_into(source, roots)}
         self._unread = set(found.unsupported)
         self._present: set[str] = set()
         self._first_with: dict[str, str] = {}
@@ -269,6 +269,19 @@ def _day_of(file: Path) -> str:
         return datetime.fromtimestamp(seconds, UTC).date().isoformat()
     except (OSError, OverflowError, ValueError):
         return ""
+
+
+def _leads_into(source: str, roots: Collection[Path]) -> bool:
+    """Return whether a path leads to what lies in these folders, which may be unreadable now.
+
+    A link whose target is gone, or lies elsewhere now, does not.
+    """
+    try:
+        return _within(Path(source).resolve(strict=True), roots)
+    except FileNotFoundError:
+        return False
+    except (OSError, RuntimeError):  # It may not be looked at, or is a link to itself.
+        return True
 
 
 def _within(file: Path, paths: Collection[Path | str]) -> bool:
