@@ -14,6 +14,7 @@ from crag.cli.terminal import (
     ending_on_signals,
     environment,
     import_from_here,
+    on_one_line,
     print_error,
     print_json,
     progress_bar,
@@ -160,7 +161,7 @@ def _report(
     )
     shown = report.skipped if verbose else report.skipped[:_SKIPPED_SHOWN]
     for source, reason in shown:
-        say(f"  [yellow]skipped[/] {safe(source)}: {safe(reason)}")
+        say(f"  [yellow]skipped[/] {safe(on_one_line(source))}: {safe(on_one_line(reason))}")
     if hidden := len(report.skipped) - len(shown):
         say(f"  … and {hidden} more (--verbose shows all)")
     _report_unread([Path(name) for name in report.unsupported], verbose=verbose)
@@ -183,4 +184,4 @@ def _report_unread(files: Sequence[Path], *, verbose: bool) -> None:
         rest = f"{len(kinds) - _KINDS_SHOWN} more kinds (--verbose names all files)"
         say(f"  [dim]… and {rest}[/]")
     for file in files if verbose else ():
-        say(f"  [dim]not read: {safe(file)}[/]")
+        say(f"  [dim]not read: {safe(on_one_line(str(file)))}[/]")

@@ -1,5 +1,6 @@
 """What the commands share: the environment, settings, and safe output on the terminal."""
 
+import re
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _NOTHING = {"", "none", "null"}
 _LABEL = 40
+_BREAK = re.compile(r"[\t\n\v\f\r]")
 
 
 def import_from_here(names: Iterable[str]) -> None:
@@ -92,9 +94,15 @@ def safe(text: object) -> str:
 
 
 def from_here(path: str) -> str:
-    """Return a path as somebody in this folder would write it."""
+    """Return a path as somebody in this folder would write it, on one line."""
     here = Path.cwd()
-    return str(Path(path).relative_to(here)) if path and Path(path).is_relative_to(here) else path
+    shown = Path(path).relative_to(here) if path and Path(path).is_relative_to(here) else path
+    return on_one_line(str(shown))
+
+
+def on_one_line(text: str) -> str:
+    """Return a name with a space for each line break or tab, which names of files may hold."""
+    return _BREAK.sub(" ", text)
 
 
 def shortened(text: str, most: int) -> str:
