@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from crag.factory.doctor import examine
 from crag.factory.status import PartStatus
+from crag.retrieval import DocumentIndex, index_paths
 from crag.runtime.environment import Environment
 from tests.commands import crag
 from tests.loopback import Loopback, serving
@@ -63,6 +65,19 @@ def test_an_encoder_that_cannot_be_loaded_is_broken(
     assert "empty" in told["embeddings"].todo
     assert (told["index"].state, told["index"].todo) == ("blocked", "see embeddings")
     assert told["evaluator"].state == "ready"  # The embedded one has an encoder of its own.
+
+
+def test_an_index_of_another_model_is_broken_and_one_that_is_not_there_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "tea.txt").write_text("Tea.")
+    other = DeterministicFakeEmbedding(size=8)
+    index_paths([tmp_path / "tea.txt"], DocumentIndex(tmp_path / "made", other))
+    made = examined(monkeypatch, use=False, CRAG_INDEX=str(tmp_path / "made"))["index"]
+    assert made.state == "broken"
+    assert "built with the embedding model 'DeterministicFakeEmbedding'" in made.todo
+    none = examined(monkeypatch, use=False, CRAG_INDEX=str(tmp_path / "none"))["index"]
+    assert (none.state, none.why) == ("missing", "--index, CRAG_INDEX or default")
 
 
 def test_a_missing_package_of_the_model_is_no_fault_of_the_evaluator(

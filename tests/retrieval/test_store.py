@@ -111,7 +111,7 @@ def test_a_database_that_the_system_does_not_read_is_told(tmp_path: Path, embedd
 @pytest.mark.parametrize(
     ("said", "advice"),
     [
-        ("database or disk is full", "Is the disk full, or may nothing be written there?"),
+        ("database or disk is full", "Is the disk full?"),
         ("no such table: collections", "Is it an index? If it is damaged: delete the folder"),
     ],
 )
@@ -119,6 +119,14 @@ def test_what_chroma_says_is_told_with_advice(said: str, advice: str) -> None:
     with pytest.raises(DocumentIndexError) as caught, index_errors("/data/index"):
         raise InternalError(said)
     assert str(caught.value).startswith(f"index /data/index: {said}. {advice}")
+
+
+def test_a_folder_that_may_not_be_written_is_told_in_our_words() -> None:
+    said = "error returned from database: (code: 8) attempt to write a readonly database"
+    with pytest.raises(DocumentIndexError) as caught, index_errors("/data/index"):
+        raise InternalError(said)
+    told = "index /data/index: nothing may be written there, but Chroma must, also to read. "
+    assert str(caught.value) == f"{told}Allow it, or use a copy of the folder"
 
 
 def test_damaged_words_are_made_again_or_told(filled: DocumentIndex, folder: Path) -> None:

@@ -9,7 +9,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.messages import HumanMessage
 
 from crag.answering.model_calls import ask
-from crag.errors import CragError
+from crag.errors import CragError, EmptyIndexError, IndexNotFoundError
 from crag.evaluators import (
     CrossEncoderEvaluator,
     ReaderEvaluator,
@@ -120,7 +120,7 @@ def _encoder(environment: Environment, *, use: bool) -> tuple[Embeddings | None,
 
 
 def _index(environment: Environment, encoder: Embeddings | None, *, use: bool) -> PartStatus:
-    location = safe_location(environment.index)
+    location, why = safe_location(environment.index), "--index, CRAG_INDEX or default"
     if encoder is None:
         return _blocked("index", location, "embeddings")
     try:
@@ -128,8 +128,10 @@ def _index(environment: Environment, encoder: Embeddings | None, *, use: bool) -
             size = index.count()
             if use:
                 index.search(QUESTION, 1)
+    except (IndexNotFoundError, EmptyIndexError) as error:
+        return PartStatus("index", "missing", location, why, str(error))
     except CragError as error:
-        return PartStatus("index", "missing", location, "CRAG_INDEX or default", str(error))
+        return PartStatus("index", "broken", location, why, str(error))
     store = store_of(environment.index)
     why = f"{size:,} chunks in {store.engine}" if store else f"{size:,} chunks"
     return PartStatus("index", "ready", location, why, "")

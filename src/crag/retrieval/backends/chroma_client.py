@@ -87,7 +87,8 @@ def find_collection(client: "Client", location: str) -> "Collection | None":
 
 
 REBUILD = "Delete the folder and index again"
-_FULL = re.compile("disk I/O|is full|readonly|read-only|No space|too large", re.IGNORECASE)
+_FULL = re.compile("disk I/O|is full|No space|too large", re.IGNORECASE)
+_READ_ONLY = re.compile("readonly|read-only", re.IGNORECASE)
 
 
 @contextmanager
@@ -103,8 +104,11 @@ def index_errors(location: str) -> Iterator[None]:
     except (ChromaError, httpx.HTTPError, ValueError, OSError) as error:
         if is_server(location):
             advice = "Is the Chroma server running, and is this its URL?"
+        elif _READ_ONLY.search(str(error)):
+            problem = "nothing may be written there, but Chroma must, also to read. Allow it, or "
+            raise DocumentIndexError(location, f"{problem}use a copy of the folder") from error
         elif _FULL.search(str(error)):
-            advice = "Is the disk full, or may nothing be written there? The index itself is whole."
+            advice = "Is the disk full? The index itself is whole."
         else:
             advice = f"Is it an index? If it is damaged: {REBUILD.lower()}"
         raise DocumentIndexError(location, f"{sentence_of(error)} {advice}") from error
