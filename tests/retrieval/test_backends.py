@@ -20,7 +20,7 @@ from langchain_core.documents import Document
 
 from crag.errors import DocumentIndexError, IndexNotFoundError
 from crag.retrieval import DocumentIndex, IndexRetriever, index_paths
-from crag.retrieval.backends import STORES, open_backend
+from crag.retrieval.backends import STORES, open_backend, store_of
 from crag.retrieval.index import Filter, Index, Stamp
 from tests.repeating import times
 
@@ -124,8 +124,9 @@ def test_the_example_program_answers_from_it(
 
 def test_nothing_is_there_at_first(backend: Index, location: str, embeddings: Any) -> None:
     assert backend.stamp() is None
-    with DocumentIndex(location, embeddings) as index, pytest.raises(IndexNotFoundError):
+    with DocumentIndex(location, embeddings) as index, pytest.raises(IndexNotFoundError) as told:
         index.open()
+    assert store_of(str(told.value).split()[-1]) == store_of(location)  # The command to build it.
 
 
 def test_what_was_added_is_stored(filled: Index) -> None:

@@ -93,7 +93,7 @@ def _changes(
     """Yield at each tick, and when something changes, whether there was a change that counts."""
     from watchfiles import Change, watch
 
-    stored = Path(index.location)
+    stored = Path(index.location.rpartition("://")[2])
 
     def counts(_: Change, name: str) -> bool:
         path = Path(name)

@@ -412,7 +412,7 @@ def of_function(location: str) -> LangChainStore:
         problem = f"name a folder for words and manifest: {name}://./FOLDER"
         raise DocumentIndexError(location, problem)
     try:
-        return LangChainStore(Path(place), imported(name))
+        return _in_folder(location, imported(name))
     except (ImportError, ValueError, AttributeError) as error:
         problem = f"the function {name} cannot be imported: {error}"
         raise DocumentIndexError(location, problem) from error
@@ -421,7 +421,7 @@ def of_function(location: str) -> LangChainStore:
 def faiss(location: str) -> LangChainStore:
     """Return an index in a folder, ``faiss://PATH``; all vectors are compared, in memory."""
     require("faiss", "an index with FAISS", "faiss", "langchain_community")
-    return LangChainStore(Path(_place(location)), _faiss)
+    return _in_folder(location, _faiss)
 
 
 def _faiss(embeddings: Embeddings) -> VectorStore:
@@ -445,8 +445,7 @@ def qdrant(location: str) -> LangChainStore:
     require("qdrant", "an index in Qdrant", "langchain_qdrant")
     scheme, place = location.partition("://")[0].lower(), _place(location)
     if place.startswith(("/", ".", "~")):
-        build = partial(_qdrant, {"location": ":memory:"})
-        return LangChainStore(Path(place), build, among=_among_points)
+        return _in_folder(location, partial(_qdrant, {"location": ":memory:"}), _among_points)
     url = f"{'https' if scheme == 'qdrant+https' else 'http'}://{place}"
     key = os.environ.get("QDRANT_API_KEY")
     client = {"url": url, "api_key": key, "timeout": _TIMEOUT, "check_compatibility": False}
@@ -479,6 +478,13 @@ def _among_points(points: Sequence[str]) -> Mapping[str, Any]:
     from qdrant_client.models import HasIdCondition
 
     return {"filter": QdrantFilter(must=[HasIdCondition(has_id=list(points))])}
+
+
+def _in_folder(location: str, build: Build, among: Among | None = None) -> LangChainStore:
+    """Return an index in the folder that a location names; a user can type what it is shown as."""
+    scheme, _, place = location.partition("://")
+    folder = Path(place).expanduser().resolve()
+    return LangChainStore(folder, build, location=f"{scheme}://{folder}", among=among)
 
 
 def _place(location: str) -> str:
