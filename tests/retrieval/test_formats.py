@@ -2,7 +2,7 @@
 
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,64 @@ def test_word_document(folder: Path) -> None:
     assert (loaded.title, loaded.unit) == ("A letter", "paragraph")
     assert loaded.text.split("\n\n") == [
         "# On Mills", "## Parts", "Dear Ada,", "- mill\n- store",
-        "| part | kg |\n| --- | --- |\n| mill | 7 |", "- last",
+        "| part | kg |\n| --- | --- |\n| mill | 7 |", "1. last",
+    ]  # fmt: skip
+
+
+WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def word_list(name: int, *levels: tuple[str, str], restarted: int = 0) -> Iterator[str]:
+    """Yield what counts a list; a second one, `restarted`, shares its counts and begins anew."""
+    counted = "".join(
+        f"<w:lvl w:ilvl='{number}'><w:start w:val='1'/><w:numFmt w:val='{form}'/>"
+        f"<w:lvlText w:val='{text}'/></w:lvl>"
+        for number, (form, text) in enumerate(levels)
+    )
+    yield f"<w:abstractNum {WORD} w:abstractNumId='{name}'>{counted}</w:abstractNum>"
+    shared = f"<w:abstractNumId w:val='{name}'/>"
+    yield f"<w:num {WORD} w:numId='{name}'>{shared}</w:num>"
+    if restarted:
+        start = "<w:lvlOverride w:ilvl='0'><w:startOverride w:val='1'/></w:lvlOverride>"
+        yield f"<w:num {WORD} w:numId='{restarted}'>{shared}{start}</w:num>"
+
+
+def test_the_numbers_of_a_word_document_are_those_that_it_shows(folder: Path) -> None:
+    document = docx.Document()
+    numbering = document.part.numbering_part.element
+    steps = word_list(
+        90, ("decimal", "%1."), ("lowerLetter", "%2)"), ("lowerRoman", "(%3)"), restarted=91
+    )
+    for definition in (*steps, *word_list(92, ("decimal", "%1"), ("decimal", "%1.%2"))):
+        numbering.append(parse_xml(definition))
+
+    def add(text: str, name: int, level: int = 0, style: str = "Normal") -> None:
+        of_list = f"<w:numPr {WORD}><w:ilvl w:val='{level}'/><w:numId w:val='{name}'/></w:numPr>"
+        document.add_paragraph(text, style)._p.get_or_add_pPr().append(parse_xml(of_list))  # noqa: SLF001
+
+    add("Safety", 92, style="Heading 1")
+    add("Use", 92, style="Heading 1")
+    add("Cleaning", 92, 1, style="Heading 2")
+    add("Unplug it", 90)
+    add("at the wall", 90, 1)
+    add("at the back", 90, 1)
+    add("first", 90, 2)
+    add("", 90, 2)
+    add("third", 90, 2)
+    add("Open it", 90)
+    add("by the lid", 90, 1)
+    document.add_paragraph("Wait.")
+    add("Wipe it", 90)
+    document.add_paragraph("Then:")
+    add("Close it", 91)
+    add("Plug it in", 91)
+    document.add_table(1, 1)._cells[0].text = "Done"  # noqa: SLF001
+    document.save(str(folder / "a.docx"))
+    assert only(folder / "a.docx").text.splitlines() == [
+        "# 1 Safety", "", "# 2 Use", "", "## 2.1 Cleaning", "",
+        "1. Unplug it", "   - a) at the wall", "   - b) at the back", "     - (i) first",
+        "     - (iii) third", "2. Open it", "   - a) by the lid", "",
+        "Wait.", "", "3. Wipe it", "", "Then:", "", "1. Close it", "2. Plug it in", "", "| Done |",
     ]  # fmt: skip
 
 

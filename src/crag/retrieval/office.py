@@ -12,6 +12,7 @@ from crag.errors import SourceError
 from crag.extras import require
 from crag.retrieval.documents import SourceText, joined
 from crag.retrieval.texts import check_archive, reading
+from crag.retrieval.word_numbers import FALLBACK, Item, items_of
 from crag.text.html import table_rows
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _DIMENSION = re.compile(rb'dimension ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 _HEAD = 4096
 """Bytes of a sheet within which its dimension stands."""
-_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-"""What older programs show in place of the element before it, such as the same text box again."""
+_MARK = re.compile(r"\d{1,9}[.)]")
+"""A number that begins an item of a list in Markdown."""
 
 
 def load_docx(path: Path) -> Iterator[SourceText]:
@@ -181,24 +182,28 @@ def _docx_blocks(document: "Document") -> Iterator[str]:
     """Yield headings, paragraphs, lists and tables, also those of text boxes and controls."""
     from docx.oxml.ns import qn
 
-    said = _docx_paragraphs(document)
-    items: list[str] = []
+    said, numbered = _docx_paragraphs(document), items_of(document)
+    items, margins = list[str](), list[str]()
     seen: set[_Element] = set()
     for paragraph, text in said.items():
         table = _outermost(paragraph, qn("w:tbl"))
         style = _docx_style(paragraph, document)
-        numbered = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}") is not None
-        if table is None and (numbered or style.startswith("List")):
-            items.append(f"- {text}")
+        heading = _docx_level(style)
+        item = numbered.get(paragraph) or (Item(0, "") if style.startswith("List") else None)
+        if table is None and item is not None and not heading:
+            mark = item.number if _MARK.fullmatch(item.number) else f"- {item.number}".rstrip()
+            margins = margins[: item.level]
+            items.append(f"{''.join(margins)}{mark} {text}")
+            margins.append(" " * (2 if mark.startswith("-") else len(mark) + 1))
             continue
         if items:
             yield "\n".join(items)
-            items = []
+            items, margins = [], []
         if table is None:
-            yield _docx_level(style) + text
+            yield heading + (f"{item.number} " if item and item.number else "") + text
         elif table not in seen:
             seen.add(table)
-            yield table_rows(_docx_rows(table, said))
+            yield table_rows(_docx_rows(table, said, numbered))
     if items:
         yield "\n".join(items)
 
@@ -212,19 +217,25 @@ def _docx_paragraphs(document: "Document") -> "dict[_Element, str]":
     for element in document.element.body.iter(qn("w:r")):
         run, around = Run(element, document), list(element.iterancestors())
         hidden = run.font.hidden or (element.style is not None and run.style.font.hidden)
-        if not hidden and not any(one.tag in {qn("w:moveFrom"), _FALLBACK} for one in around):
+        if not hidden and not any(one.tag in {qn("w:moveFrom"), FALLBACK} for one in around):
             paragraph = next(one for one in around if one.tag == qn("w:p"))
             pieces.setdefault(paragraph, []).append(run.text)
     said = {paragraph: "".join(texts).strip() for paragraph, texts in pieces.items()}
     return {paragraph: text for paragraph, text in said.items() if text}
 
 
-def _docx_rows(table: "_Element", said: "dict[_Element, str]") -> list[list[str]]:
+def _docx_rows(
+    table: "_Element", said: "dict[_Element, str]", numbered: "dict[_Element, Item]"
+) -> list[list[str]]:
     from docx.oxml.ns import qn
+
+    def shown(paragraph: "_Element") -> str:
+        number = numbered[paragraph].number if paragraph in numbered else ""
+        return f"{number} {said[paragraph]}".lstrip()
 
     rows = [
         [
-            " ".join(said[one] for one in cell.iter(qn("w:p")) if one in said)
+            " ".join(shown(one) for one in cell.iter(qn("w:p")) if one in said)
             for cell in row.iterchildren(qn("w:tc"))
         ]
         for row in table.iterchildren(qn("w:tr"))
