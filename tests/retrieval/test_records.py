@@ -59,6 +59,13 @@ def test_a_torn_line_is_known_by_the_id_it_still_shows(folder: Path) -> None:
     assert list(refusals(path)) == ["#x1"]
 
 
+def test_what_no_database_takes_is_replaced_in_ids_and_addresses_too(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    path.write_text(json.dumps({"id": "x\0", "text": "a", "url": "https://e.org/\ud800"}))
+    (document,) = texts(path)
+    assert (document.source, document.url) == (f"{path}#x\ufffd", "https://e.org/?")
+
+
 def test_an_id_used_twice_stays_two_documents(folder: Path) -> None:
     path = folder / "a.jsonl"
     path.write_text('{"id": "x", "text": "a"}\n{"id": "x", "text": "b"}\n')

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from crag.retrieval.blocks import Markup
+from crag.text.encodings import storable
 
 Unit = Literal["line", "paragraph", "page", "slide", "sheet", "cell", "chapter", "row", "record"]
 
@@ -86,7 +87,7 @@ def digest(*parts: str) -> str:
 
 def record_source(path: Path, key: str) -> str:
     """Name a record of a file by its id or number."""
-    return f"{path}#{key.replace('#', '%23')}"
+    return f"{path}#{storable(key).replace('#', '%23')}"
 
 
 def file_of(source: str, unit: str) -> str:

@@ -200,7 +200,8 @@ def _loaded(path: Path, loader: Loader) -> Iterator[Loaded]:
             if isinstance(loaded, Unusable):
                 yield loaded
             elif loaded.text.strip():
-                yield replace(loaded, title=storable(loaded.title), text=storable(loaded.text))
+                title, text, url = map(storable, (loaded.title, loaded.text, loaded.url))
+                yield replace(loaded, title=title, text=text, url=url)
             else:
                 yield Unusable(loaded.source, "empty", empty=True)
         if holds_nothing:  # Such as a CSV file of a header alone.
