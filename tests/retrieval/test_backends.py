@@ -6,6 +6,7 @@ import runpy
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -266,6 +267,34 @@ def test_a_folder_of_files(location: str, folder: Path, embeddings: Any) -> None
         assert index_paths([folder], index).removed == 1
         assert index.count() == 1
         assert index_paths([folder], index, remove=True).removed == 1
+
+
+def test_threads_ask_while_another_one_writes(location: str, folder: Path, embeddings: Any) -> None:
+    (folder / "a.md").write_text("# Engines\n\nThey compute.")
+    with (
+        DocumentIndex(location, embeddings) as index,
+        DocumentIndex(location, embeddings) as asked,
+        ThreadPoolExecutor(3) as pool,
+    ):
+        index_paths([folder], index)
+        written = threading.Event()
+
+        def ask() -> int:
+            answered = 0
+            while not written.is_set() or not answered:
+                assert asked.search("engines")
+                assert asked.files()
+                answered += 1
+            return answered
+
+        answers = [pool.submit(ask) for _ in range(3)]
+        try:
+            for number in range(8):
+                (folder / f"{number}.txt").write_text(f"Text {number}.")
+                index_paths([folder], index)
+        finally:
+            written.set()
+        assert all(answer.result() for answer in answers)
 
 
 WRITER = """

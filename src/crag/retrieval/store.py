@@ -1,5 +1,6 @@
 """The index of the user's documents: find by words and by meaning, and open for writing."""
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,39 @@ class IndexedFile(TypedDict):
     """The day of its last change; empty if unknown."""
 
 
+class _Turns:
+    """Lets many threads use the open index at once, and one close it while no other does."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._users = self._waiting = 0
+
+    @contextmanager
+    def with_others(self) -> Iterator[None]:
+        """Use the index within the block, which must not use this again: it may wait for itself."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._waiting)
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._users -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait until no block of others runs; those that come later wait for this one."""
+        with self._changed:
+            self._waiting += 1
+            try:
+                self._changed.wait_for(lambda: not self._users)
+                yield
+            finally:
+                self._waiting -= 1
+                self._changed.notify_all()
+
+
 class DocumentIndex:
     """An index at `location`: a folder, or an address of one of `crag.retrieval.backends.STORES`.
 
@@ -62,6 +96,7 @@ class DocumentIndex:
         self._given = str(location)
         self._index = open_backend(self._given)
         self._checked = False
+        self._turns = _Turns()
         self.embeddings = embeddings
         _known.add(self)
 
@@ -77,9 +112,10 @@ class DocumentIndex:
         self.close()
 
     def close(self) -> None:
-        """Close the index; it reopens when it is used."""
-        self._checked = False
-        self._index.close()
+        """Close the index as soon as nobody searches; it reopens when it is used."""
+        with self._turns.alone():
+            self._checked = False
+            self._index.close()
 
     def exists(self) -> bool:
         """Return whether the index exists, empty or not."""
@@ -92,7 +128,9 @@ class DocumentIndex:
     def files(self) -> list[IndexedFile]:
         """Return the files, whose records may be documents, by path; none without an index."""
         files: dict[str, IndexedFile] = {}
-        for _, metadata in self.stored():
+        with self._turns.with_others():
+            stored = list(self.stored())
+        for _, metadata in stored:
             unit = str(metadata["position"]).partition(" ")[0]
             path = file_of(metadata["source"], unit)
             file = files.setdefault(
@@ -110,13 +148,15 @@ class DocumentIndex:
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """Return the chunks with these ids, in their order; unknown ids are left out."""
-        return self._index.get(ids)
+        with self._turns.with_others():
+            return self._index.get(ids)
 
     def count(self) -> int:
         """Return the number of chunks, at least 1."""
-        if not self.exists():
-            raise IndexNotFoundError(self.location)
-        chunks = self._index.count()
+        with self._turns.with_others():
+            if not self.exists():
+                raise IndexNotFoundError(self.location)
+            chunks = self._index.count()
         if not chunks:
             raise EmptyIndexError(self.location)
         return chunks
@@ -137,16 +177,17 @@ class DocumentIndex:
         """
         if not self._checked:
             self.open()
-        if by == "words":
-            return self._index.by_words(question, k, where)
-        vector = self.embeddings.embed_query(question)
-        if by == "meaning":
-            return self._index.by_vector(vector, k, where)
-        candidates = max(k, _CANDIDATES)
-        halves = (
-            self._index.by_vector(vector, candidates, where),
-            self._index.by_words(question, candidates, where),
-        )
+        vector = self.embeddings.embed_query(question) if by != "words" else []
+        with self._turns.with_others():
+            if by == "words":
+                return self._index.by_words(question, k, where)
+            if by == "meaning":
+                return self._index.by_vector(vector, k, where)
+            candidates = max(k, _CANDIDATES)
+            halves = (
+                self._index.by_vector(vector, candidates, where),
+                self._index.by_words(question, candidates, where),
+            )
         return merged(halves)[:k]
 
     @contextmanager
