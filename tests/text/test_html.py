@@ -186,3 +186,15 @@ def test_any_text_is_a_page(html: str) -> None:
 )  # fmt: skip
 def test_an_item_has_its_number_and_holds_its_blocks(html: str, text: str) -> None:
     assert as_file(html) == text
+
+
+def test_lists_in_the_cells_of_a_table_with_a_head_stay_in_their_row() -> None:
+    lists = "<ul><li>bed<li>desk, <b>large</b></ul><td>For<ol><li>Ada<li>Ben<ul><li>hers</ul></ol>"
+    table = f"<tr><td>Blue<td>{lists}</table>"
+    head = "<tr><th>Room<th>Has<th>Use"
+    assert read_whole_html(f"<table>{head}{table}").text.splitlines() == [
+        "| Room | Has | Use |",
+        "| --- | --- | --- |",
+        "| Blue | • bed • desk, large | For 1. Ada 2. Ben • hers |",
+    ]
+    assert "- bed\n- desk" in read_whole_html(f"<table>{table}").text  # The layout of a page.

@@ -159,20 +159,27 @@ class _Blocks:
 
 
 def _item_marks(items: "HtmlElement") -> Iterator[str]:
-    if items.tag == "ul":
+    if items.tag != "ol":
         return repeat("- ")
     first = items.get("start", "")
     return (f"{number}. " for number in count(int(first) if _NUMBER.fullmatch(first) else 1))
 
 
 def _holds_data(table: "HtmlElement") -> bool:
-    """Return whether a table has short cells, rather than being used for the layout of a page."""
-    inner = [element.tag for element in table.iter() if element is not table]
-    return not {"table", "ul", "ol", "pre", "h1", "h2", "h3", "h4"}.intersection(inner)
+    """Return whether a table has short cells, rather than being used for the layout of a page.
+
+    Its cells may have lists if it has a head.
+    """
+    inner = {element.tag for element in table.iter() if element is not table}
+    long = {"table", "pre", "h1", "h2", "h3", "h4"}
+    return not (long if "th" in inner else long | {"ul", "ol"}) & inner
 
 
 def _rows(table: "HtmlElement") -> list[list[str]]:
-    rows = [[_text(cell) for cell in row if cell.tag in {"td", "th"}] for row in table.iter("tr")]
+    rows = [
+        [_text(cell, marked=True) for cell in row if cell.tag in {"td", "th"}]
+        for row in table.iter("tr")
+    ]
     return [row for row in rows if any(row)]
 
 
@@ -222,14 +229,21 @@ def _block(element: "_Element") -> list[str]:
             return [_text(element)]
 
 
-def _text(element: "_Element") -> str:
-    """Join the text within an element; what is not inline, a line break too, stands apart."""
+def _text(element: "_Element", *, marked: bool = False) -> str:
+    """Join the text within an element; what is not inline, a line break too, stands apart.
+
+    If `marked`, items of lists begin with their marks.
+    """
     from lxml.etree import iterwalk
 
     parts: list[str] = []
+    marks: dict[_Element, Iterator[str]] = {}
     for event, inner in iterwalk(element, events=("start", "end")):
         gap = "" if _INLINE.fullmatch(inner.tag) else " "
         parts += [gap, inner.text or ""] if event == "start" else [gap]
+        if marked and event == "start" and inner.tag == "li":
+            items = inner.getparent()
+            parts.insert(-1, next(marks.setdefault(items, _item_marks(items))).replace("-", "•"))
         if event == "end" and inner is not element:
             parts.append(inner.tail or "")
     return " ".join("".join(parts).split())
