@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.documents import SourceText, Unusable, file_of
 from crag.retrieval.loaders import load
 from crag.retrieval.records import count_lines
@@ -34,6 +35,43 @@ def test_jsonl_fields(folder: Path) -> None:
     assert (one.source, one.title, one.url) == (f"{path}#x", "First", "https://example.org/1")
     assert (two.source, two.title, two.text, two.number) == (f"{path}#7", "", "Two.", 3)
     assert (three.source, three.number, three.unit) == (f"{path}#5", 5, "record")
+
+
+def test_a_json_file_is_a_list_of_records(folder: Path) -> None:
+    path = folder / "a.json"
+    records = [{"id": "x", "text": "One.", "title": "First"}, {"content": "Two."}, {"id": "y"}, 3]
+    path.write_text(json.dumps(records, indent=1))
+    one, two = texts(path)
+    assert (one.source, one.title, one.unit) == (f"{path}#x", "First", "record")
+    assert (two.source, two.text, two.number) == (f"{path}#2", "Two.", 2)
+    assert refusals(path) == {
+        "#y": "record 3: no text in it (fields 'text', 'content', 'page_content')",
+        "#4": "record 4: not a JSON object",
+    }
+
+
+@pytest.mark.parametrize("body", ['{"name": "x"}', "[1]", "[]"])
+def test_other_json_files_count_as_files_that_no_loader_reads(
+    folder: Path, index: DocumentIndex, body: str
+) -> None:
+    path = folder / "a.json"
+    path.write_text('[{"text": "One."}]')
+    (folder / "b.txt").write_text("Text.")
+    assert index_paths([folder], index).added == 2
+    path.write_text(body)
+    report = index_paths([folder], index)
+    assert (report.removed, report.skipped, report.unsupported) == (1, (), (str(path),))
+
+
+@pytest.mark.parametrize("body", ['[{"text": "cut o', "[" * 100_000])
+def test_a_damaged_json_file_keeps_what_was_indexed(
+    folder: Path, index: DocumentIndex, body: str
+) -> None:
+    (folder / "a.json").write_text('[{"text": "One."}]')
+    index_paths([folder], index)
+    (folder / "a.json").write_text(body)
+    report = index_paths([folder], index)
+    assert (report.removed, report.skipped) == (0, ((str(folder / "a.json"), "not JSON"),))
 
 
 def test_bad_lines_are_told_and_the_rest_is_kept(folder: Path) -> None:

@@ -21,7 +21,7 @@ from crag.retrieval.pages import (
     load_rst,
     load_text,
 )
-from crag.retrieval.records import count_lines, load_csv, load_jsonl
+from crag.retrieval.records import NO_RECORDS, count_lines, load_csv, load_json, load_jsonl
 from crag.retrieval.texts import reason_of
 from crag.text.encodings import storable
 
@@ -56,12 +56,13 @@ LOADERS: Mapping[str, Loader] = {
     ".tsv": load_csv,
     ".jsonl": load_jsonl,
     ".ndjson": load_jsonl,
+    ".json": load_json,
     **dict.fromkeys(_TEXT.split(), load_text),
     **dict.fromkeys(_CODE.split(), load_code),
 }
 """Suffix, in lower case, to loader."""
-_OF_RECORDS = {load_csv, load_jsonl}
-PLAIN = {load_text, load_code, load_markdown}
+_OF_RECORDS = {load_csv, load_jsonl, load_json}
+PLAIN = {load_text, load_code, load_markdown, load_json}
 """Loaders without native code."""
 TOO_MUCH_MEMORY = (
     "reading it takes more memory than CRAG_READ_MEGABYTES allows: split it, or allow more"
@@ -162,6 +163,8 @@ def reason_unread(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix in _ARCHIVES:
         return "archives are not opened: unpack them"
+    if suffix == ".json":
+        return NO_RECORDS
     return "no text" if suffix in _NO_TEXT else "unknown format"
 
 

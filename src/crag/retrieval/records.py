@@ -1,4 +1,4 @@
-"""Loaders of files with many documents: JSONL and CSV, read row by row."""
+"""Loaders of files with many documents: JSONL and CSV, read row by row, and JSON."""
 
 import csv
 import json
@@ -9,9 +9,10 @@ from typing import Any
 
 from crag.errors import SourceError
 from crag.retrieval.documents import Loaded, SourceText, Unit, Unusable, record_source
-from crag.retrieval.texts import encoding_of, reading
+from crag.retrieval.texts import encoding_of, read_bytes, reading
 
 TEXT_FIELDS = ("text", "content", "page_content")
+NO_RECORDS = "no list of objects with a text"
 _ID = re.compile(rb'"id"\s*:\s*(?:"([^"\\]+)"|(\d+))')
 _DELIMITERS = ",;\t|"
 _BLOCK = 1 << 20
@@ -30,6 +31,27 @@ def load_jsonl(path: Path) -> Iterator[Loaded]:
         for number, line in enumerate(file, start=1):
             if line.strip():
                 yield _json_record(line, number, names)
+
+
+def load_json(path: Path) -> Iterator[Loaded]:
+    """Load one document per object of a list, with the fields of a line of JSONL.
+
+    A file without such an object holds settings or the like, and is none that is read.
+
+    Raises:
+        SourceError: the file cannot be read.
+    """
+    names = _Names(path, "record")
+    try:
+        records = json.loads(read_bytes(path))
+    except (ValueError, RecursionError):
+        yield Unusable(str(path), "not JSON")
+        return
+    if not isinstance(records, list) or not any(map(_text_of, records)):
+        yield Unusable(str(path), NO_RECORDS, foreign=True)
+        return
+    for number, record in enumerate(records, start=1):
+        yield _object_record(record, number, f"record {number}", names)
 
 
 def load_csv(path: Path) -> Iterator[Loaded]:
@@ -88,16 +110,24 @@ def _json_record(line: bytes, number: int, names: _Names) -> Loaded:
         match = _ID.search(line)
         key = (match[1] or match[2]).decode(errors="replace") if match else ""
         return Unusable(names.of(key, number), f"line {number}: not JSON in UTF-8")
+    return _object_record(record, number, f"line {number}", names)
+
+
+def _object_record(record: Any, number: int, place: str, names: _Names) -> Loaded:
     if not isinstance(record, dict):
-        return Unusable(names.of("", number), f"line {number}: not a JSON object")
-    source = names.of(record.get("id"), number)
-    text = next((record[name] for name in TEXT_FIELDS if record.get(name) is not None), None)
+        return Unusable(names.of("", number), f"{place}: not a JSON object")
+    source, text = names.of(record.get("id"), number), _text_of(record)
     if not isinstance(text, str):
         wanted = ", ".join(f"{name!r}" for name in TEXT_FIELDS)
-        return Unusable(source, f"line {number}: no text in it (fields {wanted})")
+        return Unusable(source, f"{place}: no text in it (fields {wanted})")
     if not text.strip():
-        return Unusable(source, f"line {number}: empty", empty=True)
+        return Unusable(source, f"{place}: empty", empty=True)
     return _record(record, text, source, number, names.unit)
+
+
+def _text_of(record: Any) -> object:
+    fields = record if isinstance(record, dict) else {}
+    return next((fields[name] for name in TEXT_FIELDS if fields.get(name) is not None), None)
 
 
 def _csv_record(row: Mapping[str | None, Any], number: int, names: _Names) -> Loaded:

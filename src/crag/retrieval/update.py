@@ -114,8 +114,8 @@ class Update:
         done = self._counts["done"]
         self._progress(done, done, "")
         numbers = {name: self._counts[name] for name in ("added", "changed", "unchanged")}
-        unread = map(str, self._found.unsupported)
-        warning = unread_kind([*self._read.items(), *((name, False) for name in unread)])
+        unread = dict.fromkeys(map(str, self._found.unsupported), False)
+        warning = unread_kind((self._read | unread).items())
         return IndexReport(
             **numbers,
             warning=warning,
@@ -129,6 +129,10 @@ class Update:
 
     def _take(self, loaded: Loaded, root: str, modified: str, made: Made | None) -> None:
         if not isinstance(loaded, SourceText):
+            if loaded.foreign:
+                self._found.unsupported.append(Path(loaded.source))
+                self._counts["done"] += 1
+                return
             self._skip(loaded.source, loaded.reason)
             if not loaded.empty:
                 self._kept.add(loaded.source)
