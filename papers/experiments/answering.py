@@ -11,11 +11,12 @@ from crag.asking.budget import BudgetSpentError, Meter
 from crag.asking.running import PART_FAILED, Graph, Run, run_question
 from crag.correction.scoring import LOWEST
 from crag.errors import EvaluatorError
+from crag.evaluators import ASKING
 from crag.generation import ExtractiveAnswerer
 from crag.papers.experiments.armed import left_armed
 from crag.papers.experiments.current_example import ExampleRetriever, answering
 from crag.papers.experiments.examples import Example
-from crag.papers.experiments.methods import METHODS
+from crag.papers.experiments.methods import METHODS, MISSING
 from crag.papers.experiments.rows import Row
 from crag.papers.experiments.tally import Tally, tallying
 from crag.papers.experiments.units import Unit
@@ -67,11 +68,20 @@ class Answerer:
         self._graphs: dict[tuple[str, str], Graph] = {}
 
     def missing(self, unit: Unit) -> str:
-        """Return what a unit needs and lacks; empty if nothing."""
-        needed = unit.variant.generator
-        if needed not in self.resources.model:
-            return f"it needs the generator {needed}: train it, and set CRAG_MODEL to it"
-        return METHODS[unit.variant.method].missing(self.resources.parts, unit.example)
+        """Return what a unit needs and lacks; empty if nothing.
+
+        Raises:
+            CragError: a part that the variant names cannot be used.
+        """
+        parts, variant = self.resources.parts, unit.variant
+        if variant.generator not in self.resources.model:
+            return f"it needs the generator {variant.generator}: train it, and set CRAG_MODEL to it"
+        if parts.model is None and variant.evaluator in ASKING:
+            return MISSING["model"]
+        missing = METHODS[variant.method].missing(parts, unit.example)
+        if not missing:
+            self._graph(unit)  # A part that cannot be used ends the run before anything is asked.
+        return missing
 
     async def answer(self, unit: Unit) -> Row:
         """Return the row of a unit; a failure of a part gives a failed row.

@@ -18,13 +18,14 @@ from crag.parts import Parts
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 _NOTHING: Mapping[str, object] = MappingProxyType({})
-_MISSING: Mapping[Need, str] = MappingProxyType(
+MISSING: Mapping[Need, str] = MappingProxyType(
     {
         "model": "it needs a chat model: set OPENAI_API_KEY, or CRAG_MODEL and OPENAI_BASE_URL",
         "reflection": "it needs a reflection back end: set CRAG_REFLECTION",
         "searcher": "it needs a web search: set CRAG_SEARCH=wikipedia, or give --web",
     }
 )
+"""What to do where a part is missing that a method needs."""
 
 
 class Method(NamedTuple):
@@ -39,7 +40,7 @@ class Method(NamedTuple):
 
     def missing(self, parts: Parts, example: Example) -> str:
         """Return what the method needs that parts and example lack; empty if nothing."""
-        for need, hint in _MISSING.items():
+        for need, hint in MISSING.items():
             if need in self.needs and getattr(parts, need) is None:
                 return hint
         if self.published and not example.knowledge:

@@ -121,7 +121,7 @@ async def concurrently(
     """Answer items, `concurrency` at a time; return the limit that stopped it, if any.
 
     Each result is passed on before its worker takes the next item. A limit is looked at before each
-    item; an item whose answer raises `BudgetSpentError` has no result.
+    item; an item whose answer raises `BudgetSpentError` has no result. Any other error ends all.
     """
     within = _WithinBudget(items, meter)
 
@@ -132,9 +132,12 @@ async def concurrently(
             except BudgetSpentError as error:
                 within.stopped = within.stopped or str(error)
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(max(1, concurrency)):
-            group.create_task(work())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(max(1, concurrency)):
+                group.create_task(work())
+    except ExceptionGroup as failures:  # As without concurrency, where a full disk is one error.
+        raise failures.exceptions[0] from None
     return within.stopped
 
 

@@ -27,6 +27,8 @@ NAMES = (
     "default", "reader", "cross-encoder", "cosine", "chat-direct", "chat-chain-of-thought",
     "chat-few-shot", "chat-levels", "chat-batch",
 )  # fmt: skip
+ASKING = frozenset(name for name in NAMES if name.startswith("chat-"))
+"""The names of those that ask a chat model."""
 Compat = Literal["official"]
 _LONGEST = 512
 
@@ -63,7 +65,7 @@ def load_evaluator(  # noqa: PLR0911, PLR0913 - a return for each kind, and what
     """
     if is_service(name):
         return connect(name, token=token, seconds=seconds, reads=reads)
-    if name.startswith("chat-") and name in NAMES:
+    if name in ASKING:
         return _chat(name, model, prompts)
     if name in {"default", "reader"}:
         return packaged_reader()

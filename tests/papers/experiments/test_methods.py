@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from crag.errors import CragError, SearchError
+from crag.errors import CragError, EvaluatorError, SearchError
+from crag.evaluators import load_evaluator
 from crag.evaluators.chat import ChatEvaluator
 from crag.papers.experiments.answering import Answerer, asked_as
 from crag.papers.experiments.current_example import ExampleRetriever
@@ -145,6 +146,20 @@ def test_what_a_method_needs_is_said(tmp_path: Path, method: str) -> None:
     unit = Unit(variant(method), examples(tmp_path)[0], {}, 0)
     assert answerer(None).missing(unit).startswith("it needs ")
     assert not answerer(None).missing(unit._replace(variant=variant("crag")))
+
+
+def test_an_evaluator_that_asks_a_model_needs_one(tmp_path: Path) -> None:
+    (barn,) = examples(tmp_path, ["barn"])
+    asking = Variant(name="asking", method="crag", evaluator="chat-direct")
+    assert answerer(None).missing(Unit(asking, barn, {}, 0)).startswith("it needs a chat model")
+
+
+def test_an_evaluator_that_is_not_there_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    (barn,) = examples(tmp_path, ["barn"])
+    given = replace(resources(None), other=load_evaluator)
+    lost = Variant(name="lost", method="crag", evaluator=str(tmp_path / "lost"))
+    with pytest.raises(EvaluatorError, match="there is no such folder"):
+        Answerer(given).missing(Unit(lost, barn, {}, 0))
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))

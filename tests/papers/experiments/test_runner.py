@@ -1,6 +1,7 @@
 """A run: resumed without repeating anything, within its budget, with failures marked."""
 
 import asyncio
+import errno
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -62,6 +63,16 @@ def test_every_unit_leaves_one_row(tmp_path: Path, server: ChatServer) -> None:
 
 async def test_it_runs_beside_a_loop_as_in_a_notebook(tmp_path: Path, server: ChatServer) -> None:
     assert ran(tmp_path, answerer(server.url)).answered == 12
+
+
+def test_a_full_disk_is_one_error(tmp_path: Path, server: ChatServer) -> None:
+    class FullFile(RowFile):
+        def append(self, row: Any) -> None:  # noqa: ARG002 - it writes nothing
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    by = answerer(server.url)
+    with FullFile(tmp_path / "rows.jsonl") as rows, pytest.raises(OSError, match="No space left"):
+        run(remaining_units(plan(COMPARED, examples(tmp_path)), rows, by), rows, in_process(by, 3))
 
 
 def test_what_is_finished_is_not_asked_again(tmp_path: Path, server: ChatServer) -> None:
