@@ -89,6 +89,7 @@ async def test_a_run_that_fails_is_a_row() -> None:
     )
     assert row["verdict"] == "failed"
     assert "8,000" in row["error"]
+    assert summarise([row])["retrieved"] is None, "nothing was looked for"
 
 
 async def test_the_summary_counts() -> None:
@@ -130,6 +131,8 @@ async def test_the_page_shows_failures_and_runs_nothing() -> None:
         ("[]", "line 2: write an object"),
         ({"answers": ["a"]}, "'question' is None; it must be a text"),
         ({"question": "Why?", "answers": 7}, "'answers' is 7; write a list of texts"),
+        ({"question": "Why?", "answers": 0}, "'answers' is 0; write a list of texts"),
+        ({"question": "Why?", "id": ["a"]}, r"'id' is \['a'\]; write a text or a number"),
         ({"question": "Why?", "files": [1]}, r"'files' is \[1\]"),
         ({"question": "Why?", "answerable": "no"}, "'answerable' is 'no'"),
     ],
@@ -153,6 +156,21 @@ def test_lines_are_read_by_both_names(tmp_path: Path) -> None:
     assert len(read_questions(path, limit=1)) == 1
     with pytest.raises(DataError, match="it holds no question"):
         read_questions(write(tmp_path, ""))
+
+
+def test_lines_end_at_line_feeds_only_and_hold_whole_characters(tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    rows = ['{"question": "Why\u2028so?", "id": null}', '{"question": "Half \\ud83d?"}']
+    path.write_text("\r\n".join(rows), "utf-8-sig", newline="")
+    assert read_questions(path) == [Question("1", "Why\u2028so?"), Question("2", "Half \ufffd?")]
+
+
+def test_questions_that_say_nothing_of_what_is_right_are_told(tmp_path: Path) -> None:
+    (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
+    write(tmp_path, {"question": "How long does a kettle take?", "gold": ["three minutes"]})
+    assert crag("index", "kettle.md", folder=tmp_path).returncode == 0
+    done = crag("evaluate", "questions.jsonl", folder=tmp_path)
+    assert "no question says what is right: give 'answers', 'files' or" in done.stdout
 
 
 def test_the_command_writes_report_and_rows(tmp_path: Path) -> None:

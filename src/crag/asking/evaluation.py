@@ -19,6 +19,7 @@ from crag.asking.matching import normalised_match
 from crag.asking.running import AnswerRow, Graph, Run, in_order, run_question
 from crag.correction.provenance import source_of
 from crag.errors import DataError
+from crag.plain import all_well_formed
 from crag.settings import Settings
 from crag.state import Source, Strip
 
@@ -80,7 +81,7 @@ class Row(AnswerRow):
     strips: list[Strip]
     """Kept ones, then dropped ones."""
     retrieved: bool | None
-    """Whether a document holds the answer; None if the file does not say what is right."""
+    """Whether a document holds the answer; None if the run failed, or nobody said what is right."""
     kept: bool | None
     """Whether a kept strip holds it."""
     judgement: Judgement | None
@@ -115,13 +116,13 @@ def read_questions(path: Path, limit: int | None = None) -> list[Question]:
     """Read questions, one JSON object on a line.
 
     `question` is required. `answers` (or `answer`), `files` (or `file`) and `evidence` are a text
-    or a list of texts, `answerable` is true or false, `id` any text.
+    or a list of texts, `answerable` is true or false, `id` a text or a number.
 
     Raises:
         DataError: the file, or a line of it, cannot be used.
     """
     try:
-        lines = path.read_text("utf-8-sig").splitlines()
+        lines = path.read_text("utf-8-sig").split("\n")  # A text may hold other separators.
     except OSError as error:
         raise DataError(path, f"it cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -164,7 +165,7 @@ def row_of(question: Question, run: Run, settings: Settings) -> Row:
     ]
     kept = kept_strips(state, settings) if state else []  # type: ignore[arg-type]
     strips = [*(state.get("internal") or []), *(state.get("external") or [])]
-    known = bool(question.evidence or question.answers or question.files)
+    known = bool(state and (question.evidence or question.answers or question.files))
     retrieved = any(one["holds"] for one in documents) if known else None
     held = any(_holds(question, one["source"], one["text"]) for one in kept) if known else None
     verdict = _verdict(question, run)
@@ -226,7 +227,7 @@ def _score_interval(right: int, judged: int) -> list[float]:
 
 def _question(path: Path, number: int, line: str) -> Question:
     try:
-        given = json.loads(line)
+        given = all_well_formed(json.loads(line))
     except ValueError as error:
         raise DataError(path, f"it is no JSON: {error}", number) from error
     if not isinstance(given, dict):
@@ -234,11 +235,14 @@ def _question(path: Path, number: int, line: str) -> Question:
     asked = given.get("question")
     if not isinstance(asked, str) or not asked.strip():
         raise DataError(path, f"'question' is {asked!r}; it must be a text", number)
+    identity = number if given.get("id") is None else given["id"]
+    if not isinstance(identity, str | int | float):
+        raise DataError(path, f"'id' is {identity!r}; write a text or a number", number)
     answerable = given.get("answerable", True)
     if not isinstance(answerable, bool):
         raise DataError(path, f"'answerable' is {answerable!r}; write true or false", number)
     return Question(
-        id=str(given.get("id", number)),
+        id=str(identity),
         question=asked.strip(),
         answers=_texts(path, number, given, "answers", "answer"),
         files=_texts(path, number, given, "files", "file"),
@@ -251,7 +255,7 @@ def _texts(path: Path, number: int, given: Mapping[str, Any], *names: str) -> tu
     found: list[str] = []
     for name in names:
         value = given.get(name)
-        values = [value] if isinstance(value, str) else value or []
+        values = [] if value is None else [value] if isinstance(value, str) else value
         if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
             raise DataError(path, f"{name!r} is {value!r}; write a list of texts", number)
         found += [one.strip() for one in values if one.strip()]

@@ -111,6 +111,8 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         print_json(told if judged is None else told | {"judge": judged})
         return
     print_table((name, safe(value)) for name, value in {**numbers(summary), **more}.items())
+    if summary["verdicts"].get("unjudged") == len(rows):
+        say("[yellow]no question says what is right:[/] give 'answers', 'files' or 'answerable'")
     say(f"report: {safe(written[0])}")
 
 
