@@ -18,7 +18,15 @@ from crag.cli.options import (
     MaxTokensOption,
     PricesOption,
 )
-from crag.cli.terminal import assigned, print_json, progress_bar, safe, say, say_stopped
+from crag.cli.terminal import (
+    SOME_FAILED,
+    assigned,
+    print_json,
+    progress_bar,
+    safe,
+    say,
+    say_stopped,
+)
 from crag.papers.commands.options import ray_workers_option
 
 if TYPE_CHECKING:
@@ -101,11 +109,13 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     prices: PricesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run an experiment on data; run the same command again to resume it."""
+    """Run an experiment on data; run the same command again to resume it.
+
+    The exit code is 1 where rows have failed, or none could be run.
+    """
     from crag.asking.budget import Budget, prices_from_text
     from crag.papers.experiments.command import BenchOptions, benchmark
     from crag.papers.experiments.judges import Judges
-    from crag.papers.experiments.report import results
 
     budget = Budget(
         calls=max_calls, tokens=max_tokens, cost=max_cost, seconds=max_seconds,
@@ -126,16 +136,28 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     )  # fmt: skip
     with progress_bar("reading", quiet=as_json) as advance:
         outcome = benchmark(options, advance)
+    ended = outcome.ended
     if as_json:
         print_json(_plain(outcome))
-        return
-    say(safe(results(outcome.experiment, outcome.lines)))
+    else:
+        _report(outcome)
+    if ended.failed or not ended.answered + ended.resumed + ended.left:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _report(outcome: "Outcome") -> None:
+    from crag.papers.experiments.report import results
+
     ended = outcome.ended
+    say(safe(results(outcome.experiment, outcome.lines)))
     counts = f"{ended.answered} rows written, {ended.resumed} were there, {ended.failed} failed"
     say(f"\n{counts}")
+    if ended.failed:
+        say("[yellow]failed rows have no value:[/] the report says why; --again tries them again")
+    if refused := len(outcome.loaded.refused):
+        say(f"[yellow]{refused:,} rows of the data were refused[/]: the report says why")
     if ended.stopped:
-        left = ended.units - ended.answered - ended.resumed - ended.failed
-        say_stopped(ended.stopped, f"{left:,} rows")
+        say_stopped(ended.stopped, f"{ended.left:,} rows")
     for name, why in ended.not_run.items():
         say(f"[yellow]not run:[/] {safe(name)}: {safe(why)}")
     say(f"report: {safe(outcome.report)}")

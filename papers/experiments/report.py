@@ -131,10 +131,10 @@ def _head(setup: Setup, ended: RunResult) -> str:
 def _stopped(ended: RunResult) -> str:
     if not ended.stopped:
         return ""
-    left = ended.units - ended.resumed - ended.answered
     return (
-        f"**Stopped early: {ended.stopped}.** {left} rows are missing; the same command with a "
-        "larger budget continues where this run ended. Do not compare variants with different rows."
+        f"**Stopped early: {ended.stopped}.** {ended.left} rows are missing; the same command with "
+        "a larger budget continues where this run ended. Do not compare variants with different "
+        "rows."
     )
 
 

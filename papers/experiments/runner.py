@@ -35,6 +35,9 @@ class RunResult:
     answered: int = 0
     """Rows written by this one, failed ones too."""
     failed: int = 0
+    """Failed rows of the plan, those of an earlier run too."""
+    left: int = 0
+    """Rows that are missing, without those of variants that were not run."""
     not_run: dict[str, str] = field(default_factory=dict)
     """Why a variant was not run at all, by its name."""
     stopped: str = ""
@@ -61,8 +64,10 @@ def remaining_units(
             ended.not_run[unit.variant.name] = missing
         elif done is not None and not (again and done["status"] == "failed"):
             ended.resumed += 1
+            ended.failed += done["status"] == "failed"
         else:
             todo.append(unit)
+    ended.left = len(todo)
     return Remaining(todo, ended)
 
 
@@ -71,14 +76,15 @@ def run(
 ) -> RunResult:
     """Answer the remaining units; each row is written to disk before it counts as done."""
     ended = todo.ended
-    not_run = ended.units - ended.resumed - len(todo.units)
 
     def on_row(row: Row) -> None:
         rows.append(row)
         ended.answered += 1
+        ended.left -= 1
         ended.failed += row["status"] == "failed"
         if progress is not None:
-            progress(ended.resumed + ended.answered, ended.units - not_run, row["variant"])
+            done = ended.resumed + ended.answered
+            progress(done, done + ended.left, row["variant"])
 
     ended.stopped = answers(todo.units, on_row)
     return ended

@@ -170,7 +170,14 @@ def test_questions_that_say_nothing_of_what_is_right_are_told(tmp_path: Path) ->
     write(tmp_path, {"question": "How long does a kettle take?", "gold": ["three minutes"]})
     assert crag("index", "kettle.md", folder=tmp_path).returncode == 0
     done = crag("evaluate", "questions.jsonl", folder=tmp_path)
-    assert "no question says what is right: give 'answers', 'files' or" in done.stdout
+    assert "no question says what is right: give 'answers', 'files', 'answerable'" in done.stdout
+
+
+def test_the_exit_code_tells_of_questions_that_failed(tmp_path: Path) -> None:
+    (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
+    write(tmp_path, {"question": "x" * 9000})
+    assert crag("index", "kettle.md", folder=tmp_path).returncode == 0
+    assert crag("evaluate", "questions.jsonl", folder=tmp_path).returncode == 1
 
 
 def test_the_command_writes_report_and_rows(tmp_path: Path) -> None:

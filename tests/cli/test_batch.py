@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands import crag
+from tests.commands import Done, crag
 from tests.loopback import Loopback, serving
 from tests.openai_replies import completion
 
@@ -52,11 +52,14 @@ class Batch:
         lines = [json.dumps({"question": one, "id": f"q{i}"}) for i, one in enumerate(questions)]
         self.questions.write_text("\n".join(lines))
 
-    def shown(self, *options: str | Path) -> str:
+    def done(self, *options: str | Path) -> Done:
         return crag(
             "batch", self.questions, "--output", self.output, *self._options, *options,
             environment=self._environment,
-        ).stdout  # fmt: skip
+        )  # fmt: skip
+
+    def shown(self, *options: str | Path) -> str:
+        return self.done(*options).stdout
 
     def run(self, *options: str | Path) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(self.shown("--json", *options))
@@ -130,8 +133,19 @@ def test_a_question_that_failed_is_asked_again_if_wanted(
     assert told["statuses"] == {"answered": 1, "failed": 1}
     (failed,) = [row for row in batch.rows() if row["status"] == "failed"]
     assert failed["error"].startswith("QuestionError")
-    assert batch.run()["resumed"] == 2
+    again = batch.run()
+    assert (again["resumed"], again["resumed_failed"]) == (2, 1)
     assert batch.run("--again")["statuses"] == {"failed": 1}
+
+
+def test_the_exit_code_tells_of_questions_that_failed(batch: Batch) -> None:
+    batch.ask(QUESTIONS[0])
+    assert batch.done().returncode == 0
+    batch.ask(QUESTIONS[0], "x" * 200_000)
+    assert batch.done("--json").returncode == 1
+    done = batch.done()
+    assert "2 answered before\n1 of these had failed: --again asks them again" in done.stdout
+    assert done.returncode == 1
 
 
 def test_answers_without_a_model_that_was_away_are_told_and_asked_again(

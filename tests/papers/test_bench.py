@@ -73,6 +73,34 @@ def test_the_same_command_goes_on(tmp_path: Path, server: ChatServer) -> None:
     assert second["stopped"] == ""
 
 
+def test_the_exit_code_tells_of_rows_that_failed_or_could_not_be_run(tmp_path: Path) -> None:
+    with chatting() as broken:
+        broken.failing = "boat"
+        assert crag(tmp_path, url=broken.url).returncode == 1
+        broken.failing = ""
+        done = crag(tmp_path, url=broken.url)
+        assert "0 rows written, 8 were there, 2 failed" in done.stdout
+        assert "--again tries them again" in done.stdout
+        assert done.returncode == 1
+        assert crag(tmp_path, "--again", url=broken.url).returncode == 0
+        text = (tmp_path / "small.toml").read_text("utf-8")
+        (tmp_path / "one.toml").write_text(
+            text.partition("[[variant]]")[0]
+            + '[[variant]]\nname = "rag"\nmethod = "no_retrieval"\n'
+        )
+    command = ["bench", tmp_path / "one.toml", "--data", tmp_path / "questions.jsonl"]
+    assert commands.crag(*command, "--output", tmp_path / "none").returncode == 1
+
+
+def test_refused_rows_of_the_data_are_told(tmp_path: Path, server: ChatServer) -> None:
+    crag(tmp_path, url=server.url)
+    with (tmp_path / "questions.jsonl").open("a") as file:
+        file.write('{"question": "Who?"}\n')
+    command = ["bench", tmp_path / "small.toml", "--data", tmp_path / "questions.jsonl"]
+    done = commands.crag(*command, "--output", tmp_path / "other")
+    assert "1 rows of the data were refused: the report says why" in done.stdout
+
+
 def test_what_a_script_reads(tmp_path: Path, server: ChatServer) -> None:
     found = reported(
         tmp_path, "--limit", "2", "--seed", "1", "--prices", "1,2", "--set", "k=1",

@@ -77,7 +77,9 @@ class Ended:
 
     questions: int
     resumed: int = 0
-    """Answered by an earlier run."""
+    """Asked by an earlier run."""
+    resumed_failed: int = 0
+    """Those of them that failed."""
     statuses: dict[str, int] = field(default_factory=dict)
     """Of the answers of this run."""
     part_failed: int = 0
@@ -133,7 +135,9 @@ def answer_all(  # noqa: PLR0913 - what a run is told
         for key, row in answers.rows.items()
         if key in distinct and not (again and (row["status"] == "failed" or _part_failed(row)))
     }
-    ended, meter = Ended(len(distinct), resumed=len(done)), Meter(budget)
+    failed = sum(answers.rows[key]["status"] == "failed" for key in done)
+    ended = Ended(len(distinct), resumed=len(done), resumed_failed=failed)
+    meter = Meter(budget)
 
     def on_answer(row: BatchAnswer) -> None:
         answers.append(row)

@@ -19,6 +19,7 @@ from crag.cli.options import (
     SettingsOption,
 )
 from crag.cli.terminal import (
+    SOME_FAILED,
     assigned,
     environment,
     print_json,
@@ -61,7 +62,10 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
     prices: PricesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Answer many questions into a file; run the same command again to go on where it ended."""
+    """Answer many questions into a file; run the same command again to go on where it ended.
+
+    The exit code is 1 where questions have failed.
+    """
     from crag.asking.batch import AnswerFile, Asking, answer_all
     from crag.asking.budget import Budget, prices_from_text
     from crag.asking.evaluation import read_questions
@@ -86,14 +90,18 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
         )  # fmt: skip
     if as_json:
         print_json({**asdict(ended), "output": str(output)})
-        return
-    _report(ended)
-    say(f"answers: {safe(output)}")
+    else:
+        _report(ended)
+        say(f"answers: {safe(output)}")
+    if ended.statuses.get("failed") or ended.resumed_failed:
+        raise typer.Exit(SOME_FAILED)
 
 
 def _report(ended: "Ended") -> None:
     counts = {**ended.statuses} | ({"answered before": ended.resumed} if ended.resumed else {})
     say(", ".join(f"{number:,} {name}" for name, number in counts.items()) or "nothing")
+    if ended.resumed_failed:
+        say(f"[yellow]{ended.resumed_failed:,} of these had failed[/]: --again asks them again")
     if ended.part_failed:
         without = f"{ended.part_failed:,} of them without a part that failed"
         say(f"[yellow]{without}[/]: the answer's events say which; --again asks them again")

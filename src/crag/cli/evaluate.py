@@ -16,6 +16,7 @@ from crag.cli.options import (
     SettingsOption,
 )
 from crag.cli.terminal import (
+    SOME_FAILED,
     assigned,
     environment,
     print_json,
@@ -67,7 +68,10 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask your own questions, count what is right, and write a page of failures to read."""
+    """Ask your own questions, count what is right, and write a page of failures to read.
+
+    The exit code is 1 where questions have failed.
+    """
     import asyncio
 
     from crag.asking import evaluation
@@ -109,11 +113,13 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     if as_json:
         told = {"method": method, **summary, "files": [str(file) for file in written]}
         print_json(told if judged is None else told | {"judge": judged})
-        return
-    print_table((name, safe(value)) for name, value in {**numbers(summary), **more}.items())
-    if summary["verdicts"].get("unjudged") == len(rows):
-        say("[yellow]no question says what is right:[/] give 'answers', 'files' or 'answerable'")
-    say(f"report: {safe(written[0])}")
+    else:
+        print_table((name, safe(value)) for name, value in {**numbers(summary), **more}.items())
+        if summary["verdicts"].get("unjudged") == len(rows):
+            say("[yellow]no question says what is right:[/] give 'answers', 'files', 'answerable'")
+        say(f"report: {safe(written[0])}")
+    if summary["verdicts"].get("failed"):
+        raise typer.Exit(SOME_FAILED)
 
 
 def _require_writable(folder: Path) -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from crag.runtime.environment import Environment
 
+SOME_FAILED = 1
+"""Exit code of a command that asks many questions, where some of them have failed."""
 _NOTHING = {"", "none", "null"}
 _LABEL = 40
 _BREAK = re.compile(r"[\t\n\v\f\r]")

@@ -126,7 +126,7 @@ def test_the_whole_report(tmp_path: Path) -> None:
         refused=[Refused("questions.jsonl, line 5", "no question")], notes=["1 question twice"],
     )  # fmt: skip
     ended = RunResult(
-        units=12, resumed=3, answered=5, failed=1, stopped="max-calls is 9",
+        units=12, resumed=3, answered=5, failed=1, left=4, stopped="max-calls is 9",
         not_run={"self-rag": "it needs a chat model"},
     )  # fmt: skip
     assert render(made, setup, lines, ended, ["colours.png"]) == GOLDEN
