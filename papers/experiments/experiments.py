@@ -91,6 +91,10 @@ class Experiment(BaseModel):
         if self.baseline not in names:
             message = f"the baseline {self.baseline!r} is not a variant: {', '.join(names)}"
             raise ValueError(message)
+        for name in ("seeds", "retrieval_accuracies"):
+            numbers: list[float] = getattr(self, name)
+            if repeated := [number for number in numbers if numbers.count(number) > 1]:
+                raise ValueError(f"{name} holds {repeated[0]:g} twice")
         wrong = [share for share in self.retrieval_accuracies if not 0 <= share <= 1]
         if wrong:
             raise ValueError(f"retrieval_accuracies are shares from 0 to 1, not {wrong[0]:g}")
@@ -133,7 +137,7 @@ def read_experiment(
             prompts of another.
     """
     try:
-        given: Any = tomllib.loads(path.read_text("utf-8"))
+        given: Any = tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
         raise DataError(path, f"cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -188,8 +192,8 @@ def _first(error: ValidationError) -> str:
     first: Any = error.errors()[0]
     field = ".".join(_place(first["loc"]))
     message = allowed_by(first)
-    value = first["input"]
-    shown = f", not {value!r}" if isinstance(value, str | int | float) else ""
+    value, unknown = first["input"], first["type"] == "extra_forbidden"
+    shown = f", not {value!r}" if isinstance(value, str | int | float) and not unknown else ""
     return f"{field}: {message}{shown}" if field else message
 
 

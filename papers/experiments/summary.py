@@ -61,10 +61,12 @@ def metrics_of(experiment: Experiment, loaded: Mapping[str, Metric] = _NO_METRIC
     """
     known = {**METRICS, **loaded}
     fitting = {name: one for name, one in known.items() if experiment.task in one.tasks}
-    for name in experiment.metrics:
+    named = [("metrics", name) for name in experiment.metrics]
+    named += [("paper_metric", experiment.paper_metric)] if experiment.paper_metric else []
+    for field, name in named:
         if name not in fitting:
             choice = f"for the task {experiment.task} there are {', '.join(fitting)}"
-            raise SettingsError("metrics", name, choice)
+            raise SettingsError(field, name, choice)
     usable = [
         name
         for name, one in fitting.items()

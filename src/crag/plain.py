@@ -33,6 +33,7 @@ _ALLOWED = {
     "list": "write a list",
     "missing": "it is missing",
     "extra_forbidden": "there is nothing of this name",
+    "too_short": "it must hold at least {min_length}",
     "literal_error": "choose {expected}",
     "greater_than": "it must be above {gt:,}",
     "greater_than_equal": "it must be at least {ge:,}",

@@ -94,7 +94,7 @@ _ROUNDED = (
 
 def _table(kind: LanguageModelKind, file: Path) -> Mapping[str, object]:
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        tables = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise SettingsError("recipe", str(file), f"it cannot be read: {error}") from error
     found = tables.get(kind)

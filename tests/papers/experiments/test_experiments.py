@@ -106,7 +106,9 @@ def test_none_is_open_only_where_it_is_no_choice() -> None:
         ('task = "popqa"', 'task = "poqa"', "task: choose 'popqa', "),
         ('baseline = "rag"', 'baseline = "crag"', "the baseline 'crag' is not a variant"),
         ('name = "Small"', "nome = 1", "name: it is missing"),
-        ('name = "Small"', 'name = "Small"\nseeds = []', "seeds"),
+        ('name = "Small"', 'name = "Small"\nseeds = []', "seeds: it must hold at least 1"),
+        ('name = "Small"', 'name = "Small"\nseeds = [0, 0]', "seeds holds 0 twice"),
+        ('name = "Small"', 'name = "Small"\nseed = 0', "seed: there is nothing of this name"),
         ('name = "Small"', 'name = "S"\nretrieval_accuracies = [30.0]', "shares from 0 to 1"),
         ('[[variant]]\nname = "rag"', "[[variant]]", "variant.0.name: it is missing"),
         ("[[variant]]", "[[variant", "is not TOML"),
@@ -116,6 +118,12 @@ def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, told: str) -
     with pytest.raises(DataError, match=r"small\.toml") as raised:
         read_experiment(written(tmp_path, SMALL.replace(old, new)))
     assert told in str(raised.value)
+
+
+def test_a_file_of_windows_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path, SMALL)
+    path.write_text(SMALL, "utf-8-sig", newline="\r\n")
+    assert read_experiment(path).name == "Small"
 
 
 def test_two_variants_of_one_name_are_refused(tmp_path: Path) -> None:
@@ -129,9 +137,11 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_experiment(tmp_path / "missing.toml")
 
 
-@pytest.mark.parametrize("metric", ["mach", "str_em"])
-def test_a_metric_of_another_task_or_none(tmp_path: Path, metric: str) -> None:
-    text: Any = SMALL.replace("baseline", f'metrics = ["{metric}"]\nbaseline')
+@pytest.mark.parametrize(
+    "field", ['metrics = ["mach"]', 'metrics = ["str_em"]', 'paper_metric = "mach"']
+)
+def test_a_metric_of_another_task_or_none(tmp_path: Path, field: str) -> None:
+    text: Any = SMALL.replace("baseline", f"{field}\nbaseline")
     with pytest.raises(SettingsError, match="for the task popqa there are match"):
         metrics_of(read_experiment(written(tmp_path, text)))
 
