@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import isfinite
 from typing import Any
 
@@ -13,6 +14,7 @@ from crag.correction.scoring import LOWEST
 from crag.errors import EvaluatorError
 from crag.evaluators import ASKING
 from crag.generation import ExtractiveAnswerer
+from crag.models.model_card import identity_of
 from crag.papers.experiments.armed import left_armed
 from crag.papers.experiments.current_example import ExampleRetriever, answering
 from crag.papers.experiments.examples import Example
@@ -47,12 +49,14 @@ class Resources:
     meter: Meter = field(default_factory=Meter)
     disarm: bool = True
     """Whether texts are disarmed before they enter a prompt; the papers' programs do not."""
+    identify: Callable[[str], str] = field(default_factory=lambda: cache(identity_of))
+    """Tells a model in a folder from another one that was there; each is looked at once."""
 
     def named(self, unit: Unit) -> str:
         """List everything besides the unit that its answer depends on."""
-        evaluator = unit.variant.evaluator or self.evaluator
+        evaluator = self.identify(unit.variant.evaluator or self.evaluator)
         prompts = self.parts.prompts.identity
-        parts = [self.model, evaluator, self.web, self.reflection, self.program]
+        parts = [self.model, evaluator, self.web, self.identify(self.reflection), self.program]
         if prompts:
             parts.append(f"prompts {prompts}")
         if not self.disarm:

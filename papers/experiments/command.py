@@ -162,9 +162,9 @@ def _setup(
         parts={
             "answers": resources.model,
             "prompts": _prompts(resources),
-            "evaluator": resources.evaluator,
+            "evaluator": resources.identify(resources.evaluator),
             "web": resources.web or "none",
-            "reflection": resources.reflection,
+            "reflection": resources.identify(resources.reflection),
             "texts in prompts": "disarmed" if resources.disarm else "as they are, not disarmed",
             "citations judged by": options.judges.entailment,
             "MAUVE by": options.judges.mauve,

@@ -16,7 +16,7 @@ _SUFFIXES = {".py", ".md", ".json"}
 def fingerprint() -> str:
     """Return twelve hexadecimal digits that change with any source file that takes part in answers.
 
-    Weights are not included; an evaluator is identified by its name or folder.
+    Weights are not included; a model is identified by its name, or what its folder says of it.
     """
     package = Path(crag.__file__).parent
     files = (path for path in package.rglob("*") if path.suffix in _SUFFIXES and path.is_file())

@@ -15,6 +15,7 @@ from crag.factory.web import choose_reader, choose_searcher
 from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
 from crag.models.inference import use_runtime
+from crag.models.model_card import identity_of
 from crag.papers.experiments.answering import Resources
 from crag.papers.experiments.cache import Cache, CachedReplies, CachedSearcher, cached
 from crag.papers.experiments.corpus import CorpusSearcher
@@ -60,7 +61,7 @@ def load_resources(environment: Environment, config: RunConfig) -> Resources:
         loaded = load_evaluator(name, model=model, prompts=prompts, **service_options(environment))
         if remembered is None or isinstance(loaded, PromptedEvaluator):
             return loaded  # The replies of a chat model are cached, so that its calls are counted.
-        return cached(loaded, remembered, name)
+        return cached(loaded, remembered, identity_of(name))
 
     evaluator = load(environment.evaluator)
     quoter = ExtractiveAnswerer(evaluator)

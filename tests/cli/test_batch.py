@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from crag.evaluators import packaged_reader
+from crag.papers.training.artefacts import write_card
 from tests.commands import Done, crag
 from tests.loopback import Loopback, serving
 from tests.openai_replies import completion
@@ -43,7 +45,7 @@ class Batch:
         self.questions, self.output = folder / "questions.jsonl", folder / "answers.jsonl"
         self.ask(*QUESTIONS)
         self._options = ("--index", index, "--set", "only=correct", "--concurrency", "1")
-        self._environment = {
+        self.environment = {
             "OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none", "CRAG_MODEL": "m",
             "CRAG_EVALUATOR": "cosine",
         }  # fmt: skip
@@ -55,7 +57,7 @@ class Batch:
     def done(self, *options: str | Path) -> Done:
         return crag(
             "batch", self.questions, "--output", self.output, *self._options, *options,
-            environment=self._environment,
+            environment=self.environment,
         )  # fmt: skip
 
     def shown(self, *options: str | Path) -> str:
@@ -117,6 +119,31 @@ def test_answers_of_other_settings_are_not_mixed(batch: Batch) -> None:
     told = batch.run("--set", "k=3")
     assert "other settings" in told["error"]["message"]
     assert batch.output.read_bytes() == written
+
+
+def test_answers_of_an_evaluator_calibrated_anew_or_of_other_prompts_are_not_mixed(
+    batch: Batch, tmp_path: Path
+) -> None:
+    batch.environment |= {
+        "CRAG_EVALUATOR": str(tmp_path / "mine"), "CRAG_PROMPTS": str(tmp_path / "prompts")
+    }  # fmt: skip
+    prompt = "$question $knowledge"
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "answer_default.md").write_text(f"[user]\n{prompt}\n")
+    (tmp_path / "mine").mkdir()
+    card = packaged_reader().card
+    assert card is not None
+    write_card(tmp_path / "mine", card)
+    assert "error" not in batch.run()
+    assert batch.run()["resumed"] == 3
+    (tmp_path / "prompts" / "answer_default.md").write_text(f"[user]\nNow: {prompt}\n")
+    assert "other parts" in batch.run()["error"]["message"]
+    (tmp_path / "prompts" / "answer_default.md").write_text(f"[user]\n{prompt}\n")
+    assert batch.run()["resumed"] == 3
+    assert card.calibration is not None
+    other = card.calibration.model_copy(update={"upper": 0.999})
+    write_card(tmp_path / "mine", card.model_copy(update={"calibration": other}))
+    assert "other parts" in batch.run()["error"]["message"]
 
 
 def test_a_file_of_something_else_is_left_alone(batch: Batch) -> None:

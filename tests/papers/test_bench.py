@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from crag.evaluators import packaged_reader
+from crag.papers.training.artefacts import write_card
 from tests import commands
 from tests.commands import Done
 from tests.papers.experiments.chat_server import ChatServer, chatting
@@ -90,6 +92,24 @@ def test_the_exit_code_tells_of_rows_that_failed_or_could_not_be_run(tmp_path: P
         )
     command = ["bench", tmp_path / "one.toml", "--data", tmp_path / "questions.jsonl"]
     assert commands.crag(*command, "--output", tmp_path / "none").returncode == 1
+
+
+def test_an_evaluator_that_was_calibrated_anew_gives_other_rows(tmp_path: Path) -> None:
+    crag(tmp_path)
+    card = packaged_reader().card
+    assert card is not None
+    assert card.calibration is not None
+    (tmp_path / "mine").mkdir()
+    command = ["bench", tmp_path / "small.toml", "--data", tmp_path / "questions.jsonl", "--json"]
+    options = ["--output", tmp_path / "own", "--thresholds", "evaluator"]
+    environment = {"CRAG_EVALUATOR": str(tmp_path / "mine")}
+    for upper in (card.calibration.upper, 0.999):
+        calibration = card.calibration.model_copy(update={"upper": upper})
+        write_card(tmp_path / "mine", card.model_copy(update={"calibration": calibration}))
+        done = commands.crag(*command, *options, environment=environment)
+        assert json.loads(done.stdout)["rows"]["written"] == 8
+    done = commands.crag(*command, *options, environment=environment)
+    assert json.loads(done.stdout)["rows"]["resumed"] == 8
 
 
 def test_refused_rows_of_the_data_are_told(tmp_path: Path, server: ChatServer) -> None:

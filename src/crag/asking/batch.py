@@ -25,8 +25,9 @@ from crag.asking.running import (
     run_question,
 )
 from crag.errors import DataError
-from crag.factory.parts import choose_parts
+from crag.factory.parts import choose_parts, choose_prompts
 from crag.graph_registry import graph_named
+from crag.models.model_card import identity_of
 from crag.runtime.environment import Environment, Shared
 from crag.settings import settings_from_text
 
@@ -35,6 +36,8 @@ _DECIDING = (
     "openai_base_url", "prompts", "framing", "reflection", "reflection_model", "search",
 )  # fmt: skip
 """Fields of the environment that change answers."""
+_MODELS = {"reranker", "evaluator", "evaluator_fallback", "reflection"}
+"""Those of them that may name the folder of a model."""
 _PRICES = {"input_price", "output_price"}
 """Settings that change none, so that a run may go on with a limit of cost."""
 
@@ -56,19 +59,34 @@ class Asking(NamedTuple):
     method: str
     """Of `crag.graph_registry`."""
     settings: tuple[tuple[str, object], ...]
+    contents: tuple[str, ...] = ()
+    """Of `contents_of`: workers do not look themselves, as their folders may be other ones."""
 
     @property
     def run(self) -> str:
         """Name what the answers depend on, in sixteen hexadecimal digits."""
         parts = {name: str(value) for name, value in self.environment if name in _DECIDING}
         deciding = [str(setting) for setting in self.settings if setting[0] not in _PRICES]
-        told = [self.method, sorted(deciding), sorted(parts.items())]
+        told: list[object] = [self.method, sorted(deciding), sorted(parts.items())]
+        told += [self.contents] if self.contents else []
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
     def key(self, question: Question) -> str:
         """Name a question."""
         told = f"{question.id}\0{question.question}".encode()
         return hashlib.sha256(told).hexdigest()[:16]
+
+
+def contents_of(environment: Shared) -> tuple[str, ...]:
+    """Tell what is in the folders of parts: prompts that were edited, a model calibrated anew.
+
+    Raises:
+        PromptError: the folder of prompts cannot be used.
+    """
+    named = [str(value) for name, value in environment if name in _MODELS and value]
+    folders = [identity_of(name) for name in named if Path(name).is_dir()]
+    prompts = choose_prompts(Environment.of(environment)).identity
+    return (*folders, *filter(None, [prompts]))
 
 
 @dataclass

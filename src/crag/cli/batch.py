@@ -66,7 +66,7 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     The exit code is 1 where questions have failed.
     """
-    from crag.asking.batch import AnswerFile, Asking, answer_all
+    from crag.asking.batch import AnswerFile, Asking, answer_all, contents_of
     from crag.asking.budget import Budget, prices_from_text
     from crag.asking.evaluation import read_questions
     from crag.settings import settings_from_text
@@ -77,7 +77,9 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter for each option
         chosen |= dict(zip(("input_price", "output_price"), budget.prices, strict=True))
     settings_from_text(chosen)  # Wrong ones are told before anything starts.
     shared = environment(location).shared()
-    asking = Asking(shared, method.replace("-", "_"), tuple(sorted(chosen.items())))
+    asking = Asking(
+        shared, method.replace("-", "_"), tuple(sorted(chosen.items())), contents_of(shared)
+    )
     with (
         AnswerFile(output, asking.run) as answers,
         progress_bar("asking", quiet=as_json) as advance,

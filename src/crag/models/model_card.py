@@ -1,5 +1,6 @@
 """The evaluator card: base and data of an evaluator, its quality and its thresholds."""
 
+import hashlib
 from pathlib import Path
 from typing import Literal, Self
 
@@ -104,3 +105,20 @@ def read_card(folder: Path) -> EvaluatorCard | None:
         )
         message = f"the evaluator card {path} cannot be used: {first}"
         raise EvaluatorError(message) from error
+
+
+def identity_of(name: str) -> str:
+    """Return the name of a model; for a folder, with a digest of what its files say.
+
+    So a model that was trained or calibrated anew in the same folder is another one. JSON counts in
+    full, and of other files the size: weights are large, and who trains writes a card.
+    """
+    folder = Path(name)
+    if not folder.is_dir():
+        return name
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and not path.name.startswith("."):
+            told = path.read_bytes() if path.suffix == ".json" else b"%d" % path.stat().st_size
+            digest.update(path.name.encode() + b"\0" + told)
+    return f"{name} {digest.hexdigest()[:12]}"
