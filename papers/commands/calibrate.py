@@ -193,12 +193,16 @@ def _numbers(option: str, given: str, form: str) -> list[float]:
 
 def _judge(name: str, chosen: "Environment", compat: Literal["official"] | None = None) -> Any:
     from crag.evaluators import load_evaluator
-    from crag.factory.parts import choose_model, choose_prompts
+    from crag.factory.parts import choose_model, choose_prompts, service_options
     from crag.models.inference import use_runtime
 
     use_runtime(chosen.inference)
     return load_evaluator(
-        name, model=choose_model(chosen), compat=compat, prompts=choose_prompts(chosen)
+        name,
+        model=choose_model(chosen),
+        compat=compat,
+        prompts=choose_prompts(chosen),
+        **service_options(chosen),
     )
 
 

@@ -46,9 +46,12 @@ class Cache:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
-        self._database = sqlite3.connect(
-            path or ":memory:", timeout=_PATIENCE, check_same_thread=False
-        )
+        try:
+            self._database = sqlite3.connect(
+                path or ":memory:", timeout=_PATIENCE, check_same_thread=False
+            )
+        except sqlite3.OperationalError as error:
+            raise DataError(path or Path(), f"cannot be used as a cache ({error})") from None
         try:
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute(

@@ -102,6 +102,8 @@ def benchmark(options: BenchOptions, progress: ProgressCallback | None = None) -
         disarm=options.disarm,
     )
     pages = Pages(options.judges.pages, topics_of(loaded.examples))
+    report = options.report or options.output / REPORT
+    _require_writable(report)
     judged = load_judges(options.judges, pages, Environment(), config.cache)
     loaded = _without_pages(loaded, pages) if options.judges.pages else loaded
     answerer = Answerer(load_resources(Environment(), config))
@@ -116,18 +118,31 @@ def benchmark(options: BenchOptions, progress: ProgressCallback | None = None) -
         keys = {unit.key(answerer.resources.named(unit)) for unit in units}
         rows = {key: row for key, row in file.rows.items() if key in keys}
     lines = summarise(experiment, loaded.examples, rows, options.seed, judged)
-    path = options.report or options.output / REPORT
-    path.parent.mkdir(parents=True, exist_ok=True)
     accuracy = retrieval_accuracy(loaded.examples)
-    picture = draw(experiment, lines, path.with_suffix(".png"), accuracy)
+    picture = draw(experiment, lines, report.with_suffix(".png"), accuracy)
     drawn = [picture] if picture is not None else []
     setup = _setup(options, loaded, answerer.resources, metrics_of(experiment, judged))
     text = render(experiment, setup, lines, ended, [one.name for one in drawn])
-    path.write_text(text, encoding="utf-8")
+    report.write_text(text, encoding="utf-8")
     return Outcome(
         experiment=experiment, loaded=loaded, lines=lines, ended=ended,
-        rows=options.output / ROWS, report=path, pictures=drawn,
+        rows=options.output / ROWS, report=report, pictures=drawn,
     )  # fmt: skip
+
+
+def _require_writable(report: Path) -> None:
+    """Make the file if it is not there, before anything is asked and perhaps paid for.
+
+    Raises:
+        DataError: it cannot be written to, or would take the place of its picture.
+    """
+    if report.suffix == ".png":
+        raise DataError(report, "the picture has this name: end that of the report with .md")
+    try:
+        report.parent.mkdir(parents=True, exist_ok=True)
+        report.open("a").close()
+    except OSError as error:
+        raise DataError(report, f"the report cannot be written: {error.strerror}") from error
 
 
 def _loaded(options: BenchOptions, experiment: Experiment) -> Loaded:

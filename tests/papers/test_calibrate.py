@@ -18,6 +18,8 @@ from crag.papers.training.artefacts import write_card
 from crag.papers.training.calibrate import calibrate
 from crag.retrieval import DocumentIndex, index_paths
 from crag.testing import FakeEvaluator
+from tests import commands
+from tests.loopback import serving
 
 runner = CliRunner()
 TOPICS = (
@@ -48,6 +50,14 @@ def call(*arguments: object) -> str:
     result = runner.invoke(app, given, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def test_a_service_is_asked_with_its_token(pairs: Path) -> None:
+    about = {"name": "served", "thresholds": {"upper": 0.75, "lower": 0.25}, "languages": ["en"]}
+    with serving({"about": about, "scores": [0.5]}) as server:
+        environment = {"CRAG_EVALUATOR_TOKEN": "a-token"}
+        commands.crag("calibrate", pairs, "--evaluator", server.url, environment=environment)
+        assert {asked["authorization"] for asked in server.requests} == {"Bearer a-token"}
 
 
 def test_thresholds_tables_hint_and_pictures_are_shown(pairs: Path, tmp_path: Path) -> None:
