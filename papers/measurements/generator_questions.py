@@ -84,12 +84,17 @@ def _popqa(data: Path) -> Iterator[Example]:
         yield _plain(row, [*row["documents"], *others][:TEN], (row["subject_title"],))
 
 
-def _squad(rows: Sequence[Mapping[str, Any]]) -> Iterator[Example]:
+def looking_answerable(data: Path) -> list[Example]:
+    """Return questions of SQuAD 2.0 that a paragraph about their subject does not answer."""
+    return list(_squad(_rows(data / "reading/squad2_unanswerable.jsonl"), answerable=False))
+
+
+def _squad(rows: Sequence[Mapping[str, Any]], *, answerable: bool = True) -> Iterator[Example]:
     asked = [
         {**question, "title": row["title"], "text": row["text"]}
         for row in rows
         for question in row["questions"]
-        if question["answers"]
+        if bool(question["answers"]) == answerable
     ]
     for row in _drawn(asked):
         answers = list(dict.fromkeys(answer["text"] for answer in row["answers"]))
@@ -114,7 +119,7 @@ def _plain(
     row: Mapping[str, Any], documents: Sequence[Mapping[str, Any]], titles: tuple[str, ...] = ()
 ) -> Example:
     found = tuple(Document(one["text"], metadata={"title": one["title"]}) for one in documents)
-    answers = (tuple(row["answers"]),)
+    answers = (tuple(row["answers"]),) if row["answers"] else ()
     return Example(str(row["id"]), "qa", row["question"], answers, found, gold_titles=titles)
 
 
