@@ -128,7 +128,7 @@ class Generate:
             plan, reply = _with_words(plan, reply, second)
         if reply is not None and reply.problem is None:
             if plan.strips and declines(reply.text):
-                return self._declined(state, plan, reply)
+                return self._declined(state, settings, plan, reply)
             update = from_reply(
                 state,
                 reply,
@@ -151,7 +151,7 @@ class Generate:
     ) -> GenerateUpdate:
         found, quoting = self._quote_parts(state, settings, plan.strips)
         if not any(found):
-            quotations, quoting = self._quote(state, plan.question, plan.strips)
+            quotations, quoting = self._quote(state, settings, plan.question, plan.strips)
             found = [quotations]
         quotations, *by_part = found
         fallback = "quote the strips" if quotations else "abstain"
@@ -175,9 +175,11 @@ class Generate:
             update["usage"] = reply.usage
         return update
 
-    def _declined(self, state: State, plan: "_Plan", reply: Reply) -> GenerateUpdate:
+    def _declined(
+        self, state: State, settings: Settings, plan: "_Plan", reply: Reply
+    ) -> GenerateUpdate:
         """Quote what is sure to answer, else let the closest passages follow the model's words."""
-        quotations, quoting = self._quote(state, plan.question, plan.strips)
+        quotations, quoting = self._quote(state, settings, plan.question, plan.strips)
         events = [*plan.events, *quoting]
         if not quotations:
             return abstained(state, plan.knowledge, events, FOUND_NOTHING, reply)
@@ -185,7 +187,7 @@ class Generate:
             events.append(event("model_declined", "generate", FOUND_NOTHING, "quote the strips"))
             update = from_quotations(state, quotations, plan.strips, events)
         else:
-            closest = [one._replace(further=False) for one in quotations[:MOST_CLOSEST]]
+            closest = closest_of(quotations)
             update = from_quotations(state, closest, plan.strips, events, declined=True)
         messages = chat_reply(state, update["answer"], update["citations"], reply.message_id)
         return {
@@ -193,9 +195,9 @@ class Generate:
         }  # fmt: skip
 
     def _quote(
-        self, state: State, question: str, strips: list[Strip]
+        self, state: State, settings: Settings, question: str, strips: list[Strip]
     ) -> tuple[list[Quotation], list[Event]]:
-        quotations, events = self._quoted(question, strips)
+        quotations, events = self._quoted(question, strips, settings.quote_threshold)
         action = state.get("action")
         if not (quotations or events) and action is not None and branches(action) == ["refine"]:
             # Correct says that the documents hold the answer; nothing found would deny it.
@@ -219,13 +221,17 @@ class Generate:
         found: list[list[Quotation]] = []
         events: list[Event] = []
         for question, read in asked:
-            quotations, failed = self._quoted(question, list(read.values()))
+            quotations, failed = self._quoted(
+                question, list(read.values()), settings.quote_threshold
+            )
             places = list(read)
             found.append([one._replace(strip=places[one.strip]) for one in quotations])
             events += failed
         return found, events
 
-    def _quoted(self, question: str, strips: list[Strip]) -> tuple[list[Quotation], list[Event]]:
+    def _quoted(
+        self, question: str, strips: list[Strip], threshold: float | None
+    ) -> tuple[list[Quotation], list[Event]]:
         quotations: list[Quotation] = []
         if self._quoter is None or not strips:
             return quotations, []
@@ -235,6 +241,10 @@ class Generate:
         if attempt.error is not None:
             failed = event("evaluator_failed", "generate", attempt.error, "nothing is quoted")
             return [], [failed]
+        if threshold is not None and quotations:
+            is_sure = quotations[0].score >= threshold
+            quotations = quotations if is_sure else closest_of(quotations)
+            quotations = [one._replace(sure=is_sure) for one in quotations]
         return quotations, []
 
 
@@ -270,6 +280,11 @@ def _with_words(plan: _Plan, reply: Reply, second: Reply | None) -> tuple[_Plan,
         return plan, second._replace(problem="wordless", detail=detail)
     asked = event("wordless_answer", "generate", detail, "ask again without the demand for numbers")
     return plan._replace(events=[*plan.events, asked]), second
+
+
+def closest_of(quotations: list[Quotation]) -> list[Quotation]:
+    """Return those that are shown, all at once, where none is sure."""
+    return [one._replace(further=False) for one in quotations[:MOST_CLOSEST]]
 
 
 def best_of(strips: list[Strip]) -> Quotation:

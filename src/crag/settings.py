@@ -145,6 +145,9 @@ class Correction(BaseModel):
     doubt: bool = True
     """Ask the model more cautiously where no kept strip is well above the lower threshold, so that
     it rather says that there is no answer. Off: always the same prompt, as in the paper."""
+    quote_threshold: float | None = Field(default=None, ge=-100, le=100)
+    """The score from which on a quotation is a sure answer; below it, it is one of the closest
+    passages. Empty: the evaluator's own."""
     require_citations: bool = True
     """Replace a model's answer that no strip supports by quotations, or abstain. Off: show such an
     answer, with an event. Does not apply to the paper's tasks, whose answers have no citations."""

@@ -52,6 +52,7 @@ class SettingsDict(TypedDict, total=False):
     requests_per_site: int
     cache_hours: float
     doubt: bool
+    quote_threshold: float | None
     require_citations: bool
     allow_own_knowledge: bool
     max_answer_tokens: int | None

@@ -1,5 +1,6 @@
 """Answers, citations, and every way in which a model can fail."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -400,3 +401,44 @@ def test_the_papers_tasks_have_one_prompt(task: str) -> None:
 def test_without_doubt_there_is_one_prompt() -> None:
     settings = Settings(doubt=False)
     assert asked([-0.9], settings) == asked([0.9], settings)
+
+
+class FoundQuotations:
+    """Quotes the strips in order, the first with a score of 0.5: all, or the closest two."""
+
+    def __init__(self, *, sure: bool) -> None:
+        self._sure = sure
+
+    def quote(self, question: str, strips: Sequence[Strip]) -> list[Quotation]:
+        assert question == QUESTION
+        return [
+            Quotation(
+                one["text"],
+                place,
+                0.5 - place / 10,
+                sure=self._sure,
+                further=self._sure and place > 0,
+            )
+            for place, one in enumerate(strips[: None if self._sure else 2])
+        ]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "sure", "certainty", "shown"),
+    [
+        (None, True, "answered", 1),
+        (0.5, True, "answered", 1),
+        (0.51, True, "unsure", 2),
+        (None, False, "unsure", 2),
+        (0.5, False, "answered", 2),
+    ],
+)
+def test_a_threshold_of_the_run_says_from_when_on_a_quotation_is_sure(
+    threshold: float | None, *, sure: bool, certainty: str, shown: int
+) -> None:
+    node = Generate(None, FoundQuotations(sure=sure))
+    said = state("Ada did.", "Bob did.", "Eve did.")
+    update = blocking(node.run(said, Settings(quote_threshold=threshold)))
+    assert update["certainty"] == certainty
+    assert len(update["citations"]) == shown
+    assert update["abstained"] == (certainty == "unsure")
