@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     "crag bench experiment.toml --data questions.jsonl --output results",
     "crag bench experiment.toml --data questions.jsonl --output results --limit 50 --seed 1",
     extra="bench",
+    files=("rows.jsonl", "cache.sqlite", "report.md"),
 )
 def bench(  # noqa: PLR0913, PLR0917 - one parameter for each option
     experiment: Annotated[Path, typer.Argument(help="A TOML file: see papers/tables.")],

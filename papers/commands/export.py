@@ -6,11 +6,16 @@ from typing import Annotated, Literal
 import typer
 
 from crag.cli import app
+from crag.cli.commands import command, refuse_overwriting
 from crag.cli.options import JsonOption
 from crag.cli.terminal import print_json, safe, say
 
 
-@app.command()
+@command(
+    app,
+    "crag export models/self-rag --output self-rag.gguf",
+    "crag export models/self-rag --output self-rag.gguf --weights q8_0",
+)
 def export(
     folder: Annotated[Path, typer.Argument(help="Folder of a model with reflection tokens.")],
     output: Annotated[
@@ -25,6 +30,8 @@ def export(
     """Write a trained generator as GGUF, which llama.cpp's server loads."""
     from crag.papers.training.self_rag.gguf_export import export_gguf
 
+    if folder.is_dir():
+        refuse_overwriting([output], [one for one in folder.iterdir() if one.suffix != ".gguf"])
     export_gguf(folder, output, weights)
     size = output.stat().st_size
     if as_json:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from crag.cli.commands import refuse_overwriting
 from crag.cli.terminal import print_json, print_table, safe, say
 from crag.errors import DataError
 from crag.models.model_card import CARD
@@ -34,6 +35,7 @@ class LanguageTraining:
     """One training: its data are read, then its base is loaded, trained, and finished.
 
     Raises:
+        DataError: the model to start from is in `output`.
         MissingPackageError: `pictures` are wanted, and matplotlib is not installed.
     """
 
@@ -46,6 +48,7 @@ class LanguageTraining:
         *,
         quiet: bool,
     ) -> None:
+        refuse_overwriting([output], [Path(recipe.base)])
         if pictures:
             require_matplotlib("train")
         self._kind: LanguageModelKind = kind

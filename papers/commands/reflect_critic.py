@@ -64,13 +64,14 @@ def critic_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
 ) -> None:
     """Make labelled cases for a critic, by rule or with your chat model; run again to resume."""
     from crag.asking.budget import Budget, prices_from_text
-    from crag.papers.training.records import write_records
-    from crag.papers.training.self_rag.critique_cases import KINDS, LABELS
+    from crag.papers.training.records import require_replaceable, write_records
+    from crag.papers.training.self_rag.critique_cases import KINDS, LABELS, LabelledCase
     from crag.papers.training.self_rag.critique_rules import critique_cases, unleaked
 
     budget = Budget(
         calls=max_calls, tokens=max_tokens, cost=max_cost, prices=prices_from_text(prices)
     )
+    require_replaceable(output, LabelledCase)
     truths, leaks = unleaked(data, development or (), seed)
     made = critique_cases(truths, each, seed, most=_limits(assigned(most)))
     dropped = dict(made.dropped) | ({"in the development data": leaks} if leaks else {})

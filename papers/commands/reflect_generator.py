@@ -66,12 +66,14 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         digest_of,
         ledger_of,
         read_records,
+        require_replaceable,
         write_records,
     )
     from crag.papers.training.self_rag import generator_data as records
     from crag.papers.training.self_rag.outcomes import one_by_one
 
     rules = valid_recipe(records.DataRules, assigned(settings))
+    require_replaceable(output, records.ReflectiveRecord)
     pairs = [pair for path in data for pair in read_records(path, records.Pair)]
     tools = CriticTools(critic, tuple(truth or ()), tuple(data), location, device, rules)
     if (critic is None) == (not truth):

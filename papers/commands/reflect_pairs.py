@@ -44,8 +44,9 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_json: JsonOption = False,
 ) -> None:
     """Make pairs of instruction and output from questions whose truth is known."""
-    from crag.papers.training.records import write_records
+    from crag.papers.training.records import require_replaceable, write_records
     from crag.papers.training.self_rag.critique_rules import unleaked
+    from crag.papers.training.self_rag.generator_data import Pair
     from crag.papers.training.self_rag.instruction_pairs import (
         KINDS,
         InstructionKind,
@@ -58,6 +59,7 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     chosen: tuple[InstructionKind, ...] = KINDS[:1]
     if kinds:
         chosen = tuple(kind for kind in KINDS if kind in kinds)
+    require_replaceable(output, Pair)
     truths, leaks = unleaked(data, development or (), seed)
     pairs = instruction_pairs(
         truths, count, declined=declined, unsupported=unsupported, kinds=chosen,

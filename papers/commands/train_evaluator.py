@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from crag.cli.commands import command
+from crag.cli.commands import command, refuse_overwriting
 from crag.cli.options import JsonOption
 from crag.cli.terminal import assigned, print_json, print_table, safe, say
 from crag.papers.commands.groups import train
@@ -72,6 +72,7 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.training.trainer import train as train_evaluator
 
     recipe = recipe_from(preset, assigned(settings))
+    refuse_overwriting([output], [Path(recipe.base)])
     if pictures:
         require_matplotlib("train")
     read = {path: read_pairs(path, labels) for path in data}

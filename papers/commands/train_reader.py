@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from crag.cli.commands import command
+from crag.cli.commands import command, refuse_overwriting
 from crag.cli.options import JsonOption
 from crag.cli.terminal import assigned, print_json, say
 from crag.papers.commands.groups import train
@@ -50,8 +50,9 @@ def reader_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.training.documentation_rows import documentation_rows
     from crag.papers.training.reading_rows import ReadingRow
     from crag.papers.training.reading_sources import mixed, reading_rows
-    from crag.papers.training.records import read_records, write_records
+    from crag.papers.training.records import read_records, require_replaceable, write_records
 
+    require_replaceable(output, ReadingRow)
     if source.is_dir():
         rows = reading_rows(source, seed)
         if others is not None:
@@ -101,6 +102,7 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.training.pairs import read_pairs
     from crag.papers.training.reader import (
         PLAIN_GRADE,
+        SHIPPED,
         ReaderRecipe,
         rarity_in,
         save_reader,
@@ -113,6 +115,8 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.papers.training.trainer import finish
 
     recipe = valid_recipe(ReaderRecipe, assigned(settings))
+    if recipe.start not in {"", *SHIPPED}:
+        refuse_overwriting([output], [Path(recipe.start)])
     rows = read_records(data, ReadingRow)
     if recipe.steps is None:
         steps = max(1, (len(rows) - graded) // recipe.batch_size)

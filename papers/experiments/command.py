@@ -103,7 +103,7 @@ def benchmark(options: BenchOptions, progress: ProgressCallback | None = None) -
     )
     pages = Pages(options.judges.pages, topics_of(loaded.examples))
     report = options.report or options.output / REPORT
-    _require_writable(report)
+    _require_writable(report, (options.output / ROWS, options.cache or options.output / CACHE))
     judged = load_judges(options.judges, pages, Environment(), config.cache)
     loaded = _without_pages(loaded, pages) if options.judges.pages else loaded
     answerer = Answerer(load_resources(Environment(), config))
@@ -130,12 +130,14 @@ def benchmark(options: BenchOptions, progress: ProgressCallback | None = None) -
     )  # fmt: skip
 
 
-def _require_writable(report: Path) -> None:
+def _require_writable(report: Path, others: Sequence[Path]) -> None:
     """Make the file if it is not there, before anything is asked and perhaps paid for.
 
     Raises:
-        DataError: it cannot be written to, or would take the place of its picture.
+        DataError: it cannot be written to, or would take the place of its picture or of `others`.
     """
+    if report.resolve() in {other.resolve() for other in others}:
+        raise DataError(report, "rows or replies are kept in this file: choose another --report")
     if report.suffix == ".png":
         raise DataError(report, "the picture has this name: end that of the report with .md")
     try:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from transformers import TrainingArguments
 
-_SHIPPED = {"cross-encoder": "cross_encoder", "reader": "reader"}
+SHIPPED = {"cross-encoder": "cross_encoder", "reader": "reader"}
 """Folders of the evaluators in this package that a run can start from."""
 _OUTPUTS = ("entity", "answer")
 _MARKS = ("evidence", "first", "last")
@@ -269,8 +269,8 @@ def _loss(
 def _start(recipe: ReaderRecipe) -> Weights:
     if not recipe.start:
         return official_weights()
-    if recipe.start in _SHIPPED:
-        with as_file(files("crag.evaluators").joinpath(_SHIPPED[recipe.start])) as folder:
+    if recipe.start in SHIPPED:
+        with as_file(files("crag.evaluators").joinpath(SHIPPED[recipe.start])) as folder:
             return restored(official_weights(), read_tensors(folder / DELTA))
     if not (Path(recipe.start) / DELTA).is_file():
         message = f"{recipe.start!r} holds no {DELTA} to start from"

@@ -103,6 +103,23 @@ def write_records(path: Path, records: Iterable[BaseModel]) -> None:
             written.unlink(missing_ok=True)
 
 
+def require_replaceable(path: Path, form: type[BaseModel]) -> None:
+    """Check before any work that a file holds records of this form only, if it is there.
+
+    Raises:
+        DataError: it holds something else, which `write_records` would replace.
+    """
+    first = numbered_lines(path)[:1] if path.is_file() else []
+    for number, line in first:
+        try:
+            row: Any = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict) or row.keys() != form.model_fields.keys():
+            problem = "it holds something else, which would be overwritten. Choose another --output"
+            raise DataError(path, problem, number)
+
+
 def digest_of(records: Iterable[BaseModel]) -> str:
     """Return the SHA-256 of records, to tell whether a run goes on with the same data."""
     digest = hashlib.sha256()

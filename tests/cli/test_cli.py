@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from crag.cli.app import app
@@ -342,6 +343,69 @@ def test_a_report_that_cannot_be_written_is_told_before_anything_is_asked(tmp_pa
     asked = ("evaluate", str(questions), "--index", str(tmp_path / "none"))
     with pytest.raises(CragError, match="the report cannot be written"):
         call(*asked, "--output", str(questions))
+
+
+WRITING = {
+    "batch FILE": [], "evaluate FILE": [], "bench FILE": ["--data", "FILE"], "export FILE": [],
+    "train evaluator FILE": [], "train critic FILE": [], "train generator FILE": [],
+    "train reader FILE": [], "train reader-data FILE": [], "reflect-data generator FILE": [],
+    "reflect-data critic FILE": [], "reflect-data pairs FILE": [],
+}  # fmt: skip
+"""Every command with --output, and what else it needs."""
+
+
+def test_every_command_that_writes_is_tried() -> None:
+    group: Any = get_command(app)
+    parts = {name: getattr(one, "commands", {"": one}) for name, one in group.commands.items()}
+    found = {
+        f"{name} {part}".strip()
+        for name, commands_of in parts.items()
+        for part, one in commands_of.items()
+        if any("--output" in parameter.opts for parameter in one.params)
+    }
+    assert found == {command.removesuffix(" FILE") for command in WRITING}
+
+
+@pytest.mark.parametrize("command", WRITING)
+@pytest.mark.parametrize("name", ["read.jsonl", "./other/../read.jsonl", "link.jsonl"])
+def test_an_output_that_is_read_too_is_refused_and_kept(
+    command: str, name: str, tmp_path: Path
+) -> None:
+    read = tmp_path / "read.jsonl"
+    read.write_text('{"question": "Why?"}\n')
+    (tmp_path / "other").mkdir()
+    (tmp_path / "link.jsonl").symlink_to(read)
+    before = sorted(tmp_path.rglob("*"))
+    words = [word.replace("FILE", read.name) for word in command.split() + WRITING[command]]
+    done = commands.crag(*words, "--output", name, folder=tmp_path)
+    assert done.returncode == 2
+    assert f"{Path(name)}: writing it would overwrite read.jsonl, which is read" in done.stderr
+    assert read.read_text() == '{"question": "Why?"}\n'
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("evaluate out/rows.jsonl --output out", "out/rows.jsonl: writing it would overwrite"),
+        ("bench a --data out/rows.jsonl --output out", "out/rows.jsonl: writing it would"),
+        ("bench a --data out/rows.jsonl --output b --report out/rows.jsonl", "out/rows.jsonl: wri"),
+        ("train reader-data a --with out/rows.jsonl --output out/rows.jsonl", "out/rows.jsonl: wr"),
+        ("export out --output out/rows.jsonl", "out/rows.jsonl: writing it would overwrite"),
+        ("train evaluator a --output out --set base=./out/../out", "out: writing it would overwr"),
+        ("train critic a --output out --set base=out", "out: writing it would overwrite out, whi"),
+        ("train reader a --output out --set start=out", "out: writing it would overwrite out, wh"),
+    ],
+)
+def test_what_is_read_is_found_in_folders_and_settings(
+    words: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "rows.jsonl").write_text("{}\n")
+    done = commands.crag(*words.split(), folder=tmp_path)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert (tmp_path / "out" / "rows.jsonl").read_text() == "{}\n"
 
 
 def test_a_long_list_of_files_left_out_is_cut_unless_verbose(

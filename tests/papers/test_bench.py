@@ -150,6 +150,7 @@ def test_what_a_script_reads(tmp_path: Path, server: ChatServer) -> None:
         (["--fact-judge", "m"], "give --fact-pages, a JSONL file of titles and texts"),
         (["--fact-pages", "pages.jsonl"], "name the chat model that judges facts"),
         (["--report", "/dev/null/r.md"], "r.md: the report cannot be written"),
+        (["--report", "cache.sqlite", "--cache", "./cache.sqlite"], "choose another --report"),
         (["--report", "report.png"], "end that of the report with .md"),
         (["--cache", "."], "cannot be used as a cache (unable to open database file)"),
         (["--mauve", "llama"], "which must contain gpt2 or bert"),

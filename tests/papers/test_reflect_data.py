@@ -175,6 +175,20 @@ def test_pairs_leave_out_the_development_data(data: Path, tmp_path: Path) -> Non
         runner.invoke(app, everything, catch_exceptions=False)
 
 
+@pytest.mark.parametrize("made", ["critic", "pairs"])
+def test_records_of_another_kind_are_not_overwritten(made: str, data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "made.jsonl"
+    call(made, data, "--output", output)
+    before = output.read_bytes()
+    for other in {"critic", "pairs"} - {made}:
+        with pytest.raises(DataError, match=r"holds something else.*another --output"):
+            call(other, data, "--output", output)
+    with pytest.raises(DataError, match=r"holds something else.*another --output"):
+        call("generator", data, "--output", output, "--truth", data)
+    assert output.read_bytes() == before
+    call(made, data, "--output", output)
+
+
 def shown(*arguments: object) -> str:
     result = runner.invoke(app, ["reflect-data", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0, result.output

@@ -1,6 +1,6 @@
 """How every command shows its help: with examples, and with what a value is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo, OptionInfo
 
+from crag.errors import DataError
 from crag.extras import Extra, require
 
 Function = Callable[..., Any]
@@ -17,6 +18,8 @@ _MODULES: dict[Extra, tuple[str, ...]] = {
     "train": ("accelerate", "sklearn"),
 }
 """What of an extra its commands cannot do without; `serve` and `bench` check theirs themselves."""
+_WRITTEN = ("output", "report", "cache")
+"""Options that name what a command writes; the other paths are what it reads."""
 _VALUES: dict[Any, str] = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
 
 
@@ -37,11 +40,16 @@ class Group(TyperGroup):
 
 
 def command(
-    app: typer.Typer, *examples: str, name: str | None = None, extra: Extra | None = None
+    app: typer.Typer,
+    *examples: str,
+    name: str | None = None,
+    extra: Extra | None = None,
+    files: Sequence[str] = (),
 ) -> Callable[[Function], Function]:
     """Add a command, with examples for its help and the extra that it needs.
 
-    Options show the kind of their value.
+    Options show the kind of their value. `files` are those that it writes where --output is a
+    folder: a file that it reads is none of them, or it refuses to run.
     """
     told = "\n\n".join(["Examples:", *examples])
     if extra:
@@ -53,6 +61,7 @@ def command(
             # Before the command reads files, which may be wrong, too.
             if extra is not None and extra in _MODULES:
                 require(extra, f"crag {name or function.__name__}", *_MODULES[extra])
+            _refuse_overwriting(options, files)
             function(**options)
 
         name_values(function)
@@ -60,6 +69,35 @@ def command(
         return function
 
     return add
+
+
+def _refuse_overwriting(options: Mapping[str, Any], files: Sequence[str]) -> None:
+    """Check that the options name nothing that the command would both write and read."""
+    written: list[Path] = [options[name] for name in _WRITTEN if options.get(name)]
+    if files:
+        written += [options["output"] / file for file in files]
+    read: list[Path] = []
+    for name, value in options.items():
+        paths = value if isinstance(value, list) else [value]
+        read += [one for one in paths if isinstance(one, Path) and name not in _WRITTEN]
+    refuse_overwriting(written, read)
+
+
+def refuse_overwriting(written: Iterable[Path], read: Iterable[Path]) -> None:
+    """Check that nothing is both written and read, by whatever names.
+
+    Raises:
+        DataError: a file or a folder is.
+    """
+    sources = [path for path in read if _is_kept(path)]
+    for output in filter(_is_kept, written):
+        for source in filter(output.samefile, sources):
+            problem = f"writing it would overwrite {source}, which is read. Choose another place"
+            raise DataError(output, problem)
+
+
+def _is_kept(path: Path) -> bool:
+    return path.is_file() or path.is_dir()  # Not a terminal, or /dev/null.
 
 
 def name_values(function: Function) -> None:

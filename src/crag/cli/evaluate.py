@@ -30,8 +30,8 @@ from crag.errors import DataError
 if TYPE_CHECKING:
     from crag.asking.evaluation import Row
 
-ROWS = "rows.jsonl"
-"""What came of each question, in the folder of the report."""
+ROWS, PAGE = "rows.jsonl", "report.html"
+"""What came of each question, and the report, in the folder of both."""
 
 
 @command(
@@ -39,6 +39,7 @@ ROWS = "rows.jsonl"
     "crag evaluate questions.jsonl",
     "crag evaluate questions.jsonl --method rag --output plain",
     "crag evaluate questions.jsonl --judge gpt-4o",
+    files=(ROWS, PAGE),
 )
 def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
     questions: Annotated[
@@ -138,7 +139,7 @@ def _require_writable(folder: Path) -> None:
 def _write(folder: Path, rows: Sequence["Row"], text: str) -> tuple[Path, Path]:
     import json
 
-    page, lines = folder / "report.html", folder / ROWS
+    page, lines = folder / PAGE, folder / ROWS
     try:
         page.write_text(text, "utf-8")
         with lines.open("w", encoding="utf-8") as file:
