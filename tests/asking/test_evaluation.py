@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 
 from crag.asking.evaluation import Question, Row, evaluate, read_questions, summarise
 from crag.asking.evaluation_page import numbers, page_of
+from crag.asking.lines import require_alone
 from crag.errors import DataError
 from crag.graph import build_crag
 from crag.parts import Parts
@@ -212,6 +213,27 @@ def test_the_command_writes_report_and_rows(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["judge"]["supported"] == 0.75, done.stderr
     (row,) = (tmp_path / "evaluation" / "rows.jsonl").read_text().splitlines()
     assert json.loads(row)["judgement"]["agrees"] is True
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_rows_of_another_run_are_left_alone(other: bool, tmp_path: Path) -> None:
+    (tmp_path / "kettle.md").write_text("A kettle boils water in three minutes.")
+    write(tmp_path, {"question": "How long does a kettle take?"})
+    assert crag("index", "kettle.md", folder=tmp_path).returncode == 0
+    (tmp_path / "evaluation").mkdir()
+    rows = tmp_path / "evaluation" / "rows.jsonl"
+    rows.write_text('{"key": "a", "answer": "\\"verdict\\": "}\n' if other else "")
+    before = rows.read_text()
+    with rows.open("a") as file:
+        if not other:
+            require_alone(rows, file)
+        done = crag("evaluate", "questions.jsonl", folder=tmp_path)
+    assert done.returncode == 2
+    told = "holds no rows of `crag evaluate`" if other else "another run is writing to it"
+    assert told in done.stderr
+    assert rows.read_text() == before
+    rows.unlink()
+    assert crag("evaluate", "questions.jsonl", folder=tmp_path).returncode == 0
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -340,9 +340,10 @@ def test_options_that_exclude_or_need_each_other(arguments: list[str], message: 
 def test_a_report_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     questions = tmp_path / "questions.jsonl"
     questions.write_text('{"question": "Why?"}\n')
+    (tmp_path / "file").touch()
     asked = ("evaluate", str(questions), "--index", str(tmp_path / "none"))
     with pytest.raises(CragError, match="the report cannot be written"):
-        call(*asked, "--output", str(questions))
+        call(*asked, "--output", str(tmp_path / "file"))
 
 
 WRITING = {

@@ -31,7 +31,7 @@ class Lines(Generic[Kept]):
         self._lock = threading.Lock()
         self._file = path.open("ab")
         try:
-            _require_alone(path, self._file)
+            require_alone(path, self._file)
             self.rows: dict[str, Kept] = _read(path, required, what)
             """By key, in the order in which they were first written."""
         except BaseException:
@@ -56,12 +56,15 @@ class Lines(Generic[Kept]):
         self._file.close()
 
 
-def _require_alone(path: Path, file: IO[bytes]) -> None:
-    """Lock the file until it is closed, or the process ends.
+def require_alone(path: Path, file: IO[Any]) -> None:
+    """Lock the open file at `path` until it is closed, or the process ends.
 
     Two runs would ask every question twice, and the later one would take the line that the other
     one is writing for the rest of a killed run, and cut it off. The file itself is locked: a lock
     of filelock's is a file of its own, which would stay beside somebody's answers.
+
+    Raises:
+        DataError: another run has locked it.
     """
     if sys.platform == "win32":
         return

@@ -1,8 +1,9 @@
 """`crag evaluate`: your own questions, judged, with a page of failures to read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -84,33 +85,33 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
 
     asked = evaluation.read_questions(questions, limit)
     chosen = settings_from_text(assigned(settings))
-    _require_writable(output)  # Before anything is asked, and perhaps paid for.
-    place = environment(location)
-    graph = graph_named(method).build(choose_parts(place, index_must_exist=True))
-    judging = None
-    if judge is not None:  # The server of the answering model has it too, where there is one.
-        model = choose_model(place.model_copy(update={"model": judge, "framing": "chat"}))
-        assert model is not None  # noqa: S101 - it has a name
-        judging = AnswerJudge(model, choose_prompts(place))
-    with progress_bar("asking", len(asked), quiet=as_json) as advance:
-        rows = asyncio.run(
-            evaluation.evaluate(graph, asked, chosen, concurrency=concurrency, progress=advance)
-        )
-    judged = None
-    if judging is not None:
-        with progress_bar("judging", len(rows), quiet=as_json) as advance:
-            found = asyncio.run(judging.judge(rows, concurrency=concurrency, progress=advance))
-        rows = [
-            evaluation.Row(**{**row, "judgement": one})
-            for row, one in zip(rows, found, strict=True)
-        ]
-        judged = summarise_judgements(found)
-    summary = evaluation.summarise(rows)
-    about = {"questions": str(questions), "method": method}
-    about |= {"settings": ", ".join(settings)} if settings else {}
-    about |= {"judge": judge} if judge else {}
-    more: Mapping[str, str] = {} if judged is None else judge_numbers(judged)
-    written = _write(output, rows, page_of(rows, summary, about, more))
+    with _rows_of(output) as file:  # Before anything is asked, and perhaps paid for.
+        place = environment(location)
+        graph = graph_named(method).build(choose_parts(place, index_must_exist=True))
+        judging = None
+        if judge is not None:  # The server of the answering model has it too, where there is one.
+            model = choose_model(place.model_copy(update={"model": judge, "framing": "chat"}))
+            assert model is not None  # noqa: S101 - it has a name
+            judging = AnswerJudge(model, choose_prompts(place))
+        with progress_bar("asking", len(asked), quiet=as_json) as advance:
+            rows = asyncio.run(
+                evaluation.evaluate(graph, asked, chosen, concurrency=concurrency, progress=advance)
+            )
+        judged = None
+        if judging is not None:
+            with progress_bar("judging", len(rows), quiet=as_json) as advance:
+                found = asyncio.run(judging.judge(rows, concurrency=concurrency, progress=advance))
+            rows = [
+                evaluation.Row(**{**row, "judgement": one})
+                for row, one in zip(rows, found, strict=True)
+            ]
+            judged = summarise_judgements(found)
+        summary = evaluation.summarise(rows)
+        about = {"questions": str(questions), "method": method}
+        about |= {"settings": ", ".join(settings)} if settings else {}
+        about |= {"judge": judge} if judge else {}
+        more: Mapping[str, str] = {} if judged is None else judge_numbers(judged)
+        written = _write(output, file, rows, page_of(rows, summary, about, more))
     if as_json:
         told = {"method": method, **summary, "files": [str(file) for file in written]}
         print_json(told if judged is None else told | {"judge": judged})
@@ -123,30 +124,41 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         raise typer.Exit(SOME_FAILED)
 
 
-def _require_writable(folder: Path) -> None:
-    """Make the folder, and one of its files if it has none.
+@contextmanager
+def _rows_of(folder: Path) -> Iterator[IO[str]]:
+    """Open the file of rows, which no other run can write to until the end of the block.
 
     Raises:
-        DataError: it cannot be written to.
+        DataError: it cannot be written to, another run does, or it holds other rows.
     """
+    from crag.asking.lines import require_alone
+
+    path = folder / ROWS
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / ROWS).open("a").close()
+        file = path.open("a+", encoding="utf-8", errors="replace")
     except OSError as error:
         raise _unwritable(folder, error) from error
+    with file:
+        require_alone(path, file)
+        file.seek(0)
+        if '"verdict": ' not in file.readline() and file.tell():
+            raise DataError(path, "holds no rows of `crag evaluate`: use another --output")
+        yield file
 
 
-def _write(folder: Path, rows: Sequence["Row"], text: str) -> tuple[Path, Path]:
+def _write(folder: Path, file: IO[str], rows: Sequence["Row"], text: str) -> tuple[Path, Path]:
     import json
 
-    page, lines = folder / PAGE, folder / ROWS
+    page = folder / PAGE
     try:
         page.write_text(text, "utf-8")
-        with lines.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        file.truncate(0)
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        file.flush()
     except OSError as error:
         raise _unwritable(folder, error) from error
-    return page, lines
+    return page, folder / ROWS
 
 
 def _unwritable(folder: Path, error: OSError) -> DataError:
