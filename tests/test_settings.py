@@ -15,6 +15,7 @@ from crag.tasks import TASKS
         ({"k": "many"}, "k", "whole number"),
         ({"uper": 0.5}, "uper", "did you mean upper?"),
         ({"zzz": 0.5}, "zzz", "known are task, k"),
+        ({"": 0.5}, "", "setting '' cannot be 0.5: unknown name"),
         ({"upper": 0.1, "lower": 0.2}, "upper, lower", "must not be above"),
         ({"find_by": "taste"}, "find_by", "'both', 'meaning' or 'words'"),
         ({"since": "last week"}, "since", "a day as 2026-01-31"),

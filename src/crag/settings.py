@@ -244,8 +244,8 @@ def _problem(error: ValidationError, given: object) -> SettingsError:
         allowed = f"unknown name; {did_you_mean(field, Settings.model_fields)}"
     value = first["input"]
     if isinstance(given, Mapping):
-        value = given.get(field, value) if field else dict(given)
-    return SettingsError(field or "upper, lower", value, allowed)
+        value = given.get(field, value) if first["loc"] else dict(given)
+    return SettingsError(field if first["loc"] else "upper, lower", value, allowed)
 
 
 def settings_from(values: Mapping[str, object]) -> Settings:

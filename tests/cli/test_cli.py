@@ -173,6 +173,7 @@ def test_verbose_shows_dropped_strips_with_reasons(index: str) -> None:
         (["ask", "Why?", "--set", "k=0"], "'k'"),
         (["ask", "Why?", "--set", "colour=red"], "unknown name"),
         (["ask", "Why?", "--set", "upper"], "name=value"),
+        (["ask", "Why?", "--set", " =3"], "setting '' cannot be '3': it has no name: write it as"),
         (["ask", "Why?", "--set", "k=x"], "'x': write a whole number"),
         (["ask", "Why?", "--since", "soon"], "'soon': write a day as 2026-01-31"),
         (["ask", "Why?", "--set", "task=foo"], "'foo': choose 'default', 'popqa'"),

@@ -44,13 +44,15 @@ def assigned(assignments: Sequence[str] | None) -> dict[str, object]:
     """Read ``name=value`` texts; an empty value or `none` unsets an optional setting.
 
     Raises:
-        SettingsError: a text without ``=``.
+        SettingsError: a text without ``=``, or without a name before it.
     """
     values: dict[str, object] = {}
     for assignment in assignments or ():
         name, separator, value = assignment.partition("=")
         if not separator:
             raise SettingsError(assignment, "", "write it as name=value")
+        if not name.strip():
+            raise SettingsError("", value, "it has no name: write it as name=value")
         values[name.strip()] = None if value.strip().lower() in _NOTHING else value.strip()
     return values
 
