@@ -1,5 +1,6 @@
 """Write a trained evaluator: a small difference from the packaged encoder, or a whole model."""
 
+import errno
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ from crag.papers.training.artefacts import difference, write_blend, write_card, 
 from crag.papers.training.models import Trainee, is_packaged, merged
 from crag.papers.training.recipe import Recipe
 
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""Numbers of the errors of a full disk, a spent quota, and a file beyond the limit of its size."""
+
 
 @contextmanager
 def outside_faults(output: Path) -> Iterator[None]:
@@ -35,7 +39,10 @@ def outside_faults(output: Path) -> Iterator[None]:
         if isinstance(error, RuntimeError) and "inline_container" not in str(error):
             raise
         first = str(error).strip().partition("\n")[0]
-        message = f"writing to {output} failed: {first}. Free space and start again: it resumes"
+        advice = "Free space and start again: it resumes"
+        if isinstance(error, OSError) and error.errno not in _FULL:
+            advice = "Make this place writable and start again, or choose another --output"
+        message = f"writing to {output} failed: {first}. {advice}"
         raise TrainingError(message) from error
 
 
