@@ -114,8 +114,9 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         _require_card(evaluator)
     chosen = environment(location)
     if not data:
-        if (precision, discarded, pictures) != (None, None, None):
-            message = "--precision, --discarded and --pictures need labelled data: name its files"
+        if (precision, discarded, pictures, compat) != (None, None, None, None):
+            options = "--precision, --discarded, --pictures and --compat"
+            message = f"{options} need labelled data: name its files"
             raise TrainingError(message)
         asked, shares = questions or _ASKED, mixture or _MIXTURE
         found = _fit_to_index(chosen, other, evaluator, asked, shares, costs, seed, as_json)
@@ -132,12 +133,11 @@ def calibrate(  # noqa: PLR0913, PLR0917 - one parameter for each option
         message = "--index, --other, --questions and --mixture are for an index: name no files"
         raise TrainingError(message)
     require("train", "crag calibrate", "sklearn")
-    from crag.papers.charts import require_matplotlib
     from crag.papers.training import calibrate as calibration
-    from crag.papers.training.pictures import draw_report
+    from crag.papers.training.pictures import draw_report, require_drawable
 
     if pictures is not None:
-        require_matplotlib("train")
+        require_drawable(pictures)
     judge = _judge(evaluator, chosen, compat)
     with progress_bar("scoring", quiet=as_json) as advance:
         report = calibration.calibrate(
@@ -192,18 +192,21 @@ def _numbers(option: str, given: str, form: str) -> list[float]:
 
 
 def _judge(name: str, chosen: "Environment", compat: Literal["official"] | None = None) -> Any:
-    from crag.evaluators import load_evaluator
+    from crag.evaluators import T5Evaluator, load_evaluator
     from crag.factory.parts import choose_model, choose_prompts, service_options
     from crag.models.inference import use_runtime
 
     use_runtime(chosen.inference)
-    return load_evaluator(
+    judge = load_evaluator(
         name,
         model=choose_model(chosen),
         compat=compat,
         prompts=choose_prompts(chosen),
         **service_options(chosen),
     )
+    if compat is not None and not isinstance(judge, T5Evaluator):
+        raise TrainingError(f"--compat is for a T5, which {name} is not: leave it out")
+    return judge
 
 
 def _fit_to_index(  # noqa: PLR0913, PLR0917 - one parameter for each option

@@ -10,8 +10,7 @@ from crag.cli.commands import refuse_overwriting
 from crag.cli.terminal import print_json, print_table, safe, say
 from crag.errors import DataError
 from crag.models.model_card import CARD
-from crag.papers.charts import require_matplotlib
-from crag.papers.training.pictures import training_curves
+from crag.papers.training.pictures import require_drawable, training_curves
 from crag.papers.training.records import Record, read_records
 from crag.papers.training.saving import outside_faults
 from crag.papers.training.self_rag.language_base import LanguageModel, save_language_model
@@ -37,6 +36,7 @@ class LanguageTraining:
     Raises:
         DataError: the model to start from is in `output`.
         MissingPackageError: `pictures` are wanted, and matplotlib is not installed.
+        TrainingError: they cannot be written to their folder.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class LanguageTraining:
     ) -> None:
         refuse_overwriting([output], [Path(recipe.base)])
         if pictures:
-            require_matplotlib("train")
+            require_drawable(pictures)
         self._kind: LanguageModelKind = kind
         self._recipe, self._output, self._pictures, self._quiet = recipe, output, pictures, quiet
         self._files: list[LanguageData] = []

@@ -60,12 +60,11 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     as_json: JsonOption = False,
 ) -> None:
     """Train an evaluator on your labelled data; run it again to resume."""
-    from crag.papers.charts import require_matplotlib
     from crag.papers.training import splits
     from crag.papers.training.artefacts import write_card
     from crag.papers.training.blending import fit_blend
     from crag.papers.training.pairs import describe, read_pairs
-    from crag.papers.training.pictures import training_curves
+    from crag.papers.training.pictures import require_drawable, training_curves
     from crag.papers.training.recipe import recipe_from
     from crag.papers.training.saving import save
     from crag.papers.training.trainer import finish
@@ -74,7 +73,7 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
     recipe = recipe_from(preset, assigned(settings))
     refuse_overwriting([output], [Path(recipe.base)])
     if pictures:
-        require_matplotlib("train")
+        require_drawable(pictures)
     read = {path: read_pairs(path, labels) for path in data}
     pairs = [pair for part in read.values() for pair in part]
     held_out = _named({path: read_pairs(path, labels) for path in development or ()})

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crag.papers.charts import BLUE, GREEN, GREY, ORANGE, PINK, chart
+from crag.errors import TrainingError
+from crag.papers.charts import BLUE, GREEN, GREY, ORANGE, PINK, chart, require_matplotlib
 from crag.papers.training.calibrate import Report
 from crag.papers.training.metrics import as_probability, reliability
 from crag.papers.training.thresholds import trade_off
@@ -20,6 +21,22 @@ _SIZE, _DPI = (6.4, 4.0), 150
 _WITHOUT_DATE = {".svg": {"Date": None}, ".png": {"Software": None}}
 _HISTOGRAM_BINS = 30
 _NOT_MEASURED = {"step", "epoch"}
+
+
+def require_drawable(folder: Path) -> None:
+    """Find out before any work whether pictures can be drawn in `folder`, creating it.
+
+    Raises:
+        MissingPackageError: matplotlib is not installed.
+        TrainingError: the folder cannot be written to.
+    """
+    require_matplotlib("train")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        message = f"no picture can be written to {folder}: {error.strerror}"
+        raise TrainingError(message) from error
 
 
 def draw_report(report: Report, folder: Path, suffix: str = ".png") -> list[Path]:

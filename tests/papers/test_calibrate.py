@@ -88,7 +88,7 @@ def test_shuffled_labels_are_refused_and_nothing_is_written(pairs: Path, tmp_pat
     pairs.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(TrainingError, match="cannot calibrate"):
         call(pairs, "--evaluator", "cosine", "--pictures", tmp_path / "pictures")
-    assert not (tmp_path / "pictures").exists()
+    assert not any((tmp_path / "pictures").iterdir())
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,11 @@ def test_shuffled_labels_are_refused_and_nothing_is_written(pairs: Path, tmp_pat
         (["--costs", "1,2,-3"], "at least 0"),
         (["--precision", "1.5"], "precision 1.5"),
         (["--evaluator", "t6"], "t6"),
+        (
+            ["--pictures", "/dev/null/charts"],
+            "no picture can be written to /dev/null/charts",
+        ),
+        (["--compat", "official", "--evaluator", "cosine"], "is for a T5, which cosine is not"),
     ],
 )
 def test_bad_options_are_errors_with_the_fix(pairs: Path, options: list[str], message: str) -> None:
@@ -203,6 +208,7 @@ def test_an_index_is_calibrated_without_labels(guide: Path) -> None:
     ("options", "message"),
     [
         (["--precision", "0.9"], "need labelled data: name its files"),
+        (["--compat", "official"], "need labelled data: name its files"),
         (["--mixture", "1,2"], "ANSWERED,NEAR,FAR"),
         (["--mixture", "1,-1,1"], "three shares of at least 0"),
         (["--questions", "15"], "ask for more"),

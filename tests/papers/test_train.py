@@ -151,6 +151,13 @@ def test_data_that_cannot_train(data: Path, small: list[str], tmp_path: Path) ->
     assert not (tmp_path / "made").exists()
 
 
+def test_pictures_that_cannot_be_written_are_told_first(data: Path, tmp_path: Path) -> None:
+    options = [data, "--output", tmp_path / "mine", "--pictures", data / "charts"]
+    assert "no picture can be written" in str(refused("evaluator", *options))
+    assert "no picture can be written" in str(refused("critic", *options))
+    assert not (tmp_path / "mine").exists()
+
+
 def test_a_wrong_number_is_named(data: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="setting 'epochs' cannot be '0'"):
         call(data, "--output", tmp_path / "made", "--set", "epochs=0")
