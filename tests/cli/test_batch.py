@@ -12,6 +12,7 @@ from crag.papers.training.artefacts import write_card
 from tests.commands import Done, crag
 from tests.loopback import Loopback, serving
 from tests.openai_replies import completion
+from tests.trained import tiny_bert
 
 QUESTIONS = [
     "Who wrote the first program?",
@@ -150,6 +151,17 @@ def test_a_file_of_something_else_is_left_alone(batch: Batch) -> None:
     batch.output.write_text('{"key": "mine"}\n')
     assert "not an answer of `crag batch`" in batch.run()["error"]["message"]
     assert batch.output.read_text() == '{"key": "mine"}\n'
+
+
+def test_an_evaluator_that_is_none_is_told_before_anything_is_asked(
+    batch: Batch, server: Loopback, tmp_path: Path
+) -> None:
+    batch.environment["CRAG_EVALUATOR"] = str(tiny_bert(tmp_path / "three", outputs=3))
+    done = batch.done()
+    assert done.returncode == 2
+    assert "it has 3 outputs; an evaluator has one" in done.stderr
+    assert not batch.rows()
+    assert not server.requests
 
 
 def test_a_question_that_failed_is_asked_again_if_wanted(

@@ -1,5 +1,7 @@
 """Evaluators by name and by folder."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,15 @@ def test_unknown_names_and_folders_without_an_evaluator(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(EvaluatorError, match=r"config\.json cannot be read"):
         load_evaluator(str(tmp_path))
+
+
+def test_a_t5_with_two_outputs_is_refused_before_it_loads(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(TINY_T5, tmp_path / "t5"))
+    config = json.loads((folder / "config.json").read_text())
+    config["id2label"] = {"0": "no", "1": "yes"}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(EvaluatorError, match="it has 2 outputs"):
+        load_evaluator(str(folder))
 
 
 def test_a_folder_with_a_reader_is_one() -> None:

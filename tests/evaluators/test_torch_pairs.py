@@ -89,18 +89,35 @@ def test_a_relative_folder_stays_the_same(
 
 
 @pytest.mark.parametrize(
+    ("outputs", "problem"),
+    [
+        (3, "it has 3 outputs; an evaluator has one"),
+        (None, "it is a BertModel, which has no output of its own; an evaluator has one"),
+    ],
+)
+def test_a_model_with_other_outputs_is_refused_before_it_loads(
+    tmp_path: Path, outputs: int | None, problem: str
+) -> None:
+    with pytest.raises(EvaluatorError, match=problem):
+        load_evaluator(str(tiny_bert(tmp_path, outputs=outputs)))
+
+
+@pytest.mark.parametrize(
     ("broken", "problem"),
     [
         ("weights", "cannot be loaded. Copy it again"),
         ("cut", "cannot be loaded. Copy it again"),
         ("tokenizer", "there is no tokenizer. Copy it there"),
-        ("three outputs", "has 3 outputs and lacks 0 weights"),
-        ("no head", "has 1 outputs and lacks 2 weights"),
+        ("no head", "it lacks weights, such as classifier.bias"),
     ],
 )
 def test_what_is_no_evaluator_is_refused(tmp_path: Path, broken: str, problem: str) -> None:
-    outputs = {"three outputs": 3, "no head": None}.get(broken, 1)
-    copy = tiny_bert(tmp_path / "copy", outputs=outputs)
+    copy = tiny_bert(tmp_path / "copy", outputs=None if broken == "no head" else 1)
+    if broken == "no head":
+        config = (
+            (copy / "config.json").read_text().replace("BertModel", "ForSequenceClassification")
+        )
+        (copy / "config.json").write_text(config)
     if broken == "weights":
         (copy / "model.safetensors").unlink()
     if broken == "cut":

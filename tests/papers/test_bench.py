@@ -13,6 +13,7 @@ from tests import commands
 from tests.commands import Done
 from tests.papers.experiments.chat_server import ChatServer, chatting
 from tests.papers.experiments.runs import questions
+from tests.trained import tiny_bert
 
 EXPERIMENT = """
 name = "Small"
@@ -165,6 +166,19 @@ def test_what_is_wrong_is_said_before_anything_is_asked(
     assert "Traceback" not in done.stderr
     assert done.returncode == 2
     assert told in done.stderr
+    assert len(server.prompts) == before
+
+
+def test_an_evaluator_that_is_none_is_told_once(tmp_path: Path, server: ChatServer) -> None:
+    (tmp_path / "small.toml").write_text(EXPERIMENT)
+    before = len(server.prompts)
+    encoder = str(tiny_bert(tmp_path / "encoder"))
+    command = ["bench", tmp_path / "small.toml", "--data", questions(tmp_path)]
+    environment = {"CRAG_EVALUATOR": encoder, "CRAG_MODEL": "m", "OPENAI_BASE_URL": server.url}
+    done = commands.crag(*command, "--output", tmp_path / "own", environment=environment)
+    assert done.returncode == 2
+    assert done.stderr.count("which has no output of its own") == 1
+    assert not (tmp_path / "own" / "rows.jsonl").exists()
     assert len(server.prompts) == before
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 ARCHITECTURE = "T5ForSequenceClassification"
+_CLASSIFIER = "ForSequenceClassification"
 _PARTS = ("dense.weight", "dense.bias", "out_proj.weight", "out_proj.bias")
 _HEAD = {f"classification_head.{part}" for part in _PARTS}
 _UNSAID = ("no", "yes")
@@ -135,10 +136,29 @@ def _check_config(folder: Path) -> None:
         described = f"model_type {config.get('model_type')!r}, architectures {kinds}"
         problem = f"config.json describes no {ARCHITECTURE} ({described}). Give another folder"
         raise refusal(folder, problem)
-    labels = config.get("num_labels") or len(config.get("id2label") or _UNSAID)
-    if labels != 1:
+    if (labels := _outputs(config)) != 1:
         problem = f"it has {labels} outputs; the paper's evaluator has one, trained by regression"
         raise refusal(folder, problem)
+
+
+def _outputs(config: Mapping[str, Any]) -> int:
+    return int(config.get("num_labels") or len(config.get("id2label") or _UNSAID))
+
+
+def check_classifier(folder: Path, config: Mapping[str, Any]) -> None:
+    """Check that `config` describes a model with one output; no weights are loaded.
+
+    Raises:
+        EvaluatorError: it is another one, such as an encoder without a head.
+    """
+    kinds = config.get("architectures") or [_CLASSIFIER]
+    if not any(_CLASSIFIER in kind for kind in kinds):
+        lacks = f"it is a {' or '.join(kinds)}, which has no output of its own"
+    elif (outputs := _outputs(config)) != 1:
+        lacks = f"it has {outputs} outputs"
+    else:
+        return
+    raise refusal(folder, f"{lacks}; an evaluator has one. Train one: crag train")
 
 
 def _weights(folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from langchain_core.embeddings import Embeddings
 from crag.errors import EvaluatorError, did_you_mean
 from crag.evaluators.chat import ChatEvaluator
 from crag.evaluators.chat_batch import BatchChatEvaluator
-from crag.evaluators.checkpoint import locate
+from crag.evaluators.checkpoint import check_classifier, locate
 from crag.evaluators.cosine import CosineEvaluator
 from crag.evaluators.cross_encoder import CrossEncoderEvaluator
 from crag.evaluators.reader import ReaderEvaluator, packaged_reader
@@ -61,7 +61,8 @@ def load_evaluator(  # noqa: PLR0911, PLR0913 - a return for each kind, and what
 
     Raises:
         EvaluatorError: there is none of that name, a chat evaluator has no model to ask, or the
-            folder holds no evaluator, or the service does not answer.
+            folder holds no evaluator, such as a model of three outputs, or the service does not
+            answer.
     """
     if is_service(name):
         return connect(name, token=token, seconds=seconds, reads=reads)
@@ -121,7 +122,10 @@ def _stored(folder: Path, compat: Compat | None) -> Evaluator:
         )
         raise EvaluatorError(message) from error
     if config.get("model_type") == "t5":
-        return T5Evaluator(folder, compat=compat)
+        evaluator = T5Evaluator(folder, compat=compat)
+        evaluator.verify()
+        return evaluator
+    check_classifier(folder, config)
     card = read_card(folder)
     positions = int(config.get("max_position_embeddings") or _LONGEST)
     model = TorchPairs(folder, max_length=card.max_length if card else min(positions, _LONGEST))

@@ -97,10 +97,7 @@ class TorchPairs:
         if len(tokenizer) - len(tokenizer.all_special_ids) < _FEWEST_TOKENS:
             # Without a vocabulary, transformers builds a tokenizer that maps every word to unknown.
             raise refusal(self._folder, "there is no tokenizer. Copy it there, whole")
-        if report["missing_keys"] or model.config.num_labels != 1:
-            problem = (
-                f"it has {model.config.num_labels} outputs and lacks {len(report['missing_keys'])} "
-                "weights; an evaluator has one output, with all its weights. Train one: crag train"
-            )
+        if lacking := report["missing_keys"]:
+            problem = f"it lacks weights, such as {min(lacking)}. Copy it again, whole"
             raise refusal(self._folder, problem)
         return model.to(device).eval(), tokenizer
