@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from crag.correction.action import branches
 from crag.correction.queries import LONGEST, cut, without_operators
 from crag.events import Event, event
+from crag.plain import counted
 from crag.settings import Settings
 from crag.state import State, known_action
 
@@ -89,7 +90,7 @@ def _reason(state: State) -> str:
     scores, limits = state.get("scores") or [], state.get("thresholds")
     if not scores or limits is None:
         return "nothing was retrieved"
-    best = f"the best of {len(scores)} documents scores {max(scores):.2f}"
+    best = f"the best of {counted(len(scores), 'document')} scores {max(scores):.2f}"
     action = known_action(state["action"])
     if "refine" in branches(action):
         return f"{action.capitalize()}: {best}; the upper threshold is {limits['upper']:.2f}"

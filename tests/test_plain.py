@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from crag.plain import allowed_by, plain_json, problems, said, well_formed, without_credentials
+from crag.plain import (
+    allowed_by,
+    counted,
+    plain_json,
+    problems,
+    said,
+    well_formed,
+    without_credentials,
+)
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
@@ -32,6 +40,11 @@ def test_any_text_can_be_written(text: str) -> None:
     assert well_formed(written) == written
     if text.isascii():
         assert written is text
+
+
+def test_a_number_has_its_noun_in_the_singular_or_plural() -> None:
+    told = [counted(number, "row") for number in (0, 1, 1_200)]
+    assert told == ["0 rows", "1 row", "1,200 rows"]
 
 
 def test_pairs_are_joined_and_halves_replaced() -> None:

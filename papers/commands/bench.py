@@ -28,6 +28,7 @@ from crag.cli.terminal import (
     say_stopped,
 )
 from crag.papers.commands.options import ray_workers_option
+from crag.plain import counted
 
 if TYPE_CHECKING:
     from crag.papers.experiments.command import Outcome
@@ -151,14 +152,14 @@ def _report(outcome: "Outcome") -> None:
 
     ended = outcome.ended
     say(safe(results(outcome.experiment, outcome.lines)))
-    counts = f"{ended.answered} rows written, {ended.resumed} were there, {ended.failed} failed"
-    say(f"\n{counts}")
+    written = counted(ended.answered, "row")
+    say(f"\n{written} written, {ended.resumed} were there, {ended.failed} failed")
     if ended.failed:
         say("[yellow]failed rows have no value:[/] the report says why; --again tries them again")
     if refused := len(outcome.loaded.refused):
-        say(f"[yellow]{refused:,} rows of the data were refused[/]: the report says why")
+        say(f"[yellow]refused: {counted(refused, 'row')} of the data[/]: the report says why")
     if ended.stopped:
-        say_stopped(ended.stopped, f"{ended.left:,} rows")
+        say_stopped(ended.stopped, counted(ended.left, "row"))
     for name, why in ended.not_run.items():
         say(f"[yellow]not run:[/] {safe(name)}: {safe(why)}")
     say(f"report: {safe(outcome.report)}")

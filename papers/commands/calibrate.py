@@ -14,6 +14,7 @@ from crag.cli.terminal import environment, print_json, print_table, progress_bar
 from crag.errors import TrainingError
 from crag.extras import require
 from crag.papers.commands.options import LabelsOption
+from crag.plain import counted
 
 if TYPE_CHECKING:
     from crag.models.model_card import Calibration
@@ -304,10 +305,10 @@ def _plain_of_index(report: "IndexReport") -> dict[str, Any]:
 def _show_of_index(report: "IndexReport", location: str, *, asks_to_write: bool) -> None:
     costs, unknown = report.costs, report.near + report.far
     say(
-        f"{report.answered + unknown} questions made of {safe(location)}: {report.answered} that "
-        f"it answers, {report.near} whose section is withheld (near), {report.far} about other "
-        f"things (far); {report.left_out} more left out, whose section is not found, or whose "
-        "answer stands elsewhere too"
+        f"{counted(report.answered + unknown, 'question')} made of {safe(location)}: "
+        f"{report.answered} that it answers, {report.near} whose section is withheld (near), "
+        f"{report.far} about other things (far); {report.left_out} more left out, "
+        "whose section is not found, or whose answer stands elsewhere too"
     )
     say(
         f"costs: a wrong sure answer {costs.wrong:g}, a needless web search {costs.needless:g}, "
@@ -381,7 +382,8 @@ def _plain(report: "Report") -> dict[str, Any]:
 def _show(report: "Report") -> None:
     texts = sum(file.pairs for file in report.calibration.data)
     relevant = sum(file.positives for file in report.calibration.data)
-    say(f"{report.calibration.questions} questions, {texts} texts, {relevant} relevant")
+    questions = counted(report.calibration.questions, "question")
+    say(f"{questions}, {counted(texts, 'text')}, {relevant} relevant")
     say(f"aim: {report.calibration.aim}\n")
     _show_thresholds(report)
     _show_confusion(report)

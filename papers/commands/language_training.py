@@ -27,6 +27,7 @@ from crag.papers.training.self_rag.language_trainer import (
     train_language_model,
 )
 from crag.papers.training.trainer import finish
+from crag.plain import counted
 from crag.reflection_tokens import TOKENS
 
 
@@ -95,7 +96,7 @@ class LanguageTraining:
             typer.Exit: in processes other than the first, whose part ends with the training.
         """
         if not self._quiet and os.environ.get("RANK", "0") == "0":
-            say(f"{len(texts):,} records", stderr=True)
+            say(counted(len(texts), "record"), stderr=True)
         card = language_card(self._kind, self._recipe, self._files).model_copy(
             update={
                 "left_out": {reason: count for reason, count in left_out.items() if count},

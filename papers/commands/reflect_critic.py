@@ -28,6 +28,7 @@ from crag.cli.terminal import (
 from crag.errors import SettingsError, TrainingError
 from crag.papers.commands.groups import reflect_data
 from crag.papers.commands.options import LeftOutOption, PassagesArgument, RowsOption, SeedOption
+from crag.plain import counted
 
 if TYPE_CHECKING:
     from crag.asking.budget import Budget
@@ -164,5 +165,5 @@ def _show(result: Mapping[str, Any]) -> None:
         spent = ", ".join(f"{name} {value}" for name, value in result["spent"].items() if value)
         say(f"spent: {spent or 'nothing'}")
     if result.get("left"):
-        say_stopped(result["stopped"], f"{result['left']:,} cases")
+        say_stopped(result["stopped"], counted(result["left"], "case"))
     say(f"Written to {safe(result['output'])}.")

@@ -11,6 +11,7 @@ from crag.cli.terminal import assigned, print_json, progress_bar, safe, say
 from crag.errors import SettingsError, TrainingError
 from crag.papers.commands.groups import reflect_data
 from crag.papers.commands.options import RowsOption, ray_workers_option
+from crag.plain import counted
 
 
 @command(
@@ -99,7 +100,7 @@ def generator_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         print_json({**counts, "tokens": dict(shares), "rejected": made.rejected})
         return
     for token, count in shares.items():
-        say(f"{count:,} records with {safe(token)}")
+        say(f"{counted(count, 'record')} with {safe(token)}")
     for reason, count in made.rejected.items():
         say(f"rejected: {count:,} {safe(reason)}")
     say(f"{len(made.records):,} written to {safe(output)}.")

@@ -10,6 +10,7 @@ from crag.cli.terminal import print_json, safe, say
 from crag.errors import SettingsError, TrainingError
 from crag.papers.commands.groups import reflect_data
 from crag.papers.commands.options import LeftOutOption, PassagesArgument, RowsOption, SeedOption
+from crag.plain import counted
 
 
 @command(
@@ -74,4 +75,4 @@ def pairs_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
         print_json(told | {"in_development": leaks})
         return
     left_out = f"left out: {leaks:,} in the development data"
-    say(f"{len(pairs):,} pairs written to {safe(output)}; {left_out}")
+    say(f"{counted(len(pairs), 'pair')} written to {safe(output)}; {left_out}")

@@ -18,6 +18,7 @@ from crag.papers.commands.options import (
     RecipeSettings,
     held_out_option,
 )
+from crag.plain import counted
 
 if TYPE_CHECKING:
     from crag.models.model_card import DataFile, EvaluatorCard
@@ -88,7 +89,7 @@ def evaluator(  # noqa: PLR0913, PLR0917 - one parameter for each option
         splits.check_apart(pairs, unseen)
     if not as_json:
         relevant = sum(pair.positive for pair in pairs)
-        say(f"{len(pairs):,} pairs, {relevant:,} of them relevant", stderr=True)
+        say(f"{counted(len(pairs), 'pair')}, {relevant:,} of them relevant", stderr=True)
     trained_on, kept = splits.held_out(pairs, recipe.blend, recipe.seed)
     splits.check_classes(trained_on, "the training data")
     if kept:

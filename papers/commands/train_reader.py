@@ -11,6 +11,7 @@ from crag.cli.terminal import assigned, print_json, say
 from crag.papers.commands.groups import train
 from crag.papers.commands.options import LicenceOption, RecipeSettings, RowsOption, SeedOption
 from crag.papers.commands.train_evaluator import LIMITS
+from crag.plain import counted
 
 READ_LENGTH = 320
 """Tokens of one input when reading: a chunk of our splitter, its headings and the question."""
@@ -64,7 +65,7 @@ def reader_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     told = ", ".join(f"{name} {count:,}" for name, count in sources.items())
     _show(
         {"output": str(output), "rows": len(rows), "sources": sources},
-        f"{len(rows):,} rows written to {output}: {told}",
+        f"{counted(len(rows), 'row')} written to {output}: {told}",
         as_json=as_json,
     )
 

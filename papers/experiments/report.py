@@ -11,6 +11,7 @@ from crag.papers.experiments.metrics import METRICS
 from crag.papers.experiments.paired import Difference
 from crag.papers.experiments.runner import RunResult
 from crag.papers.experiments.summary import Line, metrics_of
+from crag.plain import counted
 from crag.state import ACTIONS
 
 _MOST_LISTED = 20
@@ -132,9 +133,9 @@ def _stopped(ended: RunResult) -> str:
     if not ended.stopped:
         return ""
     return (
-        f"**Stopped early: {ended.stopped}.** {ended.left} rows are missing; the same command with "
-        "a larger budget continues where this run ended. Do not compare variants with different "
-        "rows."
+        f"**Stopped early: {ended.stopped}.** Missing: {counted(ended.left, 'row')}; the same "
+        "command with a larger budget continues where this run ended. Do not compare variants with "
+        "different rows."
     )
 
 

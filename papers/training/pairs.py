@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from crag.errors import DataError
 from crag.models.model_card import DataFile
 from crag.papers.training.records import file_digest
+from crag.plain import counted
 
 LabelRule = Literal["auto", "title", "answer", "graded"]
 """How the documents of a question are labelled: see `label_of`."""
@@ -213,11 +214,11 @@ def _once(path: Path, pairs: Iterable[Pair]) -> list[Pair]:
         contradictory += known is not None and known.label != pair.label
         if pair.text.strip() and (known is None or known.label < pair.label):
             kept[pair[:3]] = pair
-    for count, what in (
-        (empty, "skipped %d pairs with an empty text"),
-        (repeated, "skipped %d repeated pairs"),
-        (contradictory, "used the higher label of %d pairs with two different labels"),
+    for count, what, noun in (
+        (empty, "skipped %s with an empty text", "pair"),
+        (repeated, "skipped %s", "repeated pair"),
+        (contradictory, "used the higher label of %s with two different labels", "pair"),
     ):
         if count:
-            _log.warning(f"%s: {what}", path, count)
+            _log.warning(f"%s: {what}", path, counted(count, noun))
     return list(kept.values())

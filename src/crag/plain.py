@@ -1,4 +1,4 @@
-"""Values of foreign code as plain ones: text that UTF-8 can write, JSON, addresses to show."""
+"""Values as plain ones: text that UTF-8 can write, JSON, addresses to show, counts in words."""
 
 import math
 import re
@@ -70,6 +70,11 @@ def all_well_formed(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {all_well_formed(key): all_well_formed(member) for key, member in value.items()}
     return value
+
+
+def counted(number: float, noun: str) -> str:
+    """Return a number with its noun, such as "1 question" or "1,200 questions"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def said(value: object) -> str:

@@ -138,7 +138,7 @@ def test_a_human_decides_on_the_terminal(
     options = ("ask", QUESTION, "--json", "--set", "confirm_web=true")
     done = crag(folder, configured(tavily, tmp_path / "p"), *options, answer=answer)
     trace: dict[str, Any] = json.loads(done.stdout)
-    assert "Incorrect: the best of 1 documents scores -0." in done.stderr
+    assert "Incorrect: the best of 1 document scores -0." in done.stderr
     assert f"The web would be searched for: {KEYWORDS}" in done.stderr
     assert queries("tavily", tavily) == asked_for
     assert ("search_refused" in {event["kind"] for event in trace["events"]}) == refused

@@ -206,11 +206,11 @@ def test_a_reader_is_told_the_cost_and_what_is_left(batch: Batch) -> None:
     assert shown[:2] == [
         "2 answered", "2 model calls, 2,000 tokens read, 20 written, cost 0.0042",
     ]  # fmt: skip
-    assert shown[2].startswith("stopped early: max-calls is 2; 1 questions left. Run the same")
+    assert shown[2].startswith("stopped early: max-calls is 2; 1 question left. Run the same")
     assert shown[3] == f"answers: {batch.output}"
     assert batch.shown("--prices", "2,10").splitlines() == [
         "1 answered, 2 answered before",
-        "1 model calls, 1,000 tokens read, 10 written, cost 0.0021", f"answers: {batch.output}",
+        "1 model call, 1,000 tokens read, 10 written, cost 0.0021", f"answers: {batch.output}",
     ]  # fmt: skip
     assert batch.shown("--prices", "2,10").splitlines() == [
         "3 answered before", f"answers: {batch.output}",
@@ -219,4 +219,4 @@ def test_a_reader_is_told_the_cost_and_what_is_left(batch: Batch) -> None:
 
 def test_without_prices_no_cost_is_told(batch: Batch) -> None:
     batch.ask(QUESTIONS[0])
-    assert "\n1 model calls, 1,000 tokens read, 10 written\n" in batch.shown()
+    assert "\n1 model call, 1,000 tokens read, 10 written\n" in batch.shown()

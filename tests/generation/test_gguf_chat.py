@@ -143,6 +143,6 @@ def test_doctor_says_what_an_answer_costs(file: Path) -> None:
     assert isinstance(choose_model(environment), GgufChat)
     (quick,) = (one for one in examine(environment, use=False) if one.part == "answers")
     assert quick.state == "ready"
-    assert quick.why.endswith("MB, context 2,048 tokens, 1 threads")
+    assert quick.why.endswith("MB, context 2,048 tokens, 1 thread")
     (used,) = (one for one in examine(environment) if one.part == "answers")
     assert "an answer of 500 and 60 takes" in used.why

@@ -119,7 +119,7 @@ def test_refused_rows_of_the_data_are_told(tmp_path: Path, server: ChatServer) -
         file.write('{"question": "Who?"}\n')
     command = ["bench", tmp_path / "small.toml", "--data", tmp_path / "questions.jsonl"]
     done = commands.crag(*command, "--output", tmp_path / "other")
-    assert "1 rows of the data were refused: the report says why" in done.stdout
+    assert "refused: 1 row of the data: the report says why" in done.stdout
 
 
 def test_what_a_script_reads(tmp_path: Path, server: ChatServer) -> None:

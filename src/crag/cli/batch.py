@@ -28,6 +28,7 @@ from crag.cli.terminal import (
     say,
     say_stopped,
 )
+from crag.plain import counted
 
 if TYPE_CHECKING:
     from crag.asking.batch import Ended
@@ -110,7 +111,8 @@ def _report(ended: "Ended") -> None:
     if calls := ended.usage.get("llm_calls"):
         cost = f", cost {ended.usage['cost']:.6g}" if ended.usage.get("cost") else ""
         read, written = (ended.usage.get(f"{way}_tokens", 0) for way in ("input", "output"))
-        say(f"{calls:,} model calls, {read:,} tokens read, {written:,} written{cost}")
+        tokens = f"{counted(read, 'token')} read, {written:,} written"
+        say(f"{counted(calls, 'model call')}, {tokens}{cost}")
     if ended.stopped:
         left = ended.questions - ended.resumed - sum(ended.statuses.values())
-        say_stopped(ended.stopped, f"{left:,} questions")
+        say_stopped(ended.stopped, counted(left, "question"))

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from crag.cli.terminal import safe, shortened
+from crag.plain import counted
 from crag.reflection.cleaning import cleaned
 from crag.state import Choice, Critique, OfferedPassage
 
@@ -35,12 +36,12 @@ class CritiqueTrace:
     def offer(self, update: Mapping[str, Any]) -> None:
         """Show the passages for reflection; plain documents were already shown."""
         passages: Sequence[OfferedPassage] = update["passages"]
-        self._line("prepare_passages", _counted(len(passages), "passage"))
+        self._line("prepare_passages", counted(len(passages), "passage"))
         for passage in passages:
             if passage["label"] == "document" and not passage["grade"]:
                 continue
             grade = f" [dim]({passage['grade']})[/]" if passage["grade"] else ""
-            words = f"[dim]{len(passage['text'].split())} words[/]"
+            words = f"[dim]{counted(len(passage['text'].split()), 'word')}[/]"
             self._console.print(
                 f"  {passage['label']:<9} {safe(passage['title'])} {words}{grade}", soft_wrap=True
             )
@@ -51,7 +52,7 @@ class CritiqueTrace:
         critiques: Sequence[Critique] = update["critiques"][self._judged :]
         self._judged = len(update["critiques"])
         label = f"[yellow]approximation[/]: {escape(update['approximation'])}"
-        count = _counted(len(critiques), "candidate")
+        count = counted(len(critiques), "candidate")
         self._line(node, f"{count}   {label}" if update["approximation"] else count)
         shown = [c for c in critiques if self._verbose or cleaned(c["text"])]
         if shown:
@@ -71,10 +72,6 @@ class CritiqueTrace:
 
     def _line(self, label: str, text: str) -> None:
         self._console.print(f"[bold]{label:<9}[/] {text}", soft_wrap=True)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _table(critiques: Sequence[Critique]) -> Table:

@@ -21,6 +21,7 @@ from crag.cli.terminal import (
     safe,
     say,
 )
+from crag.plain import counted
 
 if TYPE_CHECKING:
     from crag.errors import CragError
@@ -157,7 +158,7 @@ def _report(
     say(
         f"{when}{safe(place)}: {report.added} added, {report.changed} changed, "
         f"{report.unchanged} unchanged, {report.removed} removed "
-        f"({report.chunks} chunks in {report.seconds:.1f} s)"
+        f"({counted(report.chunks, 'chunk')} in {report.seconds:.1f} s)"
     )
     shown = report.skipped if verbose else report.skipped[:_SKIPPED_SHOWN]
     for source, reason in shown:
@@ -181,7 +182,7 @@ def _report_unread(files: Sequence[Path], *, verbose: bool) -> None:
     for (suffix, reason), number in kinds.most_common(None if verbose else _KINDS_SHOWN):
         say(f"  [dim]not read: {number} {safe(suffix)} ({reason})[/]")
     if not verbose and len(kinds) > _KINDS_SHOWN:
-        rest = f"{len(kinds) - _KINDS_SHOWN} more kinds (--verbose names all files)"
+        rest = f"{counted(len(kinds) - _KINDS_SHOWN, 'more kind')} (--verbose names all files)"
         say(f"  [dim]… and {rest}[/]")
     for file in files if verbose else ():
         say(f"  [dim]not read: {safe(on_one_line(str(file)))}[/]")

@@ -16,6 +16,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from crag.factory.indexing import choose_encoder, choose_limits
+from crag.plain import counted
 from crag.retrieval.documents import Loader, SourceText
 from crag.retrieval.isolated import IsolatedReader, Limits
 from crag.retrieval.loaders import Found
@@ -42,7 +43,7 @@ class FileBlock(NamedTuple):
     def name(self) -> str:
         """How an error names it."""
         first = self.files[0][0] if self.files else self.records[0].loaded.source
-        return f"a block of {len(self.files) + len(self.records)} sources from {first}"
+        return f"a block of {counted(len(self.files) + len(self.records), 'source')} from {first}"
 
 
 def ray_reader(environment: Environment, address: str, workers: int | None = None) -> Reader:

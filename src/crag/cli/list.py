@@ -4,6 +4,7 @@ from crag.cli.app import app
 from crag.cli.commands import command
 from crag.cli.options import IndexOption, JsonOption
 from crag.cli.terminal import environment, from_here, on_one_line, print_json, safe, say
+from crag.plain import counted
 
 
 @command(app, "crag list", "crag list --json", name="list")
@@ -22,4 +23,4 @@ def list_documents(location: IndexOption = None, as_json: JsonOption = False) ->
         title = f"  [dim]{safe(on_one_line(file['title']))}[/]" if file["title"] else ""
         say(f"{file['chunks']:>6,}  {file['modified']:<10}  {safe(from_here(file['path']))}{title}")
     chunks = sum(file["chunks"] for file in files)
-    say(f"{len(files):,} files, {chunks:,} chunks")
+    say(f"{counted(len(files), 'file')}, {counted(chunks, 'chunk')}")

@@ -9,6 +9,7 @@ from crag.cli.app import app
 from crag.cli.commands import command
 from crag.cli.options import JsonOption
 from crag.cli.terminal import environment, print_json, print_table, safe, say
+from crag.plain import counted
 
 
 @command(
@@ -36,7 +37,7 @@ def prompts(
         if as_json:
             print_json([str(path) for path in copied])
             return
-        say(f"{len(copied)} prompts copied to {safe(copy)}")
+        say(f"{counted(len(copied), 'prompt')} copied to {safe(copy)}")
         say(f"use them: export CRAG_PROMPTS={safe(copy)}")
         return
     chosen = choose_prompts(environment())

@@ -18,6 +18,7 @@ from rich.text import Text
 from crag.cli.critique import CritiqueTrace
 from crag.cli.terminal import from_here, safe, shortened
 from crag.correction.action import decide
+from crag.plain import counted
 from crag.state import (
     Action,
     ByAction,
@@ -157,12 +158,12 @@ class Trace:
     def _plan(self, update: Mapping[str, Any]) -> None:
         parts = update["sub_questions"]
         if len(parts) > 1:
-            self._line("decompose", f"{len(parts)} parts")
+            self._line("decompose", counted(len(parts), "part"))
             self._several = True
 
     def _retrieve(self, update: Mapping[str, Any]) -> None:
         self._documents = update["documents"]
-        self._line("retrieve", f"{len(self._documents)} documents")
+        self._line("retrieve", counted(len(self._documents), "document"))
         for part in update.get("sub_questions", []):
             self._line("part", safe(part["question"]))
 
@@ -189,7 +190,7 @@ class Trace:
 
     def _search(self, update: Mapping[str, Any]) -> None:
         if update["hits"]:
-            self._line("search", f"{len(update['hits'])} hits")
+            self._line("search", counted(len(update["hits"]), "hit"))
         for hit in update["hits"]:
             title = safe(shortened(hit["title"], _TEXT))
             self._console.print(f"  {title} [dim]{safe(hit['url'])}[/]", soft_wrap=True)
@@ -199,10 +200,10 @@ class Trace:
         if not pages:
             return
         found = sum(page["paragraphs"] for page in pages)
-        self._line("read_pages", f"{len(pages)} pages, {found} paragraphs")
+        self._line("read_pages", f"{counted(len(pages), 'page')}, {counted(found, 'paragraph')}")
         for page in pages:
             colour = "red" if page["status"] == "failed" else "green"
-            told = safe(page["detail"]) or f"{page['paragraphs']} paragraphs"
+            told = safe(page["detail"]) or counted(page["paragraphs"], "paragraph")
             status = f"[{colour}]{page['status']:<6}[/]"
             self._console.print(f"  {status} {safe(page['url'])} [dim]({told})[/]", soft_wrap=True)
 
@@ -212,7 +213,7 @@ class Trace:
 
     def _strips(self, label: str, strips: Sequence[Strip]) -> None:
         kept = [strip for strip in strips if strip["kept"]]
-        self._line(label, f"{len(kept)} of {len(strips)} strips kept")
+        self._line(label, f"{len(kept)} of {counted(len(strips), 'strip')} kept")
         for strip in strips if self._verbose else kept:
             mark = "[green]+[/]" if strip["kept"] else "[dim]-[/]"
             score = "     " if strip["score"] is None else f"{strip['score']:+.2f}"

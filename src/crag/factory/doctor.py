@@ -35,6 +35,7 @@ from crag.generation.gguf_file import read_head
 from crag.models.encoder import SentenceEncoder
 from crag.models.minilm import MODEL as ENCODER
 from crag.parts import ChatModel, Evaluator, Prefix
+from crag.plain import counted
 from crag.retrieval import DocumentIndex
 from crag.retrieval.backends import store_of
 from crag.retrieval.index import safe_location
@@ -133,7 +134,7 @@ def _index(environment: Environment, encoder: Embeddings | None, *, use: bool) -
     except CragError as error:
         return PartStatus("index", "broken", location, why, str(error))
     store = store_of(environment.index)
-    why = f"{size:,} chunks in {store.engine}" if store else f"{size:,} chunks"
+    why = f"{counted(size, 'chunk')} in {store.engine}" if store else counted(size, "chunk")
     return PartStatus("index", "ready", location, why, "")
 
 
@@ -232,7 +233,7 @@ def _file_model(model: GgufChat, name: str, *, use: bool) -> tuple[ChatModel | N
     context = min(model.context, head.context or model.context)
     threads = model.threads or os.cpu_count() or 1
     size = f"{head.size / 1e6:,.0f} MB"
-    why = f"{size}, context {context:,} tokens, {threads} threads"
+    why = f"{size}, context {counted(context, 'token')}, {counted(threads, 'thread')}"
     if not use:
         return model, PartStatus("answers", "ready", name, why, "")
     speeds: list[Speed] = []

@@ -31,7 +31,7 @@ About colours.
 | rows finished | 8 of 12 |
 | date | 2026-11-21 |
 
-**Stopped early: max-calls is 9.** 4 rows are missing; the same command with a larger budget \
+**Stopped early: max-calls is 9.** Missing: 4 rows; the same command with a larger budget \
 continues where this run ended. Do not compare variants with different rows.
 
 ![Colours](colours.png)

@@ -175,9 +175,9 @@ def test_what_is_left_out_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         Pair("Who?", "B", "Ada did.", 1.0),
     ]
     said = " ".join(record.message for record in caplog.records)
-    assert "skipped 1 pairs with an empty text" in said
+    assert "skipped 1 pair with an empty text" in said
     assert "skipped 2 repeated pairs" in said
-    assert "used the higher label of 1 pairs" in said
+    assert "used the higher label of 1 pair" in said
 
 
 def test_clean_data_is_read_in_silence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
