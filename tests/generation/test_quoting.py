@@ -270,6 +270,8 @@ CONTENTS = "- 3. Travel\n- Which receipts do\n  I need to keep?\n- Meals and exp
         ("Which receipts do I need to keep? Those of rental cars.", True),
         ("Which receipts do I need to keep?\n\n`receipts --all`", True),
         ("Keep which receipts you like. Why not?", True),
+        ("Keep which receipts you like\n\nWhy not?", True),
+        ("- What do I keep? Which receipts you like\n- Why? It is simple", True),
     ],
 )
 def test_the_contents_of_a_page_are_no_answer(text: str, *, is_quoted: bool) -> None:

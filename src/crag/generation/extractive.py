@@ -21,7 +21,9 @@ _MOST_SENTENCES, _MOST_STRIPS = 3, 4
 _FEWEST_ECHOED = 4
 """Words of a question that stand in a document; fewer may be an answer."""
 _WORD = re.compile(r"\w+")
-_REST_OF_QUESTION = re.compile(r"[^.!?:]*\?")
+_REST_OF_QUESTION = re.compile(
+    r"(?:[^.!?:\n]|\n(?![ \t]*(?:\n|[-*+#]|\d+[.)])))*\?"  # Within a paragraph or an item.
+)
 _MARK_OF_ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s", re.MULTILINE)
 _STATEMENT = re.compile(r"[.!](?:\s|$)|[:`|]")
 
