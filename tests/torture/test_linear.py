@@ -13,6 +13,7 @@ from crag.correction.strips import decompose, located, neutral_knowledge
 from crag.errors import ContentError, EvaluatorError, PageError
 from crag.evaluators.chat import verdict
 from crag.events import event
+from crag.generation import ExtractiveAnswerer
 from crag.reflection.cleaning import cleaned
 from crag.reflection_tokens import without_reflection
 from crag.retrieval.blocks import blocks_of
@@ -20,6 +21,7 @@ from crag.retrieval.markdown import markdown_blocks, readable_markdown
 from crag.retrieval.restructured import readable_rst
 from crag.state import Citation, OfferedPassage, Source, Strip
 from crag.tasks import split_options
+from crag.testing import FakeReadingEvaluator
 from crag.text.as_read import as_read
 from crag.text.encodings import decoded, likeliest
 from crag.text.html import read_whole_html
@@ -52,11 +54,17 @@ def attribute(text: str) -> object:
     return attributed(text, [passage])
 
 
+def quote(text: str) -> object:
+    strip = Strip(text=text, source=SOURCE, score=1.0, kept=True, reason="")
+    return ExtractiveAnswerer(FakeReadingEvaluator(0.9, "x")).quote("What is a?", [strip])
+
+
 READERS: dict[str, Callable[[str], Any]] = {
     "neutral": neutral,
     "neutral_knowledge": neutral_knowledge,
     "validate": cite,
     "attributed": attribute,
+    "quoted": quote,
     "event": lambda text: event("abstained", "generate", text),
     "cleaned": cleaned,
     "without_reflection": without_reflection,
@@ -105,6 +113,8 @@ FOUND = [
     ("web_markdown", shape(LENGTH, " ", "# a", "b")),
     ("validate", shape(LENGTH, "`` ` ")),
     ("validate", shape(LENGTH, "[a](x", "[a](", "\n)")),
+    ("quoted", shape(LENGTH, " ", "# a", "!\n\n- x")),
+    ("quoted", shape(LENGTH, " ", "# ", "!\n\n- x")),
 ]
 """What took too long once."""
 

@@ -42,9 +42,8 @@ _RULE = r"([=\-~^\"'*+#.`:_])\{}{{2,}}[ \t]*"
 _HEADINGS = re.compile(
     rf"(?:\s*(?:#{{1,6}} .*|<!--.*-->|(?:{_RULE.format(1)}\n)?\S.*\n{_RULE.format(2)})?\n)*\s*"
 )
-_HEADING = re.compile(
-    r"^(?:#{1,6}[ \t]+)?(?!<!--)(?P<words>.*[^\W_].*?)(?:[ \t]+#+)?[ \t]*$", re.MULTILINE
-)
+_HEADING = re.compile(r"^(?:#{1,6}[ \t]++)?(?!<!--)(?P<words>.*[^\W_].*)$", re.MULTILINE)
+_CLOSING_MARK = re.compile(r"[ \t]#+\Z")
 _OPEN_ENDS = ("?", "!", ".", ":")
 """Ends of headings that no colon follows."""
 _FEWEST_ALONE: Final = 3
@@ -161,10 +160,11 @@ def _needs_heading(text: str, begin: int, end: int, quoted: str) -> bool:
 
 def _below_heading(headings: str, quoted: str) -> str:
     """Lead a quotation in with the last heading above it, if there is one."""
-    words = [as_read(heading["words"]) for heading in _HEADING.finditer(headings)]
+    words = [heading["words"].rstrip() for heading in _HEADING.finditer(headings)]
     if not words:
         return quoted
-    lead = words[-1] if words[-1].endswith(_OPEN_ENDS) else f"{words[-1]}:"
+    heading = as_read(_CLOSING_MARK.sub("", words[-1]).rstrip())
+    lead = heading if heading.endswith(_OPEN_ENDS) else f"{heading}:"
     return f"{lead}\n\n{quoted}" if "\n" in quoted else f"{lead} {quoted}"
 
 
