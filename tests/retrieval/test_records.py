@@ -7,7 +7,8 @@ import pytest
 
 from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.documents import SourceText, Unusable, file_of
-from crag.retrieval.loaders import load
+from crag.retrieval.loaders import LOADERS, load
+from crag.retrieval.pages import load_text
 from crag.retrieval.records import count_lines
 
 
@@ -50,17 +51,30 @@ def test_a_json_file_is_a_list_of_records(folder: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("body", ['{"name": "x"}', "[1]", "[]"])
+@pytest.mark.parametrize("body", ['{"name": "x"}', "[1]"])
 def test_other_json_files_count_as_files_that_no_loader_reads(
     folder: Path, index: DocumentIndex, body: str
 ) -> None:
     path = folder / "a.json"
-    path.write_text('[{"text": "One."}]')
+    path.write_text(body)
     (folder / "b.txt").write_text("Text.")
-    assert index_paths([folder], index).added == 2
+    assert index_paths([folder], index, loaders={**LOADERS, ".json": load_text}).added == 2
+    report = index_paths([folder], index)
+    assert (report.removed, report.skipped, report.unsupported) == (0, (), (str(path),))
+    path.unlink()
+    assert index_paths([folder], index).removed == 1
+
+
+@pytest.mark.parametrize("body", ["[]", '[{"text": ""}]'])
+def test_an_empty_list_of_records_removes_those_that_it_had(
+    folder: Path, index: DocumentIndex, body: str
+) -> None:
+    path = folder / "a.json"
+    path.write_text('[{"text": "One."}]')
+    index_paths([folder], index)
     path.write_text(body)
     report = index_paths([folder], index)
-    assert (report.removed, report.skipped, report.unsupported) == (1, (), (str(path),))
+    assert (report.removed, report.unsupported) == (1, ())
 
 
 @pytest.mark.parametrize("body", ['[{"text": "cut o', "[" * 100_000])

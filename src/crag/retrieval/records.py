@@ -36,7 +36,7 @@ def load_jsonl(path: Path) -> Iterator[Loaded]:
 def load_json(path: Path) -> Iterator[Loaded]:
     """Load one document per object of a list, with the fields of a line of JSONL.
 
-    A file without such an object holds settings or the like, and is none that is read.
+    A file with anything else, and no such object, holds settings or the like: no loader reads it.
 
     Raises:
         SourceError: the file cannot be read.
@@ -47,7 +47,8 @@ def load_json(path: Path) -> Iterator[Loaded]:
     except (ValueError, RecursionError):
         yield Unusable(str(path), "not JSON")
         return
-    if not isinstance(records, list) or not any(map(_text_of, records)):
+    has_text = isinstance(records, list) and any(_text_of(one) is not None for one in records)
+    if not has_text and records != []:
         yield Unusable(str(path), NO_RECORDS, foreign=True)
         return
     for number, record in enumerate(records, start=1):

@@ -131,6 +131,7 @@ class Update:
         if not isinstance(loaded, SourceText):
             if loaded.foreign:
                 self._found.unsupported.append(Path(loaded.source))
+                self._unread.add(Path(loaded.source))
                 self._counts["done"] += 1
                 return
             self._skip(loaded.source, loaded.reason)
