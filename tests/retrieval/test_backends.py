@@ -284,6 +284,7 @@ def test_threads_ask_while_another_one_writes(location: str, folder: Path, embed
             while not written.is_set() or not answered:
                 assert asked.search("engines")
                 assert asked.files()
+                assert asked.stored()
                 answered += 1
             return answered
 

@@ -82,7 +82,8 @@ class Library:
 
     def examples(self) -> list[str]:
         """Return questions to begin with, made from headings of the index."""
-        return examples(metadata for _, metadata in self.index.stored())
+        with self.index.each_stored() as stored:
+            return examples(metadata for _, metadata in stored)
 
     def _is_upload(self, path: str) -> bool:
         return self.uploads is not None and Path(path).parent == self.uploads

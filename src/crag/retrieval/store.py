@@ -121,29 +121,39 @@ class DocumentIndex:
         """Return whether the index exists, empty or not."""
         return check_stamp(self._index, self.embeddings) is not None
 
-    def stored(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def stored(self) -> list[tuple[str, Mapping[str, Any]]]:
         """Return the id and the metadata of every chunk; none if there is no index."""
-        return self._index.stored() if self.exists() else iter(())
+        with self.each_stored() as stored:
+            return list(stored)
+
+    @contextmanager
+    def each_stored(self) -> Iterator[Iterator[tuple[str, Mapping[str, Any]]]]:
+        """Give what `stored` returns one by one, as a large index does not fit in memory.
+
+        The index stays open within the block, which must not use it otherwise: it may wait for
+        itself.
+        """
+        with self._turns.with_others():
+            yield self._index.stored() if self.exists() else iter(())
 
     def files(self) -> list[IndexedFile]:
         """Return the files, whose records may be documents, by path; none without an index."""
         files: dict[str, IndexedFile] = {}
-        with self._turns.with_others():
-            stored = list(self.stored())
-        for _, metadata in stored:
-            unit = str(metadata["position"]).partition(" ")[0]
-            path = file_of(metadata["source"], unit)
-            file = files.setdefault(
-                path,
-                IndexedFile(
-                    path=path,
-                    name=name_of(path, metadata.get("root", "")),
-                    title=metadata["title"],
-                    chunks=0,
-                    modified=metadata.get("modified", ""),
-                ),
-            )
-            file["chunks"] += 1
+        with self.each_stored() as stored:
+            for _, metadata in stored:
+                unit = str(metadata["position"]).partition(" ")[0]
+                path = file_of(metadata["source"], unit)
+                file = files.setdefault(
+                    path,
+                    IndexedFile(
+                        path=path,
+                        name=name_of(path, metadata.get("root", "")),
+                        title=metadata["title"],
+                        chunks=0,
+                        modified=metadata.get("modified", ""),
+                    ),
+                )
+                file["chunks"] += 1
         return [files[path] for path in sorted(files)]
 
     def get(self, ids: Sequence[str]) -> list[Document]:
