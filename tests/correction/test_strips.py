@@ -78,6 +78,16 @@ def test_a_list_is_one_strip_and_a_long_one_is_cut_between_its_items() -> None:
     assert all(strip.startswith(tuple(steps)) and strip.endswith("```") for strip in strips)
 
 
+def test_an_item_of_an_inner_list_is_not_cut_and_keeps_its_indentation() -> None:
+    does = "It does so. " * 9
+    methods = [f"  - method{n}()\n\n    {does}\n\n    - Returns: {n}" for n in range(9)]
+    text = "\n\n".join(["- class Client", *methods])
+    strips = decompose(text)
+    assert len(strips) > 1
+    assert all(strip.startswith("  - method") for strip in strips[1:])
+    assert [text[start:end] for start, end in located(text, strips)] == strips
+
+
 def test_selection_takes_the_passage_whole() -> None:
     text = " One.\nTwo.  Three. Four.\n"
     assert decompose(text, "selection") == ["One. Two.  Three. Four."]

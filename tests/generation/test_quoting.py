@@ -1,5 +1,7 @@
 """Quotations by readings."""
 
+from textwrap import dedent
+
 import pytest
 
 from crag.generation import ExtractiveAnswerer
@@ -87,6 +89,11 @@ def test_what_has_no_subject_is_quoted_with_its_heading(
     text: str, evidence: str, shown: str
 ) -> None:
     assert quoted(text, evidence)[0].text == shown
+
+
+def test_items_of_an_inner_list_stand_at_the_margin() -> None:
+    inner = "  - first()\n\n    The answer.\n\n  - second()\n\n    Another."
+    assert quoted(inner, "The answer")[0].text == dedent(inner)
 
 
 FILLER = "Nothing of note is said in these words, which go on for long enough to be a strip. "

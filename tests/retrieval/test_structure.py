@@ -43,6 +43,13 @@ def test_a_long_list_keeps_its_lead_in() -> None:
     assert line_numbers(second.metadata["lines"])[2] == number + 5
 
 
+def test_a_long_item_is_cut_between_those_within_it() -> None:
+    methods = (f"  - method{n}()\n\n    {PROSE}\n\n    - Returns: {n}\n\n" for n in range(30))
+    _, *others = chunks_of(f"- module\n\n  It has methods.\n\n{''.join(methods)}")
+    assert others
+    assert all(chunk.page_content.startswith("  - method") for chunk in others)
+
+
 def test_a_long_table_keeps_its_header() -> None:
     rows = "\n".join(f"| {number} | {PROSE}|" for number in range(30))
     chunks = chunks_of(f"| no | what |\n| --- | --- |\n{rows}\n")

@@ -4,7 +4,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
@@ -52,7 +51,7 @@ def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
 
 
 def located(text: str, strips: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where each strip starts and ends in the text it was cut from.
+    """Return where each strip starts and ends in the text it was cut from, with its indentation.
 
     The strips must hold all of the text except white space, in order: see `decompose`.
     """
@@ -61,7 +60,10 @@ def located(text: str, strips: Sequence[str]) -> list[tuple[int, int]]:
     used = 0
     for strip in strips:
         size = sum(not character.isspace() for character in strip)
-        places.append((solid[used], solid[used + size - 1] + 1))
+        start = solid[used]
+        indented = max(0, start - len(strip) + len(strip.lstrip()))
+        begin = indented if text.startswith(strip, indented) else start
+        places.append((begin, solid[used + size - 1] + 1))
         used += size
     return places
 
@@ -165,7 +167,7 @@ def _cut_long(text: str, piece: TextPiece) -> Iterator[TextPiece]:
     start, count = piece.start, 0
     items = {
         begin: size
-        for begin, end in pairwise([*piece.items, piece.end])
+        for begin, end in piece.items
         if (size := len(text[begin:end].split())) <= LONGEST_SENTENCE
     }
     for line in _LINE.finditer(text, piece.start, piece.end):

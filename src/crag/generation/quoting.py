@@ -138,11 +138,19 @@ def _as_quoted(text: str, ranges: Sequence[tuple[int, int]], before: str = "") -
     for number, (begin, end) in enumerate(ranges):
         if number and _ITEM.search(text, ranges[number - 1][1], begin):
             pieces.append(_LEFT_OUT)
-        pieces.append(as_read((before if number == 0 else "") + text[begin:end]))
+        pieces.append(as_read((before if number == 0 else "") + _at_margin(text, begin, end)))
     is_list = len(ranges) > 1 or _ITEM.search(text, *ranges[-1])
     if is_list and _ITEM.match(text, ranges[-1][1]):
         pieces.append(_LEFT_OUT)
     return "\n".join(pieces)
+
+
+def _at_margin(text: str, begin: int, end: int) -> str:
+    """Move lines of a text to the margin, as an item of an inner list: its first one may be cut."""
+    indentation = text[text.rfind("\n", 0, begin) + 1 : begin]
+    if indentation.strip():
+        return text[begin:end]
+    return dedent(indentation + text[begin:end]).lstrip()
 
 
 def _is_of_first_block(text: str, end: int) -> bool:

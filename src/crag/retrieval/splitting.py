@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -46,6 +46,8 @@ _ROW = re.compile(
 _STANZA = re.compile(r"(?:[ \t]*\S.*(?:\n|\Z))+(?:[ \t]*\n)*|(?:[ \t]*\n)+")
 _LONGEST_PARAGRAPH = 20_000
 """Characters; a longer paragraph is a log or data, which is cut between lines."""
+_DEEPEST = 4
+"""Lists within each other that are cut between items: as of a module, its classes and methods."""
 _CLOSING = "*_`\"')] \t"
 _SEPARATOR = " > "
 _HEADING_WITHIN = 200
@@ -386,12 +388,13 @@ def _by_sentence(text: str) -> Iterator[int]:
     return map(len, split_sentences(text))
 
 
-def _by_item(text: str) -> Iterator[int]:
-    """Cut a list at the items that are indented as its first one."""
+def _by_item(text: str, *, within: bool = False) -> Iterator[int]:
+    """Cut a list at the items that are indented as its first one, or those `within` that one."""
     length, indent = 0, None
     for line in text.splitlines(keepends=True):
         depth = len(line) - len(line.lstrip())
-        if is_item(line) and (indent is None or depth <= indent):
+        is_cut = length > 0 or not within
+        if is_cut and is_item(line) and (indent is None or depth <= indent):
             if length:
                 yield length
             length, indent = 0, depth
@@ -413,11 +416,12 @@ def _by(pattern: re.Pattern[str]) -> "_Way":
 
 _Way = Callable[[str], Iterator[int]]
 """Yields the lengths of the parts of a text, which together are the text."""
+_by_inner_item = partial(_by_item, within=True)
 _BY_WORD = (_by(re.compile(r"\s*\S+\s*")), _by(re.compile(r"[\s\S]{1,60}")))
 _BY_LINE = (_by(_LINE), *_BY_WORD)
 _WAYS: Mapping[Kind, Sequence[_Way]] = {
     "prose": (_by_sentence, *_BY_WORD),
-    "list": (_by_item, _by(_STANZA), _by_sentence, *_BY_WORD),
+    "list": (_by_item, *[_by_inner_item] * _DEEPEST, _by(_STANZA), _by_sentence, *_BY_WORD),
     "table": (_by(_ROW), *_BY_LINE),
     "code": (_by(_STANZA), *_BY_LINE),
 }

@@ -64,8 +64,8 @@ class TextPiece(NamedTuple):
     """It ends with a colon: what comes next belongs to it."""
     leans: bool = False
     """It is not understood without the piece before it."""
-    items: tuple[int, ...] = ()
-    """Where the items of a list begin."""
+    items: tuple[Range, ...] = ()
+    """Where each item of a list begins and ends, those within another one too."""
 
 
 def pieces_of(text: str) -> Iterator[TextPiece]:
@@ -86,11 +86,10 @@ def pieces_of(text: str) -> Iterator[TextPiece]:
             case "prose":
                 yield from _sentences_within(text, start, end)
             case "item":
-                margin = _depth(text, lines[first])
                 items = (
-                    line.start
-                    for line in lines[first:at]
-                    if line.kind == "item" and _depth(text, line) <= margin
+                    (line.start, lines[_held_end(text, lines, number)].end)
+                    for number, line in enumerate(lines[first:at], first)
+                    if line.kind == "item"
                 )
                 yield TextPiece(start, end, "block", items=tuple(items))
             case _ if start < end:  # Else it holds nothing but empty lines.
