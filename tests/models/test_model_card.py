@@ -7,7 +7,14 @@ import pytest
 from pydantic import ValidationError
 
 from crag.errors import EvaluatorError
-from crag.models.model_card import CARD, Calibration, DataFile, EvaluatorCard, read_card
+from crag.models.model_card import (
+    CARD,
+    Calibration,
+    DataFile,
+    EvaluatorCard,
+    identity_of,
+    read_card,
+)
 from crag.papers.training.artefacts import write_card
 
 DATA = DataFile(name="é.jsonl", sha256="0" * 64, pairs=3, positives=1)
@@ -38,6 +45,14 @@ def test_a_card_comes_back(tmp_path: Path, card: EvaluatorCard) -> None:
 
 def test_thresholds_are_those_of_the_calibration() -> None:
     assert CALIBRATION.thresholds == {"upper": 0.5, "lower": -0.5}
+
+
+def test_only_what_names_a_folder_is_told_from_what_was_there_before(tmp_path: Path) -> None:
+    write_card(tmp_path, FULL)
+    before = identity_of(str(tmp_path))
+    write_card(tmp_path, FULL.model_copy(update={"base": "other"}))
+    assert identity_of(str(tmp_path)) != before
+    assert [identity_of(name) for name in ("", "cosine")] == ["", "cosine"]
 
 
 def test_no_card(tmp_path: Path) -> None:

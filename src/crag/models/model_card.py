@@ -114,7 +114,7 @@ def identity_of(name: str) -> str:
     full, and of other files the size: weights are large, and who trains writes a card.
     """
     folder = Path(name)
-    if not folder.is_dir():
+    if not name or not folder.is_dir():  # No name would be this folder.
         return name
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
