@@ -51,7 +51,7 @@ def test_a_json_file_is_a_list_of_records(folder: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("body", ['{"name": "x"}', "[1]"])
+@pytest.mark.parametrize("body", ['{"name": "x"}', "[1]", '// Settings with a comment.\n{"a": 1}'])
 def test_other_json_files_count_as_files_that_no_loader_reads(
     folder: Path, index: DocumentIndex, body: str
 ) -> None:

@@ -1,5 +1,6 @@
 """Loaders of files with many documents: JSONL and CSV, read row by row, and JSON."""
 
+import codecs
 import csv
 import json
 import re
@@ -41,11 +42,12 @@ def load_json(path: Path) -> Iterator[Loaded]:
     Raises:
         SourceError: the file cannot be read.
     """
-    names = _Names(path, "record")
+    names, content = _Names(path, "record"), read_bytes(path)
     try:
-        records = json.loads(read_bytes(path))
+        records = json.loads(content)
     except (ValueError, RecursionError):
-        yield Unusable(str(path), "not JSON")
+        is_list = content.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+        yield Unusable(str(path), "not JSON" if is_list else NO_RECORDS, foreign=not is_list)
         return
     has_text = isinstance(records, list) and any(_text_of(one) is not None for one in records)
     if not has_text and records != []:
