@@ -50,6 +50,14 @@ def test_a_long_item_is_cut_between_those_within_it() -> None:
     assert all(chunk.page_content.startswith("  - method") for chunk in others)
 
 
+def test_what_leads_in_the_items_within_one_ends_no_chunk() -> None:
+    inner = "\n".join(f"  - argument {number}: {PROSE}" for number in range(30))
+    for length in range(40, 100, 3):
+        before = " ".join(f"word{number}." for number in range(length))
+        for chunk in chunks_of(f"- {before}\n- Use the macro, which takes:\n\n{inner}\n"):
+            assert not chunk.page_content.endswith("takes:")
+
+
 def test_a_long_table_keeps_its_header() -> None:
     rows = "\n".join(f"| {number} | {PROSE}|" for number in range(30))
     chunks = chunks_of(f"| no | what |\n| --- | --- |\n{rows}\n")

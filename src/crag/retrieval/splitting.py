@@ -286,7 +286,9 @@ def _structured(text: str, block: Block, lead: Span | None) -> Iterator[_Atom]:
     for number, span in enumerate(most):
         repeated = tuple(context) if number else ()
         atom = _atom(text, kind, span)._replace(context=repeated, glue=glue, tail=tail)
-        yield atom._replace(announces=span[1] <= block.head)  # A head says nothing without more.
+        leads_in = kind == "list" and _announces(text, span)
+        # A head says nothing without more, nor does what leads in the items within one.
+        yield atom._replace(announces=leads_in or span[1] <= block.head)
     yield _atom(text, kind, last)._replace(context=tuple(context), glue=glue)
 
 
