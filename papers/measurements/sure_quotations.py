@@ -47,7 +47,9 @@ def main() -> None:
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     names: tuple[SetName, ...] = get_args(SetName)
-    sets = {name: load(name, given.data, given.folder / "docs.json") for name in names}
+    sets: dict[str, list[Example]] = {
+        name: load(name, given.data, given.folder / "docs.json") for name in names
+    }
     sets["squad2"] = looking_answerable(given.data)
     evaluator = load_evaluator()
     said = {
