@@ -75,9 +75,10 @@ def test_unknown_names_and_folders_without_an_evaluator(tmp_path: Path) -> None:
         load_evaluator(str(tmp_path / "missing"))
     with pytest.raises(EvaluatorError, match=r"config.json cannot be read.*crag train"):
         load_evaluator(str(tmp_path))
-    (tmp_path / "config.json").write_text("{")
-    with pytest.raises(EvaluatorError, match=r"config\.json cannot be read"):
-        load_evaluator(str(tmp_path))
+    for broken in ("{", "[]"):
+        (tmp_path / "config.json").write_text(broken)
+        with pytest.raises(EvaluatorError, match=r"config\.json cannot be read"):
+            load_evaluator(str(tmp_path))
 
 
 def test_a_t5_with_two_outputs_is_refused_before_it_loads(tmp_path: Path) -> None:

@@ -115,6 +115,8 @@ def _stored(folder: Path, compat: Compat | None) -> Evaluator:
         return CrossEncoderEvaluator.changed(folder)
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError("it is no JSON object")  # noqa: TRY004, TRY301 - as what cannot be read
     except (OSError, ValueError) as error:
         message = (
             f"{folder} holds no evaluator: its config.json cannot be read ({error}). Give a folder "
