@@ -283,3 +283,8 @@ CONTENTS = "- 3. Travel\n- Which receipts do\n  I need to keep?\n- Meals and exp
 )
 def test_the_contents_of_a_page_are_no_answer(text: str, *, is_quoted: bool) -> None:
     assert bool(quoted(text, "hich receipts")) == is_quoted
+
+
+def test_nor_is_one_question_of_them_as_a_whole() -> None:
+    assert not quoted(CONTENTS, "Which receipts do\n  I need to keep?")
+    assert quoted("Who signs? The manager", "signs? The manager")

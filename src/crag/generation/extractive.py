@@ -135,9 +135,10 @@ def _only_asks(strip: Strip) -> bool:
     span = strip["reading"]["span"]
     if span is None:
         return False
-    after = strip["text"][span["end"] :]
-    asks = _REST_OF_QUESTION.match(after)
-    return asks is not None and not _STATEMENT.search(_MARK_OF_ITEM.sub("", after[asks.end() :]))
+    asks = _REST_OF_QUESTION.match(strip["text"], span["start"])
+    if asks is None or asks.end() < span["end"]:
+        return False
+    return not _STATEMENT.search(_MARK_OF_ITEM.sub("", strip["text"][asks.end() :]))
 
 
 def _closest_threshold(evaluator: ReadingEvaluator) -> float:
