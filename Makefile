@@ -14,7 +14,7 @@ FINGERPRINT := $(shell (cat pyproject.toml constraints.txt; find $(SOURCES) -typ
 DEV := $(VENV)/dev-$(FINGERPRINT)
 SERVE := $(or $(wildcard $(DEV)),$(VENV)/serve-$(FINGERPRINT))
 RUN := $(or $(wildcard $(DEV)),$(wildcard $(SERVE)),$(VENV)/run-$(FINGERPRINT))
-INSTALL = $(BIN)/pip install $(LIGHT) --quiet --disable-pip-version-check --constraint constraints.txt --config-settings editable_mode=strict --editable
+INSTALL = $(BIN)/pip install $(UNCOMPILED) --quiet --disable-pip-version-check --constraint constraints.txt --config-settings editable_mode=strict --editable
 
 # One worker more than cores, as many tests wait for servers; each holds models in memory, so at most 4.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
@@ -254,7 +254,7 @@ $(VENV)/dev-%:
 	@touch $@
 
 # To compile all packages takes longer than the few modules that a first question imports.
-$(VENV)/run-% $(VENV)/serve-%: LIGHT := --no-compile
+$(VENV)/run-% $(VENV)/serve-%: UNCOMPILED := --no-compile
 
 $(VENV)/run-%:
 	$(PYTHON) -m venv $(VENV)

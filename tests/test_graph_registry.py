@@ -15,7 +15,7 @@ from crag.graph_registry import GRAPHS, OFFERED, Need, graph_named
 from crag.nodes.open_run import REFLECTED
 from crag.parts import Parts
 from crag.settings_form import GROUPS
-from crag.testing import FakeChatModel, FakeReflection
+from crag.testing import FakeChatModel, FakeQuoter, FakeReflection
 from tests.graph.reflective import goes_on, plain, state_by
 
 
@@ -92,6 +92,19 @@ def test_nothing_that_another_graph_wrote_is_of_the_next_question(
         after = plain(build(name, kept).invoke(asked, thread))
         empty = {key: value for key, value in after.items() if key in REFLECTED and not value}
         assert (alone | empty | {"messages": None}) == (after | {"messages": None}), before
+
+
+def test_every_graph_that_quotes_is_as_sure_as_the_run_asks(make_parts: Any) -> None:
+    def certainty(name: str, threshold: float) -> str | None:
+        parts = make_parts(model=None, quoter=FakeQuoter(), reflection=FakeReflection({}))
+        asked = {"question": "Who wrote the first program?"}
+        state = GRAPHS[name].build(parts).invoke(asked, context={"quote_threshold": threshold})
+        found: str | None = state.get("certainty")
+        return found
+
+    quoting = [name for name in GRAPHS if certainty(name, 1.0) == "answered"]
+    assert "crag" in quoting
+    assert {certainty(name, 1.1) for name in quoting} == {"unsure"}
 
 
 def test_needs_are_parts() -> None:

@@ -285,6 +285,6 @@ def test_the_contents_of_a_page_are_no_answer(text: str, *, is_quoted: bool) -> 
     assert bool(quoted(text, "hich receipts")) == is_quoted
 
 
-def test_nor_is_one_question_of_them_as_a_whole() -> None:
+def test_a_question_that_is_marked_as_a_whole_is_no_answer() -> None:
     assert not quoted(CONTENTS, "Which receipts do\n  I need to keep?")
     assert quoted("Who signs? The manager", "signs? The manager")

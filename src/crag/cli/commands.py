@@ -1,4 +1,4 @@
-"""How every command shows its help: with examples, and with what a value is."""
+"""What every command does: it shows its help with examples, and never overwrites what it reads."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
