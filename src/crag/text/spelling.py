@@ -6,7 +6,7 @@ a question, hardly any of the documentation questions is still answered.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -31,10 +31,14 @@ _TYPED = re.compile(
     r"(?![\w@/\\#$%&*=<>(\[{`'’\"”-]|[.:]\w)"
 )
 """A word that is no part of a name, an address, a piece of code or a quotation."""
+_NAME = re.compile(rf"--[a-z][\w-]{{{FEWEST_LETTERS - 1},}}|[a-z]\w*_\w+", re.ASCII | re.IGNORECASE)
+"""An option of a command, or a name whose words underscores join."""
+_TYPED_NAME = re.compile(rf"(?<![\w@/\\`'’\"“-])(?:{_NAME.pattern})(?![\w/\\`'’\"”-])", _NAME.flags)
+"""One that is no part of an address or a quotation."""
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def respelled(question: str, texts: Iterable[str]) -> str:
+def respelled(question: str, texts: Sequence[str]) -> str:
     """Return a question without its typing errors: swapped letters, a missing one, or a wrong one.
 
     A word is corrected if neither `texts` nor everyday English have it, to the nearest word of
@@ -48,8 +52,17 @@ def respelled(question: str, texts: Iterable[str]) -> str:
     there = Counter(word.casefold() for text in texts for word in _WORD.findall(text))
     if not there or language not in {ENGLISH, ""}:
         return question
+    names = {name for text in texts for name in _NAME.findall(text)}
+    question = _TYPED_NAME.sub(lambda typed: _named(typed[0], names), question)
     is_english = language == ENGLISH
     return _TYPED.sub(lambda typed: _corrected(typed[0], there, is_english=is_english), question)
+
+
+def _named(typed: str, names: Collection[str]) -> str:
+    """Return the only name in which two neighbouring letters of `typed` have changed places."""
+    swapped = (typed[:i] + typed[i + 1] + typed[i] + typed[i + 2 :] for i in range(len(typed) - 1))
+    meant = set() if typed in names else {name for name in swapped if name in names}
+    return meant.pop() if len(meant) == 1 else typed
 
 
 def _corrected(typed: str, there: Mapping[str, int], *, is_english: bool) -> str:
