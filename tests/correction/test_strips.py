@@ -56,6 +56,11 @@ def test_a_heading_opens_a_strip_and_line_breaks_stay() -> None:
     ]
 
 
+def test_a_term_opens_a_strip_unless_a_sentence_leads_it_in() -> None:
+    text = "The first. These are all:\n\nwait\n  The seconds.\n\nretries\n\n  How often. Or so."
+    assert [strip.split()[0] for strip in decompose(text)] == ["The", "retries"]
+
+
 def test_text_without_sentence_ends_is_cut_into_pieces_an_evaluator_can_read() -> None:
     strips = decompose(" ".join(["word"] * 100_000))
     assert max(len(strip.split()) for strip in strips) <= 360

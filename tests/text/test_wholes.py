@@ -245,6 +245,123 @@ def test_what_is_to_be_read_before_a_cut(begins: str, context: str) -> None:
     assert contexts_of(CUT, [0, CUT.index(begins)]) == ["", context]
 
 
+SETTINGS = """``wait``
+
+  The seconds to wait. It is long. Think twice.
+
+  *Default*: 10
+
+Memory errors
+  These are rare. Run a test.
+
+  Running another helps.
+
+.. rubric:: Repair
+
+.. code-block:: ini
+   :linenos:
+
+   [main]
+
+   wait = 10
+
+It says this:
+
+::
+
+   x = 1
+
+   y = 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("begins", "context"),
+    [
+        ("*Default*", "``wait``\n\n"),
+        ("Running", "Memory errors\n\n"),
+        (".. rubric", ""),
+        ("   wait = 10", ".. code-block:: ini\n   :linenos:\n\n"),
+        ("   y = 2", "::\n\n"),
+    ],
+)
+def test_what_goes_on_below_a_term_or_in_code_is_read_with_what_opens_it(
+    begins: str, context: str
+) -> None:
+    assert contexts_of(SETTINGS, [0, SETTINGS.index(begins)]) == ["", context]
+
+
+def test_code_is_read_with_the_sentence_before_it() -> None:
+    text = "Use the tool.\n\n```sh\nx\n```\n\nOther.\n\n| a | b |\n"
+    assert contexts_of(text, [text.index("```sh"), text.index("| a")]) == ["Use the tool.\n\n", ""]
+
+
+def test_rules_of_tildes_are_of_titles_and_terms_open_what_they_name() -> None:
+    text = "One\n~~~\n\nIt is.\n\nTwo\n~~~\n\n~~~\ncode\n~~~\n"
+    assert [piece.kind for piece in pieces_of(text)] == [
+        "heading", "heading", "sentence", "heading", "heading", "block",
+    ]  # fmt: skip
+    pieces = [(piece.kind, SETTINGS[piece.start : piece.end]) for piece in pieces_of(SETTINGS)]
+    assert [text for kind, text in pieces if kind == "term"] == ["``wait``", "Memory errors"]
+    assert [text for kind, text in pieces if kind == "heading"] == [".. rubric:: Repair"]
+
+
+SIMPLE = "====  ====\nName  What\n====  ====\n"
+
+
+def test_a_simple_table_is_one_block_and_its_rows_are_read_with_their_head() -> None:
+    text = f"It is so:\n\n{SIMPLE}a     one\nb     two.  Or so\n====  ====\n\nAfter it."
+    table = text[text.index("====") : text.rindex("====") + 4]
+    assert [text[piece.start : piece.end] for piece in pieces_of(text)][1:] == [table, "After it."]
+    head, row = whole_at(text, text.index("two"))
+    assert (text[slice(*head)], text[slice(*row)]) == (SIMPLE.strip(), "b     two.  Or so")
+    assert contexts_of(text, [0, text.index("b     two")]) == ["", SIMPLE]
+
+
+def test_a_title_with_a_rule_above_may_be_indented() -> None:
+    pieces = list(pieces_of("*****\n Use\n*****\n\nIt is so.\n"))
+    assert [piece.kind for piece in pieces] == [*["heading"] * 3, "sentence"]
+
+
+def test_a_sentence_that_speaks_of_what_follows_leads_it_in() -> None:
+    text = "It looks in the following places.\n\n- one\n- two\n\nThe following is so. It is.\n"
+    assert [piece.leads_in for piece in pieces_of(text)] == [True, False, False, False]
+    first, items = whole_at(text, text.index("places"))
+    assert text[first[0] : items[1]] == text[: text.index("\n\nThe")]
+
+
+def test_no_excerpt_ends_with_a_term() -> None:
+    text = "These are all of them:\n\nErrors\n  They are bad."
+    for most, end in ((6, text.index("\n\n")), (9, len(text))):
+        assert excerpt_at(text, 3, most) == [(0, end)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "So it does set aside a chunk of\n    Time",
+        "On\n  the other hand",
+        ":returns: A\n  B",
+        "|\n  B",
+    ],
+)
+def test_the_rest_of_a_sentence_and_a_field_are_no_terms(text: str) -> None:
+    (piece,) = pieces_of(text)
+    assert piece.kind == "sentence"
+
+
+def test_a_sentence_on_this_or_that_leans_on_the_one_before() -> None:
+    leaning = [
+        "To change this, ask.",
+        "For these reasons it is.",
+        "For example, ask.",
+        "Thus it is.",
+    ]
+    standing = ["To ask is free.", "For the reason, ask.", "Examples are here."]
+    pieces = list(pieces_of("\n\n".join([*leaning, *standing])))
+    assert [piece.leans for piece in pieces] == [True] * len(leaning) + [False] * len(standing)
+
+
 def test_code_that_is_indented_below_its_lead_in_is_one_block() -> None:
     text = "The form is this:\n\n    [-+]?(\n        0x8f. Or so.\n    )\n\nA list:\n\n- a\n\n    b"
     pieces = [text[piece.start : piece.end] for piece in pieces_of(text)]

@@ -22,7 +22,7 @@ FIXED_WORDS, SHORTEST_REMAINDER = 50, 10
 EXCERPT_MINIMUM_WORDS = 5
 _BREAKS = re.compile(r"[\n\t]")
 _LINE, _WORD = re.compile(r".*\n|.+"), re.compile(r"\S+")
-_SIZES = {"heading": 0, "sentence": 1, "block": SENTENCES_PER_STRIP}
+_SIZES = {"heading": 0, "term": 0, "sentence": 1, "block": SENTENCES_PER_STRIP}
 """How many sentences each kind of piece counts as."""
 STRIPS_KEPT = 5
 """The paper's top-k of strips that are scored alone (CRAG, App. B.2; official code)."""
@@ -130,7 +130,7 @@ def neutral_knowledge(text: str) -> str:
 
 
 def _units_of_sentences(text: str) -> list[str]:
-    """Join up to three sentences, with their line breaks; a heading starts a new unit.
+    """Join up to three sentences, with their line breaks; a heading or a term starts a new unit.
 
     A list, a table, a block of code or an admonition is never cut, and stays with the sentence that
     leads it in; a sentence that refers to the one before it stays with that, if both are short.
@@ -149,9 +149,9 @@ def _units_of_sentences(text: str) -> list[str]:
 
 def _starts_unit(text: str, unit: Sequence[TextPiece], piece: TextPiece) -> bool:
     """Return whether a piece begins the next unit, rather than going on with this one."""
-    if unit[-1].kind == "heading":
+    if unit[-1].kind in {"heading", "term"}:
         return False
-    if piece.kind == "heading":
+    if piece.kind == "heading" or (piece.kind == "term" and not unit[-1].leads_in):
         return True
     size = sum(_SIZES[earlier.kind] for earlier in unit)
     words = len(text[unit[0].start : piece.end].split())

@@ -18,14 +18,32 @@ _HEADING = re.compile(r"\s{0,3}#{1,6}\s+\S")
 _RULE = re.compile(r"([=\-~^\"'*+#.`:_])\1{2,}\s*$")
 _TITLE = re.compile(r"(?![-*+|>\s]).*\w")
 """A title of reStructuredText, which has a rule below it, and may have one above it."""
-_ROW = re.compile(r"\s*[|+].*[|+]\s*$")
+_SHOWS_CODE = re.compile(
+    r"[ \t]*(?:(?:`{3,}|~{3,}).*"
+    r"|\.\. (?:code|code-block|sourcecode)::.*(?:\n[ \t]+:.*)*\n(?=[ \t]*\n))"
+)
+"""What opens code: a fence, or a directive with its options and the empty line below them."""
+_COLUMNS = re.compile(r"[ \t]*=+(?:[ \t]+=+)+[ \t]*$")
+"""A rule of a simple table of reStructuredText, which shows where its columns are."""
+_MOST_RULES = 3
+"""Rules of a simple table: above its head, below it, and at its end."""
+_ROW = re.compile(rf"\s*[|+].*[|+]\s*$|{_COLUMNS.pattern}")
 _ITEM = re.compile(r"\s*(?:[-*+•‣–]|\(?(?:\d{1,3}|[a-zA-Z#])[.)])\s+\S")
 _ADMONITION = re.compile(r"\s*(?:!!!|\?\?\?\+?|\.\. [\w:-]+::)")
 _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (_ADMONITION, "admonition"), (_HEADING, "heading"), (_ROW, "row"), (_ITEM, "item"),
 )  # fmt: skip
+_RUBRIC = re.compile(r"\.\. rubric::[ \t]+\S")
+"""A heading that is in no table of contents."""
+_TERM = re.compile(r"\s*[^\s:|>/](?:.*[^\s.!?:;,])?\s*$")
+"""A line that may say what the indented text below it is about: it ends as no sentence does."""
+_LONGEST_TERM, _LONGEST_TERM_ABOVE = 8, 4
+"""Words of a term that an empty line follows, and of one right above its text: with more it is
+likelier a sentence."""
 _WORDS = re.compile(r"\w")
 _LINE = re.compile(r".+")
+_NAMES = frozenset({"heading", "term"})
+"""Pieces that say nothing without the next one."""
 INDENTED = 4
 """Spaces from which on a block is code in Markdown."""
 _NEVER = 10**9
@@ -34,10 +52,17 @@ _NEAR = 2
 """Lines between a sentence and the block that it leads in, at most: one of them blank."""
 _LEANS = re.compile(
     r"(?:it|its|this|that|these|those|they|them|their|he|she|his|her|such|there|then|otherwise|"
-    r"instead|however|but|and|or|so|also|both|here|in (?:this|that|these|those|such|which))\b",
+    r"instead|however|but|and|or|so|also|both|here|in (?:this|that|these|those|such|which)|"
+    r"(?:to|for|by|with|because of|after|before|if|when|while) (?:\w+ )?(?:this|these|those)|"
+    r"for (?:example|instance)|to do so|thus|therefore|hence|similarly|alternatively|likewise)\b",
     re.IGNORECASE,
 )
 """How a sentence begins that is not understood without the one before it."""
+
+
+_FIELD = re.compile(r"[ \t]*([*_]{1,2})\w[\w -]{0,30}(?::\1|\1:)(?=\s)")
+"""How a line begins that tells one thing of what stands above it, such as its default."""
+_FOLLOWING = re.compile(r"\bfollowing\b|\b(?:as follows|below)\.?$", re.IGNORECASE)
 
 
 class Line(NamedTuple):
@@ -55,13 +80,13 @@ Range = tuple[int, int]
 
 
 class TextPiece(NamedTuple):
-    """A heading, a sentence, or a block that is read whole."""
+    """A heading, a term that indented text explains, a sentence, or a block that is read whole."""
 
     start: int
     end: int
-    kind: Literal["heading", "sentence", "block"]
+    kind: Literal["heading", "term", "sentence", "block"]
     leads_in: bool = False
-    """It ends with a colon: what comes next belongs to it."""
+    """It ends with a colon, or speaks of what follows: what comes next belongs to it."""
     leans: bool = False
     """It is not understood without the piece before it."""
     items: tuple[Range, ...] = ()
@@ -82,9 +107,11 @@ def pieces_of(text: str) -> Iterator[TextPiece]:
         start, end = without_blanks(text, lines[first].start, lines[last].end)
         match lines[first].kind:
             case "heading":
-                yield from (TextPiece(line.start, line.end, "heading") for line in lines[first:at])
+                is_alone = first == last and _kind(text[start:end]) == "prose"
+                kind: Literal["term", "heading"] = "term" if is_alone else "heading"
+                yield from (TextPiece(line.start, line.end, kind) for line in lines[first:at])
             case "prose":
-                yield from _sentences_within(text, start, end)
+                yield from _sentences_within(text, start, end, _block_is_next(lines, at))
             case "item":
                 items = (
                     (line.start, lines[_held_end(text, lines, number)].end)
@@ -96,54 +123,104 @@ def pieces_of(text: str) -> Iterator[TextPiece]:
                 yield TextPiece(start, end, "block")
 
 
-def _sentences_within(text: str, start: int, end: int) -> Iterator[TextPiece]:
+def _sentences_within(text: str, start: int, end: int, before_block: bool) -> Iterator[TextPiece]:
     for piece in split_sentences(text[start:end]):
         low, high = _trimmed(text, start, start + len(piece))
         start += len(piece)
         if low < high:
             sentence = text[low:high]
-            yield TextPiece(low, high, "sentence", _leads_in(sentence), _leans(sentence))
+            leads_in = _leads_in(sentence, before_block=before_block and high == end)
+            yield TextPiece(low, high, "sentence", leads_in, _leans(sentence))
 
 
-def _leads_in(sentence: str) -> bool:
-    return sentence.rstrip("*_ ").endswith(":")
+def _leads_in(sentence: str, *, before_block: bool) -> bool:
+    """Return whether a sentence ends with a colon, or speaks of the block that follows it."""
+    return sentence.rstrip("*_ ").endswith(":") or (before_block and names_next(sentence))
+
+
+def names_next(sentence: str) -> bool:
+    """Return whether a sentence speaks of the block after it, if there is one."""
+    return _FOLLOWING.search(sentence) is not None
+
+
+def _block_is_next(lines: Sequence[Line], at: int) -> bool:
+    """Return whether a list, a table, code or a directive begins there, after an empty line."""
+    near = [line.kind for line in lines[at : at + _NEAR] if line.kind != "blank"]
+    return near[:1] not in ([], ["prose"], ["heading"])
 
 
 def _leans(sentence: str) -> bool:
-    return _LEANS.match(sentence.lstrip("*_ >\"'")) is not None
+    leans = _LEANS.match(sentence.lstrip("*_ >\"'")) or _FIELD.match(sentence)
+    return leans is not None
 
 
 def contexts_of(text: str, starts: Sequence[int]) -> list[str]:
     """Return for each place that a text is cut at, in order, what is to be read before it.
 
-    That is the head of the table, or the sentence that leads in the list, that is cut; or the
-    sentence that the one which begins there refers to. It is empty where nothing is needed.
+    That is the head of the table, what opens the code, or the sentence that leads in the list, that
+    is cut; the sentence before code, or the one that what begins there refers to; or the term that
+    the indented text which goes on there explains. It is empty where nothing is needed.
     """
     pieces = list(pieces_of(text))
+    holders = _holders(text, pieces)
     contexts, at = [], 0
     for start in starts:
         while at + 1 < len(pieces) and pieces[at + 1].start <= start:
             at += 1
-        contexts.append(_context(text, pieces, at, start) if pieces else "")
+        contexts.append(_context(text, pieces, at, start, holders[at]) if pieces else "")
     return contexts
 
 
-def _context(text: str, pieces: Sequence[TextPiece], at: int, start: int) -> str:
+def _context(
+    text: str, pieces: Sequence[TextPiece], at: int, start: int, holder: TextPiece | None
+) -> str:
     piece = pieces[at]
     before = pieces[at - 1] if at and pieces[at - 1].kind == "sentence" else None
     is_cut = bool(text[piece.start : start].strip())
     if is_cut and (head := _head_of(text, piece, start)):
         return f"{head}\n"
-    needs_it = piece.kind == "block" and before and before.leads_in
+    is_code = _SHOWS_CODE.match(text, piece.start) is not None
+    needs_it = piece.kind == "block" and before and (before.leads_in or is_code)
     if before and needs_it and is_cut:
         return f"{text[before.start : before.end]}\n\n"
-    if before and (needs_it or (piece.leans and not is_cut)):
+    refers = piece.leans and not is_cut and not _FIELD.match(text, piece.start)
+    if before and (needs_it or refers):
         return text[before.start : start]
-    return ""
+    return "" if is_cut or holder is None else _term_at(text, holder.start, start)
+
+
+def _holders(text: str, pieces: Sequence[TextPiece]) -> list[TextPiece | None]:
+    """Return for each piece the last one before it that is less indented."""
+    holders: list[TextPiece | None] = []
+    open_pieces: list[tuple[int, TextPiece]] = []
+    for piece in pieces:
+        begin = text.rfind("\n", 0, piece.start) + 1
+        depth = _indentation(text[begin : piece.end])
+        while open_pieces and open_pieces[-1][0] >= depth:
+            open_pieces.pop()
+        holders.append(open_pieces[-1][1] if open_pieces else None)
+        open_pieces.append((depth, piece))
+    return holders
+
+
+def _term_at(text: str, start: int, end: int) -> str:
+    """Return the term that a piece begins with, if what is indented below it goes on at `end`."""
+    rows = text[text.rfind("\n", 0, start) + 1 : end].split("\n", _NEAR + 1)
+    names = _kind(rows[0]) == "prose" and _WORDS.search(rows[0]) is not None
+    return f"{rows[0].strip()}\n\n" if names and is_term(rows, 0) else ""
 
 
 def _head_of(text: str, piece: TextPiece, start: int) -> str:
-    """Return the lines of a table down to the rule below its head, if it is cut after that."""
+    """Return the lines of a table down to the rule below its head, or the line that opens code.
+
+    It is empty unless the table or the code is cut after that.
+    """
+    if opening := _SHOWS_CODE.match(text, piece.start, start):
+        return opening[0]
+    if _COLUMNS.match(text[piece.start : start].partition("\n")[0]):
+        rows = text[piece.start : start].split("\n")
+        below = next((n for n, row in enumerate(rows) if n and _COLUMNS.match(row)), None)
+        return "\n".join(rows[: below + 1]) if below else ""
     at = piece.start
     while at < start and _ROW.match(line := text[at : text.find("\n", at, start)]):
         at += len(line) + 1
@@ -208,8 +285,9 @@ def excerpt_at(text: str, place: int, most: int, most_with_block: int = 0) -> li
         return ranges
     grown = True
     while grown:
-        after = next((unit for unit in units if unit.start >= high), None)
-        room = limit if after and _lists(text, after, _ROW, _ITEM) else most
+        says_more = (unit for unit in units if unit.start >= high and unit.kind not in _NAMES)
+        after = next(says_more, None)
+        room = limit if after and _lists(text, after, _ROW, _ITEM, _SHOWS_CODE) else most
         fits = after and not _dangles(after) and _count(text, low, after.end) <= room
         end = after.end if after and fits else high
         before = next((unit for unit in reversed(units) if unit.end <= low), None)
@@ -246,7 +324,7 @@ def _standing_from(units: Sequence[TextPiece], start: int) -> int:
     place = next((at for at, unit in enumerate(units) if unit.start == start), None)
     if place is None:
         return start
-    while place and units[place].leans and units[place - 1].kind != "heading":
+    while place and units[place].leans and units[place - 1].kind not in _NAMES:
         place -= 1
     return units[place].start
 
@@ -280,7 +358,7 @@ def _count(text: str, start: int, end: int) -> int:
 
 def lines_of(text: str) -> Iterator[Line]:
     """Yield the lines of a text; what a fence or an indented directive holds is of one kind."""
-    fence, literal, start, block = "", _NEVER, 0, 0
+    fence, literal, start, block, table_end = "", _NEVER, 0, 0, -1
     before: Kind = "blank"
     rows = text.split("\n")
     for number, raw in enumerate(rows):
@@ -290,21 +368,51 @@ def lines_of(text: str) -> Iterator[Line]:
             kind = "code"
             if mark and mark[1].startswith(fence) and not raw.strip().strip("`~> "):
                 fence = ""
-        elif mark:
+        elif mark and not underlines_title(rows, number):
             fence, kind, opens = mark[1], "code", True
         elif literal < depth or (literal < _NEVER and not raw.strip()):
             kind = "admonition"
+        elif (table_end := max(table_end, simple_table_end(rows, number))) >= number:
+            literal, kind = _NEVER, "row"
+        elif _RUBRIC.match(raw):
+            literal, kind = _NEVER, "heading"
         elif kind == "admonition" or (kind == "prose" and raw.rstrip().endswith("::")):
             literal, opens = depth, kind == "admonition"  # What follows, indented, belongs to it.
         elif kind == "prose" and shows_code(rows, number):
             literal = depth + INDENTED - 1
         else:
             literal = _NEVER
-            kind = "heading" if _is_of_title(rows, number) else kind
+            is_heading = _is_of_title(rows, number) or (kind == "prose" and is_term(rows, number))
+            kind = "heading" if is_heading else kind
         block += opens or kind != before
         before = kind
         yield Line(start, start + len(raw), kind, block)
         start += len(raw) + 1
+
+
+def is_head_of_simple_table(text: str) -> bool:
+    """Return whether a text is no more than the rules and names of the columns of such a table."""
+    first, *others = text.split("\n")
+    return bool(others) and all(_COLUMNS.match(row) for row in (first, others[-1]))
+
+
+def simple_table_end(rows: Sequence[str], at: int) -> int:
+    """Return the last line of the simple table whose first rule is there, or -1 if none is.
+
+    One that was cut ends before the first empty line.
+    """
+    if not _COLUMNS.match(rows[at]):
+        return -1
+    rules = 1
+    for number in range(at + 1, len(rows)):
+        if _COLUMNS.match(rows[number]):
+            rules += 1
+            if not "".join(rows[number + 1 : number + 2]).strip():
+                return number
+            if rules == _MOST_RULES:
+                break
+    end = next((n for n in range(at + 1, len(rows)) if not rows[n].strip()), len(rows)) - 1
+    return end if end > at else -1
 
 
 def shows_code(rows: Sequence[str], at: int) -> bool:
@@ -319,6 +427,27 @@ def shows_code(rows: Sequence[str], at: int) -> bool:
     return len(after) - len(after.lstrip()) >= INDENTED
 
 
+def underlines_title(rows: Sequence[str], at: int) -> bool:
+    """Return whether a line is the rule below a title: one of tildes looks like a fence."""
+    return at > 0 and _is_underlined(rows, at - 1)
+
+
+def is_term(rows: Sequence[str], at: int) -> bool:
+    """Return whether a line names what the text says that is indented below it."""
+    line, above = rows[at], rows[at - 1] if at else ""
+    begins = not above.strip() or _indentation(above) > _indentation(line)
+    below = next((row for row in rows[at + 1 : at + 1 + _NEAR] if row.strip()), "")
+    is_apart = not "".join(rows[at + 1 : at + 2]).strip()
+    most = _LONGEST_TERM if is_apart else _LONGEST_TERM_ABOVE
+    is_short = _TERM.match(line) is not None and len(line.split()) <= most
+    is_rest = not (at or is_apart) and below.lstrip()[:1].islower()  # Of a sentence that was cut.
+    return begins and is_short and not is_rest and _indentation(below) > _indentation(line)
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
 def _is_of_title(rows: Sequence[str], at: int) -> bool:
     """Return whether a line is a title that is underlined, or a rule below or above one."""
     is_above = _RULE.match(rows[at]) is not None and _is_underlined(rows, at + 1)
@@ -331,8 +460,9 @@ def _is_underlined(rows: Sequence[str], at: int) -> bool:
         return False
     above = rows[at - 1].strip() if at else ""
     title, rule = rows[at].rstrip(), rows[at + 1].rstrip()
-    begins = not above or _RULE.match(above) is not None
-    is_title = begins and _TITLE.match(title) is not None
+    is_overlined = _RULE.match(above) is not None
+    begins = not above or is_overlined
+    is_title = begins and _TITLE.match(title.lstrip() if is_overlined else title) is not None
     return is_title and len(rule) >= len(title) and _RULE.match(rule) is not None
 
 
@@ -372,7 +502,7 @@ def _with_lead_in(text: str, lines: Sequence[Line], first: int, block: Range) ->
     start, _ = _run(lines, before)
     leading = text[lines[start].start : lines[before].end]
     sentence = split_sentences(leading)[-1].strip()
-    if not _leads_in(sentence):
+    if not _leads_in(sentence, before_block=True):
         return [block]
     begin = lines[start].start + leading.rfind(sentence)
     return [(begin, begin + len(sentence)), block]
@@ -463,7 +593,7 @@ def _sentence(text: str, lines: Sequence[Line], at: int, place: int) -> list[Ran
     if index and _leans(text[low:high].lstrip()):
         low = sentences[index - 1][0]
     sentence = _trimmed(text, low, high)
-    if index == len(sentences) - 1 and _leads_in(text[slice(*sentence)]):
+    if index == len(sentences) - 1 and _leads_in(text[slice(*sentence)], before_block=True):
         return [sentence, *_introduced(text, lines, last)]
     return [sentence]
 
