@@ -81,6 +81,7 @@ def test_an_item_that_is_quoted_alone_has_no_mark() -> None:
         ("# Costs\n## Is it free?\n\nYes.", "Yes", "Is it free? Yes."),
         ("## Use\n\n```\nrun it\n```", "run it", "Use:\n\n```\nrun it\n```"),
         ("## Use\n\nIt is used so:\n\n- a", "a", "It is used so:\n\n- a"),
+        ("Wait\n----\n\n(number) The seconds.", "The", "Wait: (number) The seconds."),
         ("<!-- none -->\n\n- Two.", "Two", "Two."),
         ("- Two.", "Two", "Two."),
     ],
@@ -118,6 +119,27 @@ def test_a_strip_is_quoted_with_what_its_beginning_needs(
     assert evidence in one.text
     assert one.place is not None
     assert evidence in text[slice(*one.place)]
+
+
+def test_code_that_was_cut_is_quoted_as_code() -> None:
+    lines = "\n".join(
+        f"    $ run {'the tool again and again ' * 3}{number}" for number in range(12)
+    )
+    shown = [quoted(f"{opens}\n\n{lines}", "again 11")[0].text for opens in ("::", ".. code:: sh")]
+    assert [one.splitlines()[0] for one in shown] == ["```", "```sh"]
+    assert all(one.splitlines()[-1] == "```" and one.count("```") == 2 for one in shown)
+
+
+def test_a_row_of_a_simple_table_is_quoted_in_one_with_its_head() -> None:
+    rows = "".join(f"part{n:02}  {'a long story of it ' * 4}{n}\n" for n in range(30))
+    rule = f"======  {'=' * 60}\n"
+    one, *_ = quoted(f"{rule}name    what\n{rule}{rows}{rule}", "part25")
+    assert one.text.startswith("| name | what |\n| --- | --- |\n| part")
+    assert "| part25 | a long" in one.text
+
+
+def test_a_heading_alone_is_not_quoted() -> None:
+    assert quoted("Logging\n-------\n\n.. image:: a.png\n", "Logging") == []
 
 
 def test_what_a_strip_needs_is_not_repeated_where_it_is_quoted_already() -> None:

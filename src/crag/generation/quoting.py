@@ -18,7 +18,7 @@ from crag.parts import Quotation
 from crag.reading import Reading
 from crag.state import Strip
 from crag.text.as_read import as_read, on_few_lines
-from crag.text.wholes import excerpt_at, lines_of, pieces_of
+from crag.text.wholes import excerpt_at, is_head_of_simple_table, lines_of, pieces_of
 from crag.text.words import question_words, words
 
 MOST_WORDS: Final = 60
@@ -126,7 +126,8 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
     before = strip.get("before", "")
     begin, end = ranges[0]
     is_short = len(f"{before}{alone}".split()) <= MOST_WORDS_WITH_BLOCK
-    if not (before and is_short and (begin == 0 or _is_of_first_block(text, end))):
+    is_within = begin == 0 or _is_of_first_block(text, end)
+    if not ((before and is_short and is_within) or _needs_opening(before)):
         return candidate
     whole = _as_quoted(text, ranges, before)
     return candidate._replace(text=whole, before=as_read(before), alone=alone)
@@ -135,10 +136,17 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
 def _as_quoted(text: str, ranges: Sequence[tuple[int, int]], before: str = "") -> str:
     """Write ranges as they are read, with a mark for the items that are left out of their list."""
     pieces: list[str] = []
+    lead = before
     for number, (begin, end) in enumerate(ranges):
         if number and _ITEM.search(text, ranges[number - 1][1], begin):
             pieces.append(_LEFT_OUT)
-        pieces.append(as_read((before if number == 0 else "") + _at_margin(text, begin, end)))
+        cut = _indented if _opens_literal(lead) else _at_margin
+        written = lead + cut(text, begin, end)
+        lead = ""
+        if number + 1 < len(ranges) and is_head_of_simple_table(written):
+            lead = f"{written}\n"  # Its columns tell what the cells of the rows are.
+        else:
+            pieces.append(as_read(written))
     is_list = len(ranges) > 1 or _ITEM.search(text, *ranges[-1])
     if is_list and _ITEM.match(text, ranges[-1][1]):
         pieces.append(_LEFT_OUT)
@@ -153,6 +161,22 @@ def _at_margin(text: str, begin: int, end: int) -> str:
     return dedent(indentation + text[begin:end]).lstrip()
 
 
+def _indented(text: str, begin: int, end: int) -> str:
+    """Keep the indentation of the first line as well: it says that the text is code."""
+    start = text.rfind("\n", 0, begin) + 1
+    return text[begin:end] if text[start:begin].strip() else text[start:end]
+
+
+def _needs_opening(before: str) -> bool:
+    """Return whether what stands before a strip tells what it is, such as code."""
+    return _opens_literal(before) or is_head_of_simple_table(before.rstrip())
+
+
+def _opens_literal(before: str) -> bool:
+    """Return whether code follows that is told by its indentation alone."""
+    return before.rstrip().endswith("::") or before.lstrip().startswith(".. ")
+
+
 def _is_of_first_block(text: str, end: int) -> bool:
     """Return whether what ends there is a part of the list or table that the strip begins in."""
     first = next(pieces_of(text))
@@ -160,16 +184,17 @@ def _is_of_first_block(text: str, end: int) -> bool:
 
 
 def _needs_heading(text: str, begin: int, end: int, quoted: str) -> bool:
-    """Return whether a quotation is of the block below a heading, or says next to nothing alone."""
+    """Return whether a quotation is of the block below a heading, or says little without that."""
     first = next((line.kind for line in lines_of(text) if line.kind != "blank"), "blank")
     is_block = first in {"code", "row", "item"} and _is_of_first_block(text, end)
-    return is_block or (begin == 0 and len(quoted.split()) <= _FEWEST_ALONE)
+    says_little = len(quoted.split()) <= _FEWEST_ALONE or quoted.startswith("(")
+    return is_block or (begin == 0 and says_little)
 
 
 def _below_heading(headings: str, quoted: str) -> str:
     """Lead a quotation in with the last heading above it, if there is one."""
     words = [heading["words"].rstrip() for heading in _HEADING.finditer(headings)]
-    if not words:
+    if not words or not _WORD.search(quoted):
         return quoted
     heading = as_read(_CLOSING_MARK.sub("", words[-1]).rstrip())
     lead = heading if heading.endswith(_OPEN_ENDS) else f"{heading}:"

@@ -6,11 +6,12 @@ words and blocks of code, links their labels, and code that was cut has both of 
 
 import re
 from collections.abc import Iterator, Sequence
+from html import unescape
 from itertools import groupby, pairwise
 from textwrap import dedent
 from typing import NamedTuple
 
-from crag.text.wholes import shows_code
+from crag.text.wholes import is_term, shows_code, simple_table_end, underlines_title
 
 _FENCE = re.compile(
     r"\s*(?:>\s*)*(?P<fence>`{3,}|~{3,}|:{3,})\s*(?:\{(?P<name>[\w:.+-]+)\})?(?P<rest>.*)$"
@@ -23,11 +24,11 @@ _TAB = re.compile(r'\s*===\+?\s+"(?P<title>[^"]*)"\s*$')
 _DIRECTIVE = re.compile(r"\s*\.\. (?:\|[^|]+\| )?(?P<name>[\w:.+-]+?)::(?:\s+(?P<rest>.*))?$")
 _TARGET = re.compile(r"\s*\.\. _.*:|\s*\([\w-]+\)=\s*$")
 _OPTION = re.compile(r"\s*:[\w-]+:")
-_UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*$")
+_UNDERLINE = re.compile(r"(?:([=\-~^*+#\"':_`])\1{2,}|\.{4,})\s*$")
 _NUMBERED = re.compile(r"^(\s*)#\.(?=\s)")
 """An item that Sphinx numbers."""
 _FOOTNOTE = re.compile(r"^\s*(?:\[\^[\w-]+\]:|\.\. \[(?:#[\w-]*|\*|\w+)\])\s+(?=\S)")
-_DEFINED = re.compile(r"(?<=[^\s:])[ \t]*\n {0,3}:[ \t]+(?=\S)")
+_DEFINED = re.compile(r"(?<=[^\s:])[ \t]*\n(?:[ \t]*\n)? {0,3}:[ \t]+(?=\S)")
 """Between a term and what it means."""
 _FIELD = re.compile(r"^(\s*):([a-zA-Z][\w -]{0,40}):(?=\s+\S)")
 _GRID, _GRID_RULE = re.compile(r"\s*[+|].*[+|]\s*$"), re.compile(r"\s*\+[-=+]+\+\s*$")
@@ -40,6 +41,11 @@ _UNSEEN = {"toctree", "contents", "include", "literalinclude", "raw", "index", "
 _TITLED = {"admonition", "topic", "rubric", "sidebar", "dropdown", "tab-item", "card", "details",
            "tab", "collapse", "grid-item-card", "table"}  # fmt: skip
 """Directives whose first line is a title, and not text."""
+_SIGNATURES = re.compile(
+    r"(?:py|c|cpp|js|http|std):[\w-]+|auto\w+|function|class|method|attribute|data|exception"
+    r"|decorator|describe|option|envvar|confval|setting"
+)
+"""Directives whose first line is the name of what their text is about, as `autoclass` has it."""
 _HOLDERS = {"tabs", "tab-set", "tab-set-code", "grid", "container", "compound", "only", "ifconfig",
             "class", "rst-class", "hlist", "centered", "epigraph", "highlights", "pull-quote",
             "card-body", "versionremoved"}  # fmt: skip
@@ -64,18 +70,28 @@ _INLINE = re.compile(
     r"|\[?!\[(?P<picture>[^\]\n]{0,200})\]\([^()\n]{0,1000}\)(?:\]\([^()\n]{0,1000}\))?"
     r"|(?<![\w\]])\[(?P<text>(?:[^\]\n]|\n(?!\s*\n)){0,200})\]\((?P<target>\{%[^%\n]*%\}[^()\s]*"
     r"|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"\n]*\")?\)"
-    r"|(?<![\w\]])\[(?P<named>[^\]\n]{1,200})\]\[[^\]\n]{0,500}\](?!\[)"
+    r"|(?<![\w\]])\[(?P<named>(?:[^\]\n]|\n(?!\s*\n)){1,200})\]\[[^\]\n]{0,500}\](?!\[)"
     r"|(?P<footnote>\[\^(?:\d{1,3}|[A-Za-z]\w+)\](?![*+?{(:])| ?\[(?:#[\w-]*|\*|\d{1,3})\]_(?!\w))"
     r"|(?P<comment><!--(?:(?!-->)[\s\S]){0,500}-->)"
     r"|(?P<attributes>\{(?::\s|#[\w-]|\.[a-z])[^{}\n]{0,300}\}|\{%[^%\n]{0,500}%\})"
+    r"|(?P<entity>&(?:[a-zA-Z]\w{1,30}|#\d{1,6}|#[xX][0-9a-fA-F]{1,6});)"
     rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>\n]{{0,500}})?/?>)",
 )
+_MARKS = frozenset("*_`[]#|~\\")
+"""Characters that an entity stands for so that they are no markup."""
 _ROLE_TARGET = re.compile(r"\s*<[^<>]*>\s*\Z")
 _BLOCK = re.compile(
     r"^\s*(?:[-*+•]\s|[|>]|#{1,6}\s|\d{1,3}[.)]\s|```|~~~|\s{4}|[-*_]{3,}\s*$|==+ +==)",
     re.MULTILINE,
 )
 """How a line begins whose breaks matter: items, rows, headings, code, rules."""
+_TERM = r"(?![^\n]*: )\S(?:[^\n]{0,60}[^\s.!?:;,])?"
+_EXPLANATION = r"(?:[ \t]+\S[^\n]*(?:\n|\Z))+"
+_DEFINITION = re.compile(rf"({_TERM})\n({_EXPLANATION})")
+_DEFINITIONS = re.compile(rf"(?:{_TERM}\n{_EXPLANATION})+")
+"""Terms, each with what it means indented below it."""
+_ENTRIES = re.compile(r"(?:[^\s\n]{1,30}(?: [^\s\n]{1,30}){0,3}(?<![.,;:!?])[ \t]*(?:\n|\Z)){3,}")
+"""A list without marks, such as requirements: short lines that end as no sentence does."""
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
 """What stands between two paragraphs."""
 _BARE_FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
@@ -114,9 +130,20 @@ def on_few_lines(text: str) -> str:
     for part in _BETWEEN.split(text.strip()):
         is_block = _BLOCK.search(part) is not None
         goes_on = after_block and part[:1].isspace()
-        parts.append(part if is_block or goes_on else " ".join(part.split()))
+        parts.append(part if is_block or goes_on else _paragraph(part))
         after_block |= is_block
     return "\n\n".join(parts)
+
+
+def _paragraph(part: str) -> str:
+    """Join lines that were wrapped; each term with what it means, and each entry, has its own."""
+    if _DEFINITIONS.fullmatch(part) and is_term(part.split("\n"), 0):
+        return _DEFINITION.sub(_on_one_line, part).rstrip()
+    return part if _ENTRIES.fullmatch(part) else " ".join(part.split())
+
+
+def _on_one_line(definition: re.Match[str]) -> str:
+    return f"{definition[1]}: {' '.join(definition[2].split())}\n"
 
 
 def _apart(part: str, read: str) -> str:
@@ -133,7 +160,7 @@ def with_fences(text: str) -> str:
     """
     lines = text.split("\n")
     matches = ((at, _BARE_FENCE.match(line)) for at, line in enumerate(lines))
-    fences = [(at, mark[1]) for at, mark in matches if mark]
+    fences = [(at, mark[1]) for at, mark in matches if mark and not underlines_title(lines, at)]
     if len(fences) % 2 == 0:
         return text
     (first, fence), (_, last) = fences[0], fences[-1]
@@ -144,10 +171,9 @@ def with_fences(text: str) -> str:
 
 def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
     at = 0
-    before = ""
     while at < len(lines):
         line = lines[at]
-        if fence := _FENCE.match(line):
+        if (fence := _FENCE.match(line)) and not underlines_title(lines, at):
             end = _closing(lines, at, fence["fence"])
             yield from _fenced(lines, at, end, fence)
             at = end + 1
@@ -165,16 +191,38 @@ def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
         elif not _BLOCK.match(line) and shows_code(lines, at):
             body, at = _indented(lines, at)
             yield from (_ShownLine(line), _ShownLine(""), *_code("", body))
-        elif _TARGET.match(line) or (_UNDERLINE.match(line) and before.strip()):
+        elif _TARGET.match(line) or (_UNDERLINE.match(line) and _is_of_title(lines, at)):
             at += 1
-        elif _GRID.match(line):
-            end = next((n for n in range(at, len(lines)) if not _GRID.match(lines[n])), len(lines))
-            rows, at = lines[at:end], end
-            yield from map(_ShownLine, _of_grid(rows))
+        elif table := _table_at(lines, at):
+            rows, at = table
+            yield from map(_ShownLine, rows)
         else:
-            yield _ShownLine(_FIELD.sub(r"\1\2:", _NUMBERED.sub(r"\1-", line, count=1), count=1))
+            yield from _plain_line(lines, at)
             at += 1
-        before = line
+
+
+def _plain_line(lines: Sequence[str], at: int) -> Iterator[_ShownLine]:
+    """Yield a line that is no block; a field is a paragraph of its own."""
+    if _FIELD.match(lines[at]) and at and lines[at - 1].strip():
+        yield _ShownLine("")
+    yield _ShownLine(_FIELD.sub(r"\1\2:", _NUMBERED.sub(r"\1-", lines[at], count=1), count=1))
+
+
+def _table_at(lines: Sequence[str], at: int) -> tuple[list[str], int] | None:
+    """Return the rows of the table of reStructuredText that begins there, and the next line."""
+    if _GRID.match(lines[at]):
+        end = next((n for n in range(at, len(lines)) if not _GRID.match(lines[n])), len(lines))
+        return _of_grid(lines[at:end]), end
+    if (last := simple_table_end(lines, at)) > at:
+        return _of_simple(lines[at : last + 1]), last + 1
+    return None
+
+
+def _is_of_title(lines: Sequence[str], at: int) -> bool:
+    """Return whether a rule stands below a text, or above a title that has one below it too."""
+    above = lines[at - 1] if at else ""
+    title, below = [*lines[at + 1 : at + 3], "", ""][:2]
+    return bool(above.strip() or (title.strip() and below.rstrip() == lines[at].rstrip()))
 
 
 def _note_at(lines: Sequence[str], at: int) -> tuple[str, list[str], int] | None:
@@ -235,13 +283,13 @@ def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_ShownLine
     if name in _CODE:
         yield from _code(rest, body)
     elif name in _LABELS and name != "seealso":
-        yield from _titled(f"{_LABELS[name]} {rest}".strip(), body)
+        yield from _titled(f"{_LABELS[name]} {rest}".strip(), body, stands_alone=True)
     elif short in _NOTES:
         yield from _titled(_LABELS.get(short, short.capitalize()), [rest, *body] if rest else body)
     elif short in _TITLED:
-        yield from _titled(rest, body)
-    elif name.startswith("py:") or short in {"function", "class", "method", "option", "envvar"}:
-        yield _ShownLine(f"`{rest}`")
+        yield from _titled(rest, body, stands_alone=short == "rubric")
+    elif _SIGNATURES.fullmatch(name):
+        yield from [_ShownLine(f"`{rest}`"), *([] if body else [_ShownLine("")])]
         yield from _shown_lines(dedent("\n".join(body)).split("\n"))
     elif short in _ROWS_OF_LISTS and (rows := _of_list_table(body)):
         yield from map(_ShownLine, [*([rest, ""] if rest else []), *rows])
@@ -269,6 +317,27 @@ def _of_grid(rows: Sequence[str]) -> list[str]:
     return [f"| {' | '.join(row)} |" for row in table]
 
 
+def _of_simple(rows: Sequence[str]) -> list[str]:
+    """Write a simple table of reStructuredText as one of Markdown; any other lines stay."""
+    starts = [column.start() for column in re.finditer("=+", rows[0])]
+    table: list[list[str]] = []
+    for number, row in enumerate(rows[1:], 1):
+        if set(row) <= {"=", " "}:
+            if row.strip() and number < len(rows) - 1:
+                table.append(["---"] * len(starts))
+            continue
+        cells = re.split(r"[ \t]{2,}", row.strip())
+        if len(cells) != len(starts):  # One is empty, or the row goes on.
+            if any(row[start - 1 : start].strip() for start in starts[1:]):
+                return list(rows)  # A cell that spans others, or one with a role that is gone.
+            cells = [row[a:b].strip() for a, b in pairwise([*starts, len(row) + 1])]
+        if cells[0] or not table:
+            table.append(cells)
+        else:
+            table[-1] = [f"{old} {new}".strip() for old, new in zip(table[-1], cells, strict=True)]
+    return [f"| {' | '.join(cells)} |" for cells in table]
+
+
 def _of_list_table(body: Sequence[str]) -> list[str]:
     """Write the list that a directive makes a table of as a table; its first row is the head."""
     table: list[list[str]] = []
@@ -286,13 +355,15 @@ def _of_list_table(body: Sequence[str]) -> list[str]:
     return [*rows[:1], f"|{' --- |' * len(table[0])}", *rows[1:]] if table else []
 
 
-def _titled(title: str, body: Sequence[str]) -> Iterator[_ShownLine]:
-    """Put the title of a note before its text."""
+def _titled(title: str, body: Sequence[str], *, stands_alone: bool = False) -> Iterator[_ShownLine]:
+    """Put the title of a note before its text; one without text is left out, or `stands_alone`."""
     if body and not body[0][:1].isspace():  # The note begins on the line of its directive.
         whole = "\n".join([body[0], dedent("\n".join(body[1:]))])
     else:
         whole = dedent("\n".join(body))
     lines = list(_shown_lines(whole.strip("\n").split("\n")))
+    if not any(line.text.strip() for line in lines):
+        lines, title = [_ShownLine(title)] if stands_alone else [], ""
     first = lines[0] if lines else _ShownLine("")
     if title and first.text.strip() and not (first.code or _BLOCK.match(first.text)):
         lines[0] = _ShownLine(f"{title}: {first.text.lstrip()}")
@@ -341,6 +412,9 @@ def _shown(match: re.Match[str]) -> str:
             seen = _linked(groups["label"].strip(), groups["address"])
         case "target":
             seen = _linked(groups["text"], groups["target"])
+        case "entity":
+            shown = unescape(groups["entity"]).replace("\xa0", " ")
+            seen = groups["entity"] if shown in _MARKS else shown
         case "tag":
             seen = " " if groups["tag"].startswith("<br") else ""
         case _:
