@@ -31,7 +31,7 @@ _NOT_TEXT = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,})\{(?:toctree|contents|currentmodule|include|literalinclude|image"
     r"|index|tableofcontents)\}(?:.*\n)*?[ \t]*(?P=fence)[ \t]*$"
     r"|^\([\w .:-]+\)=[ \t]*$"  # MyST: targets, roles
-    r"|\{[a-z][\w:-]*\}(?=`)"
+    r"|\{[a-z][\w:-]*\}(?=`)|(?<=\}`)[~!](?=\w)"
     r"|^[ \t]*\{\*.*\*\}[ \t]*$"  # FastAPI's includes
     r"|^[ \t]*[-;]{1,2}8<[-]{2,}.*$"  # pymdownx snippets
     r"|^[ \t]*\.\. (?:include|literalinclude)::.*$"
@@ -39,6 +39,11 @@ _NOT_TEXT = re.compile(
     rf"|^(?:[ \t]*(?:{_PICTURE}|\[{_PICTURE}\]{_TARGET}))+[ \t]*$"  # pictures alone, and badges
     r"|\{%-? *(?:include|import|from|extends|raw|endraw|image|end\w+|block|assign|set)\b[^%]*%\}"
     r"|(?:(?<![ \t])[ \t]+)?\{:[^{}\n]*\}[ \t]*$",  # attributes of kramdown
+    re.MULTILINE,
+)
+_LINK_DEFINITION = re.compile(
+    r"^ {0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]*(?:<[^<>\n]*>|[^\s<]\S*)"
+    r"(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$",
     re.MULTILINE,
 )
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -84,7 +89,8 @@ def markdown_blocks(text: str) -> list[Block]:
 def readable_markdown(text: str) -> tuple[str, str]:
     """Return the title in the front matter, and the text with blanks for what is no text of it.
 
-    Front matter, comments, directives that include other files, and HTML tags outside code go;
+    Front matter, comments, directives that include other files, definitions of links, and HTML tags
+    outside code go;
     every line keeps its number.
     """
     title = ""
@@ -93,6 +99,7 @@ def readable_markdown(text: str) -> tuple[str, str]:
         title = named[1].strip().strip("\"'") if named else ""
         text = _blank(match) + text[match.end() :]
     text = _outside_code(text, _COMMENT)
+    text = _outside_code(text, _LINK_DEFINITION)
     text = _NOT_TEXT.sub(_blank, text)
     text = _outside_code(text, _TAGS, _blank_tag)
     return title, _outside_code(text, _WIDE_ROW, lambda row: _PADDING.sub(_narrow, row[0]))
@@ -113,7 +120,7 @@ def _block(token: "Token", text: str, start: int, end: int) -> Block:
 
 
 def _with_gaps(text: str, blocks: list[Block]) -> "list[Block]":
-    """Add what the parser keeps to itself, such as definitions of links, as prose."""
+    """Add what the parser keeps to itself as prose."""
     found, at = [], 0
     for block in [*blocks, Block("prose", len(text), len(text))]:
         start, end = without_blanks(text, at, block.start)

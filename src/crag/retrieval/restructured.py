@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from crag.retrieval.blocks import Block, Kind, is_item, line_offsets, with_line_feeds_only
 from crag.text.wholes import without_blanks
@@ -18,13 +18,24 @@ _NOT_TEXT = {"toctree", "contents", "include", "literalinclude", "raw", "index",
              "highlight", "currentmodule", "module", "py:module", "py:currentmodule", "meta",
              "default-role", "role", "program", "tabularcolumns", "sectnum",
              "autosummary", "automodule", "youtube", "activate-tab"}  # fmt: skip
+_LOOKS = {"rst-class", "cssclass"}
+"""Directives that say how what comes next looks, or what they hold."""
 _DIRECTIVE = re.compile(r"(?P<indent>[ \t]*)\.\. (?:\|[^|\n]+\| )?(?P<name>[\w:.+-]+?)::(?:\s|$)")
-_TARGET = re.compile(r"[ \t]*\.\. (?:_[^\n]*:|\[[^\]\n]*\]$|\|[^|\n]+\| )|[ \t]*__ ")
-_COMMENT = re.compile(r"[ \t]*\.\.(?:\s|$)(?!\s*(?:\|[^|\n]+\| )?[\w:.+-]+::|\s*[_\[|])")
+_TARGET = re.compile(
+    r"[ \t]*\.\. (?:_[^\n]*:|\[[^\]\n]*\]$|\|[^|\n]+\| )|[ \t]*__ "
+    r"|:(?:orphan|nosearch|no-search|nocomments|tocdepth):"
+    r"|(?:[ \t]*\|(?! )[^|\n]+(?<! )\|_{0,2})+[ \t]*$"
+)
+"""Targets, definitions, what a file says of itself, and lines of badges alone."""
+_NAMED_TARGET = re.compile(r"[ \t]*\.\. _([^:`\n]+):")
+_COMMENT = re.compile(
+    r"[ \t]*\.\.(?:\s|$)(?!\s*(?:\|[^|\n]+\| )?[\w:.+-]+::|\s*(?:[_|]|\[[^\[\]\n]+\]))"
+)
 _INLINE = re.compile(
     r"(?P<literal>``.+?``)"
     r"|:(?P<role>[a-zA-Z][\w:.+-]{0,100}):`(?P<text>[^`]+)`"
-    r"|(?<![`:\w])`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`__?",  # a link
+    r"|(?<![`:\w])`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`__?"  # a link
+    r"|(?<![\w`.-])(?P<name>[A-Za-z\d](?:[\w.-]{0,60}[A-Za-z\d])?)_(?![\w`])",  # to a target
     re.DOTALL,
 )
 _LOST = re.compile(r"\x00[ \t]*\x01")
@@ -45,17 +56,17 @@ def rst_blocks(text: str) -> list[Block]:
     Directives and roles of Sphinx and others are kept as text; docutils' complaints are not shown.
     """
     lines = line_offsets(text)
-    starts = sorted(set(_starts(_parsed(text), text.split("\n"))), key=lambda one: one[0])
+    starts = sorted(set(_starts(_parsed(text), text.split("\n"))), key=lambda one: one.line)
     found: list[Block] = []
-    for number, (line, level, title) in enumerate(starts):
-        until = starts[number + 1][0] if number + 1 < len(starts) else len(lines) - 1
-        start, end = without_blanks(text, lines[line], lines[until])
+    for number, one in enumerate(starts):
+        until = starts[number + 1].line if number + 1 < len(starts) else len(lines) - 1
+        start, end = without_blanks(text, lines[one.line], lines[until])
         if start >= end:
             continue
-        if level:
-            found.append(Block("heading", start, end, level, title))
+        if one.level:
+            found.append(Block("heading", start, end, one.level, one.title))
         else:
-            found.append(_block(text, start, end))
+            found.append(_block(text, start, end, one.node))
     return found
 
 
@@ -66,6 +77,7 @@ def readable_rst(text: str) -> str:
     """
     lines = text.split("\n")
     literal = set(_literal(lines))
+    targets = {name[1].casefold() for name in map(_NAMED_TARGET.match, lines) if name}
     for first, last in list(_unseen(lines, literal)):
         lines[first:last] = [""] * (last - first)
     text = "\n".join(lines)
@@ -74,6 +86,8 @@ def readable_rst(text: str) -> str:
     def shown(match: re.Match[str]) -> str:
         if match["literal"] or bisect_right(starts, match.start()) - 1 in literal:
             return match[0]
+        if name := match["name"]:
+            return name if name.casefold() in targets else match[0]
         label = match["label"] or _shown_label(match["text"], match["role"])
         ends = re.findall(r"\n([ \t]*)", match[0])
         return label + "".join(f"\x00{indent}\x01" for indent in ends[label.count("\n") :])
@@ -120,21 +134,35 @@ def _parsed(text: str) -> "nodes.document":
     return document
 
 
-def _starts(
-    node: "nodes.Element", lines: list[str], level: int = 0
-) -> Iterator[tuple[int, int, str]]:
-    """Yield where headings and blocks start: line from 0, level of the heading, its title."""
+class _Start(NamedTuple):
+    """Where a heading or a block starts."""
+
+    line: int
+    """From 0."""
+    level: int = 0
+    """Of a heading."""
+    title: str = ""
+    node: str = ""
+    """Of a block: what docutils calls it."""
+
+
+def _starts(node: "nodes.Element", lines: list[str], level: int = 0) -> Iterator[_Start]:
+    """Yield where headings and blocks start; each term with its definition is a block."""
     from docutils import nodes
 
     for child in node.children:
         if isinstance(child, nodes.section):
-            title = child.children[0].astext()
-            yield _heading_line(child.line or 1, lines), level + 1, " ".join(title.split())
+            title = " ".join(child.children[0].astext().split())
+            yield _Start(_heading_line(child.line or 1, lines), level + 1, title)
             yield from _starts(child, lines, level + 1)
+        elif isinstance(child, nodes.definition_list):
+            for item in child.children:
+                if isinstance(item, nodes.definition_list_item) and item.line is not None:
+                    yield _Start(item.line - 1, node=item.tagname)
         elif isinstance(child, nodes.Element) and not isinstance(child, nodes.title):
             line = _first_line(child)
             if line is not None:
-                yield _block_line(line - 1, lines), 0, ""
+                yield _Start(_block_line(line - 1, lines), node=child.tagname)
 
 
 def _first_line(node: "nodes.Element") -> int | None:
@@ -171,9 +199,13 @@ def _paragraph_line(at: int, lines: list[str]) -> int:
     return at
 
 
-def _block(text: str, start: int, end: int) -> Block:
+def _block(text: str, start: int, end: int, node: str) -> Block:
     lines = text[start:end].split("\n")
     directive = _DIRECTIVE.match(lines[0])
+    if node == "definition_list_item":
+        return Block("list", start, end, head=min(start + len(lines[0]) + 1, end))
+    if directive is None and node == "block_quote":
+        return Block("list", start, end)
     if directive is None:
         kind = _kind(lines)
         head = _length_of_head(lines) if kind == "table" else 0
@@ -236,6 +268,8 @@ def _unseen(lines: list[str], literal: set[int]) -> Iterator[tuple[int, int]]:
         unseen = directive is not None and directive["name"] in _NOT_TEXT
         if at not in literal and (unseen or _TARGET.match(line) or _COMMENT.match(line)):
             yield at, _end_of_indented(lines, at)
+        elif at not in literal and directive is not None and directive["name"] in _LOOKS:
+            yield at, at + 1
 
 
 def _end_of_indented(lines: list[str], at: int) -> int:

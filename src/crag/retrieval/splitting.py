@@ -20,6 +20,7 @@ from crag.retrieval.documents import SourceText, digest
 from crag.text.markup import without_markup
 from crag.text.places import lines_written, places_written
 from crag.text.sentences import split_sentences
+from crag.text.wholes import is_term, names_next
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -243,10 +244,10 @@ def _sections(document: SourceText) -> Iterator[_Section]:
             heading = _atom(text, "prose", (block.start, block.end))
             section.atoms.append(heading._replace(heading=True, announces=True))
             continue
-        follower = blocks[number + 1].kind if number + 1 < len(blocks) else "heading"
+        follower = blocks[number + 1] if number + 1 < len(blocks) else None
         if block.kind == "prose":
-            *before, last = _prose(text, block)
-            announces = follower != "heading" and _announces(text, last.span)
+            *before, last = _prose(text, block, follower)
+            announces = _announces(text, last.span, follower)
             section.atoms += [*before, last._replace(announces=announces)]
             lead = last.span if announces else None
         else:
@@ -256,10 +257,10 @@ def _sections(document: SourceText) -> Iterator[_Section]:
         yield section
 
 
-def _prose(text: str, block: Block) -> list[_Atom]:
+def _prose(text: str, block: Block, follower: Block | None) -> list[_Atom]:
     """Return a paragraph as one atom, or its sentences; a last sentence that announces is one."""
     span = block.start, block.end
-    if _length(text[block.start : block.end]) > CHUNK_SIZE or _announces(text, span):
+    if _length(text[block.start : block.end]) > CHUNK_SIZE or _announces(text, span, follower):
         spans = list(_cut(text, span, _WAYS["prose"], CHUNK_SIZE))
     else:
         spans = [span]
@@ -286,7 +287,7 @@ def _structured(text: str, block: Block, lead: Span | None) -> Iterator[_Atom]:
     for number, span in enumerate(most):
         repeated = tuple(context) if number else ()
         atom = _atom(text, kind, span)._replace(context=repeated, glue=glue, tail=tail)
-        leads_in = kind == "list" and _announces(text, span)
+        leads_in = kind == "list" and _ends_with_colon(text, span)
         # A head says nothing without more, nor does what leads in the items within one.
         yield atom._replace(announces=leads_in or span[1] <= block.head)
     yield _atom(text, kind, last)._replace(context=tuple(context), glue=glue)
@@ -298,7 +299,17 @@ def _atom(text: str, kind: Kind, span: Span) -> _Atom:
     return _Atom(kind, span, _length(text[start:end]) + len(after) - len(after.lstrip()))
 
 
-def _announces(text: str, span: Span) -> bool:
+def _announces(text: str, span: Span, follower: Block | None) -> bool:
+    """Return whether what a span holds is about the block that follows, if one does."""
+    if follower is None or follower.kind == "heading":
+        return False
+    words, below = text[span[0] : span[1]], text[follower.start : follower.end]
+    is_about_list = follower.kind != "prose" and names_next(split_sentences(words)[-1])
+    names_indented = is_term([*words.split("\n"), below.partition("\n")[0]], 0)
+    return _ends_with_colon(text, span) or is_about_list or names_indented
+
+
+def _ends_with_colon(text: str, span: Span) -> bool:
     return text[span[0] : span[1]].rstrip(_CLOSING).endswith(":")
 
 
