@@ -51,6 +51,33 @@ def test_a_file_named_env_counts_too() -> None:
     assert found.page_cache == Path("kept/pages.sqlite")
 
 
+def test_the_home_folder_is_known_where_no_shell_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    Path(".env").write_text(
+        "CRAG_INDEX=~/kept\nCRAG_PAGE_CACHE=~/pages.sqlite\nCRAG_EMBEDDING_MODEL=~/encoder\n"
+        "CRAG_MODEL=file:~/small.gguf\nCRAG_EVALUATOR=grader~1\n"
+    )
+    found = Environment()
+    assert (found.index, found.page_cache) == (str(tmp_path / "kept"), tmp_path / "pages.sqlite")
+    assert found.embedding_model == str(tmp_path / "encoder")
+    assert found.model == f"file:{tmp_path / 'small.gguf'}"
+    assert found.evaluator == "grader~1"
+
+
+def test_another_process_is_told_paths_from_the_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRAG_INDEX", "qdrant://./kept")
+    monkeypatch.setenv("CRAG_MODEL", "file:small.gguf")
+    told = dict(Environment().shared())
+    assert told["index"] == f"qdrant://{tmp_path / 'kept'}"
+    assert told["model"] == f"file:{tmp_path / 'small.gguf'}"
+    assert told["page_cache"] == tmp_path / ".crag" / "pages.sqlite"
+    assert (told["evaluator"], told["prompts"]) == ("default", None)
+
+
 @pytest.mark.parametrize(
     ("value", "expected"), [("true", True), ("1", True), ("Yes", True), ("off", False), ("", False)]
 )

@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from crag.page.rules import Rules
     from crag.runtime.environment import Environment
 
-_PLACES = (
-    "embedding_model", "evaluator", "evaluator_fallback", "prompts", "reflection", "reranker",
-)  # fmt: skip
-"""Variables that may be paths."""
 _START_SECONDS, _STOP_SECONDS = 120.0, 12.0
 _STREAM_SECONDS, _SILENT_SECONDS = 3, 60
 _TOLD_LINES = 12
@@ -245,18 +241,13 @@ def _variables(chosen: "Environment", rules: "Rules") -> dict[str, str]:
     told = {name: value for name, value in dotenv_values(".env").items() if value is not None}
     variables = told | dict(os.environ)
     variables |= {
-        "CRAG_INDEX": chosen.index if "://" in chosen.index else str(Path(chosen.index).resolve()),
-        "CRAG_PAGE_CACHE": str(chosen.page_cache.resolve()),
+        **{f"CRAG_{name.upper()}": place for name, place in chosen.places().items()},
         "LANGGRAPH_CLI_NO_ANALYTICS": "1",
         **({"CRAG_CONFIG": str(chosen.config)} if chosen.config else {}),
         "LANGGRAPH_NO_VERSION_CHECK": "true",
     }
     if uploads := Rules().uploads:
         variables["CRAG_SERVE_UPLOADS"] = str(uploads.expanduser().resolve())
-    for field in _PLACES:
-        name = f"CRAG_{field.upper()}"
-        if name in variables and Path(variables[name]).exists():
-            variables[name] = str(Path(variables[name]).resolve())
     return variables | {
         "CRAG_SERVE_TOKEN": rules.token.get_secret_value() if rules.token else "",
         "CRAG_SERVE_HOSTS": ",".join(rules.hosts),

@@ -22,11 +22,9 @@ from crag.models.weight_delta import DELTA
 from crag.parts import ChatModel, Evaluator
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime import entry_points
+from crag.runtime.config_file import EVALUATORS
 
-NAMES = (
-    "default", "reader", "cross-encoder", "cosine", "chat-direct", "chat-chain-of-thought",
-    "chat-few-shot", "chat-levels", "chat-batch",
-)  # fmt: skip
+NAMES = EVALUATORS
 ASKING = frozenset(name for name in NAMES if name.startswith("chat-"))
 """The names of those that ask a chat model."""
 Compat = Literal["official"]

@@ -51,7 +51,7 @@ def choose_prompts(environment: Environment) -> Prompts:
         PromptError: a prompt of the folder cannot be used.
     """
     folder = environment.prompts
-    return PACKAGED if folder is None else Prompts.from_folder(folder.expanduser())
+    return PACKAGED if folder is None else Prompts.from_folder(folder)
 
 
 def choose_evaluator(

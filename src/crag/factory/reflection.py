@@ -7,6 +7,7 @@ from crag.factory.status import PartStatus
 from crag.graph_registry import OFFERED
 from crag.parts import ChatModel, Evaluator, Quoter, ReflectionBackend
 from crag.prompts import PACKAGED, Prompts
+from crag.runtime.config_file import REFLECTIONS
 from crag.runtime.environment import Environment
 
 _METHODS = " and ".join(
@@ -73,7 +74,7 @@ def examine_reflection(environment: Environment, *, has_model: bool) -> PartStat
 
 def _name(environment: Environment, *, has_model: bool) -> str:
     named = (environment.reflection or "").strip()
-    if named.lower() in (*_STAND_INS, "server"):
+    if named.lower() in REFLECTIONS:
         return named.lower()
     return named or ("prompted" if has_model else "embedded")
 

@@ -10,10 +10,9 @@ from langchain_core.language_models import BaseChatModel
 from crag.answering.outcome import NOT_FOUND
 from crag.errors import MissingPackageError, ModelError, SettingsError
 from crag.extras import provider_package
+from crag.runtime.config_file import FILE
 
 DEFAULT_MODEL = "gpt-4o-mini"
-FILE = "file:"
-"""What the name of a model in a GGUF file begins with."""
 TIMEOUT = 60.0
 """Seconds for one call of the model."""
 RETRIES = 2

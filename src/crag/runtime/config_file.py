@@ -19,13 +19,28 @@ from crag.events import without_keys
 
 NAME = "crag.toml"
 """Read in the folder where a command runs, unless CRAG_CONFIG names another file."""
+EVALUATORS = (
+    "default", "reader", "cross-encoder", "cosine", "chat-direct", "chat-chain-of-thought",
+    "chat-few-shot", "chat-levels", "chat-batch",
+)  # fmt: skip
+"""Names of evaluators, which come before folders that are called so."""
+REFLECTIONS = ("embedded", "prompted", "server")
+"""Names of back ends of reflection, which do too."""
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "evaluator": EVALUATORS,
+    "evaluator_fallback": EVALUATORS,
+    "reranker": EVALUATORS,
+    "reflection": REFLECTIONS,
+}
 _PLACES = frozenset({"index", "page_cache", "prompts"})
 """Values that are paths, unless they are URLs."""
 _MAYBE_PLACES = frozenset(
     {"embedding_model", "evaluator", "evaluator_fallback", "reflection", "reranker"}
 )
 """Values that are paths if there is such a file."""
-PLACES = _PLACES | _MAYBE_PLACES
+PLACES = _PLACES | _MAYBE_PLACES | {"model"}
+FILE = "file:"
+"""What the name of a chat model in a file begins with."""
 _SECRET = re.compile(r"(^|_)(key|token|password|secret)$", re.IGNORECASE)
 _WITH_PASSWORD = re.compile(r"\w+://[^/@\s]*:[^/@\s]*@")
 
@@ -65,8 +80,11 @@ def read_config(path: Path, form: type[BaseSettings]) -> dict[str, Any]:
     except ValueError as error:
         raise ConfigurationError(path, f"it is no TOML: {error}") from error
     return {
-        _taken(name, form.model_fields[name]): _placed(name, value, path.parent)
+        _taken(name, form.model_fields[name]): (
+            placed(name, value, path.parent) if isinstance(value, str) else value
+        )
         for name, value in _checked(path, given, form.model_fields).items()
+        if value != ""  # As in the environment, it says nothing.
     }
 
 
@@ -127,10 +145,13 @@ def _taken(name: str, field: FieldInfo) -> str:
     return next(iter(_aliases(field)), name)
 
 
-def _placed(name: str, value: str | bool, folder: Path) -> str | bool:
-    """Make a relative path one of the file's folder, because a server runs elsewhere."""
-    if not isinstance(value, str) or name not in PLACES:
+def placed(name: str, value: str, folder: Path) -> str:
+    """Make a relative path one of `folder`, because a server runs elsewhere."""
+    if name not in PLACES or value.strip().lower() in _NAMES.get(name, ()):
         return value
+    if name == "model":
+        path = value.removeprefix(FILE)
+        return value if path == value else f"{FILE}{folder / Path(path).expanduser()}"
     scheme, separator, rest = value.rpartition("://")
     if separator and not rest.startswith("."):  # ``./`` begins a folder, in any store.
         return value

@@ -21,7 +21,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from crag.errors import SettingsError
 from crag.plain import allowed_by
-from crag.runtime.config_file import PLACES, ConfigFile, is_secret, variable_of
+from crag.runtime.config_file import FILE, PLACES, ConfigFile, is_secret, placed, variable_of
 
 DEFAULT_INDEX = ".crag/index"
 DEFAULT_PAGE_CACHE = Path(".crag/pages.sqlite")
@@ -143,15 +143,20 @@ class Environment(BaseSettings):
 
     def shared(self) -> "Shared":
         """Return what another process on Ray is told: all but secrets, with absolute paths."""
-        told: list[tuple[str, object]] = []
-        for name, field in type(self).model_fields.items():
-            value = getattr(self, name)
-            if is_secret(field):
-                continue
-            if name in PLACES and value and "://" not in str(value) and Path(value).exists():
-                value = type(value)(Path(value).resolve())
-            told.append((name, value))
-        return tuple(told)
+        told = {
+            name: getattr(self, name)
+            for name, field in type(self).model_fields.items()
+            if not is_secret(field)
+        }
+        for name, place in self.places().items():
+            told[name] = type(told[name])(place)
+        return tuple(told.items())
+
+    def places(self) -> dict[str, str]:
+        """Return what may be a path, absolute if it is one: for a process of another folder."""
+        here = Path.cwd()
+        values = {name: getattr(self, name) for name in sorted(PLACES)}
+        return {name: placed(name, str(value), here) for name, value in values.items() if value}
 
     @classmethod
     def of(cls, shared: "Shared") -> Self:
@@ -162,6 +167,14 @@ class Environment(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return value.expanduser().resolve() if value else None
+
+    @field_validator(*sorted(PLACES), mode="before")
+    @classmethod
+    def _at_home(cls, value: object) -> object:
+        """Expand ``~``, which no shell does in `.env` and after ``file:``."""
+        scheme = FILE if str(value).startswith(FILE) else ""
+        path = str(value).removeprefix(scheme)
+        return f"{scheme}{Path(path).expanduser()}" if path.startswith("~/") else value
 
     @field_validator("evaluator_seconds", "read_seconds", mode="before")
     @classmethod
