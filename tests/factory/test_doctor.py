@@ -1,5 +1,6 @@
 """`crag doctor` uses each part once, and blames the one that fails."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -187,3 +188,22 @@ def test_a_chat_model_that_cannot_grade_makes_evaluator_and_reranker_broken(
         assert told[part].state == "broken"
         assert "not JSON" in told[part].todo
     assert states(examined(monkeypatch, use=False))["reranker"] == "ready"
+
+
+def test_the_fallback_is_told_by_its_own_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = examined(monkeypatch, use=False, CRAG_EVALUATOR_FALLBACK="nobody")["fallback"]
+    assert (told.state, told.why) == ("broken", "CRAG_EVALUATOR_FALLBACK")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("CRAG_LOGS", "xml"), ("CRAG_TELEMETRY", "perhaps"), ("CRAG_SEARCH", "google"),
+     ("CRAG_PROMPTS", "nowhere"), ("CRAG_RERANKER", "nobody")],
+)  # fmt: skip
+def test_what_ask_refuses_is_broken_and_the_command_fails(name: str, value: str) -> None:
+    asked = crag("ask", "How long does a kettle take?", environment={name: value})
+    assert asked.returncode == 2
+    done = crag("doctor", "--quick", "--json", environment={name: value})
+    broken = [one for one in json.loads(done.stdout) if one["state"] == "broken"]
+    assert [value in f"{one['in_use']}{one['todo']}" for one in broken] == [True]
+    assert done.returncode == 1

@@ -34,7 +34,10 @@ def doctor(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Use each part once; show which are in use, what is missing, and how to fix it."""
+    """Use each part once; show which are in use, what is missing, and how to fix it.
+
+    Exits with 1 if a part is broken, or one is missing that every question needs.
+    """
     from crag.factory.doctor import examine
 
     parts = examine(environment(location), use=not quick)
@@ -42,7 +45,10 @@ def doctor(
         print_json([part._asdict() for part in parts])
     else:
         print_table(row for part in parts for row in _rows(part))
-    works = all(part.state == "ready" for part in parts if part.part in _NEEDED)
+    works = all(
+        part.state == "ready" or (part.state == "missing" and part.part not in _NEEDED)
+        for part in parts
+    )
     raise typer.Exit(0 if works else 1)
 
 

@@ -43,6 +43,7 @@ from crag.retrieval.store import embedding_name
 from crag.runtime.attempt import Attempt
 from crag.runtime.config_file import read_config
 from crag.runtime.environment import Environment
+from crag.telemetry import check
 
 QUESTION = "What is Corrective RAG?"
 READ, WRITTEN = 500, 60
@@ -74,6 +75,7 @@ def examine(environment: Environment, *, use: bool = True) -> list[PartStatus]:
         *_prompts(environment),
         *_web(environment, use=use),
         _reflection(environment, evaluator, model, answers, use=use),
+        *_telemetry(environment),
     ]
     return [PartStatus(*map(redact, one)) for one in told]  # type: ignore[arg-type]
 
@@ -200,7 +202,8 @@ def _fallback(
         return []
     alone = environment.model_copy(update={"evaluator": named})
     _, told = _evaluator(alone, encoder, model, use=use)
-    return [told._replace(part="fallback")]
+    why = told.why.replace("CRAG_EVALUATOR", "CRAG_EVALUATOR_FALLBACK")
+    return [told._replace(part="fallback", why=why)]
 
 
 def _model(environment: Environment, *, use: bool) -> tuple[ChatModel | None, PartStatus]:
@@ -290,6 +293,16 @@ def _reflection(
     if problem := _problem("reflection", lambda: backend.decide([Prefix(QUESTION)])):
         return told._replace(state="broken", todo=problem)
     return told
+
+
+def _telemetry(environment: Environment) -> list[PartStatus]:
+    """Describe what keeps traces, metrics and logs from being written, if anything does."""
+    try:
+        check(environment.telemetry, environment.logs)
+    except CragError as error:
+        why = f"CRAG_TELEMETRY={environment.telemetry}, CRAG_LOGS={environment.logs}"
+        return [PartStatus("telemetry", "broken", "none", why, str(error))]
+    return []
 
 
 def _problem(what: str, use: Callable[[], object]) -> str:

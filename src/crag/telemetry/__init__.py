@@ -6,7 +6,7 @@ text and no key is told: neither questions, documents and answers nor the messag
 """
 
 from crag.telemetry.instruments import Instruments
-from crag.telemetry.setup import start
+from crag.telemetry.setup import check, start
 from crag.telemetry.watch import RunWatch
 
-__all__ = ["Instruments", "RunWatch", "start"]
+__all__ = ["Instruments", "RunWatch", "check", "start"]

@@ -9,7 +9,7 @@ import os
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from uuid import uuid4
 
 from langchain_core.tracers.context import register_configure_hook
@@ -49,13 +49,27 @@ def start(environment: Environment | None = None) -> Instruments | None:
     return _started(chosen.telemetry, chosen.logs)
 
 
-@cache
-def _started(telemetry: str, logs: str) -> Instruments | None:
+def check(telemetry: str, logs: str) -> bool:
+    """Return whether traces and metrics are wanted; nothing is started.
+
+    Raises:
+        SettingsError: a variable has a value that is not allowed.
+        MissingPackageError: CRAG_TELEMETRY is on, and OpenTelemetry is not installed.
+    """
     if logs not in {"text", "json"}:
         raise SettingsError("CRAG_LOGS", logs, "allowed are text and json")
+    is_on = _is_on(telemetry)
+    if is_on:
+        for signal in get_args(Signal):
+            _exporters(signal)
+    return is_on
+
+
+@cache
+def _started(telemetry: str, logs: str) -> Instruments | None:
+    is_on = check(telemetry, logs)
     if logs == "json":
         write_json_logs()
-    is_on = _is_on(telemetry)
     if not is_on and logs == "text":
         return None
     tracer, meter = _providers() if is_on else _nowhere()
@@ -107,10 +121,10 @@ def _providers() -> "tuple[Tracer, Meter]":
 
     resource = _resource()
     tracers = TracerProvider(resource=resource)
-    if spans := _exporter("trace", "OTLPSpanExporter"):
-        tracers.add_span_processor(BatchSpanProcessor(spans))
-    exporter = _exporter("metric", "OTLPMetricExporter")
-    readers = [PeriodicExportingMetricReader(exporter)] if exporter else []
+    if exporters := _exporters("trace"):
+        tracers.add_span_processor(BatchSpanProcessor(exporters.OTLPSpanExporter()))
+    exporters = _exporters("metric")
+    readers = [PeriodicExportingMetricReader(exporters.OTLPMetricExporter())] if exporters else []
     meters = MeterProvider(readers, resource)
     return tracers.get_tracer("crag"), meters.get_meter("crag")
 
@@ -124,8 +138,8 @@ def _resource() -> "Resource":
     return resource if is_named else resource.merge(Resource({"service.name": "crag"}))
 
 
-def _exporter(signal: Signal, name: str) -> Any:
-    """Return the exporter of a signal, None if it is switched off.
+def _exporters(signal: Signal) -> Any:
+    """Return the module that exports a signal, None if it is switched off.
 
     Raises:
         SettingsError: the variables name an exporter or a protocol that there is not.
@@ -145,4 +159,4 @@ def _exporter(signal: Signal, name: str) -> Any:
         raise SettingsError(variable, protocol, f"allowed are {' and '.join(_PROTOCOLS)}")
     module = f"opentelemetry.exporter.otlp.proto.{_PROTOCOLS[protocol]}"
     require("telemetry", f"telemetry over {protocol}", module)
-    return getattr(import_module(f"{module}.{signal}_exporter"), name)()
+    return import_module(f"{module}.{signal}_exporter")
