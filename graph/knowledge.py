@@ -21,6 +21,7 @@ class KnowledgeParts(Parts):
 
     def __post_init__(self) -> None:
         """Accept parts without a model or a quoter."""
+        self.check_methods()
 
 
 def build_knowledge(parts: Parts, *, checkpointer: Checkpointer = None) -> Graph:

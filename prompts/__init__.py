@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 
-from crag.errors import PromptError
+from crag.errors import PromptError, did_you_mean
 
 LARGEST = 64 * 1024
 """Bytes of a prompt file."""
@@ -110,7 +110,7 @@ class Prompts:
         self._replaced = dict(replaced or {})
 
     @classmethod
-    def from_folder(cls, folder: Path) -> Self:
+    def from_folder(cls, folder: str | Path) -> Self:
         """Read ``NAME.md`` for each prompt to replace; a prompt without a file stays packaged.
 
         Raises:
@@ -118,6 +118,7 @@ class Prompts:
                 large, is no UTF-8, or has a section or a placeholder that it cannot have, or lacks
                 one that it must have. The message names file and line.
         """
+        folder = Path(folder)
         if not folder.is_dir():
             raise PromptError(folder, "there is no such folder; start one with: "
                               f"crag prompts --copy {folder}")  # fmt: skip
@@ -175,8 +176,8 @@ def copy_to(folder: Path) -> list[Path]:
 
 def _read(path: Path) -> Prompt:
     if path.stem not in USES:
-        known = ", ".join(f"{name}.md" for name in USES)
-        raise PromptError(path, f"no prompt has this name; there are {known}")
+        near = did_you_mean(path.name, [f"{name}.md" for name in USES])
+        raise PromptError(path, f"no prompt has this name; {near}")
     try:
         size = path.stat().st_size
         if size > LARGEST:
@@ -201,10 +202,10 @@ def parse(source: str, name: str, path: Path | None = None) -> Prompt:
     place = path or Path(f"{name}.md")
     sections: list[tuple[str, int, list[str]]] = []
     for number, line in enumerate(source.removesuffix("\n").split("\n"), start=1):
-        if line in _MARKS:
+        if (mark := line.rstrip()) in _MARKS:
             if sections and sections[-1][2][-1:] == [""]:
                 sections[-1][2].pop()
-            sections.append((_MARKS[line], number, []))
+            sections.append((_MARKS[mark], number, []))
         elif sections:
             sections[-1][2].append(line)
         elif line:

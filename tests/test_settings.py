@@ -38,7 +38,9 @@ def test_a_wrong_setting_names_field_value_and_range(
 
 def test_settings_are_validated_as_they_are_and_nothing_else_is_settings() -> None:
     assert Settings.model_validate(Settings(k=3)).k == 3
-    with pytest.raises(SettingsError, match=r"cannot be 7: write names and their values"):
+    with pytest.raises(
+        SettingsError, match=r"'settings' cannot be 7: write names and their values"
+    ):
         Settings.model_validate(7)
 
 

@@ -82,7 +82,9 @@ class CorrectiveRetriever(BaseRetriever):
     tags: list[str] | None = Field(default_factory=lambda: ["crag"])
     """Tags of each run, for tracing."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        arbitrary_types_allowed=True, use_attribute_docstrings=True, extra="forbid"
+    )
 
     @field_validator("settings", mode="before")
     @classmethod

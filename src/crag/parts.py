@@ -346,9 +346,46 @@ class Parts:
     ends of reflection that ask a model take their own."""
 
     def __post_init__(self) -> None:
+        self.check_methods()
         if self.model is None and self.quoter is None:
             message = (
                 "Parts need a `model` (any LangChain chat model) or a `quoter` "
                 "(crag.generation.ExtractiveAnswerer works without a key)"
             )
             raise CragError(message)
+
+    def check_methods(self) -> None:
+        """Refuse what cannot be such a part, which would fail in every run.
+
+        Raises:
+            CragError: a part has none of the methods by which it is called.
+        """
+        for name, (methods, wanted) in _CALLED_BY.items():
+            part = getattr(self, name)
+            is_left_out = part is None and name not in _REQUIRED
+            if not is_left_out and not any(hasattr(part, method) for method in methods):
+                message = f"Parts({name}=…) cannot be {type(part).__name__}: give {wanted}"
+                raise CragError(message)
+
+
+_REQUIRED = ("retriever", "evaluator")
+_CALLED_BY: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "retriever": (
+        ("invoke", "ainvoke"), "a LangChain retriever, of a vector store its `as_retriever()`",
+    ),
+    "evaluator": (
+        ("score", "score_passages", "read"),
+        "an object with `score` and `thresholds`, such as crag.evaluators.load_evaluator()",
+    ),
+    "reranker": (
+        ("compress_documents", "acompress_documents"), "a LangChain document compressor",
+    ),
+    "model": (("invoke", "ainvoke"), "a LangChain chat model, such as init_chat_model(…)"),
+    "quoter": (("quote",), "an object with `quote`, such as crag.generation.ExtractiveAnswerer"),
+    "attributor": (("support",), "an object with `support`"),
+    "searcher": (("search", "asearch"), "an object with `search` and `asearch`"),
+    "reader": (("read", "aread"), "an object with `read` and `aread`"),
+    "reflection": (("decide", "adecide"), "an object with `decide` and `candidates`"),
+    "prompts": (("render",), "crag.prompts.Prompts.from_folder(…)"),
+}  # fmt: skip
+"""The methods of each part, one of which it must have, and what can be given for it."""

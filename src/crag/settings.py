@@ -245,7 +245,8 @@ def _problem(error: ValidationError, given: object) -> SettingsError:
     value = first["input"]
     if isinstance(given, Mapping):
         value = given.get(field, value) if first["loc"] else dict(given)
-    return SettingsError(field if first["loc"] else "upper, lower", value, allowed)
+    whole = "upper, lower" if isinstance(given, Mapping) else "settings"
+    return SettingsError(field if first["loc"] else whole, value, allowed)
 
 
 def settings_from(values: Mapping[str, object]) -> Settings:

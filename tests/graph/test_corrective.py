@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.checkpoint.memory import InMemorySaver
 
-from crag.errors import SettingsError
+from crag.errors import CragError, SettingsError
 from crag.graph import build_crag
 from crag.settings import Settings
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
@@ -264,3 +266,39 @@ def test_a_failing_searcher_leaves_internal_knowledge(make_parts: Any) -> None:
     assert state["external"] == []
     assert not state["abstained"]
     assert "search_failed" in [entry["kind"] for entry in state["events"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "hint"),
+    [
+        ("retriever", InMemoryVectorStore(DeterministicFakeEmbedding(size=8)), "as_retriever"),
+        ("retriever", None, "LangChain retriever"),
+        ("evaluator", "default", "load_evaluator"),
+        ("model", "gpt-4o", "LangChain chat model"),
+        ("searcher", "tavily", "`search`"),
+        ("reader", "pages", "`read`"),
+        ("reranker", "cohere", "compressor"),
+        ("quoter", "quotes", "ExtractiveAnswerer"),
+        ("attributor", "words", "`support`"),
+        ("reflection", "prompted", "`decide`"),
+        ("prompts", "prompts-of-mine", "from_folder"),
+    ],
+)
+def test_what_can_be_no_part_is_refused_before_a_run(
+    make_parts: Any, name: str, given: object, hint: str
+) -> None:
+    kind = type(given).__name__
+    with pytest.raises(CragError, match=rf"Parts\({name}=…\) cannot be {kind}: give .*{hint}"):
+        make_parts(**{name: given})
+
+
+def test_a_part_may_pass_its_methods_on(make_parts: Any) -> None:
+    class Logged:
+        def __init__(self, inner: object) -> None:
+            self._inner = inner
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._inner, name)
+
+    graph = build_crag(make_parts(evaluator=Logged(FakeEvaluator(0.9))))
+    assert graph.invoke({"question": "Who?"})["action"] == "correct"

@@ -8,7 +8,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from crag.graph_registry import GRAPHS
-from crag.testing import FakeReflection
+from crag.testing import FakeQuoter, FakeReflection
 from tests.graph.reflective import says
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -20,7 +20,7 @@ TWO_PARTS = "Who wrote the first program? Who built the first engine?"
 def test_nothing_is_searched_without_the_approval_that_the_first_call_asked_for(
     make_parts: Any, method: str, stops: Any
 ) -> None:
-    given = {"quoter": object(), "reflection": FakeReflection(says)}
+    given = {"quoter": FakeQuoter(), "reflection": FakeReflection(says)}
     given |= {} if "model" in GRAPHS[method].needs else {"model": None}
     searching, parts = make_parts(-0.9, **given), make_parts(-0.9, **given)
     GRAPHS[method].build(searching).invoke({"question": TWO_PARTS})

@@ -220,6 +220,11 @@ def test_settings_are_validated_when_it_is_built(make: Any, settings: Any, told:
         make(settings=settings)
 
 
+def test_a_part_that_it_does_not_have_is_refused(make: Any) -> None:
+    with pytest.raises(ValidationError, match="sercher"):
+        make(sercher=FakeSearcher())
+
+
 @pytest.mark.parametrize("field", ["retriever", "evaluator", "searcher", "reader", "model"])
 def test_a_wrong_part_is_refused_by_name(make: Any, field: str) -> None:
     with pytest.raises(ValidationError, match=rf"(?s){field}.*Input should be"):

@@ -63,8 +63,8 @@ def test_a_prompt_of_a_folder_is_rendered_to_the_letter(tmp_path: Path) -> None:
 
 
 def test_messages_of_few_shots_keep_their_order(tmp_path: Path) -> None:
-    text = "[system]\nS\n\n[user]\nq1\n\n[assistant]\na1\n\n[user]\n$question $knowledge"
-    prompts = Prompts.from_folder(folder_with(tmp_path, text))
+    text = "[system]\nS\n\n[user]\nq1\n\n[assistant] \na1\n\n[user]\t\n$question $knowledge"
+    prompts = Prompts.from_folder(str(folder_with(tmp_path, text)))
     made = prompts.render("answer_popqa", question="Q", knowledge="K")
     assert [(one.type, one.content) for one in made] == [
         ("system", "S"), ("human", "q1"), ("ai", "a1"), ("human", "Q K"),
@@ -106,7 +106,7 @@ def test_a_name_that_is_none_a_folder_without_prompts_and_none_at_all(tmp_path: 
     (tmp_path / "README.md").write_text("Mine.", encoding="utf-8")
     with pytest.raises(PromptError, match=r"it has no prompt; there are answer_default\.md"):
         Prompts.from_folder(tmp_path)
-    with pytest.raises(PromptError, match=r"answer_popQA\.md: no prompt has this name"):
+    with pytest.raises(PromptError, match=r"answer_popQA\.md: .* did you mean answer_popqa\.md"):
         Prompts.from_folder(folder_with(tmp_path, GOOD, "answer_popQA"))
 
 
