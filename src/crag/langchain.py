@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from crag.answering.outcome import NOT_FOUND
 from crag.correction.provenance import source_of, title_of
 from crag.correction.strips import recompose
-from crag.errors import CragError
+from crag.errors import CragError, ReplyError
 from crag.evaluators import load_evaluator
 from crag.events import Event, redact
 from crag.graph.knowledge import KnowledgeParts, build_knowledge
@@ -257,6 +257,7 @@ def as_tool(
         with Attempt(name) as attempt:
             inputs = {"question": question}
             state = await call(graph.invoke, graph.ainvoke, inputs, config, **options)
+            _require_answer(state)
             return _told(state), state
         kind, said = type(attempt.error).__name__, neutral(redact(str(attempt.error)))
         raise ToolException(f"No answer: {kind}: {said}")
@@ -268,6 +269,19 @@ def as_tool(
         ask, aask, name=name, description=description, args_schema=QuestionInput,
         response_format="content_and_artifact", handle_tool_error=True, tags=["crag"],
     )  # fmt: skip
+
+
+def _require_answer(state: object) -> None:
+    """Tell a graph that writes no answer, such as that of a retriever, from one that found none."""
+    if not isinstance(state, Mapping):
+        problem = f"returned {type(state).__name__} instead of its state"
+    elif any(state.get(name) for name in ("answer", "certainty", "__interrupt__")):
+        return
+    else:
+        problem = "writes no answer"
+    raise ReplyError(
+        "graph", f"{problem}: give as_tool one that answers, such as build_crag(parts)"
+    )
 
 
 def _told(state: State) -> str:

@@ -142,6 +142,8 @@ def test_what_cannot_be_asked_is_refused(parts: Parts) -> None:
         crag.open(parts=parts, method="knowledge")
     with pytest.raises(SettingsError, match="'kk'"):
         crag.open(parts=parts, settings={"kk": 1})  # type: ignore[typeddict-unknown-key]
+    with pytest.raises(SettingsError, match=r"'settings' cannot be \['k'\]: write"):
+        crag.open(parts=parts, settings=["k"])  # type: ignore[arg-type]
     documents = crag.open(parts=parts)
     with pytest.raises(QuestionError, match="empty"):
         documents.ask(" ")
@@ -149,7 +151,9 @@ def test_what_cannot_be_asked_is_refused(parts: Parts) -> None:
         documents.ask(QUESTION, settings={"confirm_web": True})
 
 
-@pytest.mark.parametrize("question", [{"question": QUESTION}, None, 7])
+@pytest.mark.parametrize(
+    "question", [{"question": QUESTION}, None, 7, b"Who?", HumanMessage(QUESTION)]
+)
 def test_what_is_neither_text_nor_messages_is_no_question(parts: Parts, question: object) -> None:
     model = parts.model
     assert isinstance(model, FakeChatModel)

@@ -18,6 +18,7 @@ from langgraph.types import Command
 from crag.answering.outcome import NOT_FOUND
 from crag.errors import CragError, SettingsError
 from crag.graph import build_crag, build_rag, build_self_crag, build_self_rag
+from crag.graph.knowledge import build_knowledge
 from crag.langchain import as_tool
 from crag.parts import Hit
 from crag.reflection.testing import FakeReflection, fake_candidate
@@ -211,3 +212,17 @@ async def test_a_run_that_waits_for_a_decision_is_no_answer(make_parts: Any) -> 
     reply = await tool.ainvoke(call(tool), THREAD)
     assert reply.text == "No answer yet: the run waits for a decision about the web search."
     assert searcher.queries == []
+
+
+@pytest.mark.parametrize(
+    ("whole", "told"),
+    [(False, "writes no answer: give as_tool"), (True, "returned str instead of its state")],
+)
+async def test_a_graph_that_writes_no_answer_is_no_tool(
+    make_parts: Any, whole: bool, told: str
+) -> None:
+    graph: Any = build_knowledge(make_parts(0.9))
+    if whole:
+        graph = build_crag(make_parts(0.9)) | RunnableLambda(lambda state: state["answer"])
+    reply = await use(as_tool(graph, name="ask"))
+    assert (reply.status, told in reply.text) == ("error", True)

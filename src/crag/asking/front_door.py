@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
 from crag.asking.running import Graph
@@ -166,13 +166,13 @@ def open_documents(
 
 
 def _given(settings: Chosen) -> dict[str, object]:
-    if isinstance(settings, Settings):
-        return settings.model_dump(exclude_unset=True)
-    return {**(settings or {})}
+    if settings is None or isinstance(settings, Mapping):
+        return {**(settings or {})}
+    return Settings.model_validate(settings).model_dump(exclude_unset=True)
 
 
 def _input(question: Question) -> dict[str, Any]:
-    if isinstance(question, Mapping) or not isinstance(question, Iterable):
+    if isinstance(question, Mapping | BaseMessage | bytes) or not isinstance(question, Iterable):
         message = f"question must be text or a list of messages, not {type(question).__name__}"
         raise QuestionError(message)
     return {"question": question} if isinstance(question, str) else {"messages": [*question]}
