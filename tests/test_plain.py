@@ -38,13 +38,18 @@ def test_any_text_can_be_written(text: str) -> None:
     written = well_formed(text)
     assert written.encode().decode() == written
     assert well_formed(written) == written
-    if text.isascii():
+    assert "\0" not in written
+    if text.isascii() and "\0" not in text:
         assert written is text
 
 
 def test_a_number_has_its_noun_in_the_singular_or_plural() -> None:
     told = [counted(number, "row") for number in (0, 1, 1_200)]
     assert told == ["0 rows", "1 row", "1,200 rows"]
+
+
+def test_a_character_that_no_postgresql_stores_is_replaced() -> None:
+    assert well_formed("fi\0lter") == "fi\ufffdlter"
 
 
 def test_pairs_are_joined_and_halves_replaced() -> None:

@@ -45,12 +45,13 @@ _ALLOWED = {
 
 
 def well_formed(text: str) -> str:
-    """Return `text` with each pair of surrogates joined, and each half of one replaced by U+FFFD.
+    """Return `text` with each pair of surrogates joined; half of one, and NUL, becomes U+FFFD.
 
     JSON from outside may hold half a pair, where an emoji was cut in two. No file, terminal,
-    database or tokenizer takes it. What a subclass of `str` makes of itself does not count.
+    database or tokenizer takes it. PDFs hold NUL, which PostgreSQL refuses. What a subclass of
+    `str` makes of itself does not count.
     """
-    text = str.__str__(text)
+    text = str.__str__(text).replace("\0", "\ufffd")
     try:
         text.encode()
     except UnicodeEncodeError:

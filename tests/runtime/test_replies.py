@@ -99,3 +99,8 @@ def test_a_page_that_cannot_be_used_has_a_problem_and_the_others_stay() -> None:
     assert "page reader returned what is not a page: title: Input should be" in unreadable.detail
     assert (empty.problem, empty.detail) == ("empty", "it holds no text")
     assert other.detail == "the page reader returned str instead of a Page"
+
+
+def test_documents_hold_no_character_that_a_checkpoint_refuses() -> None:
+    (found,) = documents_of([Document("fi\0lter", metadata={"pa\0ge": "1\0"})], 1)
+    assert (found.page_content, found.metadata) == ("fi\ufffdlter", {"pa\ufffdge": "1\ufffd"})
