@@ -119,6 +119,8 @@ class Prompts:
                 one that it must have. The message names file and line.
         """
         folder = Path(folder)
+        if folder.is_file():
+            raise PromptError(folder, "it is a file; name the folder that it is in")
         if not folder.is_dir():
             raise PromptError(folder, "there is no such folder; start one with: "
                               f"crag prompts --copy {folder}")  # fmt: skip

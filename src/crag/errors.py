@@ -224,7 +224,7 @@ def _revived(kind: type[CragError], message: str, fields: Mapping[str, Any]) -> 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the known names that are spelled like `name`, or all of them if none is."""
-    names = list(known)
+    names, name = list(known), name.lower()
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     near += [one for one in names if one not in near and name and name in one.split("_")]
     return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(names)}"

@@ -98,8 +98,9 @@ class ReflectionSettings(BaseModel):
     @field_validator("undesired")
     @classmethod
     def _are_critiques(cls, tokens: frozenset[str]) -> frozenset[str]:
-        unknown = tokens - {*RELEVANCE, *SUPPORT, *UTILITY}
+        known = [*RELEVANCE, *SUPPORT, *UTILITY]
+        unknown = tokens.difference(known)
         if unknown:
-            message = f"no critique tokens: {', '.join(sorted(unknown))}"
-            raise ValueError(message)
+            message = f"no critique tokens: {', '.join(sorted(unknown))}; there are "
+            raise ValueError(message + ", ".join(known))
         return tokens

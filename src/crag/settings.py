@@ -238,7 +238,7 @@ class Settings(ReflectionSettings, Correction):
 
 def _problem(error: ValidationError, given: object) -> SettingsError:
     first = error.errors(include_url=False)[0]
-    field = ".".join(str(part) for part in first["loc"])
+    field = str(first["loc"][0]) if first["loc"] else ""
     allowed = allowed_by(first)
     if first["type"] == "extra_forbidden":
         allowed = f"unknown name; {did_you_mean(field, Settings.model_fields)}"

@@ -104,6 +104,8 @@ def test_a_name_that_is_none_a_folder_without_prompts_and_none_at_all(tmp_path: 
     with pytest.raises(PromptError, match=r"no such folder.*crag prompts --copy"):
         Prompts.from_folder(tmp_path / "missing")
     (tmp_path / "README.md").write_text("Mine.", encoding="utf-8")
+    with pytest.raises(PromptError, match="it is a file; name the folder"):
+        Prompts.from_folder(tmp_path / "README.md")
     with pytest.raises(PromptError, match=r"it has no prompt; there are answer_default\.md"):
         Prompts.from_folder(tmp_path)
     with pytest.raises(PromptError, match=r"answer_popQA\.md: .* did you mean answer_popqa\.md"):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crag.errors import SettingsError
+from crag.errors import ConfigurationError, SettingsError
 from crag.factory.indexing import choose_limits
 from crag.runtime.environment import Environment
 
@@ -76,6 +76,12 @@ def test_another_process_is_told_paths_from_the_root(
     assert told["model"] == f"file:{tmp_path / 'small.gguf'}"
     assert told["page_cache"] == tmp_path / ".crag" / "pages.sqlite"
     assert (told["evaluator"], told["prompts"]) == ("default", None)
+
+
+def test_a_file_named_env_that_is_not_utf8_is_named_with_its_line() -> None:
+    Path(".env").write_bytes(b"CRAG_SEARCH=none\nCRAG_INDEX=caf\xe9\n")
+    with pytest.raises(ConfigurationError, match=r"^\.env: line 2 is not UTF-8"):
+        Environment()
 
 
 @pytest.mark.parametrize(

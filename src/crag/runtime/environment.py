@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from crag.errors import SettingsError
+from crag.errors import ConfigurationError, SettingsError
 from crag.plain import allowed_by
 from crag.runtime.config_file import FILE, PLACES, ConfigFile, is_secret, placed, variable_of
 
@@ -140,6 +140,14 @@ class Environment(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return what is read, the strongest first."""
         return init_settings, env_settings, dotenv_settings, ConfigFile(settings_cls)
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except UnicodeDecodeError as error:
+            line = error.object.count(b"\n", 0, error.start) + 1
+            problem = f"line {line} is not UTF-8: save the file as UTF-8"
+            raise ConfigurationError(Path(".env"), problem) from None
 
     def shared(self) -> "Shared":
         """Return what another process on Ray is told: all but secrets, with absolute paths."""
