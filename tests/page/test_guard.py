@@ -188,6 +188,13 @@ async def test_a_body_is_json_or_refused(client: httpx.AsyncClient, kind: str) -
     assert "application/json" in said(answer, 415)
 
 
+async def test_clients_of_openai_are_told_why_as_they_read_it(asking: httpx.AsyncClient) -> None:
+    for url in ("/v1/models", "/token/of-another/v1/models"):
+        refused = await asking.get(url)
+        assert refused.json()["error"]["message"] == said(refused, 401)
+    assert (await asking.get("/threads")).json().keys() == {"detail"}
+
+
 async def test_a_document_is_sent_as_bytes_and_nothing_else_is(client: httpx.AsyncClient) -> None:
     headers = {"Content-Type": "application/octet-stream"}
     taken = await client.put("/documents/a.md", content=b"text", headers=headers)

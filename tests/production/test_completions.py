@@ -55,6 +55,7 @@ async def asked(client: httpx.AsyncClient, **changed: Any) -> httpx.Response:
 async def test_an_answer_cites_its_sources_and_counts_its_tokens(chatting: Chatting) -> None:
     async with chatting() as client:
         listed = (await client.get("/models")).json()
+        assert listed["data"] == [(await client.get("/models/crag")).json()]
         assert [one["id"] for one in listed["data"]] == ["crag"]
         reply = (await asked(client)).json()
     (choice,) = reply["choices"]

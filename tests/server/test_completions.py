@@ -54,6 +54,19 @@ def test_the_graphs_are_models(chatting: "openai.OpenAI") -> None:
     assert {one.id for one in chatting.models.list()} == set(GRAPHS)
 
 
+def test_a_client_asks_for_one_model_by_its_name(chatting: "openai.OpenAI", client: Any) -> None:
+    import openai
+
+    made = client.assistants.create("crag", name="crag/quick one", context=QUICK)
+    try:
+        for name in ("crag", "crag/quick one"):
+            assert chatting.models.retrieve(name).id == name
+    finally:
+        client.assistants.delete(made["assistant_id"])
+    with pytest.raises(openai.NotFoundError, match="no model 'gpt-4o'; there are crag"):
+        chatting.models.retrieve("gpt-4o")
+
+
 def lines_of(citation: dict[str, Any]) -> str:
     return str(citation["source"]["position"].partition(" ")[2])
 

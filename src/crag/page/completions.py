@@ -1,8 +1,9 @@
 """OpenAI's chat protocol: any chat client can use a corrected knowledge base.
 
-`/v1/models` lists the server's assistants, `/v1/chat/completions` runs one of them. A reply is sent
-when it has been checked, also where it is streamed: a citation may still be taken out of what a
-model has written, or a quotation put in its place, and what was sent cannot be taken back.
+`/v1/models` lists the server's assistants, `/v1/models/NAME` tells of one, and
+`/v1/chat/completions` runs one of them. A reply is sent when it has been checked, also where it is
+streamed: a citation may still be taken out of what a model has written, or a quotation put in its
+place, and what was sent cannot be taken back.
 """
 
 import asyncio
@@ -93,11 +94,22 @@ class RefusedChatError(Exception):
 
 async def models(_: Request) -> Response:
     """List the assistants."""
-    data = [
-        {"id": name, "object": "model", "created": 0, "owned_by": "crag"}
-        for name in await _assistants()
-    ]
+    data = [_model(name) for name in await _assistants()]
     return JSONResponse({"object": "list", "data": data}, headers=_NO_CACHE)
+
+
+async def model(request: Request) -> Response:
+    """Tell of one assistant, which clients ask for before they use it."""
+    name = request.path_params["name"]
+    try:
+        await _assistant(name)
+    except RefusedChatError as refused:
+        return JSONResponse(refused.body(), refused.status)
+    return JSONResponse(_model(name), headers=_NO_CACHE)
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "crag"}
 
 
 async def chat_completions(request: Request) -> Response:
@@ -117,6 +129,7 @@ async def chat_completions(request: Request) -> Response:
 
 routes = [
     Route("/v1/models", models),
+    Route("/v1/models/{name:path}", model),  # A name may have a slash.
     Route("/v1/chat/completions", chat_completions, methods=["POST"]),
 ]
 

@@ -405,7 +405,7 @@ def _hardened(send: Send) -> Send:
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send, refused: RefusedError) -> None:
-    """Send the reason as JSON, in the format of LangGraph's own errors."""
+    """Send the reason as JSON, as LangGraph's own errors are, and below /v1 as OpenAI's too."""
     from starlette.responses import JSONResponse
 
     extensions = scope.get("extensions") or {}
@@ -419,5 +419,8 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, refused: RefusedEr
     }
     if refused.status == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = "Bearer"
-    response = JSONResponse({"detail": refused.detail}, refused.status, headers)
+    body: dict[str, Any] = {"detail": refused.detail}
+    if "/v1/" in scope["path"]:  # OpenAI's clients show nothing else.
+        body["error"] = {"message": refused.detail, "type": "invalid_request_error"}
+    response = JSONResponse(body, refused.status, headers)
     await response(scope, receive, send)
