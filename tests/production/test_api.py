@@ -11,6 +11,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import Runtime
+from typing_extensions import TypedDict
 
 from crag.errors import SettingsError
 from crag.page.rules import Rules
@@ -22,6 +24,12 @@ from tests.production.test_app import new_thread
 
 NO_THREAD = "9b1d0f5e-8a52-4a43-b0a5-5f6f0a3c2d11"
 JSON: dict[str, Any] = {"headers": {"Content-Type": "application/json"}}
+
+
+class Limits(TypedDict):
+    """The settings of a graph."""
+
+    k: int
 
 
 async def holds(state: State) -> State:
@@ -142,6 +150,14 @@ WRONG: list[tuple[str, str, dict[str, Any], int, str]] = [
      "Thread or assistant not found."),
     ("POST", "/runs", {"json": {"assistant_id": "crag", "stream_mode": ["events", "x"]}}, 422,
      "stream_mode.0: Input should be 'values', 'updates', 'messages', 'messages-tuple', "),
+    ("POST", "/runs", {"json": {"assistant_id": "crag", "command": {"goto": 5}}}, 422,
+     "command.goto.str: Input should be a valid string"),
+    ("POST", "/runs", {"json": {"assistant_id": "crag", "command": {"goto": {"node": "ask"}}}}, 422,
+     "command.goto.str: Input should be a valid string"),
+    ("POST", "/runs", {"json": {"assistant_id": "crag", "config": {"recursion_limit": "x"}}}, 422,
+     "config.recursion_limit: Input should be a valid integer"),
+    ("POST", "/runs", {"json": {"assistant_id": "crag", "config": {"metadata": [1]}}}, 422,
+     "config.metadata: Input should be a valid dict"),
     ("GET", "/threads/7", {}, 422, "Invalid thread ID: '7' is no UUID."),
     ("GET", f"/threads/{NO_THREAD}", {}, 404, "Thread not found."),
     ("GET", f"/threads/{NO_THREAD}/runs/7", {}, 422, "Invalid run ID: '7' is no UUID."),
@@ -272,6 +288,28 @@ async def test_a_client_is_told_its_own_mistakes_alone(
         reply = await client.http.post("/runs/wait", json={"assistant_id": "crag", "input": {}})
     assert reply["__error__"] == {"error": type(raised).__name__, "message": told}
     assert ("swordfish" in caplog.text) == isinstance(raised, OSError)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"context": {"k": 3}},
+        {"config": {"configurable": {"k": 3, "thread_id": "mine", "unknown": 1}}},
+        {"config": {"configurable": {"k": 4}}, "context": {"k": 3}},
+    ],
+)
+async def test_settings_are_taken_from_the_context_or_the_configuration(
+    serving: Serving, sent: dict[str, Any]
+) -> None:
+    def tells(_: State, runtime: Runtime[Limits]) -> State:
+        return {"answer": str(runtime.context)}
+
+    built = StateGraph(State, Limits)
+    built.add_node("tell", tells)
+    built.add_edge(START, "tell")
+    async with serving(graph=built.compile()) as client:
+        body = {"assistant_id": "crag", "input": {}, **sent}
+        assert await client.http.post("/runs/wait", json=body) == {"answer": "{'k': 3}"}
 
 
 async def test_messages_grow_as_a_model_writes_them(serving: Serving) -> None:

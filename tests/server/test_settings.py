@@ -8,7 +8,7 @@ from crag.errors import SettingsError
 from crag.settings import Settings
 from crag.settings_form import GROUPS
 from crag.tasks import TASKS
-from tests.server.asking import GRAPHS, assistant
+from tests.server.asking import GRAPHS, INCORRECT, INPUT, assistant
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +55,12 @@ def test_the_nodes_that_read_a_setting_are_nodes_of_a_graph(
     nodes = {node["id"] for graph in drawn for node in graph["nodes"]}
     named = {node for field in fields.values() for node in field.get("langgraph_nodes", [])}
     assert named == nodes - {"__start__", "__end__", "pass_through"}
+
+
+def test_settings_are_read_where_they_were_before_there_was_a_context(client: Any) -> None:
+    config: Any = {"configurable": INCORRECT}
+    state = client.runs.wait(None, assistant(client, "crag"), input=INPUT, config=config)
+    assert state["action"] == "incorrect"
 
 
 def test_no_setting_takes_a_key(fields: dict[str, dict[str, Any]]) -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 import orjson
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
 from starlette.requests import Request
+from typing_extensions import TypedDict
 
 from crag.plain import problems
 from crag.server.refusals import RefusedRequestError
@@ -129,13 +130,37 @@ class Query(BaseModel):
     cancel_on_disconnect: bool = False
 
 
+class Config(TypedDict, total=False):
+    """What LangChain calls the configuration of a run."""
+
+    configurable: dict[str, Any] | None
+    metadata: dict[str, Any] | None
+    tags: list[str] | None
+    recursion_limit: int | None
+
+
+class Step(TypedDict):
+    """A node to go to, and what it is given."""
+
+    node: str
+    input: Any
+
+
+class Resumption(TypedDict, total=False):
+    """The `command` of a run, which continues a thread."""
+
+    update: dict[str, Any] | list[Any] | None
+    resume: Any
+    goto: str | Step | list[str | Step] | None
+
+
 class RunNew(Placed):
     """`POST …/runs`, `…/runs/stream` and `…/runs/wait`."""
 
     assistant_id: str
     input: Any = None
-    command: dict[str, Any] | None = None
-    config: dict[str, Any] | None = None
+    command: Resumption | None = None
+    config: Config | None = None
     context: dict[str, Any] | None = None
     metadata: Metadata | None = None
     stream_mode: list[Mode] = ["values"]

@@ -38,7 +38,7 @@ def check_values(graph: Graph, values: object, field: str) -> None:
         channel = channels.get(name)
         try:
             # Messages not by their reducer, which looks for those to be removed.
-            if channel and name == "messages":
+            if channel and name == "messages" and value is not None:
                 convert_to_messages(value if isinstance(value, list) else [value])
             elif isinstance(channel, BaseChannel):
                 channel.copy().update([value])
@@ -75,8 +75,10 @@ async def parts(
     modes, subgraphs = request["stream_mode"], request.get("stream_subgraphs", False)
     wanted: Any = {"messages" if mode == "messages-tuple" else mode for mode in modes}
     grown: dict[str | None, BaseMessageChunk] = {}
-    context = request.get("context")
-    if context is not None:  # What the graph has no setting for is ignored, as by LangGraph.
+    # As LangGraph does: settings are also read where they were before there was a context, and
+    # what the graph has no setting for is ignored.
+    context = request.get("context") or (request.get("config") or {}).get("configurable")
+    if context is not None:
         known = _setting_names(cast("Hashable", graph.context_schema))
         context = {name: value for name, value in context.items() if name in known}
     stream: AsyncIterator[Any] = graph.astream(
