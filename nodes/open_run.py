@@ -101,7 +101,9 @@ def _question(state: InputState, longest: int) -> str:
     """Return the last message if a human wrote it, else `question`."""
     messages = state.get("messages") or []
     asked_in_chat = bool(messages) and isinstance(messages[-1], HumanMessage)
-    question = messages[-1].text if asked_in_chat else state.get("question", "")
+    question = messages[-1].text if asked_in_chat else state.get("question")
+    if question is None:  # Many clients send null for what is not set.
+        question = ""
     if not isinstance(question, str):
         message = f"question must be text, not {type(question).__name__}"
         raise QuestionError(message)

@@ -1,6 +1,6 @@
 """The reducers of the state: what clients send is taken, or refused; counts are summed."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.documents import Document
@@ -37,6 +37,10 @@ def test_what_is_no_message_is_refused_with_the_form_of_one(message: Any, proble
     assert "\n" not in told
 
 
+def test_a_chat_that_is_null_is_none() -> None:
+    assert add_chat([], None) == []
+
+
 @pytest.mark.parametrize("document", [7, {"metadata": {}}, {"page_content": 7}, "words"])
 def test_what_is_no_document_is_refused_with_the_form_of_one(document: Any) -> None:
     with pytest.raises(InvalidUpdateError, match="must each have a `page_content` and may have"):
@@ -58,3 +62,8 @@ def test_counts_that_replace_do_so_when_a_checkpointer_has_kept_them() -> None:
     kept = serializer.loads_typed(serializer.dumps_typed(fresh_usage(Usage(llm_calls=1))))
     assert add_usage(Usage(llm_calls=5, pages=2), kept) == {"llm_calls": 1}
     assert add_usage(Usage(llm_calls=1), Usage(llm_calls=2)) == {"llm_calls": 3}
+
+
+def test_a_count_that_is_no_number_is_refused() -> None:
+    with pytest.raises(InvalidUpdateError, match=r"usage\.pages cannot be 'two': allowed"):
+        add_usage(Usage(), cast("Usage", {"pages": "two"}))

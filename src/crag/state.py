@@ -389,11 +389,13 @@ def replace_action(_: Action | None, new: object) -> Action | None:
 def add_chat(chat: Any, new: Any) -> Any:
     """Add messages to a chat as `add_messages` does; clients send them in many forms.
 
+    Many send null for what is not set.
+
     Raises:
         QuestionError: one is no message.
     """
     try:
-        return add_messages(chat, new)
+        return chat if new is None else add_messages(chat, new)
     except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError) as error:
         problem = said(error).partition("\n")[0].rstrip(". ")
         message = (
@@ -419,12 +421,19 @@ def replace_documents(
 
 
 def add_usage(spent: Usage, new: Usage) -> Usage:
-    """Sum counts by name, or replace them if the new ones are `fresh_usage`."""
+    """Sum counts by name, or replace them if the new ones are `fresh_usage`.
+
+    Raises:
+        InvalidUpdateError: one is no number.
+    """
     counts = {} if "fresh" in new else dict(spent)
     for name, count in new.items():
         if name == "fresh":
             continue
-        counts[name] = cast("float", counts.get(name, 0)) + cast("float", count)
+        if not isinstance(count, int | float):
+            message = f"usage.{name} cannot be {count!r}: allowed are numbers"
+            raise InvalidUpdateError(message)
+        counts[name] = cast("float", counts.get(name, 0)) + count
     return cast("Usage", counts)
 
 

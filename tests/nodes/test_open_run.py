@@ -24,6 +24,7 @@ def read_question(state: InputState) -> str:
         {"question": ""},
         {"question": " \n\t"},
         {"messages": []},
+        cast("InputState", {"question": None}),
         {"messages": [AIMessage("hello")]},
         {"messages": [HumanMessage("  ")]},
     ],

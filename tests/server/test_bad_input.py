@@ -67,6 +67,7 @@ EMPTY = "question is empty: give `question`, or `messages` whose last one asks i
     [
         ({}, "QuestionError", EMPTY),
         ({"question": 7}, "QuestionError", "question must be text, not int"),
+        ({"question": None, "messages": None}, "QuestionError", EMPTY),
         ({"question": "x" * 8001}, "QuestionError", "8,001 characters, the limit is 8,000"),
         ({"messages": [*says("What is a strip?")["messages"], ASSISTANT]}, "QuestionError", EMPTY),
         ({"messages": [{"role": "system", "content": "Be brief."}]}, "QuestionError", EMPTY),
@@ -101,6 +102,11 @@ def test_messages_that_nobody_can_read_are_refused(
     else:
         assert reply.json()["__error__"]["error"] == "QuestionError"
         assert told in reply.json()["__error__"]["message"]
+
+
+def test_null_is_what_is_not_set(url: str) -> None:
+    for given in (INPUT | {"messages": None}, says(QUESTION) | {"question": None}):
+        assert post(url, input=given, context=QUICK).json()["question"] == QUESTION
 
 
 def test_what_is_langgraphs_own_is_refused_before_it_runs(url: str) -> None:
