@@ -1,6 +1,6 @@
 """The reducers of the state: what clients send is taken, or refused; counts are summed."""
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -12,6 +12,7 @@ from crag.state import (
     Usage,
     add_chat,
     add_usage,
+    extend_events,
     fresh_usage,
     known_action,
     replace_documents,
@@ -64,6 +65,27 @@ def test_counts_that_replace_do_so_when_a_checkpointer_has_kept_them() -> None:
     assert add_usage(Usage(llm_calls=1), Usage(llm_calls=2)) == {"llm_calls": 3}
 
 
-def test_a_count_that_is_no_number_is_refused() -> None:
-    with pytest.raises(InvalidUpdateError, match=r"usage\.pages cannot be 'two': allowed"):
-        add_usage(Usage(), cast("Usage", {"pages": "two"}))
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [({"pages": "two"}, "usage.pages cannot be 'two'"), ({"mine": 2}, "usage.mine cannot be 2")],
+)
+def test_what_is_no_count_is_refused_with_those_there_are(count: Any, told: str) -> None:
+    with pytest.raises(InvalidUpdateError) as caught:
+        add_usage(Usage(), count)
+    assert str(caught.value).startswith(f"{told}: allowed are numbers for llm_calls, ")
+    assert "fresh" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ([{"kind": "my salary"}], "0.kind: Input should be 'contextualize_failed', "),
+        ([{"kind": "abstained", "detail": "", "fallback": ""}], "0.node: Field required"),
+        (["words"], "0: Input should be a valid dictionary"),
+        ("words", "the list: Input should be a valid list"),
+    ],
+)
+def test_what_is_no_event_is_refused_since_events_are_counted(sent: Any, told: str) -> None:
+    with pytest.raises(InvalidUpdateError) as caught:
+        extend_events([], sent)
+    assert str(caught.value).startswith(f"events are not what they must be: {told}")

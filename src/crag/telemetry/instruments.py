@@ -35,8 +35,9 @@ class Instruments:
             "crag.events", "{event}", "Events of runs by kind and node"
         )
         self.usage = meter.create_counter(
-            "crag.usage", "{unit}", "What questions used: calls, texts, pages, bytes, tokens"
-        )
+            "crag.usage", "{unit}",
+            "What questions used: calls, texts, pages, bytes, milliseconds, tokens",
+        )  # fmt: skip
         self.cost = meter.create_counter(
             "crag.cost", "{currency}", "Cost of tokens, by the settings of prices"
         )
