@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from crag.evaluators import load_evaluator
 from tests.generated import PARTS, ROOT, SETTINGS_DICT, langgraph_json, renewed, settings_dict
 
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -31,6 +32,12 @@ def test_langgraph_json_serves_every_graph() -> None:
 
 def test_the_settings_as_a_dictionary_are_up_to_date() -> None:
     assert SETTINGS_DICT.read_text("utf-8") == settings_dict(), "run `make docs`"
+
+
+def test_the_guide_tells_the_thresholds_of_the_default_evaluator() -> None:
+    limits = load_evaluator().thresholds
+    told = f"default evaluator, {limits['upper']:g} and {limits['lower']:g}, come from"
+    assert told in (ROOT / "docs" / "guide" / "evaluators.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("path", WITH_CODE, ids=lambda path: path.name)
