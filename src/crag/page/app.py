@@ -68,7 +68,8 @@ class Asset:
     def response(self, request: Request) -> Response:
         """Return the file, compressed if the client accepts that, or 304 if it is unchanged."""
         headers = HEADERS | {"ETag": self.tag}
-        if request.headers.get("if-none-match") == self.tag:
+        # Proxies make the tag weak, and caches ask with several.
+        if self.tag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
         content = self.content
         if "gzip" in request.headers.get("accept-encoding", ""):
