@@ -96,6 +96,20 @@ async def test_a_thread_is_made_once_searched_for_and_counted(serving: Serving) 
         assert found["thread_id"] == thread
 
 
+async def test_a_thread_is_found_by_the_graph_and_the_assistant_of_its_last_run(
+    serving: Serving,
+) -> None:
+    async with serving() as client:
+        thread = await new_thread(client)
+        (assistant,) = await client.assistants.search()
+        known = {name: assistant[name] for name in ("graph_id", "assistant_id")}
+        assert await client.threads.search(metadata=known) == []
+        await client.runs.wait(thread, "crag", input={"question": "Which"})
+        for wanted in ({"graph_id": "crag"}, {"assistant_id": known["assistant_id"]}):
+            (found,) = await client.threads.search(metadata=wanted)
+            assert (found["thread_id"], found["metadata"]) == (thread, {"of": "test", **known})
+
+
 async def test_a_thread_without_runs_has_a_state_without_values(serving: Serving) -> None:
     async with serving() as client:
         thread = await new_thread(client)
@@ -158,6 +172,10 @@ WRONG: list[tuple[str, str, dict[str, Any], int, str]] = [
      "config.recursion_limit: Input should be a valid integer"),
     ("POST", "/runs", {"json": {"assistant_id": "crag", "config": {"metadata": [1]}}}, 422,
      "config.metadata: Input should be a valid dict"),
+    ("POST", "/threads/search", {"json": {"values": {"question": "Which?"}}}, 422,
+     "values: Value error, this server does not read it: search by metadata"),
+    ("POST", "/threads", {"json": {"supersteps": []}}, 422,
+     "supersteps: Value error, this server does not read it: write the state afterwards"),
     ("GET", "/threads/7", {}, 422, "Invalid thread ID: '7' is no UUID."),
     ("GET", f"/threads/{NO_THREAD}", {}, 404, "Thread not found."),
     ("GET", f"/threads/{NO_THREAD}/runs/7", {}, 422, "Invalid run ID: '7' is no UUID."),

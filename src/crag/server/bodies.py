@@ -4,6 +4,7 @@ Whatever PostgreSQL could not store is refused here: it would refuse it without 
 What is unknown is ignored, as newer clients send more.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
@@ -27,6 +28,16 @@ def _checked_graph(metadata: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(metadata.get("graph_id"), str | None):
         raise ValueError("graph_id: must be text")  # noqa: TRY004 - what pydantic reports
     return metadata
+
+
+def _unserved(instead: str) -> Callable[[object], None]:
+    """Refuse what would be missed if it were ignored; `instead` says what to do."""
+
+    def check(value: object) -> None:
+        if value is not None:
+            raise ValueError("this server does not read it: " + instead)
+
+    return check
 
 
 Names = list[str] | Literal["*"] | None
@@ -56,6 +67,9 @@ class ThreadSearch(Search):
     ids: list[UUID] | None = None
     sort_by: Literal["thread_id", "status", "created_at", "updated_at"] | None = None
     sort_order: Literal["asc", "desc"] | None = None
+    values: Annotated[object, AfterValidator(_unserved("search by metadata"))] = Field(
+        None, exclude=True
+    )
 
 
 class ThreadNew(BaseModel):
@@ -64,6 +78,7 @@ class ThreadNew(BaseModel):
     thread_id: UUID | None = None
     metadata: Metadata | None = None
     if_exists: Literal["raise", "do_nothing"] | None = None
+    supersteps: Annotated[object, AfterValidator(_unserved("write the state afterwards"))] = None
 
 
 class ThreadChange(BaseModel):

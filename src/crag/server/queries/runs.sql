@@ -13,7 +13,10 @@ FROM crag_runs WHERE status IN ('pending', 'running')
 
 -- name: create
 WITH graph AS (
-    UPDATE crag_threads SET graph_id = %(graph)s WHERE thread_id = %(thread)s
+    -- Clients search for the threads of a graph, or of an assistant, by these metadata.
+    UPDATE crag_threads SET graph_id = %(graph)s, metadata = metadata || jsonb_build_object(
+        'graph_id', %(graph)s::text, 'assistant_id', %(assistant)s::text)
+    WHERE thread_id = %(thread)s
 )
 INSERT INTO crag_runs
     (run_id, thread_id, owner, assistant_id, graph_id, request, metadata, multitask_strategy)
