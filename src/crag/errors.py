@@ -228,3 +228,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     near += [one for one in names if one not in near and name and name in one.split("_")]
     return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(names)}"
+
+
+class GoneError(Exception):
+    """What a run was to read or write is nobody's, or somebody else's, by now.
+
+    Its thread was deleted or another process took it up, so nobody waits for it here any more.
+    """

@@ -8,8 +8,9 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from crag.errors import GoneError
 from crag.page.rules import Rules
-from crag.server.database import Database, GoneError
+from crag.server.database import Database
 from crag.server.refusals import RefusedRequestError
 from crag.server.runs import Claim, Runs
 from crag.server.settings import ServerSettings

@@ -11,10 +11,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from crag.errors import GoneError
 from crag.page import comparison, first_visit
 from crag.page.app import asset, middleware, page
 from crag.page.rules import Rules
-from crag.server.database import LOST, REFUSED, Database, GoneError, Graph
+from crag.server.database import LOST, REFUSED, Database, Graph
 from crag.server.refusals import RefusedRequestError
 from crag.server.routes import Api
 from crag.server.runs import Runs

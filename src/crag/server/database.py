@@ -23,6 +23,7 @@ from psycopg.sql import Composed
 from psycopg.types.json import JsonbDumper
 from psycopg_pool import AsyncConnectionPool
 
+from crag.errors import GoneError
 from crag.server.settings import ServerSettings
 from crag.server.sql import queries
 
@@ -47,10 +48,6 @@ _CONNECT_SECONDS, _PATIENCE = 5, 15.0
 _FRESH = 1.0
 """Seconds for which a connection that worked is taken to work; asking each time doubles what
 PostgreSQL is asked."""
-
-
-class GoneError(Exception):
-    """What was to be read or written is nobody's, or somebody else's, by now."""
 
 
 class Connection(AsyncConnection[Row]):

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
+from crag.errors import GoneError
 from crag.page.rules import Rules
-from crag.server.database import CANCELLED, QUEUE, Connection, Database, Fence, GoneError, Row
+from crag.server.database import CANCELLED, QUEUE, Connection, Database, Fence, Row
 from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, not_found
 from crag.server.settings import ServerSettings

@@ -13,7 +13,8 @@ import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import EmptyInputError, GraphRecursionError, InvalidUpdateError
 
-from crag.server.database import CANCELLED, LOST, QUEUE, REFUSED, Bell, GoneError, Graph
+from crag.errors import GoneError
+from crag.server.database import CANCELLED, LOST, QUEUE, REFUSED, Bell, Graph
 from crag.server.encoding import encoded
 from crag.server.runs import Claim, Failure, Runs
 from crag.server.streaming import command, parts

@@ -20,6 +20,7 @@ from langchain_core.outputs import LLMResult
 from langgraph.constants import START
 from langgraph.errors import GraphBubbleUp
 
+from crag.errors import GoneError
 from crag.graph_registry import GRAPHS, PART_TAG
 from crag.telemetry.instruments import Instruments
 
@@ -31,6 +32,7 @@ _STEP = "graph:step:"
 """How the tag begins that LangGraph gives to the runs of nodes."""
 _STATE = ("question", "events", "usage")
 """Keys that the state of a question has, and that of no branch."""
+_CANCELLED = (asyncio.CancelledError, KeyboardInterrupt, GoneError)
 _WANTED = {"ls_temperature": "temperature", "ls_max_tokens": "max_tokens"}
 
 _logger = logging.getLogger(__name__)
@@ -130,8 +132,7 @@ class RunWatch(BaseCallbackHandler):
             self._end_chain(run, None)
             return
         if run.is_graph and run.name in GRAPHS and not (run.is_counted or run.is_part):
-            is_cancelled = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
-            outcome = "cancelled" if is_cancelled else "error"
+            outcome = "cancelled" if isinstance(error, _CANCELLED) else "error"
             self._finish(run, {}, outcome, {"error.type": type(error).__name__})
         self._end_chain(run, error)
 
