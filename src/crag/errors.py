@@ -59,8 +59,8 @@ class CragError(RuntimeError):
         return _revived, (type(self), str(self), vars(self))
 
 
-class QuestionError(CragError):
-    """The input holds no usable question."""
+class QuestionError(CragError, ValueError):
+    """The input holds no usable question; a server tells its clients what is wrong with a value."""
 
 
 class SettingsError(CragError):

@@ -109,6 +109,9 @@ def test_other_settings_are_tried_from_the_same_place(past: Past) -> None:
         ({"action": "perhaps"}, "grade", "action cannot be 'perhaps': allowed are correct"),
         ({"documents": ["text"]}, "retrieve", "documents must each have a `page_content`"),
         ({"documents": [{"metadata": {}}]}, "retrieve", "page_content"),
+        ({"messages": [{"role": "wizard", "content": "?"}]}, "generate", "Unexpected message type"),
+        ({"usage": {"pages": "two"}}, "grade", "usage.pages cannot be 'two'"),
+        ({"events": ["text"]}, "grade", "events are not what they must be"),
         ({"action": "correct"}, "graed", "Node graed does not exist"),
     ],
 )
