@@ -58,8 +58,11 @@ async def test_the_assistants_are_the_graphs(serving: Serving) -> None:
         assert (found["graph_id"], found["metadata"]) == ("crag", {"created_by": "system"})
         assert await client.assistants.get(found["assistant_id"]) == found
         assert await client.assistants.search(graph_id="crag", limit=1) == [found]
-        for none in ({"graph_id": "other"}, {"metadata": {"mine": True}}, {"offset": 1}):
+        for none in ({"graph_id": "other"}, {"metadata": {"mine": True}}, {"name": "other"}):
             assert await client.assistants.search(**none) == []
+            assert await client.http.post("/assistants/count", json=none) == 0
+        assert await client.assistants.search(offset=1) == []
+        assert await client.assistants.search(name="CRA") == [found]
         counted = await client.http.post("/assistants/count", json={"graph_id": "crag"})
         assert counted == 1
         for xray in (False, True, 1):
@@ -176,6 +179,8 @@ WRONG: list[tuple[str, str, dict[str, Any], int, str]] = [
      "values: Value error, this server does not read it: search by metadata"),
     ("POST", "/threads", {"json": {"supersteps": []}}, 422,
      "supersteps: Value error, this server does not read it: write the state afterwards"),
+    ("POST", "/runs", {"json": {"assistant_id": "crag", "after_seconds": 60}}, 422,
+     "after_seconds: Value error, this server does not read it: start the run then"),
     ("GET", "/threads/7", {}, 422, "Invalid thread ID: '7' is no UUID."),
     ("GET", f"/threads/{NO_THREAD}", {}, 404, "Thread not found."),
     ("GET", f"/threads/{NO_THREAD}/runs/7", {}, 422, "Invalid run ID: '7' is no UUID."),

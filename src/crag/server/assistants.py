@@ -33,11 +33,13 @@ class Assistants:
             for name in graphs
         ]
 
-    def search(self, graph_id: str | None, metadata: dict[str, Any] | None) -> list[Assistant]:
-        """Return all assistants, or those of one graph or with these metadata."""
-        wanted = (metadata or {}).items()
+    def search(
+        self, graph_id: str | None, metadata: dict[str, Any] | None, name: str | None
+    ) -> list[Assistant]:
+        """Return all assistants, or those of one graph, with these metadata or `name` in theirs."""
+        wanted, part = (metadata or {}).items(), (name or "").lower()
         mine = [one for one in self._all if graph_id in {None, one["graph_id"]}]
-        return [one for one in mine if wanted <= one["metadata"].items()]
+        return [one for one in mine if part in one["name"] and wanted <= one["metadata"].items()]
 
     def get(self, asked: str) -> Assistant:
         """Return an assistant by its id or the name of its graph; refuse what is neither."""

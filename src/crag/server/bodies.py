@@ -58,6 +58,7 @@ class AssistantSearch(Search):
     """`POST /assistants/search` and `/assistants/count`."""
 
     graph_id: str | None = None
+    name: str | None = None
 
 
 class ThreadSearch(Search):
@@ -187,6 +188,7 @@ class RunNew(Placed):
     on_completion: Literal["delete", "keep"] = "delete"
     if_not_exists: Literal["create", "reject"] = "reject"
     durability: Literal["sync", "async", "exit"] = "async"
+    after_seconds: Annotated[object, AfterValidator(_unserved("start the run then"))] = None
 
     @field_validator("on_disconnect", "on_completion", "if_not_exists", "durability",
                      "multitask_strategy", "stream_mode", mode="before")  # fmt: skip

@@ -97,11 +97,11 @@ class Api:
     # Assistants
 
     async def _search_assistants(self, _: Request, asked: bodies.AssistantSearch) -> object:
-        found = self._assistants.search(asked.graph_id, asked.metadata)
+        found = self._assistants.search(asked.graph_id, asked.metadata, asked.name)
         return found[asked.offset : asked.offset + asked.limit]
 
     async def _count_assistants(self, _: Request, asked: bodies.AssistantSearch) -> object:
-        return len(self._assistants.search(asked.graph_id, None))
+        return len(self._assistants.search(asked.graph_id, asked.metadata, asked.name))
 
     async def _get_assistant(self, request: Request) -> object:
         return self._assistants.get(request.path_params["assistant"])
