@@ -6,6 +6,7 @@ from typing import TypeAlias
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from crag.errors import CragError
 from crag.graph.routes import by_history
 from crag.nodes.contextualize import Contextualize
 from crag.nodes.open_run import OpenRun
@@ -26,7 +27,13 @@ def opened_graph(
 
     A follow-up question in a chat passes contextualize between them. Without the parts for that, it
     is used as it was asked.
+
+    Raises:
+        CragError: `chat` is something else, such as a retriever alone.
     """
+    if not isinstance(chat, Parts | None):
+        given = type(chat).__name__
+        raise CragError(f"A graph takes Parts(retriever=…, evaluator=…, …), and no {given}.")
     graph = StateGraph[State, Settings | SettingsDict, InputState, State](
         State, context_schema=Settings, input_schema=InputState
     )

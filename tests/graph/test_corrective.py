@@ -302,3 +302,9 @@ def test_a_part_may_pass_its_methods_on(make_parts: Any) -> None:
 
     graph = build_crag(make_parts(evaluator=Logged(FakeEvaluator(0.9))))
     assert graph.invoke({"question": "Who?"})["action"] == "correct"
+
+
+def test_one_part_is_no_graph() -> None:
+    retriever: Any = FakeRetriever()
+    with pytest.raises(CragError, match=r"takes Parts\(retriever=….*no FakeRetriever"):
+        build_crag(retriever)

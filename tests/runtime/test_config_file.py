@@ -113,6 +113,7 @@ def test_an_empty_value_says_nothing() -> None:
         ('evalutor = "cosine"', r"unknown key 'evalutor'; did you mean evaluator"),
         ('embeddings = "openai:small"', r"did you mean embedding_model\?"),
         ('zebra = "x"', "known are index, evaluator"),
+        ("upper = 0.5", "upper is a setting of a run, .*write --set upper=…"),
         ('[model]\nname = "x"', "model cannot be .*write a text in quotes"),
         ("model = 7", "model cannot be 7: write a text in quotes"),
         ("model = true", "model cannot be True: write a text in quotes"),

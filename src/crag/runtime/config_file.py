@@ -16,6 +16,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from crag.errors import ConfigurationError, did_you_mean
 from crag.events import without_keys
+from crag.settings_dict import SettingsDict
 
 NAME = "crag.toml"
 """Read in the folder where a command runs, unless CRAG_CONFIG names another file."""
@@ -104,6 +105,12 @@ def _checked(
         if name not in open_names:
             if _SECRET.search(name):
                 raise _secret(path, name, name.upper())
+            if name in SettingsDict.__annotations__:
+                problem = (
+                    f"{name} is a setting of a run, and this file has none: write --set {name}=… "
+                    "on the command line, or give it in Python as one of the `settings`"
+                )
+                raise ConfigurationError(path, problem)
             raise ConfigurationError(
                 path, f"unknown key {name!r}; {did_you_mean(name, open_names)}"
             )
