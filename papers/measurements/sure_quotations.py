@@ -27,7 +27,7 @@ from crag.settings import Settings
 from crag.state import State
 from crag.testing import FakeRetriever
 
-THRESHOLDS = (0.83, 0.7, 0.5, 0.3, 0.2)
+THRESHOLDS = (0.83, 0.75, 0.7, 0.6, 0.5, 0.3)
 
 
 class Said(NamedTuple):

@@ -7,6 +7,7 @@ import pytest
 from crag.generation import ExtractiveAnswerer
 from crag.generation.quoting import quotations_in
 from crag.parts import Passage, Quotation
+from crag.reading import Reading
 from crag.runtime.replies import quotations_of
 from crag.state import Source, Strip
 from crag.testing import FakeReadingEvaluator
@@ -184,6 +185,18 @@ def test_what_is_not_even_close_is_not_quoted() -> None:
     known: Strip = {**strip(PROSE), "score": -0.9, "reading": reading}
     assert quotations_in(QUESTION, [known], most=4, threshold=0.5, closest=0.9) == []
     assert len(quotations_in(QUESTION, [known], most=4, threshold=0.9999, closest=-1)) == 1
+
+
+def test_a_quotation_is_no_surer_than_its_document() -> None:
+    known = strip("Rain falls in May.")
+    best: list[float] = []
+    for score in (0.9, 0.2):
+        reading = Reading(score=score, starts=[0], evidence=[99], span=None)
+        read: Strip = {**known, "score": 0.999999, "reading": reading}
+        (one,) = quotations_in(QUESTION, [read], most=1, threshold=0.5, closest=-1)
+        assert one.sure == (score > 0.5)
+        best.append(one.score)
+    assert best == [0.9, 0.2]
 
 
 def test_what_makes_an_answer_long_is_left_to_those_who_ask_for_more() -> None:

@@ -84,9 +84,10 @@ def quotations_in(
         key=lambda candidate: -candidate.odds,
     )
     ranked = [candidate for candidate in ranked if _WORD.search(candidate.text)]
-    if not ranked or math.tanh(ranked[0].odds / 2) < closest:
+    scores = [_score(candidate, strips[candidate.strip]) for candidate in ranked]
+    if not ranked or scores[0] < closest:
         return []
-    sure = math.tanh(ranked[0].odds / 2) >= threshold
+    sure = scores[0] >= threshold
     near: list[_QuotedStrip] = []
     for candidate in ranked:
         if candidate.odds >= ranked[0].odds - MARGIN:
@@ -100,8 +101,8 @@ def quotations_in(
         word_count += len(candidate.text.split())
         quotations.append(
             Quotation(
-                candidate.text, candidate.strip, math.tanh(candidate.odds / 2), candidate.place,
-                _span(strips[candidate.strip], candidate.place), sure=sure,
+                candidate.text, candidate.strip, _score(candidate, strips[candidate.strip]),
+                candidate.place, _span(strips[candidate.strip], candidate.place), sure=sure,
                 further=sure and bool(quotations) and word_count > MOST_WORDS,
             )
         )  # fmt: skip
@@ -226,6 +227,11 @@ def _odds(strip: Strip) -> float:
     answers = max(score_odds(span["score"]), _NO_SPAN) if span is not None else _NO_SPAN
     standing = _STANDING_WEIGHT * score_odds(reading["score"])
     return score_odds(score_of(strip)) + standing + _SPAN_WEIGHT * answers
+
+
+def _score(candidate: _QuotedStrip, strip: Strip) -> float:
+    """Return how sure a quotation is: no more than its document is of use."""
+    return min(math.tanh(candidate.odds / 2), strip["reading"]["score"])
 
 
 def _anchor(reading: Reading) -> int:
