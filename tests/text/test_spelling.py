@@ -12,7 +12,7 @@ TEXTS = [
     "The harbour of Quellmoor was dug in 1731, and its keeper was Ilse Brandt.",
     "Lemons infuse for six days. Set the default of `websockets` in the configuration.",
     "The grade of redis is a sorrow and a morrow.",
-    "Call `send_push(flag_value=None)` or start it with `--no-reload`.",
+    "Call `send_push(flag_value=None, utf_18)` or start it with `--no-reload`.",
 ]
 
 
@@ -43,6 +43,7 @@ def test_what_neither_documents_nor_english_have_is_corrected(typed: str, meant:
         "What does `harbuor` mean?",  # code,
         'What does "harbuor" mean?',  # a quotation,
         "What does harbuor.keeper(lemnos) do with --defualt=qeullmoor and /etc/harbuor?",
+        "What does utf_81 do?",  # a number is no word.
         "Is there send_pull, send_pushs, flag_value_, --no-load or `flag_vaule`?",
         "Can guacamole be made of tulips?",  # and words of everyday English.
         "Shouldn't it be there?",
@@ -79,3 +80,8 @@ def test_only_words_change_and_by_one_error_each(question: str) -> None:
     assert all(len(typed) >= FEWEST_LETTERS for typed, _ in changed)
     assert all(abs(len(typed) - len(meant)) <= 1 for typed, meant in changed)
     assert re.sub(r"\w+", "", question) == re.sub(r"\w+", "", read)
+
+
+def test_long_words_of_documents_are_read_once() -> None:
+    texts = ["a" * 1_000_000, "Start it with --no-reload."]
+    assert respelled("What is --no-relaod for?", texts) == "What is --no-reload for?"

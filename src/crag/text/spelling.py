@@ -31,9 +31,11 @@ _TYPED = re.compile(
     r"(?![\w@/\\#$%&*=<>(\[{`'’\"”-]|[.:]\w)"
 )
 """A word that is no part of a name, an address, a piece of code or a quotation."""
-_NAME = re.compile(rf"--[a-z][\w-]{{{FEWEST_LETTERS - 1},}}|[a-z]\w*_\w+", re.ASCII | re.IGNORECASE)
+_NAME = re.compile(
+    rf"--[a-z][\w-]{{{FEWEST_LETTERS - 1},}}|(?<![a-z\d])[a-z]\w*_\w+", re.ASCII | re.IGNORECASE
+)
 """An option of a command, or a name whose words underscores join."""
-_TYPED_NAME = re.compile(rf"(?<![\w@/\\`'’\"“-])(?:{_NAME.pattern})(?![\w/\\`'’\"”-])", _NAME.flags)
+_TYPED_NAME = re.compile(rf"(?<![\w@/\\`'’\"“-])(?>{_NAME.pattern})(?![\w/\\`'’\"”-])", _NAME.flags)
 """One that is no part of an address or a quotation."""
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -60,7 +62,11 @@ def respelled(question: str, texts: Sequence[str]) -> str:
 
 def _named(typed: str, names: Collection[str]) -> str:
     """Return the only name in which two neighbouring letters of `typed` have changed places."""
-    swapped = (typed[:i] + typed[i + 1] + typed[i] + typed[i + 2 :] for i in range(len(typed) - 1))
+    swapped = (
+        typed[:at] + pair[::-1] + typed[at + 2 :]
+        for at in range(len(typed) - 1)
+        if (pair := typed[at : at + 2]).isalpha()
+    )
     meant = set() if typed in names else {name for name in swapped if name in names}
     return meant.pop() if len(meant) == 1 else typed
 
