@@ -318,6 +318,11 @@ def test_a_simple_table_is_one_block_and_its_rows_are_read_with_their_head() -> 
     assert contexts_of(text, [0, text.index("b     two")]) == ["", SIMPLE]
 
 
+def test_rules_of_columns_without_an_end_are_read_once() -> None:
+    (table,) = pieces_of("== ==\nx\n" * 20_000)
+    assert table.start == 0
+
+
 def test_a_title_with_a_rule_above_may_be_indented() -> None:
     pieces = list(pieces_of("*****\n Use\n*****\n\nIt is so.\n"))
     assert [piece.kind for piece in pieces] == [*["heading"] * 3, "sentence"]
@@ -343,6 +348,7 @@ def test_no_excerpt_ends_with_a_term() -> None:
         "On\n  the other hand",
         ":returns: A\n  B",
         "|\n  B",
+        "add_library(\n  B",
     ],
 )
 def test_the_rest_of_a_sentence_and_a_field_are_no_terms(text: str) -> None:

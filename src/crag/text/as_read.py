@@ -11,7 +11,14 @@ from itertools import groupby, pairwise
 from textwrap import dedent
 from typing import NamedTuple
 
-from crag.text.wholes import is_term, shows_code, simple_table_end, underlines_title
+from crag.text.wholes import (
+    CODE_DIRECTIVES,
+    FENCE,
+    is_term,
+    shows_code,
+    simple_table_end,
+    underlines_title,
+)
 
 _FENCE = re.compile(
     r"\s*(?:>\s*)*(?P<fence>`{3,}|~{3,}|:{3,})\s*(?:\{(?P<name>[\w:.+-]+)\})?(?P<rest>.*)$"
@@ -24,7 +31,7 @@ _TAB = re.compile(r'\s*===\+?\s+"(?P<title>[^"]*)"\s*$')
 _DIRECTIVE = re.compile(r"\s*\.\. (?:\|[^|]+\| )?(?P<name>[\w:.+-]+?)::(?:\s+(?P<rest>.*))?$")
 _TARGET = re.compile(r"\s*\.\. _.*:|\s*\([\w-]+\)=\s*$")
 _OPTION = re.compile(r"\s*:[\w-]+:")
-_UNDERLINE = re.compile(r"(?:([=\-~^*+#\"':_`])\1{2,}|\.{4,})\s*$")
+_UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*$")
 _NUMBERED = re.compile(r"^(\s*)#\.(?=\s)")
 """An item that Sphinx numbers."""
 _FOOTNOTE = re.compile(r"^\s*(?:\[\^[\w-]+\]:|\.\. \[(?:#[\w-]*|\*|\w+)\])\s+(?=\S)")
@@ -33,8 +40,6 @@ _DEFINED = re.compile(r"(?<=[^\s:])[ \t]*\n(?:[ \t]*\n)? {0,3}:[ \t]+(?=\S)")
 _FIELD = re.compile(r"^(\s*):([a-zA-Z][\w -]{0,40}):(?=\s+\S)")
 _GRID, _GRID_RULE = re.compile(r"\s*[+|].*[+|]\s*$"), re.compile(r"\s*\+[-=+]+\+\s*$")
 _LIST_ROW = re.compile(r"(?P<row>\* )?(?P<cell>[ ]*- ?)?(?P<text>.*)$")
-_CODE = {"code", "code-block", "sourcecode", "parsed-literal", "doctest", "prompt", "console",
-         "testcode", "highlight", "python", "ipython"}  # fmt: skip
 _UNSEEN = {"toctree", "contents", "include", "literalinclude", "raw", "index", "image", "figure",
            "currentmodule", "module", "py:module", "meta", "role", "program", "autosummary",
            "automodule"}  # fmt: skip
@@ -42,12 +47,12 @@ _TITLED = {"admonition", "topic", "rubric", "sidebar", "dropdown", "tab-item", "
            "tab", "collapse", "grid-item-card", "table"}  # fmt: skip
 """Directives whose first line is a title, and not text."""
 _SIGNATURES = re.compile(
-    r"(?:py|c|cpp|js|http|std):[\w-]+|auto\w+|function|class|method|attribute|data|exception"
-    r"|decorator|describe|option|envvar|confval|setting"
+    r"(?:py|c|cpp|js|http|std):[\w-]+|auto\w+|(?:[\w-]+:)?(?:function|class|method|attribute|data"
+    r"|exception|decorator|describe|option|envvar|confval|setting)"
 )
 """Directives whose first line is the name of what their text is about, as `autoclass` has it."""
 _HOLDERS = {"tabs", "tab-set", "tab-set-code", "grid", "container", "compound", "only", "ifconfig",
-            "class", "rst-class", "hlist", "centered", "epigraph", "highlights", "pull-quote",
+            "rst-class", "hlist", "centered", "epigraph", "highlights", "pull-quote",
             "card-body", "versionremoved"}  # fmt: skip
 """Directives that say how their text looks; what stands on their first line is no text."""
 _ROWS_OF_LISTS = {"list-table", "flat-table"}
@@ -90,11 +95,10 @@ _EXPLANATION = r"(?:[ \t]+\S[^\n]*(?:\n|\Z))+"
 _DEFINITION = re.compile(rf"({_TERM})\n({_EXPLANATION})")
 _DEFINITIONS = re.compile(rf"(?:{_TERM}\n{_EXPLANATION})+")
 """Terms, each with what it means indented below it."""
-_ENTRIES = re.compile(r"(?:[^\s\n]{1,30}(?: [^\s\n]{1,30}){0,3}(?<![.,;:!?])[ \t]*(?:\n|\Z)){3,}")
+_ENTRIES = re.compile(r"(?:\S{1,30}(?: \S{1,30}){0,3}(?<![.,;:!?])[ \t]*(?:\n|\Z)){3,}")
 """A list without marks, such as requirements: short lines that end as no sentence does."""
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
 """What stands between two paragraphs."""
-_BARE_FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
 
 
 class _ShownLine(NamedTuple):
@@ -159,7 +163,7 @@ def with_fences(text: str) -> str:
     A fence opens code if it names a language, or stands first or after a blank line.
     """
     lines = text.split("\n")
-    matches = ((at, _BARE_FENCE.match(line)) for at, line in enumerate(lines))
+    matches = ((at, FENCE.match(line)) for at, line in enumerate(lines))
     fences = [(at, mark[1]) for at, mark in matches if mark and not underlines_title(lines, at)]
     if len(fences) % 2 == 0:
         return text
@@ -191,7 +195,7 @@ def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
         elif not _BLOCK.match(line) and shows_code(lines, at):
             body, at = _indented(lines, at)
             yield from (_ShownLine(line), _ShownLine(""), *_code("", body))
-        elif _TARGET.match(line) or (_UNDERLINE.match(line) and _is_of_title(lines, at)):
+        elif _TARGET.match(line) or _is_rule_of_title(lines, at):
             at += 1
         elif table := _table_at(lines, at):
             rows, at = table
@@ -218,11 +222,18 @@ def _table_at(lines: Sequence[str], at: int) -> tuple[list[str], int] | None:
     return None
 
 
-def _is_of_title(lines: Sequence[str], at: int) -> bool:
-    """Return whether a rule stands below a text, or above a title that has one below it too."""
+def _is_rule_of_title(lines: Sequence[str], at: int) -> bool:
+    """Return whether a rule stands below a text, or above a title that has one below it too.
+
+    One of quotation marks, dots and the like, which is as often something else, is as long as its
+    title.
+    """
     above = lines[at - 1] if at else ""
     title, below = [*lines[at + 1 : at + 3], "", ""][:2]
-    return bool(above.strip() or (title.strip() and below.rstrip() == lines[at].rstrip()))
+    is_between = bool(title.strip()) and below.rstrip() == lines[at].rstrip()
+    if _UNDERLINE.match(lines[at]):
+        return bool(above.strip()) or is_between
+    return underlines_title(lines, at) or (is_between and underlines_title(lines, at + 2))
 
 
 def _note_at(lines: Sequence[str], at: int) -> tuple[str, list[str], int] | None:
@@ -232,6 +243,8 @@ def _note_at(lines: Sequence[str], at: int) -> tuple[str, list[str], int] | None
         while end < len(lines) and _QUOTED.match(lines[end]):
             end += 1
         body = [_QUOTED.sub("", line, count=1) for line in lines[at + 1 : end]]
+        if not any(map(str.strip, body)):  # Then its title is all that it says.
+            return "", [opening["title"]], end
         return opening["title"] or opening["name"].capitalize(), body, end
     if opening := _FOOTNOTE.match(lines[at]):
         body, end = _indented(lines, at)
@@ -280,7 +293,7 @@ def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_ShownLine
     short = name.rpartition(":")[2].lower()
     if name in _UNSEEN:
         return
-    if name in _CODE:
+    if name in CODE_DIRECTIVES:
         yield from _code(rest, body)
     elif name in _LABELS and name != "seealso":
         yield from _titled(f"{_LABELS[name]} {rest}".strip(), body, stands_alone=True)
@@ -321,18 +334,21 @@ def _of_simple(rows: Sequence[str]) -> list[str]:
     """Write a simple table of reStructuredText as one of Markdown; any other lines stay."""
     starts = [column.start() for column in re.finditer("=+", rows[0])]
     table: list[list[str]] = []
+    is_first = True
     for number, row in enumerate(rows[1:], 1):
         if set(row) <= {"=", " "}:
             if row.strip() and number < len(rows) - 1:
                 table.append(["---"] * len(starts))
+                is_first = True
             continue
         cells = re.split(r"[ \t]{2,}", row.strip())
         if len(cells) != len(starts):  # One is empty, or the row goes on.
             if any(row[start - 1 : start].strip() for start in starts[1:]):
                 return list(rows)  # A cell that spans others, or one with a role that is gone.
             cells = [row[a:b].strip() for a, b in pairwise([*starts, len(row) + 1])]
-        if cells[0] or not table:
+        if cells[0] or is_first:
             table.append(cells)
+            is_first = False
         else:
             table[-1] = [f"{old} {new}".strip() for old, new in zip(table[-1], cells, strict=True)]
     return [f"| {' | '.join(cells)} |" for cells in table]
@@ -413,8 +429,8 @@ def _shown(match: re.Match[str]) -> str:
         case "target":
             seen = _linked(groups["text"], groups["target"])
         case "entity":
-            shown = unescape(groups["entity"]).replace("\xa0", " ")
-            seen = groups["entity"] if shown in _MARKS else shown
+            shown = re.sub(r"\s", " ", unescape(groups["entity"]))
+            seen = shown if shown.isprintable() and shown not in _MARKS else groups["entity"]
         case "tag":
             seen = " " if groups["tag"].startswith("<br") else ""
         case _:

@@ -13,14 +13,18 @@ from crag.text.sentences import split_sentences
 
 Kind = Literal["blank", "heading", "code", "row", "item", "admonition", "prose"]
 
-_FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
+CODE_DIRECTIVES = {"code", "code-block", "sourcecode", "parsed-literal", "ipython", "testcode",
+                   "doctest", "testoutput", "prompt", "console", "productionlist"}  # fmt: skip
+"""Directives of reStructuredText and MyST whose content is code."""
+FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
+"""How a line begins that opens or closes a block of code."""
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+\S")
 _RULE = re.compile(r"([=\-~^\"'*+#.`:_])\1{2,}\s*$")
 _TITLE = re.compile(r"(?![-*+|>\s]).*\w")
 """A title of reStructuredText, which has a rule below it, and may have one above it."""
 _SHOWS_CODE = re.compile(
     r"[ \t]*(?:(?:`{3,}|~{3,}).*"
-    r"|\.\. (?:code|code-block|sourcecode)::.*(?:\n[ \t]+:.*)*\n(?=[ \t]*\n))"
+    rf"|\.\. (?:{'|'.join(sorted(CODE_DIRECTIVES))})::.*(?:\n[ \t]+:.*)*\n(?=[ \t]*\n))"
 )
 """What opens code: a fence, or a directive with its options and the empty line below them."""
 _COLUMNS = re.compile(r"[ \t]*=+(?:[ \t]+=+)+[ \t]*$")
@@ -35,8 +39,9 @@ _KINDS: tuple[tuple[re.Pattern[str], Kind], ...] = (
 )  # fmt: skip
 _RUBRIC = re.compile(r"\.\. rubric::[ \t]+\S")
 """A heading that is in no table of contents."""
-_TERM = re.compile(r"\s*[^\s:|>/](?:.*[^\s.!?:;,])?\s*$")
-"""A line that may say what the indented text below it is about: it ends as no sentence does."""
+_TERM = re.compile(r"\s*[^\s:|>/](?:.*[^\s.!?:;,([{])?\s*$")
+"""A line that may say what the indented text below it is about: it ends as no sentence does, and
+with no bracket, as code."""
 _LONGEST_TERM, _LONGEST_TERM_ABOVE = 8, 4
 """Words of a term that an empty line follows, and of one right above its text: with more it is
 likelier a sentence."""
@@ -144,7 +149,7 @@ def names_next(sentence: str) -> bool:
 
 
 def _block_is_next(lines: Sequence[Line], at: int) -> bool:
-    """Return whether a list, a table, code or a directive begins there, after an empty line."""
+    """Return whether a list, a table, code or a directive begins there, or after an empty line."""
     near = [line.kind for line in lines[at : at + _NEAR] if line.kind != "blank"]
     return near[:1] not in ([], ["prose"], ["heading"])
 
@@ -362,7 +367,7 @@ def lines_of(text: str) -> Iterator[Line]:
     before: Kind = "blank"
     rows = text.split("\n")
     for number, raw in enumerate(rows):
-        depth, mark = len(raw) - len(raw.lstrip()), _FENCE.match(raw)
+        depth, mark = _indentation(raw), FENCE.match(raw)
         kind, opens = _kind(raw), False
         if fence:
             kind = "code"
@@ -372,7 +377,7 @@ def lines_of(text: str) -> Iterator[Line]:
             fence, kind, opens = mark[1], "code", True
         elif literal < depth or (literal < _NEVER and not raw.strip()):
             kind = "admonition"
-        elif (table_end := max(table_end, simple_table_end(rows, number))) >= number:
+        elif number <= table_end or (table_end := simple_table_end(rows, number)) >= number:
             literal, kind = _NEVER, "row"
         elif _RUBRIC.match(raw):
             literal, kind = _NEVER, "heading"
@@ -424,7 +429,7 @@ def shows_code(rows: Sequence[str], at: int) -> bool:
     if not line.endswith(":") or line[:1].isspace() or rows[at + 1 : at + 2] != [""]:
         return False
     after = next((row for row in rows[at + 2 : at + 4] if row.strip()), "").expandtabs(INDENTED)
-    return len(after) - len(after.lstrip()) >= INDENTED
+    return _indentation(after) >= INDENTED
 
 
 def underlines_title(rows: Sequence[str], at: int) -> bool:
