@@ -110,6 +110,27 @@ def test_a_sentence_that_speaks_of_a_list_stays_with_it() -> None:
     assert all(one.page_content.startswith("It looks in the following") for one in others)
 
 
+def test_in_plain_text_no_chunk_ends_with_a_title_or_a_term() -> None:
+    def ends(paragraph: str) -> str:
+        below = "\n\n".join(f"  {PROSE}" for _ in range(9))
+        first, *_ = chunks_of(f"{PROSE * 9}\n\n{paragraph}\n\n{below}\n", "")
+        return first.page_content.rpartition("\n\n")[2]
+
+    assert ends("The way from the mill to town").startswith(PROSE)
+    assert ends("The way to town\n---------------").startswith(PROSE)
+    assert ends("Words\n  have meanings") == "Words\n  have meanings"
+
+
+def test_rows_below_a_wide_header_are_whole() -> None:
+    rule = f"{'=' * 40} {'=' * 70}\n"
+    rows = "".join(f"part {n:<35} {PROSE}\n" for n in range(9))
+    chunks = chunks_of(
+        f"The parts are these:\n\n{rule}Name {'':<35} What\n{rule}{rows}{rule}", "rst"
+    )
+    assert all("\nName " in chunk.page_content for chunk in chunks)
+    assert sum(chunk.page_content.count(f" {PROSE.strip()}") for chunk in chunks) == 9
+
+
 def test_a_table_of_plain_text_is_a_table() -> None:
     chunks = chunks_of("| part | kg |\n| mill | 7 |\n", "")
     assert [chunk.metadata["kind"] for chunk in chunks] == ["table"]
@@ -306,6 +327,16 @@ def test_a_hundred_sentences_stand_on_the_lines_that_their_chunk_names(folder: P
         held = letters("".join(lines[first - 1 : last]))
         for line in text[begin:end].split("\n"):
             assert is_within(letters(line), held)
+
+
+def test_a_line_of_substitutions_with_more_is_text(folder: Path) -> None:
+    text = "|Mill|\n======\n\n|wheel|\n   It turns.\n\nBuilt by\n|owner|\nand others.\n"
+    assert read(folder, "a.rst", text).text == text
+
+
+def test_a_long_line_of_tildes_is_read_once(folder: Path) -> None:
+    text = f"# Mills\n\n{'~' * 1_000_000}\n"
+    assert read(folder, "a.md", text).text == text
 
 
 def letters(text: str) -> str:

@@ -59,7 +59,7 @@ _APART = re.compile(r"</?(?:br|dd|div|dt|h[1-6]|li|p|td|th|tr)\b", re.IGNORECASE
 _WIDE_ROW = re.compile(r"^[ \t]*\|(?=.{120}).*\|[ \t]*$", re.MULTILINE)
 _PADDING = re.compile(r"(?<=\S)[ \t]{2,}(?=\S)|(?<=---)-+")
 _CODE = re.compile(
-    r"^(?P<fence>[ \t>]*(?:`{3,}|~{3,})).*\n(?:.*\n)*?(?P=fence)[ \t]*$"
+    r"^(?P<fence>[ \t>]*+(?:`{3,}+|~{3,}+)).*\n(?:.*\n)*?(?P=fence)[ \t]*$"
     r"|(?<!`)(?P<ticks>`+)(?!`)(?:[^`]|(?!(?P=ticks)(?!`))`)*?(?P=ticks)(?!`)",
     re.MULTILINE,
 )
@@ -90,8 +90,7 @@ def readable_markdown(text: str) -> tuple[str, str]:
     """Return the title in the front matter, and the text with blanks for what is no text of it.
 
     Front matter, comments, directives that include other files, definitions of links, and HTML tags
-    outside code go;
-    every line keeps its number.
+    outside code go; every line keeps its number.
     """
     title = ""
     if match := _FRONT_MATTER.match(text):

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from crag.retrieval.blocks import Block, Kind, is_item, line_offsets, with_line_feeds_only
-from crag.text.wholes import without_blanks
+from crag.text.wholes import CODE_DIRECTIVES, without_blanks
 
 if TYPE_CHECKING:
     from docutils import nodes
 
-_CODE = {"code", "code-block", "sourcecode", "parsed-literal", "ipython", "testcode", "doctest",
-         "testoutput", "prompt", "console", "productionlist"}  # fmt: skip
 _TABLES = {"table", "list-table", "csv-table", "flat-table"}
 _NOT_TEXT = {"toctree", "contents", "include", "literalinclude", "raw", "index", "image",
              "highlight", "currentmodule", "module", "py:module", "py:currentmodule", "meta",
@@ -24,9 +22,9 @@ _DIRECTIVE = re.compile(r"(?P<indent>[ \t]*)\.\. (?:\|[^|\n]+\| )?(?P<name>[\w:.
 _TARGET = re.compile(
     r"[ \t]*\.\. (?:_[^\n]*:|\[[^\]\n]*\]$|\|[^|\n]+\| )|[ \t]*__ "
     r"|:(?:orphan|nosearch|no-search|nocomments|tocdepth):"
-    r"|(?:[ \t]*\|(?! )[^|\n]+(?<! )\|_{0,2})+[ \t]*$"
 )
-"""Targets, definitions, what a file says of itself, and lines of badges alone."""
+"""Targets, definitions, and what a file says of itself."""
+_BADGES = re.compile(r"(?:[ \t]*\|(?! )[^|\n]+(?<! )\|_{0,2})+[ \t]*$")
 _NAMED_TARGET = re.compile(r"[ \t]*\.\. _([^:`\n]+):")
 _COMMENT = re.compile(
     r"[ \t]*\.\.(?:\s|$)(?!\s*(?:\|[^|\n]+\| )?[\w:.+-]+::|\s*(?:[_|]|\[[^\[\]\n]+\]))"
@@ -211,7 +209,7 @@ def _block(text: str, start: int, end: int, node: str) -> Block:
         head = _length_of_head(lines) if kind == "table" else 0
         return Block(kind, start, end, head=min(start + head, end) if head else 0)
     kind = "prose"
-    if directive["name"] in _CODE:
+    if directive["name"] in CODE_DIRECTIVES:
         kind = "code"
     elif directive["name"] in _TABLES:
         kind = "table"
@@ -255,7 +253,7 @@ def _literal(lines: list[str]) -> Iterator[int]:
         directive = _DIRECTIVE.match(lines[at])
         announces = lines[at].rstrip().endswith("::") and directive is None
         last = at + 1
-        if announces or (directive is not None and directive["name"] in _CODE):
+        if announces or (directive is not None and directive["name"] in CODE_DIRECTIVES):
             last = _end_of_indented(lines, at)
             yield from range(at + 1, last)
         at = last
@@ -268,8 +266,18 @@ def _unseen(lines: list[str], literal: set[int]) -> Iterator[tuple[int, int]]:
         unseen = directive is not None and directive["name"] in _NOT_TEXT
         if at not in literal and (unseen or _TARGET.match(line) or _COMMENT.match(line)):
             yield at, _end_of_indented(lines, at)
-        elif at not in literal and directive is not None and directive["name"] in _LOOKS:
+        elif at in literal:
+            continue
+        elif (directive is not None and directive["name"] in _LOOKS) or _is_of_badges(lines, at):
             yield at, at + 1
+
+
+def _is_of_badges(lines: list[str], at: int) -> bool:
+    """Return whether a line holds badges alone, and no title, term or part of a sentence."""
+    around = lines[max(at - 1, 0) : at + 2]
+    return _BADGES.match(lines[at]) is not None and all(
+        not line.strip() or _BADGES.match(line) for line in around
+    )
 
 
 def _end_of_indented(lines: list[str], at: int) -> int:

@@ -20,7 +20,7 @@ from crag.retrieval.documents import SourceText, digest
 from crag.text.markup import without_markup
 from crag.text.places import lines_written, places_written
 from crag.text.sentences import split_sentences
-from crag.text.wholes import is_term, names_next
+from crag.text.wholes import is_term, names_next, underlines_title
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -33,6 +33,8 @@ OVERLAP = 200
 """Most characters of the sentence that is repeated where prose is cut."""
 LONGEST_CONTEXT = 300
 """Most characters of a lead-in, a header or a caption that is repeated."""
+LEAST_ROOM = 250
+"""Characters for what follows a repeated header, however long its rules are: they are no text."""
 
 _ALPHABETIC = r"A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u06ff"
 """Letters of scripts that encoders read in pieces of several letters: Latin to Arabic."""
@@ -246,7 +248,7 @@ def _sections(document: SourceText) -> Iterator[_Section]:
             continue
         follower = blocks[number + 1] if number + 1 < len(blocks) else None
         if block.kind == "prose":
-            *before, last = _prose(text, block, follower)
+            *before, last = _prose(text, block)
             announces = _announces(text, last.span, follower)
             section.atoms += [*before, last._replace(announces=announces)]
             lead = last.span if announces else None
@@ -257,14 +259,10 @@ def _sections(document: SourceText) -> Iterator[_Section]:
         yield section
 
 
-def _prose(text: str, block: Block, follower: Block | None) -> list[_Atom]:
-    """Return a paragraph as one atom, or its sentences; a last sentence that announces is one."""
-    span = block.start, block.end
-    if _length(text[block.start : block.end]) > CHUNK_SIZE or _announces(text, span, follower):
-        spans = list(_cut(text, span, _WAYS["prose"], CHUNK_SIZE))
-    else:
-        spans = [span]
-    return [_atom(text, "prose", one) for one in spans]
+def _prose(text: str, block: Block) -> list[_Atom]:
+    """Return a paragraph as one atom, or its sentences if it is too long for a chunk."""
+    spans = _cut(text, (block.start, block.end), _WAYS["prose"], CHUNK_SIZE)
+    return [_atom(text, "prose", span) for span in spans]
 
 
 def _structured(text: str, block: Block, lead: Span | None) -> Iterator[_Atom]:
@@ -281,7 +279,8 @@ def _structured(text: str, block: Block, lead: Span | None) -> Iterator[_Atom]:
     if block.head and block.head - block.start <= LONGEST_CONTEXT:
         context.append(_Piece((block.start, len(text[: block.head].rstrip()))))
         glue = "\n\n" if text.startswith("\n", block.head) else "\n"
-    room = CHUNK_SIZE - sum(_length(text[start:end]) for (start, end), _ in context)
+    repeated = sum(_length(text[start:end]) for (start, end), _ in context)
+    room = max(CHUNK_SIZE - repeated, LEAST_ROOM)
     *most, last = _cut(text, (block.start, block.end), _WAYS[kind], room)
     tail = (block.tail, block.end) if block.tail else None
     for number, span in enumerate(most):
@@ -303,10 +302,16 @@ def _announces(text: str, span: Span, follower: Block | None) -> bool:
     """Return whether what a span holds is about the block that follows, if one does."""
     if follower is None or follower.kind == "heading":
         return False
-    words, below = text[span[0] : span[1]], text[follower.start : follower.end]
-    is_about_list = follower.kind != "prose" and names_next(split_sentences(words)[-1])
-    names_indented = is_term([*words.split("\n"), below.partition("\n")[0]], 0)
-    return _ends_with_colon(text, span) or is_about_list or names_indented
+    words = text[span[0] : span[1]]
+    if _ends_with_colon(text, span):
+        return True
+    if follower.kind != "prose" and names_next(split_sentences(words)[-1]):
+        return True
+    rows = words.split("\n")
+    if len(rows) > 1:
+        return underlines_title(rows, len(rows) - 1)  # As in plain text, which has no headings.
+    first_below = text[follower.start : follower.end].partition("\n")[0]
+    return is_term((text[span[0] : follower.start] + first_below).split("\n"), 0)
 
 
 def _ends_with_colon(text: str, span: Span) -> bool:
