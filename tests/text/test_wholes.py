@@ -318,9 +318,13 @@ def test_a_simple_table_is_one_block_and_its_rows_are_read_with_their_head() -> 
     assert contexts_of(text, [0, text.index("b     two")]) == ["", SIMPLE]
 
 
-def test_rules_of_columns_without_an_end_are_read_once() -> None:
+def test_tables_without_an_end_and_many_options_are_read_once() -> None:
     (table,) = pieces_of("== ==\nx\n" * 20_000)
     assert table.start == 0
+    for opens, line in (("====  ====", "a     one"), (".. code::", "   :a: b")):
+        text = f"{opens}\n" + f"{line}\n" * 100_000
+        starts = range(len(opens) + 1, len(text), 500 * (len(line) + 1))
+        assert not any(contexts_of(text, starts))
 
 
 def test_a_title_with_a_rule_above_may_be_indented() -> None:

@@ -24,11 +24,13 @@ _TITLE = re.compile(r"(?![-*+|>\s]).*\w")
 """A title of reStructuredText, which has a rule below it, and may have one above it."""
 _SHOWS_CODE = re.compile(
     r"[ \t]*(?:(?:`{3,}|~{3,}).*"
-    rf"|\.\. (?:{'|'.join(sorted(CODE_DIRECTIVES))})::.*(?:\n[ \t]+:.*)*\n(?=[ \t]*\n))"
+    rf"|\.\. (?:{'|'.join(sorted(CODE_DIRECTIVES))})::.*(?:\n[ \t]+:.*){{0,20}}\n(?=[ \t]*\n))"
 )
 """What opens code: a fence, or a directive with its options and the empty line below them."""
 _COLUMNS = re.compile(r"[ \t]*=+(?:[ \t]+=+)+[ \t]*$")
 """A rule of a simple table of reStructuredText, which shows where its columns are."""
+_LONGEST_HEAD = 10
+"""Lines of the head of a simple table, with its rules."""
 _MOST_RULES = 3
 """Rules of a simple table: above its head, below it, and at its end."""
 _ROW = re.compile(rf"\s*[|+].*[|+]\s*$|{_COLUMNS.pattern}")
@@ -222,8 +224,8 @@ def _head_of(text: str, piece: TextPiece, start: int) -> str:
     """
     if opening := _SHOWS_CODE.match(text, piece.start, start):
         return opening[0]
-    if _COLUMNS.match(text[piece.start : start].partition("\n")[0]):
-        rows = text[piece.start : start].split("\n")
+    rows = text[piece.start : start].split("\n", _LONGEST_HEAD)[:_LONGEST_HEAD]
+    if _COLUMNS.match(rows[0]):
         below = next((n for n, row in enumerate(rows) if n and _COLUMNS.match(row)), None)
         return "\n".join(rows[: below + 1]) if below else ""
     at = piece.start
