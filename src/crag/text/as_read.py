@@ -95,6 +95,7 @@ _EXPLANATION = r"(?:[ \t]+\S[^\n]*(?:\n|\Z))+"
 _DEFINITION = re.compile(rf"({_TERM})\n({_EXPLANATION})")
 _DEFINITIONS = re.compile(rf"(?:{_TERM}\n{_EXPLANATION})+")
 """Terms, each with what it means indented below it."""
+_ENDS_OF_SENTENCES = (".", "!", "?", "。")
 _ENTRIES = re.compile(r"(?:\S{1,30}(?: \S{1,30}){0,3}(?<![.,;:!?])[ \t]*(?:\n|\Z)){3,}")
 """A list without marks, such as requirements: short lines that end as no sentence does."""
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
@@ -142,12 +143,11 @@ def on_few_lines(text: str) -> str:
 def _paragraph(part: str) -> str:
     """Join lines that were wrapped; each term with what it means, and each entry, has its own."""
     if _DEFINITIONS.fullmatch(part) and is_term(part.split("\n"), 0):
-        return _DEFINITION.sub(_on_one_line, part).rstrip()
+        definitions = [(term, " ".join(says.split())) for term, says in _DEFINITION.findall(part)]
+        are_sentences = all(says.endswith(_ENDS_OF_SENTENCES) for _, says in definitions)
+        between = ": " if are_sentences else "\n"  # Verses and code are indented as well.
+        return "\n".join(f"{term}{between}{says}" for term, says in definitions)
     return part if _ENTRIES.fullmatch(part) else " ".join(part.split())
-
-
-def _on_one_line(definition: re.Match[str]) -> str:
-    return f"{definition[1]}: {' '.join(definition[2].split())}\n"
 
 
 def _apart(part: str, read: str) -> str:
@@ -430,7 +430,9 @@ def _shown(match: re.Match[str]) -> str:
             seen = _linked(groups["text"], groups["target"])
         case "entity":
             shown = re.sub(r"\s", " ", unescape(groups["entity"]))
-            seen = shown if shown.isprintable() and shown not in _MARKS else groups["entity"]
+            is_whole = not shown.endswith(";")  # Else it only begins with the name of one.
+            is_seen = is_whole and shown.isprintable() and shown not in _MARKS
+            seen = shown if is_seen else groups["entity"]
         case "tag":
             seen = " " if groups["tag"].startswith("<br") else ""
         case _:
