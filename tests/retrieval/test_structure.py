@@ -334,6 +334,19 @@ def test_a_line_of_substitutions_with_more_is_text(folder: Path) -> None:
     assert read(folder, "a.rst", text).text == text
 
 
+def test_a_heading_is_its_lines_alone_and_nothing_stands_before_the_first_block() -> None:
+    blocks = [
+        ".. title:: Mills",
+        "====\nPart\n====",
+        "Run\n---",
+        ".. code-block:: sh\n   :a: b\n\n   x",
+    ]
+    text = "\n\n".join(blocks)
+    found = blocks_of(text, "rst")
+    assert [text[block.start : block.end] for block in found] == blocks
+    assert [block.kind for block in found] == ["prose", "heading", "heading", "code"]
+
+
 def test_a_long_line_of_tildes_is_read_once(folder: Path) -> None:
     text = f"# Mills\n\n{'~' * 1_000_000}\n"
     assert read(folder, "a.md", text).text == text

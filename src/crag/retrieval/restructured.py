@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from crag.retrieval.blocks import Block, Kind, is_item, line_offsets, with_line_feeds_only
@@ -15,7 +15,7 @@ _TABLES = {"table", "list-table", "csv-table", "flat-table"}
 _NOT_TEXT = {"toctree", "contents", "include", "literalinclude", "raw", "index", "image",
              "highlight", "currentmodule", "module", "py:module", "py:currentmodule", "meta",
              "default-role", "role", "program", "tabularcolumns", "sectnum",
-             "autosummary", "automodule", "youtube", "activate-tab"}  # fmt: skip
+             "autosummary", "automodule", "youtube", "activate-tab", "title"}  # fmt: skip
 _LOOKS = {"rst-class", "cssclass"}
 """Directives that say how what comes next looks, or what they hold."""
 _DIRECTIVE = re.compile(r"(?P<indent>[ \t]*)\.\. (?:\|[^|\n]+\| )?(?P<name>[\w:.+-]+?)::(?:\s|$)")
@@ -53,8 +53,8 @@ def rst_blocks(text: str) -> list[Block]:
 
     Directives and roles of Sphinx and others are kept as text; docutils' complaints are not shown.
     """
-    lines = line_offsets(text)
-    starts = sorted(set(_starts(_parsed(text), text.split("\n"))), key=lambda one: one.line)
+    lines, rows = line_offsets(text), text.split("\n")
+    starts = _in_order(_starts(_parsed(text), rows), rows)
     found: list[Block] = []
     for number, one in enumerate(starts):
         until = starts[number + 1].line if number + 1 < len(starts) else len(lines) - 1
@@ -144,6 +144,19 @@ class _Start(NamedTuple):
     """Of a block: what docutils calls it."""
 
 
+def _in_order(starts: Iterable[_Start], lines: list[str]) -> list[_Start]:
+    """Sort where headings and blocks start, each on a line of its own, from the first line on."""
+    found = {0: _Start(0)}  # Of some directives docutils has no node, or none with a line.
+    for start in starts:
+        earlier = found.get(start.line, _Start(start.line))
+        if start.level or not (earlier.level or earlier.node):
+            found[start.line] = start
+        if start.level:
+            below = _below_heading(start.line, lines)
+            found.setdefault(below, _Start(below))
+    return [found[line] for line in sorted(found)]
+
+
 def _starts(node: "nodes.Element", lines: list[str], level: int = 0) -> Iterator[_Start]:
     """Yield where headings and blocks start; each term with its definition is a block."""
     from docutils import nodes
@@ -178,6 +191,14 @@ def _heading_line(line: int, lines: list[str]) -> int:
     title = at - 1
     above = title > 0 and lines[title - 1].strip() and _UNDERLINE.match(lines[title - 1])
     return title - 1 if above else max(title, 0)
+
+
+def _below_heading(first: int, lines: list[str]) -> int:
+    """Return the line below the rule that ends a heading, which may begin with one too."""
+    at = first + 1
+    while at < len(lines) and not _UNDERLINE.match(lines[at]):
+        at += 1
+    return min(at + 1, len(lines))
 
 
 def _block_line(at: int, lines: list[str]) -> int:
