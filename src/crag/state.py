@@ -11,16 +11,15 @@ from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
 from langgraph.errors import InvalidUpdateError
 from langgraph.graph.message import add_messages
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from crag.errors import QuestionError
 from crag.events import Event
-from crag.plain import problems, said
+from crag.plain import said
 from crag.reading import Reading
 from crag.tasks import Posed
 
-_EVENTS = TypeAdapter(list[Event])
 Action = Literal["correct", "ambiguous", "incorrect"]
 """What a set of documents is judged to be (CRAG, Sec. 4.3), best first. Whatever depends on the
 action is an exhaustive `match` or a `ByAction`, so mypy reports every place that lacks a member."""
@@ -362,18 +361,24 @@ def fresh_usage(spent: Usage) -> Usage:
 def extend_events(recorded: list[Event], new: list[Event] | None) -> list[Event]:
     """Append `new` events, or clear the old ones if it is None, as at a new question.
 
+    Nodes of the user's own may record events of kinds of their own.
+
     Raises:
-        InvalidUpdateError: one is not an event; clients that edit the state can write anything,
-            and metrics count events by their kind.
+        InvalidUpdateError: one is not an event; clients that edit the state can write anything.
     """
     # A marker such as a class is lost where a checkpointer keeps what was written.
     if new is None:
         return []
-    try:
-        return [*recorded, *_EVENTS.validate_python(new)]
-    except ValidationError as error:
-        message = f"events are not what they must be: {problems(error, 'the list')}"
-        raise InvalidUpdateError(message) from None
+    if not isinstance(new, list) or not all(map(_is_event, new)):
+        names = ", ".join(Event.__annotations__)
+        raise InvalidUpdateError(f"events must be a list, of which each has the texts {names}")
+    return [*recorded, *new]
+
+
+def _is_event(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(value.get(name), str) for name in Event.__annotations__
+    )
 
 
 def known_action(value: object) -> Action:
@@ -436,16 +441,16 @@ def add_usage(spent: Usage, new: Usage) -> Usage:
     """Sum counts by name, or replace them if the new ones are `fresh_usage`.
 
     Raises:
-        InvalidUpdateError: one is no number, or has no name that is counted.
+        InvalidUpdateError: one is no number.
     """
+    if not isinstance(new, Mapping):
+        raise InvalidUpdateError(f"usage cannot be {new!r}: allowed are names and their numbers")
     counts = {} if "fresh" in new else dict(spent)
     for name, count in new.items():
         if name == "fresh":
             continue
-        if name not in Usage.__annotations__ or not isinstance(count, int | float):
-            known = ", ".join(known for known in Usage.__annotations__ if known != "fresh")
-            message = f"usage.{name} cannot be {count!r}: allowed are numbers for {known}"
-            raise InvalidUpdateError(message)
+        if not isinstance(count, int | float):
+            raise InvalidUpdateError(f"usage.{name} cannot be {count!r}: allowed are numbers")
         counts[name] = cast("float", counts.get(name, 0)) + count
     return cast("Usage", counts)
 

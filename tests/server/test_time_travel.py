@@ -111,7 +111,8 @@ def test_other_settings_are_tried_from_the_same_place(past: Past) -> None:
         ({"documents": [{"metadata": {}}]}, "retrieve", "page_content"),
         ({"messages": [{"role": "wizard", "content": "?"}]}, "generate", "Unexpected message type"),
         ({"usage": {"pages": "two"}}, "grade", "usage.pages cannot be 'two'"),
-        ({"events": ["text"]}, "grade", "events are not what they must be"),
+        ({"usage": None}, "grade", "usage cannot be None"),
+        ({"events": ["text"]}, "grade", "events must be a list"),
         ({"action": "correct"}, "graed", "Node graed does not exist"),
     ],
 )

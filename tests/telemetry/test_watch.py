@@ -108,6 +108,23 @@ def test_a_question_counts_once_with_its_action_usage_cost_and_events(
     assert dict(spans[0].attributes or {})["gen_ai.usage.output_tokens"] == 5
 
 
+def test_what_a_client_writes_into_a_state_is_no_label(told: Watched, make_parts: Any) -> None:
+    graph = build_crag(make_parts(), checkpointer=InMemorySaver())
+    here = config(told) | {"configurable": {"thread_id": "7"}}
+    graph.invoke({"question": QUESTION}, here)
+    written = [
+        {"kind": kind, "node": node, "detail": "", "fallback": ""}
+        for kind, node in [("my salary", "grade"), ("abstained", "my salary")]
+    ]
+    graph.update_state(here, {"events": written, "usage": {"my salary": 1}}, as_node="grade")
+    graph.invoke(None, here)
+    kinds = {
+        (labels["crag.event.kind"], labels["crag.node"]) for labels, _ in told.points("crag.events")
+    }
+    assert kinds >= {("other", "grade"), ("abstained", "other")}
+    assert "my salary" not in told.everything()
+
+
 def test_no_text_and_no_key_is_told_even_when_parts_fail(
     told: Watched, make_parts: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -10,9 +10,9 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -21,7 +21,9 @@ from langgraph.constants import START
 from langgraph.errors import GraphBubbleUp
 
 from crag.errors import GoneError
+from crag.events import EventKind
 from crag.graph_registry import GRAPHS, PART_TAG
+from crag.state import Usage
 from crag.telemetry.instruments import Instruments
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ _STEP = "graph:step:"
 """How the tag begins that LangGraph gives to the runs of nodes."""
 _STATE = ("question", "events", "usage")
 """Keys that the state of a question has, and that of no branch."""
+_KINDS = frozenset(get_args(EventKind))
 _CANCELLED = (asyncio.CancelledError, KeyboardInterrupt, GoneError)
 _WANTED = {"ls_temperature": "temperature", "ls_max_tokens": "max_tokens"}
 
@@ -98,6 +101,8 @@ class RunWatch(BaseCallbackHandler):
         self._tracer = tracer or trace.get_tracer("crag")
         self._instruments = instruments or Instruments(metrics.get_meter("crag"))
         self._runs: dict[UUID, _Run] = {}
+        self._nodes: set[str] = set()
+        """Nodes that ran, which alone are labels: a client can write any name into an event."""
         self._lock = threading.Lock()
 
     # Graphs and nodes
@@ -108,6 +113,7 @@ class RunWatch(BaseCallbackHandler):
         is_step = any(tag.startswith(_STEP) for tag in about.get("tags") or ())
         run.is_node = is_step and run.name != START
         if run.is_node and run.parent:
+            self._nodes.add(run.name)
             self._become_graph(run.parent)
             names = {"crag.node": run.name, "crag.graph": run.label}
             run.span = self._span(run.name, run, names)
@@ -176,10 +182,14 @@ class RunWatch(BaseCallbackHandler):
         attributes = {**graph, "crag.outcome": outcome, **failure}
         meters.questions.add(1, {**attributes, "crag.action": action}, context)
         meters.question_duration.record(run.seconds, attributes, context)
-        events = list(state.get("events", ()))
-        usage = {name: much for name, much in state.get("usage", {}).items() if much}
-        for entry in events:
-            kind = {"crag.event.kind": entry["kind"], "crag.node": entry["node"]}
+        events = [
+            (_known(entry["kind"], _KINDS), _known(entry["node"], self._nodes))
+            for entry in state.get("events", ())
+        ]
+        spent: Mapping[str, Any] = state.get("usage", {})
+        usage = {name: spent[name] for name in Usage.__annotations__ if spent.get(name)}
+        for event, node in events:
+            kind = {"crag.event.kind": event, "crag.node": node}
             meters.events.add(1, {**graph, **kind}, context)
             if run.span:
                 run.span.add_event("crag.event", kind)
@@ -192,7 +202,7 @@ class RunWatch(BaseCallbackHandler):
             run.span.set_attributes({f"crag.usage.{name}": much for name, much in usage.items()})
         logged = {
             "graph": run.label, "action": action, "outcome": outcome, **failure,
-            "seconds": round(run.seconds, 3), "events": [entry["kind"] for entry in events],
+            "seconds": round(run.seconds, 3), "events": [event for event, _ in events],
             "usage": {**usage, "cost": cost} if cost else usage,
             **({"thread_id": run.thread} if run.thread else {}), **_ids_of(run.span),
         }  # fmt: skip
@@ -344,6 +354,10 @@ def _within(span: "Span | None") -> "Context | None":
     from opentelemetry.trace import set_span_in_context
 
     return set_span_in_context(span) if span else None
+
+
+def _known(name: str, names: Collection[str]) -> str:
+    return name if name in names else "other"
 
 
 def _type_of(error: BaseException | None) -> dict[str, str]:
