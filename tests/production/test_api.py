@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -100,7 +101,7 @@ async def test_a_thread_is_made_once_searched_for_and_counted(serving: Serving) 
 
 
 async def test_a_thread_is_found_by_the_graph_and_the_assistant_of_its_last_run(
-    serving: Serving,
+    serving: Serving, database_url: str
 ) -> None:
     async with serving() as client:
         thread = await new_thread(client)
@@ -111,6 +112,19 @@ async def test_a_thread_is_found_by_the_graph_and_the_assistant_of_its_last_run(
         for wanted in ({"graph_id": "crag"}, {"assistant_id": known["assistant_id"]}):
             (found,) = await client.threads.search(metadata=wanted)
             assert (found["thread_id"], found["metadata"]) == (thread, {"of": "test", **known})
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            connection.execute("UPDATE crag_threads SET metadata = '{}'")  # As they were once.
+        (found,) = await client.threads.search(metadata={"graph_id": "crag"})
+        assert (found["thread_id"], found["metadata"]) == (thread, {"graph_id": "crag"})
+
+
+async def test_what_is_not_served_may_be_sent_empty(serving: Serving) -> None:
+    async with serving() as client:
+        thread = await client.http.post("/threads", json={"supersteps": []})
+        (found,) = await client.http.post("/threads/search", json={"values": {}})
+        assert found == thread
+        body = {"assistant_id": "crag", "input": {"question": "kettle"}, "after_seconds": 0}
+        assert (await client.http.post("/runs/wait", json=body))["answer"] == "KETTLE"
 
 
 async def test_a_thread_without_runs_has_a_state_without_values(serving: Serving) -> None:
@@ -177,10 +191,10 @@ WRONG: list[tuple[str, str, dict[str, Any], int, str]] = [
      "config.metadata: Input should be a valid dict"),
     ("POST", "/threads/search", {"json": {"values": {"question": "Which?"}}}, 422,
      "values: Value error, this server does not read it: search by metadata"),
-    ("POST", "/threads", {"json": {"supersteps": []}}, 422,
+    ("POST", "/threads", {"json": {"supersteps": [{}]}}, 422,
      "supersteps: Value error, this server does not read it: write the state afterwards"),
     ("POST", "/runs", {"json": {"assistant_id": "crag", "after_seconds": 60}}, 422,
-     "after_seconds: Value error, this server does not read it: start the run then"),
+     "after_seconds: Value error, this server does not read it: start the run at that time"),
     ("GET", "/threads/7", {}, 422, "Invalid thread ID: '7' is no UUID."),
     ("GET", f"/threads/{NO_THREAD}", {}, 404, "Thread not found."),
     ("GET", f"/threads/{NO_THREAD}/runs/7", {}, 422, "Invalid run ID: '7' is no UUID."),

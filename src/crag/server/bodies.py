@@ -34,7 +34,7 @@ def _unserved(instead: str) -> Callable[[object], None]:
     """Refuse what would be missed if it were ignored; `instead` says what to do."""
 
     def check(value: object) -> None:
-        if value is not None:
+        if value:  # Some clients send an empty object, a zero or null for what is not set.
             raise ValueError("this server does not read it: " + instead)
 
     return check
@@ -188,7 +188,7 @@ class RunNew(Placed):
     on_completion: Literal["delete", "keep"] = "delete"
     if_not_exists: Literal["create", "reject"] = "reject"
     durability: Literal["sync", "async", "exit"] = "async"
-    after_seconds: Annotated[object, AfterValidator(_unserved("start the run then"))] = None
+    after_seconds: Annotated[object, AfterValidator(_unserved("start the run at that time"))] = None
 
     @field_validator("on_disconnect", "on_completion", "if_not_exists", "durability",
                      "multitask_strategy", "stream_mode", mode="before")  # fmt: skip

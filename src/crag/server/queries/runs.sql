@@ -13,9 +13,9 @@ FROM crag_runs WHERE status IN ('pending', 'running')
 
 -- name: create
 WITH graph AS (
-    -- Clients search for the threads of a graph, or of an assistant, by these metadata.
-    UPDATE crag_threads SET graph_id = %(graph)s, metadata = metadata || jsonb_build_object(
-        'graph_id', %(graph)s::text, 'assistant_id', %(assistant)s::text)
+    -- Clients search for the threads of an assistant by its id in their metadata.
+    UPDATE crag_threads SET graph_id = %(graph)s,
+        metadata = metadata || jsonb_build_object('assistant_id', %(assistant)s::text)
     WHERE thread_id = %(thread)s
 )
 INSERT INTO crag_runs

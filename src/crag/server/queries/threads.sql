@@ -13,10 +13,11 @@ LIMIT %(most)s
 SELECT * FROM crag_threads WHERE thread_id = %(thread)s AND owner = %(owner)s
 
 -- name: search
--- What is in braces is filled in by the caller.
+-- What is in braces is filled in by the caller. Clients see the graph among the metadata.
 SELECT * FROM crag_threads
 WHERE owner = %(owner)s AND NOT temporary
-  AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
+  AND (%(metadata)s::jsonb IS NULL OR (metadata ||
+       jsonb_strip_nulls(jsonb_build_object('graph_id', graph_id))) @> %(metadata)s)
   AND (%(status)s::text IS NULL OR status = %(status)s)
   AND (%(ids)s::uuid[] IS NULL OR thread_id = ANY(%(ids)s))
 ORDER BY {by} {order}, thread_id LIMIT %(limit)s OFFSET %(offset)s
