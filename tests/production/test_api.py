@@ -118,12 +118,17 @@ async def test_a_thread_is_found_by_the_graph_and_the_assistant_of_its_last_run(
         assert (found["thread_id"], found["metadata"]) == (thread, {"graph_id": "crag"})
 
 
-async def test_what_is_not_served_may_be_sent_empty(serving: Serving) -> None:
+async def test_what_is_null_is_not_set_and_what_is_not_served_may_be_empty(
+    serving: Serving,
+) -> None:
     async with serving() as client:
-        thread = await client.http.post("/threads", json={"supersteps": []})
-        (found,) = await client.http.post("/threads/search", json={"values": {}})
-        assert found == thread
+        body: dict[str, Any] = {"supersteps": [], "if_exists": None, "metadata": None}
+        thread = await client.http.post("/threads", json=body)
+        body = {"values": {}, "limit": None, "sort_by": None, "sort_order": None}
+        assert await client.http.post("/threads/search", json=body) == [thread]
         body = {"assistant_id": "crag", "input": {"question": "kettle"}, "after_seconds": 0}
+        body |= {"stream_mode": None, "on_completion": None, "command": {"goto": None}}
+        body |= {"config": {"tags": None, "configurable": None}, "durability": None}
         assert (await client.http.post("/runs/wait", json=body))["answer"] == "KETTLE"
 
 
@@ -182,9 +187,9 @@ WRONG: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("POST", "/runs", {"json": {"assistant_id": "crag", "stream_mode": ["events", "x"]}}, 422,
      "stream_mode.0: Input should be 'values', 'updates', 'messages', 'messages-tuple', "),
     ("POST", "/runs", {"json": {"assistant_id": "crag", "command": {"goto": 5}}}, 422,
-     "command.goto.str: Input should be a valid string"),
+     "command.goto.Send: Input should be a valid dict"),
     ("POST", "/runs", {"json": {"assistant_id": "crag", "command": {"goto": {"node": "ask"}}}}, 422,
-     "command.goto.str: Input should be a valid string"),
+     "command.goto.Send.input: Field required"),
     ("POST", "/runs", {"json": {"assistant_id": "crag", "config": {"recursion_limit": "x"}}}, 422,
      "config.recursion_limit: Input should be a valid integer"),
     ("POST", "/runs", {"json": {"assistant_id": "crag", "config": {"metadata": [1]}}}, 422,

@@ -1,7 +1,7 @@
 """What clients send; a wrong body or query is refused with the field and what is wrong with it.
 
 Whatever PostgreSQL could not store is refused here: it would refuse it without naming a field.
-What is unknown is ignored, as newer clients send more.
+What is unknown is ignored, as newer clients send more, and what is null is not set.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 import orjson
-from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
+from langgraph_sdk.schema import Command
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 from starlette.requests import Request
 from typing_extensions import TypedDict
 
@@ -40,6 +41,17 @@ def _unserved(instead: str) -> Callable[[object], None]:
     return check
 
 
+def _set(sent: object) -> object:
+    """Leave out what is null."""
+    if not isinstance(sent, dict):
+        return sent
+    return {name: value for name, value in sent.items() if value is not None}
+
+
+def _modes(sent: object) -> object:
+    return [sent] if isinstance(sent, str) else sent or ["values"]
+
+
 Names = list[str] | Literal["*"] | None
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Offset = Annotated[int, Field(ge=0, lt=2**63)]
@@ -66,8 +78,8 @@ class ThreadSearch(Search):
 
     status: Status | None = None
     ids: list[UUID] | None = None
-    sort_by: Literal["thread_id", "status", "created_at", "updated_at"] | None = None
-    sort_order: Literal["asc", "desc"] | None = None
+    sort_by: Literal["thread_id", "status", "created_at", "updated_at"] = "created_at"
+    sort_order: Literal["asc", "desc"] = "desc"
     values: Annotated[object, AfterValidator(_unserved("search by metadata"))] = Field(
         None, exclude=True
     )
@@ -78,7 +90,7 @@ class ThreadNew(BaseModel):
 
     thread_id: UUID | None = None
     metadata: Metadata | None = None
-    if_exists: Literal["raise", "do_nothing"] | None = None
+    if_exists: Literal["raise", "do_nothing"] = "raise"
     supersteps: Annotated[object, AfterValidator(_unserved("write the state afterwards"))] = None
 
 
@@ -149,25 +161,10 @@ class Query(BaseModel):
 class Config(TypedDict, total=False):
     """What LangChain calls the configuration of a run."""
 
-    configurable: dict[str, Any] | None
-    metadata: dict[str, Any] | None
-    tags: list[str] | None
-    recursion_limit: int | None
-
-
-class Step(TypedDict):
-    """A node to go to, and what it is given."""
-
-    node: str
-    input: Any
-
-
-class Resumption(TypedDict, total=False):
-    """The `command` of a run, which continues a thread."""
-
-    update: dict[str, Any] | list[Any] | None
-    resume: Any
-    goto: str | Step | list[str | Step] | None
+    configurable: dict[str, Any]
+    metadata: dict[str, Any]
+    tags: list[str]
+    recursion_limit: int
 
 
 class RunNew(Placed):
@@ -175,11 +172,11 @@ class RunNew(Placed):
 
     assistant_id: str
     input: Any = None
-    command: Resumption | None = None
-    config: Config | None = None
+    command: Annotated[Command, BeforeValidator(_set)] | None = None
+    config: Annotated[Config, BeforeValidator(_set)] | None = None
     context: dict[str, Any] | None = None
     metadata: Metadata | None = None
-    stream_mode: list[Mode] = ["values"]
+    stream_mode: Annotated[list[Mode], BeforeValidator(_modes)] = ["values"]
     stream_subgraphs: bool = False
     interrupt_before: Names = None
     interrupt_after: Names = None
@@ -189,14 +186,6 @@ class RunNew(Placed):
     if_not_exists: Literal["create", "reject"] = "reject"
     durability: Literal["sync", "async", "exit"] = "async"
     after_seconds: Annotated[object, AfterValidator(_unserved("start the run at that time"))] = None
-
-    @field_validator("on_disconnect", "on_completion", "if_not_exists", "durability",
-                     "multitask_strategy", "stream_mode", mode="before")  # fmt: skip
-    @classmethod
-    def _given(cls, value: object, info: Any) -> object:
-        if info.field_name == "stream_mode":
-            value = [value] if isinstance(value, str) else value or None
-        return cls.model_fields[info.field_name].default if value is None else value
 
 
 async def read(request: Request, model: type[_Model]) -> _Model:
@@ -211,7 +200,7 @@ async def read(request: Request, model: type[_Model]) -> _Model:
             raise RefusedRequestError(422, detail) from None
     _check_storable(sent)
     try:
-        return model.model_validate({} if sent is None else sent)
+        return model.model_validate({} if sent is None else _set(sent))
     except ValidationError as error:
         raise RefusedRequestError(422, problems(error, most=5)) from None
 

@@ -125,9 +125,10 @@ class Api:
     # Threads
 
     async def _create_thread(self, request: Request, asked: bodies.ThreadNew) -> object:
-        if_exists = asked.if_exists or "raise"
-        threads = self._threads(request)
-        return _thread(await threads.create(asked.thread_id, asked.metadata, if_exists=if_exists))
+        made = self._threads(request).create(
+            asked.thread_id, asked.metadata, if_exists=asked.if_exists
+        )
+        return _thread(await made)
 
     async def _search_threads(self, request: Request, asked: bodies.ThreadSearch) -> object:
         return [_thread(row) for row in await self._threads(request).search(**asked.model_dump())]

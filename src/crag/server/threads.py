@@ -61,11 +61,10 @@ class Threads:
         return await self._own(_SQL["get"], thread_id)
 
     async def search(
-        self, sort_by: str | None, sort_order: str | None, **sent: object
+        self, sort_by: str, sort_order: Literal["asc", "desc"], **sent: object
     ) -> list[Row]:
         """Return threads in an order; `sent` is what else a client sends to search for them."""
-        by, ascending = sql.Identifier(sort_by or "created_at"), sort_order == "asc"
-        order = sql.SQL("ASC" if ascending else "DESC")
+        by, order = sql.Identifier(sort_by), sql.SQL(sort_order)
         query = sql.SQL(_SQL["search"]).format(by=by, order=order)
         return await self._database.rows(query, owner=self.owner, **sent)
 
