@@ -108,10 +108,18 @@ class Checkpoint(BaseModel):
     checkpoint_map: dict[str, Any] | None = None
 
 
+def _at(sent: object) -> object:
+    return {"checkpoint_id": sent} if isinstance(sent, str) else sent
+
+
+At = Annotated[Checkpoint, BeforeValidator(_at)]
+"""A checkpoint, whose id alone is enough."""
+
+
 class StateAt(BaseModel):
     """`POST /threads/{thread_id}/state/checkpoint`."""
 
-    checkpoint: Checkpoint
+    checkpoint: At
     subgraphs: bool = False
 
 
@@ -135,20 +143,19 @@ class StateChange(Placed):
 
 
 class HistoryQuery(BaseModel):
-    """`POST /threads/{thread_id}/history`."""
+    """`GET` and `POST /threads/{thread_id}/history`."""
 
     limit: Limit = 10
-    before: Checkpoint | str | None = None
+    before: At | None = None
     metadata: Metadata | None = None
-    checkpoint: Checkpoint | None = None
+    checkpoint: At | None = None
 
 
 class Query(BaseModel):
     """What the address of a request without a body may say."""
 
-    checkpoint: str | None = None
+    checkpoint: At = Checkpoint()
     subgraphs: bool = False
-    before: str | None = None
     status: RunStatus | None = None
     limit: Limit = 10
     offset: Offset = 0
@@ -189,8 +196,8 @@ class RunNew(Placed):
 
 
 async def read(request: Request, model: type[_Model]) -> _Model:
-    """Read what a request says: its address for `Query`, otherwise its body, which may be empty."""
-    if issubclass(model, Query):
+    """Read what a request says: its body, which may be empty, or its address if it has none."""
+    if request.method == "GET" or model is Query:
         sent: Any = {**request.query_params, **request.path_params}
     else:
         try:

@@ -63,11 +63,11 @@ class Api:
             ("POST", "/threads/{thread}/copy", self._copy_thread),
             ("GET", "/threads/{thread}/state", self._get_state, bodies.Query),
             ("GET", "/threads/{thread}/state/{checkpoint}", self._get_state, bodies.Query),
-            ("POST", "/threads/{thread}/state/checkpoint", self._get_state_at, bodies.StateAt),
+            ("POST", "/threads/{thread}/state/checkpoint", self._get_state, bodies.StateAt),
             ("POST", "/threads/{thread}/state", self._update_state, bodies.StateChange),
-            ("GET", "/threads/{thread}/history", self._get_history, bodies.Query),
+            ("GET", "/threads/{thread}/history", self._get_history, bodies.HistoryQuery),
             ("POST", "/threads/{thread}/history", self._get_history, bodies.HistoryQuery),
-            ("GET", "/threads/{thread}/runs", self._search_runs),
+            ("GET", "/threads/{thread}/runs", self._search_runs, bodies.Query),
             ("POST", "/threads/{thread}/runs", self._create_run, bodies.RunNew),
             ("POST", "/threads/{thread}/runs/stream", self._stream_new, bodies.RunNew),
             ("POST", "/threads/{thread}/runs/wait", self._wait_new, bodies.RunNew),
@@ -76,9 +76,9 @@ class Api:
             ("POST", "/runs/wait", self._wait_new, bodies.RunNew),
             ("GET", "/threads/{thread}/runs/{run}", self._get_run),
             ("DELETE", "/threads/{thread}/runs/{run}", self._delete_run),
-            ("POST", "/threads/{thread}/runs/{run}/cancel", self._cancel_run),
+            ("POST", "/threads/{thread}/runs/{run}/cancel", self._cancel_run, bodies.Query),
             ("GET", "/threads/{thread}/runs/{run}/join", self._join_run, bodies.Query),
-            ("GET", "/threads/{thread}/runs/{run}/stream", self._join_stream),
+            ("GET", "/threads/{thread}/runs/{run}/stream", self._join_stream, bodies.Query),
         )
         return [
             Route(path, _endpoint(handler, *read), methods=[method])
@@ -160,13 +160,7 @@ class Api:
 
     # States
 
-    async def _get_state(self, request: Request, asked: bodies.Query) -> object:
-        at = bodies.Checkpoint(checkpoint_id=asked.checkpoint)
-        return await self._get_state_at(
-            request, bodies.StateAt(checkpoint=at, subgraphs=asked.subgraphs)
-        )
-
-    async def _get_state_at(self, request: Request, asked: bodies.StateAt) -> object:
+    async def _get_state(self, request: Request, asked: bodies.Query | bodies.StateAt) -> object:
         row = await self._thread(request)
         if not (graph := self._graph(row)):
             return _nothing(row)
@@ -190,26 +184,20 @@ class Api:
         checkpoint = checkpoint_of(written)
         return {"checkpoint": checkpoint, "configurable": checkpoint, **(checkpoint or {})}
 
-    async def _get_history(
-        self, request: Request, asked: bodies.Query | bodies.HistoryQuery
-    ) -> object:
-        if isinstance(asked, bodies.Query):
-            asked = bodies.HistoryQuery(limit=asked.limit, before=asked.before)
-        row, before = await self._thread(request), asked.before
+    async def _get_history(self, request: Request, asked: bodies.HistoryQuery) -> object:
+        row = await self._thread(request)
         if not (graph := self._graph(row)):
             return []
-        if isinstance(before, str):
-            before = bodies.Checkpoint(checkpoint_id=before)
         history = graph.aget_state_history(
             _config(row["thread_id"], asked.checkpoint), limit=asked.limit, filter=asked.metadata,
-            before=_config(row["thread_id"], before) if before else None,
+            before=_config(row["thread_id"], asked.before) if asked.before else None,
         )  # fmt: skip
         return [state_of(found) async for found in history]
 
     # Runs
 
-    async def _search_runs(self, request: Request) -> object:
-        row, asked = await self._thread(request), await bodies.read(request, bodies.Query)
+    async def _search_runs(self, request: Request, asked: bodies.Query) -> object:
+        row = await self._thread(request)
         found = await self._runs.search(
             row["thread_id"], asked.status, limit=asked.limit, offset=asked.offset
         )
@@ -222,8 +210,8 @@ class Api:
         await self._runs.delete(await self._run(request))
         return _NO_CONTENT
 
-    async def _cancel_run(self, request: Request) -> object:
-        run, asked = await self._run(request), await bodies.read(request, bodies.Query)
+    async def _cancel_run(self, request: Request, asked: bodies.Query) -> object:
+        run = await self._run(request)
         await self._runs.cancel(run, asked.action)
         if not asked.wait:
             return Response(status_code=202)
@@ -250,9 +238,8 @@ class Api:
         run = await self._run(request)
         return await self._waited(request, run, cancels=asked.cancel_on_disconnect)
 
-    async def _join_stream(self, request: Request) -> object:
+    async def _join_stream(self, request: Request, asked: bodies.Query) -> object:
         run, last = await self._run(request), request.headers.get("last-event-id", "0")
-        asked = await bodies.read(request, bodies.Query)
         place = int(last) if re.fullmatch(r"[0-9]{1,9}", last) else 0
         return self._streamed(run, place, cancels=asked.cancel_on_disconnect)
 
@@ -264,14 +251,14 @@ class Api:
             check_values(self._graphs[name], (asked.command or {}).get("update"), "command.update")
         except InvalidUpdateError as error:
             raise RefusedRequestError(422, str(error)) from error
-        threads = self._threads(request)
+        threads, of = self._threads(request), {"graph_id": name}
         if "thread" not in request.path_params:
             temporary = asked.on_completion == "delete"
-            thread_id = (await threads.create(graph_id=name, temporary=temporary))["thread_id"]
+            thread_id = (await threads.create(None, of, temporary=temporary))["thread_id"]
         else:
             thread_id = _identifier(request, "thread")
             if asked.if_not_exists == "create":
-                await threads.create(thread_id, graph_id=name, if_exists="do_nothing")
+                await threads.create(thread_id, of, if_exists="do_nothing")
         at = asked.at.model_dump(exclude_none=True) if asked.at.checkpoint_id else None
         return await self._runs.create(
             thread_id=thread_id, owner=threads.owner, assistant_id=assistant["assistant_id"],

@@ -25,22 +25,16 @@ class Threads:
         thread_id: UUID | None = None,
         metadata: dict[str, Any] | None = None,
         *,
-        graph_id: str | None = None,
         temporary: bool = False,
         if_exists: Literal["raise", "do_nothing"] = "raise",
     ) -> Row:
         """Make a thread; refuse an id that is taken, with 409, and too many within a minute."""
         if not temporary:
             await self._check_pace()
-        metadata = metadata or {}
         made = await self._database.row(
-            _SQL["create"],
-            thread=thread_id or uuid4(),
-            owner=self.owner,
-            metadata=metadata,
-            temporary=temporary,
-            graph=graph_id or metadata.get("graph_id"),
-        )
+            _SQL["create"], thread=thread_id or uuid4(), owner=self.owner,
+            metadata=metadata or {}, temporary=temporary,
+        )  # fmt: skip
         if made:
             return made
         if thread_id and if_exists == "do_nothing":

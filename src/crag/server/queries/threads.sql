@@ -1,6 +1,6 @@
 -- name: create
 INSERT INTO crag_threads (thread_id, owner, graph_id, metadata, temporary)
-VALUES (%(thread)s, %(owner)s, %(graph)s, %(metadata)s, %(temporary)s)
+VALUES (%(thread)s, %(owner)s, %(metadata)s::jsonb ->> 'graph_id', %(metadata)s, %(temporary)s)
 ON CONFLICT (thread_id) DO NOTHING RETURNING *
 
 -- name: recent
