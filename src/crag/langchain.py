@@ -275,9 +275,11 @@ def _require_answer(state: object) -> None:
     """Tell a graph that writes no answer, such as that of a retriever, from one that found none."""
     if not isinstance(state, Mapping):
         problem = f"returned {type(state).__name__} instead of its state"
-    elif any(state.get(name) for name in ("answer", "certainty", "__interrupt__")):
-        return
     else:
+        # One of the user's own, which found no answer, has no certainty to say so.
+        is_own = "answer" in state and "certainty" not in state
+        if is_own or any(state.get(name) for name in ("answer", "certainty", "__interrupt__")):
+            return
         problem = "writes no answer"
     raise ReplyError(
         "graph", f"{problem}: give as_tool one that answers, such as build_crag(parts)"

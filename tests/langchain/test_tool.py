@@ -226,3 +226,9 @@ async def test_a_graph_that_writes_no_answer_is_no_tool(
         graph = build_crag(make_parts(0.9)) | RunnableLambda(lambda state: state["answer"])
     reply = await use(as_tool(graph, name="ask"))
     assert (reply.status, told in reply.text) == ("error", True)
+
+
+async def test_an_own_graph_that_found_no_answer_says_so(make_parts: Any) -> None:
+    graph: Any = build_crag(make_parts(0.9)) | RunnableLambda(lambda _: {"answer": ""})
+    reply = await use(as_tool(graph, name="ask"))
+    assert (reply.status, reply.text) == ("success", NOT_FOUND)
