@@ -78,6 +78,19 @@ def test_another_process_is_told_paths_from_the_root(
     assert (told["evaluator"], told["prompts"]) == ("default", None)
 
 
+def test_a_folder_in_capitals_is_no_name_of_an_evaluator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("Reader", "reader", "Embedded"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+    monkeypatch.setenv("CRAG_EVALUATOR", "Reader")
+    monkeypatch.setenv("CRAG_EVALUATOR_FALLBACK", "reader")
+    monkeypatch.setenv("CRAG_REFLECTION", "Embedded")
+    told = dict(Environment().shared())
+    assert told["evaluator"] == str(tmp_path / "Reader")
+    assert (told["evaluator_fallback"], told["reflection"]) == ("reader", "Embedded")
+
+
 def test_a_file_named_env_that_is_not_utf8_is_named_with_its_line() -> None:
     Path(".env").write_bytes(b"CRAG_SEARCH=none\nCRAG_INDEX=caf\xe9\n")
     with pytest.raises(ConfigurationError, match=r"^\.env: line 2 is not UTF-8"):

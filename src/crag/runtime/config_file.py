@@ -154,7 +154,8 @@ def _taken(name: str, field: FieldInfo) -> str:
 
 def placed(name: str, value: str, folder: Path) -> str:
     """Make a relative path one of `folder`, because a server runs elsewhere."""
-    if name not in PLACES or value.strip().lower() in _NAMES.get(name, ()):
+    called = value.strip().lower() if name == "reflection" else value  # As each is looked up.
+    if name not in PLACES or called in _NAMES.get(name, ()):
         return value
     if name == "model":
         path = value.removeprefix(FILE)
