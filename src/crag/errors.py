@@ -24,6 +24,7 @@
 
 The root is a `RuntimeError` because a LangGraph server only forwards messages of well-known
 built-in types to its clients. Failures *during* a run are recorded instead: see `crag.events`.
+`GoneError` is none of them: it ends a run of the server that nobody waits for any more.
 """
 
 import shlex

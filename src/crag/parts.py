@@ -362,13 +362,12 @@ class Parts:
         """
         for name, (methods, wanted) in _CALLED_BY.items():
             part = getattr(self, name)
-            is_left_out = part is None and name not in _REQUIRED
+            is_left_out = part is getattr(Parts, name, self)  # What is required has no default.
             if not is_left_out and not any(hasattr(part, method) for method in methods):
                 message = f"Parts({name}=…) cannot be {type(part).__name__}: give {wanted}"
                 raise CragError(message)
 
 
-_REQUIRED = ("retriever", "evaluator")
 _CALLED_BY: Mapping[str, tuple[tuple[str, ...], str]] = {
     "retriever": (
         ("invoke", "ainvoke"), "a LangChain retriever, of a vector store its `as_retriever()`",

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.errors import CragError, SettingsError
 from crag.graph import build_crag
+from crag.parts import Parts
 from crag.settings import Settings
 from crag.testing import FakeChatModel, FakeEvaluator, FakeRetriever, FakeSearcher
 
@@ -274,6 +276,8 @@ def test_a_failing_searcher_leaves_internal_knowledge(make_parts: Any) -> None:
         ("retriever", InMemoryVectorStore(DeterministicFakeEmbedding(size=8)), "as_retriever"),
         ("retriever", None, "LangChain retriever"),
         ("evaluator", "default", "load_evaluator"),
+        ("evaluator", None, "load_evaluator"),
+        ("prompts", None, "from_folder"),
         ("model", "gpt-4o", "LangChain chat model"),
         ("searcher", "tavily", "`search`"),
         ("reader", "pages", "`read`"),
@@ -290,6 +294,14 @@ def test_what_can_be_no_part_is_refused_before_a_run(
     kind = type(given).__name__
     with pytest.raises(CragError, match=rf"Parts\({name}=…\) cannot be {kind}: give .*{hint}"):
         make_parts(**{name: given})
+
+
+def test_what_is_checked_is_every_part(make_parts: Any) -> None:
+    parts = make_parts()
+    for field in fields(Parts):
+        if field.name != "searcher_hint":
+            with pytest.raises(CragError, match=rf"Parts\({field.name}=…\) cannot be object"):
+                replace(parts, **{field.name: object()})
 
 
 def test_a_part_may_pass_its_methods_on(make_parts: Any) -> None:
