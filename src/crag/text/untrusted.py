@@ -80,8 +80,8 @@ def without_controls(text: str) -> str:
     Escape sequences, control and direction characters become a space, so that the words around them
     stay apart. Half a pair of surrogates, which nothing can write, becomes U+FFFD.
     """
-    text = well_formed(text)
     text = _CONTROL.sub(" ", _ANSI.sub(" ", text.replace("\r\n", "\n")))
+    text = well_formed(text)
     before, text = "", _INVISIBLE.sub("", text)
     # What one removal brings together may be stray in its turn.
     while before != text and _ANY_STRAY.search(text):
