@@ -201,6 +201,45 @@ def test_markdown_without_what_is_no_text(folder: Path) -> None:
     assert chunk.metadata["lines"] == "8 21-24"
 
 
+def test_pages_of_mdx_without_what_draws_them(folder: Path) -> None:
+    page = (
+        "import Tabs from '@theme/Tabs';\nexport const Mark = () => (\n  <b>x</b>\n);\n\n"
+        "# Install\n\n"
+        '<Badge type="tip" /> Needs `List<T>` or List<T>.\n\n<Tabs>\n'
+        '  <TabItem value="y" label="Yarn">\n\n'
+        "    ```sh\n    yarn add x\n    ```\n\n  </TabItem>\n</Tabs>\n\n{/* secret */}\n"
+        "::: tip Quick\nRun it.\n:::\n\n::: details Why?\nBecause.\n:::\n\n"
+        "```jsx\nimport A from 'a';\n<Tabs>\n  <A />\n</Tabs>\n```\n"
+    )
+    text = read(folder, "a.mdx", page).text
+    assert text.count("\n") == page.count("\n")
+    assert [line for line in text.split("\n") if line] == [
+        "# Install", " Needs `List<T>` or List<T>.", "**Yarn**", "```sh", "yarn add x", "```",
+        '!!! tip "Quick"', "    Run it.", "**Why?**", "Because.",
+        "```jsx", "import A from 'a';", "<Tabs>", "  <A />", "</Tabs>", "```",
+    ]  # fmt: skip
+
+
+def test_html_within_markdown_is_no_code_and_its_tables_are_tables(folder: Path) -> None:
+    text = read(
+        folder,
+        "a.md",
+        "<div>\n    <b>Fast</b>\n</div>\n\n<table>\n  <tr><th>Option</th><th>Default</th></tr>\n"
+        "  <tr>\n    <td><code>port</code></td>\n    <td>7420</td>\n  </tr>\n</table>\n\n"
+        "<details>\n  <summary>How?</summary>\n  So.\n</details>\n\n"
+        "<style>\n.a { b: 0 }\n</style>\n",
+    ).text
+    assert [line for line in text.split("\n") if line] == [
+        "Fast", "| Option | Default |", "| --- | --- |", "| port | 7420 |", "**How?**", "So.",
+    ]  # fmt: skip
+
+
+def test_a_table_of_contents_is_no_text(folder: Path) -> None:
+    contents = "- [A](#a)\n  - [B `b[0]`](#b)\n- [C?](#c)\n"
+    text = read(folder, "a.md", f"# T\n\n[[toc]]\n\n{contents}\n- [D](#d) or [E](e.md)\n").text
+    assert text.split() == ["#", "T", "-", "[D](#d)", "or", "[E](e.md)"]
+
+
 def test_tags_that_keep_words_apart_leave_a_space(folder: Path) -> None:
     text = read(
         folder, "a.md", "| <b>One</b><br>two | a<sub>n</sub> |\n|---|---|\n| x | y |\n"

@@ -27,6 +27,8 @@ CORPORA = ROOT.parent / "shared/data/docs/corpus"
         ('!!! tip "By the way"\n    Use both.', "By the way: Use both."),
         ('??? note "More"\n    Two\n    lines.\n\nAfter it.', "More: Two lines.\n\nAfter it."),
         ('=== "pip"\n\n    ```sh\n    pip install x\n    ```', "pip:\n```sh\npip install x\n```"),
+        ('??? question "Why so?"\n    It is.', "Why so? It is."),
+        ("[Get it](./x.zip){ .md-button } :material-download: here.", "Get it here."),
         (".. note:: You sign this once.", "Note: You sign this once."),
         (".. note::\n   You sign this\n   once.\n\nThen merge.",
          "Note: You sign this once.\n\nThen merge."),

@@ -1,11 +1,13 @@
 """Markdown: its blocks, and a text without what readers of the page do not see."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from crag.retrieval.blocks import Block, Kind, line_offsets, with_line_feeds_only
+from crag.text.html import tables_in
 from crag.text.wholes import without_blanks
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ _NOT_TEXT = re.compile(
     r"|^[ \t]*[-;]{1,2}8<[-]{2,}.*$"  # pymdownx snippets
     r"|^[ \t]*\.\. (?:include|literalinclude)::.*$"
     r"|^[ \t]*::: [\w.]+[ \t]*$"  # mkdocstrings
+    r"|^[ \t]*\[{1,2}_?toc_?\]{1,2}[ \t]*$|^[ \t]*\[TOC\][ \t]*$"
     rf"|^(?:[ \t]*(?:{_PICTURE}|\[{_PICTURE}\]{_TARGET}))+[ \t]*$"  # pictures alone, and badges
     r"|\{%-? *(?:include|import|from|extends|raw|endraw|image|end\w+|block|assign|set)\b[^%]*%\}"
     r"|(?:(?<![ \t])[ \t]+)?\{:[^{}\n]*\}[ \t]*$",  # attributes of kramdown
@@ -47,6 +50,46 @@ _LINK_DEFINITION = re.compile(
     re.MULTILINE,
 )
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_CONTENTS = re.compile(
+    r"(?:^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\[[^\n]*\]\(#[^()\s]*\)[ \t]*(?:\n|\Z)){3,}",
+    re.MULTILINE,
+)
+"""A list of links into the page, and of nothing else."""
+_PROGRAM = re.compile(
+    r"^[ \t]*<(?P<unseen>script|style)\b[^<>]*>(?:(?!<(?:script|style)\b)[\s\S])*?</(?P=unseen)>"
+    r"|^import\b[\w\s{},*$]{0,500}[\"'][^\"'\n]{1,500}[\"'];?[ \t]*$"
+    r"|^export (?:const|let|var|default|async|function)\b.*(?:\n.*\S.*)*"
+    r"|\{/\*(?:(?!\{/\*|\*/\})[\s\S])*\*/\}",
+    re.MULTILINE,
+)
+"""What MDX and Vue run, and their comments."""
+_OF_COMPONENT = r"(?:[ \t\n](?:[^<>\"'{}]|\"[^\"\n]*\"|'[^'\n]*'|\{[^{}\n]*\}){0,500})?"
+_COMPONENT = re.compile(rf"</(?P<closed>[A-Z]\w*)>|<(?P<empty>[A-Z]\w*){_OF_COMPONENT}/>")
+_LABEL = re.compile(r"\b(?:label|title|summary)=\{?[\"']([^\"'\n]{1,200})[\"']")
+_TABLE = re.compile(
+    r"^[ \t]*<table\b(?:(?!<table\b)[\s\S])*?</table>[ \t]*$", re.MULTILINE | re.IGNORECASE
+)
+_SUMMARY = re.compile(
+    r"<summary\b[^<>]*>\s*(?:<(?:b|strong|h[1-6])>)?(?P<words>[^<>\n]{1,200}?)"
+    r"(?:</(?:b|strong|h[1-6])>)?\s*</summary>",
+    re.IGNORECASE,
+)
+_HTML_BLOCK = re.compile(
+    r"^ {0,3}</?(?:center|dd|details|div|dl|dt|h[1-6]|li|ol|p|section|summary|table|tbody|td|tfoot"
+    r"|th|thead|tr|ul)\b(?:.*\S.*(?:\n|\Z))+",
+    re.MULTILINE | re.IGNORECASE,
+)
+_CONTAINER = re.compile(
+    r"(?P<margin>[ \t]*)(?P<fence>:{3,})[ \t]*(?:(?P<name>[a-zA-Z][\w-]*)(?:[ \t]*\{[^{}\n]*\})?"
+    r"[ \t]*(?:\[(?P<label>[^\]\n]*)\]|(?P<title>[^\[\]{}\n]*)))?(?:[ \t]*\{[^{}\n]*\})?[ \t]*"
+)
+"""What opens a container of Docusaurus or VitePress, such as a note, or closes it."""
+_NOTES = {"note", "tip", "info", "warning", "danger", "caution", "important", "success", "hint",
+          "error", "question", "example"}  # fmt: skip
+_CODE_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_DEEPEST, _MOST_COMPONENTS = 8, 20
+"""Containers within each other, and names of components, that are looked at."""
+_INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 _TAGS = re.compile(
     r"</?(?:a|abbr|article|aside|b|big|blockquote|br|button|caption|center|code|colgroup|col|dd|del|"
     r"details|div|dl|dt|em|figcaption|figure|font|footer|h[1-6]|header|hr|i|iframe|img|ins|kbd|li|"
@@ -89,8 +132,9 @@ def markdown_blocks(text: str) -> list[Block]:
 def readable_markdown(text: str) -> tuple[str, str]:
     """Return the title in the front matter, and the text with blanks for what is no text of it.
 
-    Front matter, comments, directives that include other files, definitions of links, and HTML tags
-    outside code go; every line keeps its number.
+    Front matter, comments, tables of contents, directives that include other files, definitions of
+    links, what MDX runs, and tags of HTML and components outside code go, and HTML tables become
+    those of Markdown; every line outside of these keeps its number.
     """
     title = ""
     if match := _FRONT_MATTER.match(text):
@@ -99,7 +143,14 @@ def readable_markdown(text: str) -> tuple[str, str]:
         text = _blank(match) + text[match.end() :]
     text = _outside_code(text, _COMMENT)
     text = _outside_code(text, _LINK_DEFINITION)
+    text = _outside_code(text, _PROGRAM)
+    text = _outside_code(text, _CONTENTS)
+    text = _with_notes(text)
     text = _NOT_TEXT.sub(_blank, text)
+    text = _without_components(text)
+    text = _outside_code(text, _TABLE, _as_markdown)
+    text = _outside_code(text, _SUMMARY, lambda summary: _in_bold(summary, summary["words"]))
+    text = _outside_code(text, _HTML_BLOCK, _at_margin)
     text = _outside_code(text, _TAGS, _blank_tag)
     return title, _outside_code(text, _WIDE_ROW, lambda row: _PADDING.sub(_narrow, row[0]))
 
@@ -142,6 +193,87 @@ def _outside_code(
         return match[0] if within else (by or _blank)(match)
 
     return pattern.sub(replaced, text)
+
+
+def _without_components(text: str) -> str:
+    """Take out the tags of components, such as tabs, and show what labels them.
+
+    A name counts as a component's if a tag ends it, unlike `List<String>` and `<NAME>`.
+    """
+    found = _COMPONENT.finditer(text)
+    names = {name for one in found if not (name := one["closed"] or one["empty"]).isupper()}
+    if not names:
+        return text
+    for name in sorted(names)[:_MOST_COMPONENTS]:
+        held = re.compile(
+            rf"(?P<tag><{name}\b{_OF_COMPONENT}>)[ \t]*\n"
+            rf"(?P<body>(?:(?!</?{name}\b)[\s\S])*?)[ \t]*(?=</{name}>)"
+        )
+        text = _outside_code(text, held, lambda one: f"{one['tag']}\n{dedent(one['body'])}")
+    named = "|".join(sorted(names))
+    tag = rf"(?:^[ \t]+)?(?:</(?:{named})>|<(?:{named})\b{_OF_COMPONENT}/?>)"
+    return _outside_code(text, re.compile(tag, re.MULTILINE), _label_of)
+
+
+def _with_notes(text: str) -> str:
+    """Write containers between colons as MkDocs does notes, others as their titles in bold."""
+    lines = text.split("\n")
+    for first, last, opening in _containers(lines):
+        title = (opening["label"] or opening["title"] or "").strip().replace('"', "'")
+        if (name := opening["name"].lower()) in _NOTES:
+            titled = f' "{title}"' if title else ""
+            lines[first] = f"{opening['margin']}!!! {name}{titled}"
+            lines[first + 1 : last] = [
+                f"    {line}" if line.strip() else line for line in lines[first + 1 : last]
+            ]
+        else:
+            lines[first] = f"**{title}**" if title else ""
+        lines[last] = ""
+    return "\n".join(lines)
+
+
+def _containers(lines: Sequence[str]) -> list[tuple[int, int, re.Match[str]]]:
+    """Return the first and last line of each container outside code, inner ones first."""
+    found: list[tuple[int, int, re.Match[str]]] = []
+    openings: list[tuple[int, re.Match[str]]] = []
+    code = ""
+    for at, line in enumerate(lines):
+        if mark := _CODE_FENCE.match(line):
+            code = "" if code and mark[1].startswith(code) else code or mark[1]
+        fence = None if code else _CONTAINER.fullmatch(line)
+        if fence is None:
+            continue
+        if fence["name"]:
+            openings.append((at, fence))
+        elif any(opening["fence"] == fence["fence"] for _, opening in openings):
+            first, opening = openings.pop()
+            while opening["fence"] != fence["fence"]:  # One that nothing closes.
+                first, opening = openings.pop()
+            if len(openings) < _DEEPEST:
+                found.append((first, at, opening))
+    return found
+
+
+def _label_of(tag: re.Match[str]) -> str:
+    label = _LABEL.search(tag[0])
+    return _in_bold(tag, label[1]) if label else _blank(tag)
+
+
+def _in_bold(match: re.Match[str], words: str) -> str:
+    """Write words as a line of their own, in bold."""
+    return f"**{words.strip()}**{_blank(match)}"
+
+
+def _as_markdown(table: re.Match[str]) -> str:
+    """Write an HTML table with a head as one of Markdown, if its rows have room on its lines."""
+    rows, lines = tables_in(table[0]), table[0].count("\n")
+    has_room = rows and rows.count("\n") <= lines
+    return rows + "\n" * (lines - rows.count("\n")) if has_room else table[0]
+
+
+def _at_margin(block: re.Match[str]) -> str:
+    """Move lines of HTML to the margin: without their tags they would be code."""
+    return block[0] if "<pre" in block[0].lower() else _INDENTATION.sub("", block[0])
 
 
 def _blank_tag(tag: re.Match[str]) -> str:

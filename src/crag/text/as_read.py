@@ -78,7 +78,8 @@ _INLINE = re.compile(
     r"|(?<![\w\]])\[(?P<named>(?:[^\]\n]|\n(?!\s*\n)){1,200})\]\[[^\]\n]{0,500}\](?!\[)"
     r"|(?P<footnote>\[\^(?:\d{1,3}|[A-Za-z]\w+)\](?![*+?{(:])| ?\[(?:#[\w-]*|\*|\d{1,3})\]_(?!\w))"
     r"|(?P<comment><!--(?:(?!-->)[\s\S]){0,500}-->)"
-    r"|(?P<attributes>\{(?::\s|#[\w-]|\.[a-z])[^{}\n]{0,300}\}|\{%[^%\n]{0,500}%\})"
+    r"|(?P<attributes>\{ ?(?::\s|#[\w-]|\.[a-z])[^{}\n]{0,300}\}|\{%[^%\n]{0,500}%\})"
+    r"|(?P<icon>[ \t]?:(?:fontawesome|material|octicons|simple)-[\w-]{1,60}:)"
     r"|(?P<entity>&(?:[a-zA-Z]\w{1,30}|#\d{1,6}|#[xX][0-9a-fA-F]{1,6});)"
     rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>\n]{{0,500}})?/?>)",
 )
@@ -381,10 +382,11 @@ def _titled(title: str, body: Sequence[str], *, stands_alone: bool = False) -> I
     if not any(line.text.strip() for line in lines):
         lines, title = [_ShownLine(title)] if stands_alone else [], ""
     first = lines[0] if lines else _ShownLine("")
+    lead = title if title.endswith(("?", "!", ".", ":")) else f"{title}:"
     if title and first.text.strip() and not (first.code or _BLOCK.match(first.text)):
-        lines[0] = _ShownLine(f"{title}: {first.text.lstrip()}")
+        lines[0] = _ShownLine(f"{lead} {first.text.lstrip()}")
     elif title:
-        lines.insert(0, _ShownLine(f"{title}:"))
+        lines.insert(0, _ShownLine(lead))
     yield from lines
 
 

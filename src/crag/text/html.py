@@ -70,6 +70,20 @@ def table_rows(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
+def tables_in(text: str) -> str:
+    """Write the first table of a piece of HTML as one of Markdown; empty if it has no head."""
+    from lxml.etree import LxmlError
+    from lxml.html import fromstring
+
+    try:
+        table = next(fromstring(f"<div>{text}</div>").iter("table"), None)
+    except (LxmlError, ValueError):
+        return ""
+    if table is None or table.find(".//th") is None or not _holds_data(table):
+        return ""
+    return table_rows(_rows(table))
+
+
 def _marked_text(tree: "HtmlElement") -> str:
     """Write what a page shows as Markdown: headings, lists, tables and code."""
     from lxml.etree import iterwalk
