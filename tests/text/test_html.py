@@ -198,3 +198,17 @@ def test_lists_in_the_cells_of_a_table_with_a_head_stay_in_their_row() -> None:
         "| Blue | • bed • desk, large | For 1. Ada 2. Ben • hers |",
     ]
     assert "- bed\n- desk" in read_whole_html(f"<table>{table}").text  # The layout of a page.
+
+
+def test_what_serves_to_find_or_use_a_page_is_no_text() -> None:
+    article = (
+        "<h2>Mills<a href='#mills'>¶</a></h2><ul><li><a href='#a'>A</a><ol><li><a href='#b'>B</a>"
+        "</ol><li><a href='#c'>C</a></ul><p>See <a href='#a'>A</a>.<div><button>Copy</button></div>"
+        "<pre>run</pre><h3><button aria-expanded=true>Why?</button></h3><p>So."
+    )
+    read = "## Mills\n\nSee A.\n\n```\nrun\n```\n\n### Why?\n\nSo."
+    around = "<div class='x cookie-consent'>We use cookies</div><div role=search>Find</div>"
+    assert as_file(f"{around}{article}") == read
+    main = f"<header>Site</header>{around}<main>{article}</main><footer>© Us</footer>"
+    assert as_file(main) == read
+    assert as_file("<p>Site<main></main><p>End") == "Site\n\nEnd"

@@ -29,6 +29,11 @@ _HEADING, _ITEM_MARK = re.compile("h[1-6]"), re.compile(r" *(?:-|\d+\.) ")
 _NUMBER = re.compile("[0-9]{1,9}")
 _APART = ["nav", "form", "title"]
 """Elements that are not part of the text of a page."""
+_ROLES_APART = frozenset({"navigation", "search", "dialog", "alertdialog"})
+_BANNER = re.compile(r"\bcookie-?_?(?:banner|bar|consent|notice|popup)\b", re.IGNORECASE)
+_FEWEST_OF_CONTENTS = 3
+"""Links into the page, and nothing else, that make a list its table of contents."""
+_WORD = re.compile(r"\w")
 _FEWEST_LETTERS = 3
 """A title's first part is only kept alone if it has them."""
 
@@ -44,7 +49,9 @@ class HtmlText(NamedTuple):
 
 
 def read_whole_html(text: str) -> HtmlText:
-    """Return all that readers of a page see, but for navigation and forms.
+    """Return what readers of a page see, but for navigation, forms and the buttons of its tools.
+
+    It is the main element of a page that has one.
 
     Raises:
         ContentError: its elements nest too deep.
@@ -59,7 +66,37 @@ def read_whole_html(text: str) -> HtmlText:
     links = (link.get("href", "") for link in canonical)
     url = next((url for url in links if url.startswith(("http://", "https://"))), "")
     strip_elements(tree, *_APART, with_tail=False)
-    return HtmlText(title, url, _marked_text(tree))
+    for element in [one for one in tree.iter() if _is_apart(one)]:
+        if element.getparent() is not None:
+            element.drop_tree()
+    mains = [one for one in tree.iter() if one.tag == "main" or one.get("role") == "main"]
+    main = mains[0] if len(mains) == 1 and _text(mains[0]) else tree
+    return HtmlText(title, url, _marked_text(main))
+
+
+def _is_apart(element: "HtmlElement") -> bool:
+    """Return whether an element serves to find or use what the page says, and says nothing."""
+    tag = str(element.tag)
+    if tag in {"html", "body", "main"}:
+        return False
+    names = f"{element.get('id', '')} {element.get('class', '')}"
+    if element.get("role") in _ROLES_APART or _BANNER.search(names):
+        return True
+    if tag == "button":
+        holders = {str(one.tag) for one in element.iterancestors("h1", "h2", "h3", "h4", "dt")}
+        return not holders and element.get("aria-expanded") is None  # One that opens a text.
+    if tag == "a":
+        return element.get("href", "").startswith("#") and not _WORD.search(_text(element))
+    return tag in {"ul", "ol"} and _is_contents(element)
+
+
+def _is_contents(items: "HtmlElement") -> bool:
+    links = list(items.iter("a"))
+    within = all(link.get("href", "").startswith("#") for link in links)
+    if len(links) < _FEWEST_OF_CONTENTS or not within:
+        return False
+    linked, whole = ("".join("".join(map(_text, ones)).split()) for ones in (links, [items]))
+    return linked == whole
 
 
 def table_rows(rows: Sequence[Sequence[str]]) -> str:

@@ -33,7 +33,7 @@ _UNSEEN = re.compile(
     "video|select|textarea|datalist"
 )
 _KEPT_ATTRIBUTE = re.compile(
-    "class|id|role|itemprop|itemtype|property|name|content|rel|lang|colspan|rowspan|start"
+    "class|id|role|itemprop|itemtype|property|name|content|rel|lang|colspan|rowspan|start|aria-expanded"
 )
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 _INVALID = re.compile(
@@ -154,4 +154,6 @@ def _kept(tag: str, attributes: Mapping[str, str]) -> dict[str, str]:
     }
     if tag == "link" and len(url := attributes.get("href", "")) <= _LONGEST_URL:
         kept["href"] = _INVALID.sub(" ", url)
+    elif tag == "a" and (url := attributes.get("href", "")).startswith("#"):
+        kept["href"] = _INVALID.sub(" ", url[:_LONGEST_ATTRIBUTE])
     return kept
