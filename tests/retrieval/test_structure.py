@@ -131,6 +131,13 @@ def test_rows_below_a_wide_header_are_whole() -> None:
     assert sum(chunk.page_content.count(f" {PROSE.strip()}") for chunk in chunks) == 9
 
 
+def test_no_chunk_ends_with_a_question_that_the_next_paragraph_answers() -> None:
+    for length in range(40, 160, 3):
+        before = " ".join(f"word{number}." for number in range(length))
+        for chunk in chunks_of(f"{before}\n\nWho repairs the mill?\n\n{PROSE * 6}\n"):
+            assert not chunk.page_content.endswith("mill?")
+
+
 def test_a_table_of_plain_text_is_a_table() -> None:
     chunks = chunks_of("| part | kg |\n| mill | 7 |\n", "")
     assert [chunk.metadata["kind"] for chunk in chunks] == ["table"]

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from crag.correction.strips import decompose
 from crag.text.wholes import contexts_of, excerpt_at, pieces_of, whole_at
 
 MARKDOWN = """# Install
@@ -387,3 +388,14 @@ def test_the_head_of_a_long_table_is_quoted_with_the_rows_that_fit() -> None:
         assert text[start:end] == text[: text.index("| 3 |") - 1]
     ((start, end),) = excerpt_at(text, text.index("what"), 5)
     assert text[start:end].endswith(rows.split("\n")[0])
+
+
+def test_a_question_that_begins_a_paragraph_is_read_with_what_answers_it() -> None:
+    text = "Q: Is it so? A: Yes.\n\nMay I go?\n\nOnly by day.\n\n"
+    text += "**May I stay?**\nFor a night. Why?\n\n# End"
+    assert decompose(text) == [
+        "Q: Is it so? A: Yes.",
+        "May I go?\n\nOnly by day.",
+        "**May I stay?**\nFor a night. Why?",
+        "# End",
+    ]

@@ -149,7 +149,7 @@ def _units_of_sentences(text: str) -> list[str]:
 
 def _starts_unit(text: str, unit: Sequence[TextPiece], piece: TextPiece) -> bool:
     """Return whether a piece begins the next unit, rather than going on with this one."""
-    if unit[-1].kind in {"heading", "term"}:
+    if unit[-1].kind == "heading" or (unit[-1].kind == "term" and piece.kind != "heading"):
         return False
     if piece.kind == "heading" or (piece.kind == "term" and not unit[-1].leads_in):
         return True

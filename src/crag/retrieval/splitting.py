@@ -20,7 +20,7 @@ from crag.retrieval.documents import SourceText, digest
 from crag.text.markup import without_markup
 from crag.text.places import lines_written, places_written
 from crag.text.sentences import split_sentences
-from crag.text.wholes import is_term, names_next, underlines_title
+from crag.text.wholes import asks, is_term, names_next, underlines_title
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -35,6 +35,8 @@ LONGEST_CONTEXT = 300
 """Most characters of a lead-in, a header or a caption that is repeated."""
 LEAST_ROOM = 250
 """Characters for what follows a repeated header, however long its rules are: they are no text."""
+LONGEST_QUESTION = 30
+"""Words up to which a paragraph that ends as a question stays with the one that answers it."""
 
 _ALPHABETIC = r"A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u06ff"
 """Letters of scripts that encoders read in pieces of several letters: Latin to Arabic."""
@@ -306,6 +308,8 @@ def _announces(text: str, span: Span, follower: Block | None) -> bool:
     if _ends_with_colon(text, span):
         return True
     if follower.kind != "prose" and names_next(split_sentences(words)[-1]):
+        return True
+    if asks(words) and len(words.split()) <= LONGEST_QUESTION:
         return True
     rows = words.split("\n")
     if len(rows) > 1:

@@ -87,7 +87,10 @@ Range = tuple[int, int]
 
 
 class TextPiece(NamedTuple):
-    """A heading, a term that indented text explains, a sentence, or a block that is read whole."""
+    """A heading, a term that indented text explains, a sentence, or a block that is read whole.
+
+    A question that begins a paragraph is a term too: what follows answers it.
+    """
 
     start: int
     end: int
@@ -131,18 +134,35 @@ def pieces_of(text: str) -> Iterator[TextPiece]:
 
 
 def _sentences_within(text: str, start: int, end: int, before_block: bool) -> Iterator[TextPiece]:
-    for piece in split_sentences(text[start:end]):
+    is_first = True
+    for piece in _with_question_apart(split_sentences(text[start:end])):
         low, high = _trimmed(text, start, start + len(piece))
         start += len(piece)
         if low < high:
             sentence = text[low:high]
             leads_in = _leads_in(sentence, before_block=before_block and high == end)
-            yield TextPiece(low, high, "sentence", leads_in, _leans(sentence))
+            kind: Literal["term", "sentence"] = (
+                "term" if is_first and asks(sentence) else "sentence"
+            )
+            yield TextPiece(low, high, kind, leads_in, _leans(sentence))
+            is_first = False
 
 
 def _leads_in(sentence: str, *, before_block: bool) -> bool:
     """Return whether a sentence ends with a colon, or speaks of the block that follows it."""
     return sentence.rstrip("*_ ").endswith(":") or (before_block and names_next(sentence))
+
+
+def _with_question_apart(sentences: Sequence[str]) -> list[str]:
+    """Cut a question on a line of its own, such as one in bold, off the sentence below it."""
+    first, *others = sentences
+    line, line_feed, rest = first.partition("\n")
+    return [line + line_feed, rest, *others] if rest and asks(line) else [first, *others]
+
+
+def asks(sentence: str) -> bool:
+    """Return whether a sentence is a question, as one of a list of them that are answered."""
+    return sentence.rstrip("*_ ").endswith("?")
 
 
 def names_next(sentence: str) -> bool:
