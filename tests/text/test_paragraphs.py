@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crag.text.paragraphs import FEWEST_CHARACTERS, WIDEST_LINE, paragraphs_of
+from crag.text.paragraphs import (
+    FEWEST_CHARACTERS,
+    WIDEST_LINE,
+    paragraphs_of,
+    with_paragraphs_apart,
+)
 
 LONG = "This is a line that a service wrote, which is one paragraph of a page. " * 3
 
@@ -55,3 +60,13 @@ def test_every_paragraph_stands_on_one_line_and_loses_nothing(text: str) -> None
     for paragraph in paragraphs:
         before, found, rest = rest.partition("".join(paragraph.split()))
         assert found or before
+
+
+def test_titles_and_rows_of_a_page_without_empty_lines_stand_apart() -> None:
+    long = "The wheel of the mill turned twice a day whenever the pond behind"
+    page = f"3 Wheels\n{long}\nthe dam ran out.\nEco 50 min\n{long}\nThe End\n1. Open.\n2. Shut."
+    assert with_paragraphs_apart(page) == (
+        f"3 Wheels\n\n{long}\nthe dam ran out.\n\nEco 50 min\n\n{long}\nThe End"
+        "\n\n1. Open.\n2. Shut."
+    )
+    assert with_paragraphs_apart("a\n\nb\nc") == "a\n\nb\nc"

@@ -10,7 +10,7 @@ from pypdf import PdfReader, PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
 from crag.errors import ContentError
-from crag.text.pdf import PdfText, read_pdf, read_web_pdf
+from crag.text.pdf import PdfText, read_pdf, read_web_pdf, without_running_heads
 from tests.web.site import PARAGRAPHS, pdf
 
 read_web = partial(read_web_pdf, most_pages=1000, most_characters=1_000_000)
@@ -66,6 +66,17 @@ def test_threads_read_files_one_after_the_other() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(read_pdf, files * 4))
     assert [one.pages[-1] for one in found] == [f"File {number}." for number in range(8)] * 4
+
+
+def test_what_most_pages_begin_or_end_with_is_no_text() -> None:
+    numbers = range(1, 6)
+    pages = [f"The mill – Page {n}\nInvoice 41{n}\nPaid by {'x' * n}.\n{n}" for n in numbers]
+    assert without_running_heads(["Cover", *pages]) == [
+        "Cover", *(f"Invoice 41{n}\nPaid by {'x' * n}." for n in numbers)
+    ]  # fmt: skip
+    short = [f"Page {n}" for n in numbers]
+    assert without_running_heads(short) == short
+    assert without_running_heads(pages[:2]) == pages[:2]
 
 
 def test_words_that_are_only_set_apart_stay_apart() -> None:

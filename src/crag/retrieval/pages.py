@@ -12,7 +12,8 @@ from crag.retrieval.texts import read_bytes, read_text
 from crag.text.encodings import decoded
 from crag.text.html import read_whole_html
 from crag.text.ocr import has_ocr
-from crag.text.pdf import read_pdf
+from crag.text.paragraphs import with_paragraphs_apart
+from crag.text.pdf import read_pdf, without_running_heads
 
 _SCANNED = (
     "no text in it: scanned? Run: pip install 'corrective-rag[ocr]', or recognise its text first"
@@ -72,4 +73,5 @@ def load_pdf(path: Path) -> Iterator[SourceText]:
         raise SourceError(
             str(path), "no text in it, nor any in its pictures" if has_ocr() else _SCANNED
         )
+    pages = list(map(with_paragraphs_apart, without_running_heads(pages)))
     yield joined(pages, source=str(path), title=title or path.stem, unit="page")

@@ -10,7 +10,8 @@ import io
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from crag.errors import ContentError
@@ -22,6 +23,10 @@ _HYPHEN_OF_PDFIUM = "\ufffe"
 """Stands for a hyphen and the end of its line."""
 _ENCRYPTED = "an encrypted PDF: save a copy without password"
 _DAMAGED = "a damaged PDF"
+_NUMBER = re.compile(r"(?<!\S)\d{1,4}(?!\S)")
+_FEWEST_HEADS, _MOST_HEADS, _MOST_BEFORE = 3, 2, 20
+"""Pages that a running head stands on at least, lines of one at the top or bottom of a page, and
+pages before the first one that has a number."""
 _reading = threading.Lock()
 """PDFium is not thread-safe."""
 _logger = logging.getLogger(__name__)
@@ -54,6 +59,45 @@ def read_pdf(body: bytes) -> PdfText:
         encrypted = error.err_code == FPDF_ERR_PASSWORD
         raise ContentError(_ENCRYPTED if encrypted else _DAMAGED) from error
     return _text(title, pages)
+
+
+def without_running_heads(pages: Sequence[str]) -> list[str]:
+    """Leave out the lines that most pages begin or end with, the number of the page apart."""
+    keys = [
+        [_without_number(line, at) for line in page.split("\n")] for at, page in enumerate(pages)
+    ]
+    edges = Counter(key for page in keys for key in {*page[:_MOST_HEADS], *page[-_MOST_HEADS:]})
+    fewest = max(_FEWEST_HEADS, len(pages) // 2 + 1)
+    running = {key for key, count in edges.items() if key and count >= fewest}
+    return [
+        _within_edges(page, *one) for page, one in zip(pages, _edges(keys, running), strict=True)
+    ]
+
+
+def _without_number(line: str, page: int) -> str:
+    """Replace the number of a page by how far it is from that of the sheet."""
+
+    def replaced(number: re.Match[str]) -> str:
+        distance = int(number[0]) - page
+        return f"#{distance}" if abs(distance) <= _MOST_BEFORE else number[0]
+
+    return _NUMBER.sub(replaced, line.strip())
+
+
+def _edges(pages: Iterable[Sequence[str]], running: Container[str]) -> Iterator[tuple[int, int]]:
+    """Yield how many running heads stand at the top and at the bottom of each page."""
+    for keys in pages:
+        top, bottom = keys[:_MOST_HEADS], keys[::-1][:_MOST_HEADS]
+        first, last = (
+            next((at for at, key in enumerate(ones) if key not in running), len(ones))
+            for ones in (top, bottom)
+        )
+        yield first, last
+
+
+def _within_edges(page: str, first: int, last: int) -> str:
+    lines = page.split("\n")
+    return "\n".join(lines[first : len(lines) - last]).strip() or page
 
 
 def read_web_pdf(body: bytes, *, most_pages: int, most_characters: int) -> PdfText:
