@@ -94,12 +94,13 @@ def test_word_document(folder: Path) -> None:
     for cell, text in zip(table._cells, ["part", "kg", "mill", "7"], strict=True):  # noqa: SLF001
         cell.text = text
     document.add_paragraph("last", style="List Number")
+    document.add_paragraph("Yours,\nMax")
     document.save(str(folder / "letter.docx"))
     loaded = only(folder / "letter.docx")
     assert (loaded.title, loaded.unit) == ("A letter", "paragraph")
     assert loaded.text.split("\n\n") == [
         "# On Mills", "## Parts", "Dear Ada,", "- mill\n- store",
-        "| part | kg |\n| --- | --- |\n| mill | 7 |", "1. last",
+        "| part | kg |\n| --- | --- |\n| mill | 7 |", "1. last", "Yours,  \nMax",
     ]  # fmt: skip
 
 

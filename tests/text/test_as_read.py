@@ -28,6 +28,8 @@ CORPORA = ROOT.parent / "shared/data/docs/corpus"
         ('??? note "More"\n    Two\n    lines.\n\nAfter it.', "More: Two lines.\n\nAfter it."),
         ('=== "pip"\n\n    ```sh\n    pip install x\n    ```', "pip:\n```sh\npip install x\n```"),
         ('??? question "Why so?"\n    It is.', "Why so? It is."),
+        ("We met in the large\nroom.  \nThe chair was Ada Byron.\\\nWe ended late.",
+         "We met in the large room.  \nThe chair was Ada Byron.  \nWe ended late."),
         ("[Get it](./x.zip){ .md-button } :material-download: here.", "Get it here."),
         (".. note:: You sign this once.", "Note: You sign this once."),
         (".. note::\n   You sign this\n   once.\n\nThen merge.",

@@ -28,6 +28,7 @@ _HEAD = 4096
 """Bytes of a sheet within which its dimension stands."""
 _MARK = re.compile(r"\d{1,9}[.)]")
 """A number that begins an item of a list in Markdown."""
+_HARD_BREAK = "  \n"
 
 
 def load_docx(path: Path) -> Iterator[SourceText]:
@@ -200,7 +201,8 @@ def _docx_blocks(document: "Document") -> Iterator[str]:
             yield "\n".join(items)
             items, margins = [], []
         if table is None:
-            yield heading + (f"{item.number} " if item and item.number else "") + text
+            words = " ".join(text.split()) if heading else text.replace("\n", _HARD_BREAK)
+            yield heading + (f"{item.number} " if item and item.number else "") + words
         elif table not in seen:
             seen.add(table)
             yield table_rows(_docx_rows(table, said, numbered))

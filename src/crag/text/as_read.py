@@ -99,6 +99,8 @@ _DEFINITIONS = re.compile(rf"(?:{_TERM}\n{_EXPLANATION})+")
 _ENDS_OF_SENTENCES = (".", "!", "?", "。")
 _ENTRIES = re.compile(r"(?:\S{1,30}(?: \S{1,30}){0,3}(?<![.,;:!?])[ \t]*(?:\n|\Z)){3,}")
 """A list without marks, such as requirements: short lines that end as no sentence does."""
+_BREAK, _HARD_BREAK = re.compile(r"(?: {2,}|\\)\n(?=.)"), "  \n"
+"""The end of a line that is kept, as that of an address."""
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
 """What stands between two paragraphs."""
 
@@ -142,13 +144,15 @@ def on_few_lines(text: str) -> str:
 
 
 def _paragraph(part: str) -> str:
-    """Join lines that were wrapped; each term with what it means, and each entry, has its own."""
+    """Join lines that were wrapped; terms, entries, and what a hard break ends have their own."""
     if _DEFINITIONS.fullmatch(part) and is_term(part.split("\n"), 0):
         definitions = [(term, " ".join(says.split())) for term, says in _DEFINITION.findall(part)]
         are_sentences = all(says.endswith(_ENDS_OF_SENTENCES) for _, says in definitions)
         between = ": " if are_sentences else "\n"  # Verses and code are indented as well.
         return "\n".join(f"{term}{between}{says}" for term, says in definitions)
-    return part if _ENTRIES.fullmatch(part) else " ".join(part.split())
+    if _ENTRIES.fullmatch(part):
+        return part
+    return _HARD_BREAK.join(" ".join(line.split()) for line in _BREAK.split(part))
 
 
 def _apart(part: str, read: str) -> str:
