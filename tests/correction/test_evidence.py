@@ -45,6 +45,14 @@ def test_a_strip_knows_its_own_lines_and_reading() -> None:
     assert first["reading"]["span"] is None
 
 
+def test_lines_that_a_part_of_code_repeats_are_not_its_place() -> None:
+    text = "```js\nfirst()\n\nlast()\n```"
+    known = {"position": "line 910", "lines": "772 910-912 1180"}
+    (strip,) = strips_in_context([Document(text, metadata=known)], [read("first")], Settings())
+    assert strip["source"]["position"] == "lines 910-912"
+    assert strip["source"]["lines"] == known["lines"]
+
+
 def test_lines_that_do_not_fit_leave_the_position_alone() -> None:
     odd = Document(TEXT, metadata={"lines": "many", "position": "page 3"})
     strips = strips_in_context([odd], [read("fact")], Settings())

@@ -1,5 +1,6 @@
 """Sources of strips: documents and search hits."""
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -8,6 +9,9 @@ from langchain_core.documents import Document
 from crag.parts import Page, Passage
 from crag.state import FoundHit, OfferedPassage, Source, Strip
 from crag.text.places import lines_between, lines_of_part
+
+_FIRST_LINE = re.compile(r"lines? (\d{1,9})")
+_CLOSING_FENCE = re.compile(r"\n[ \t>]*(?:`{3,}|~{3,})\s*\Z")
 
 
 def source_of(document: Document, index: int) -> Source:
@@ -46,10 +50,25 @@ def source_within(source: Source, text: str, start: int, end: int) -> Source:
         inner = lines_of_part(text, known, start, end)
     except (ValueError, IndexError):  # Another program may write this metadata key otherwise.
         return source
+    first, last = _without_repeated(first, last, inner, source["position"], text[start:end])
     position = f"{unit} {first}" if first == last else f"{unit}s {first}-{last}"
     narrowed: Source = {**source, "position": position}
     narrowed[key] = inner
     return narrowed
+
+
+def _without_repeated(
+    first: int, last: int, inner: str, position: str, text: str
+) -> tuple[int, int]:
+    """Leave out the lines that a part of a table or of code repeats: what opens and closes it."""
+    own = _FIRST_LINE.match(position)
+    if own and first < int(own[1]) <= last:
+        first = int(own[1])
+    *others, closing = inner.split()
+    if others and closing == str(last) and _CLOSING_FENCE.search(text):
+        before = int(others[-1].rpartition("-")[2])
+        last = before if before >= first else last
+    return first, last
 
 
 def passage_of(document: Document, titles: str) -> Passage:
