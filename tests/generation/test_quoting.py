@@ -54,6 +54,19 @@ def test_a_list_keeps_its_lines_and_what_announces_it() -> None:
     assert one.text == "Three things are needed:\n…\n- patience"
 
 
+def test_a_heading_of_a_word_is_quoted_with_the_one_above_it() -> None:
+    (one,) = quoted("# Changes\n\n## 3.2 (May)\n\n### Added\n\n- The answer.", "The answer")
+    assert one.text == "3.2 (May), Added: The answer."
+    text = "### Fixed\n\n- The answer."
+    reading = FakeReadingEvaluator(0.9, "The answer").read("What?", [Passage("", text)])[0]
+    known: Strip = {**strip(text), "reading": reading, "before": "## 3.1\n\n"}
+    (one,) = quotations_in(QUESTION, [known], most=1, threshold=0.5, closest=-1)
+    assert one.text == "3.1, Fixed: The answer."
+    assert quoted("## Tools\n\n### The old saw\n\n- The answer.", "The answer")[0].text == (
+        "The old saw: The answer."
+    )
+
+
 def test_an_item_that_is_quoted_alone_has_no_mark() -> None:
     (one,) = quoted("* The answer is *here*.", "The answer is")
     assert one.text == "The answer is *here*."

@@ -392,10 +392,17 @@ def test_the_head_of_a_long_table_is_quoted_with_the_rows_that_fit() -> None:
 
 def test_a_question_that_begins_a_paragraph_is_read_with_what_answers_it() -> None:
     text = "Q: Is it so? A: Yes.\n\nMay I go?\n\nOnly by day.\n\n"
-    text += "**May I stay?**\nFor a night. Why?\n\n# End"
+    text += "**May I stay?**\nFor a night. Why? So.\n\n# End"
     assert decompose(text) == [
         "Q: Is it so? A: Yes.",
         "May I go?\n\nOnly by day.",
-        "**May I stay?**\nFor a night. Why?",
+        "**May I stay?**\nFor a night. Why? So.",
         "# End",
     ]
+
+
+def test_a_heading_of_a_word_is_read_with_the_empty_one_above_it() -> None:
+    text = "# Changes\n\n## 3.2\n\n### Added\n\n- a\n\n### Fixed\n\n- b\n\n"
+    text += "## 3.1\n\nOld.\n\n### Removed\n\n- c"
+    starts = [text.index(begins) for begins in ("# Changes", "### Fixed", "## 3.1", "### Removed")]
+    assert contexts_of(text, starts) == ["", "## 3.2\n\n", "", ""]

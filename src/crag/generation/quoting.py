@@ -42,7 +42,7 @@ _RULE = r"([=\-~^\"'*+#.`:_])\{}{{2,}}[ \t]*"
 _HEADINGS = re.compile(
     rf"(?:\s*(?:#{{1,6}} .*|<!--.*-->|(?:{_RULE.format(1)}\n)?\S.*\n{_RULE.format(2)})?\n)*\s*"
 )
-_HEADING = re.compile(r"^(?:#{1,6}[ \t]++)?(?!<!--)(?P<words>.*[^\W_].*)$", re.MULTILINE)
+_HEADING = re.compile(r"^(?:(?P<marks>#{1,6})[ \t]++)?(?!<!--)(?P<words>.*[^\W_].*)$", re.MULTILINE)
 _CLOSING_MARK = re.compile(r"[ \t]#+\Z")
 _OPEN_ENDS = ("?", "!", ".", ":")
 """Ends of headings that no colon follows."""
@@ -110,8 +110,11 @@ def quotations_in(
 
 
 def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
-    text, reading = strip["text"], strip["reading"]
+    text, reading, before = strip["text"], strip["reading"], strip.get("before", "")
     start = _after_headings(text)
+    headings = text[:start]
+    if before.startswith("#"):
+        headings, before = before + headings, ""
     is_headed = bool(asked) and asked <= frozenset(words(text[:start]))
     ranges = [
         (begin + start, end + start)
@@ -122,9 +125,8 @@ def _candidate(index: int, strip: Strip, asked: frozenset[str]) -> _QuotedStrip:
     odds = _odds(strip) + _HEADING_WEIGHT * is_headed
     alone = _without_bullet(_as_quoted(text, ranges))
     if _needs_heading(text[start:], ranges[0][0] - start, ranges[-1][1] - start, alone):
-        alone = _below_heading(text[:start], alone)
+        alone = _below_heading(headings, alone)
     candidate = _QuotedStrip(index, odds, alone, ranges[-1])
-    before = strip.get("before", "")
     begin, end = ranges[0]
     is_short = len(f"{before}{alone}".split()) <= MOST_WORDS_WITH_BLOCK
     is_within = begin == 0 or _is_of_first_block(text, end)
@@ -193,11 +195,17 @@ def _needs_heading(text: str, begin: int, end: int, quoted: str) -> bool:
 
 
 def _below_heading(headings: str, quoted: str) -> str:
-    """Lead a quotation in with the last heading above it, if there is one."""
-    words = [heading["words"].rstrip() for heading in _HEADING.finditer(headings)]
-    if not words or not _WORD.search(quoted):
+    """Lead a quotation in with the last heading above it, if there is one.
+
+    One of a word, such as "Fixed", goes with the heading that it stands below.
+    """
+    found = list(_HEADING.finditer(headings))
+    if not found or not _WORD.search(quoted):
         return quoted
-    heading = as_read(_CLOSING_MARK.sub("", words[-1]).rstrip())
+    words = [as_read(_CLOSING_MARK.sub("", one["words"]).rstrip()) for one in found[-2:]]
+    levels = [len(one["marks"] or "") for one in found[-2:]]
+    is_below = len(words) > 1 and 1 < levels[0] < levels[1]
+    heading = ", ".join(words) if is_below and len(words[1].split()) == 1 else words[-1]
     lead = heading if heading.endswith(_OPEN_ENDS) else f"{heading}:"
     return f"{lead}\n\n{quoted}" if "\n" in quoted else f"{lead} {quoted}"
 

@@ -309,7 +309,8 @@ def _announces(text: str, span: Span, follower: Block | None) -> bool:
         return True
     if follower.kind != "prose" and names_next(split_sentences(words)[-1]):
         return True
-    if asks(words) and len(words.split()) <= LONGEST_QUESTION:
+    is_short = len(words.split()) <= LONGEST_QUESTION
+    if is_short and asks(words) and len(split_sentences(words)) == 1:
         return True
     rows = words.split("\n")
     if len(rows) > 1:

@@ -67,6 +67,8 @@ _LEANS = re.compile(
 """How a sentence begins that is not understood without the one before it."""
 
 
+_QUESTION = re.compile(r"[*_ ]*(?:Q|Question)(?: ?\d{1,3})?[.:)]")
+"""How the questions of a list of them are marked where the answer goes on in the line."""
 _FIELD = re.compile(r"[ \t]*([*_]{1,2})\w[\w -]{0,30}(?::\1|\1:)(?=\s)")
 """How a line begins that tells one thing of what stands above it, such as its default."""
 _FOLLOWING = re.compile(r"\bfollowing\b|\b(?:as follows|below)\.?$", re.IGNORECASE)
@@ -89,7 +91,7 @@ Range = tuple[int, int]
 class TextPiece(NamedTuple):
     """A heading, a term that indented text explains, a sentence, or a block that is read whole.
 
-    A question that begins a paragraph is a term too: what follows answers it.
+    A question on a line of its own is a term too: what follows answers it.
     """
 
     start: int
@@ -141,9 +143,11 @@ def _sentences_within(text: str, start: int, end: int, before_block: bool) -> It
         if low < high:
             sentence = text[low:high]
             leads_in = _leads_in(sentence, before_block=before_block and high == end)
-            kind: Literal["term", "sentence"] = (
-                "term" if is_first and asks(sentence) else "sentence"
+            stands_apart = (
+                text[high : high + 1] in {"", "\n"} or _QUESTION.match(sentence) is not None
             )
+            is_term = is_first and asks(sentence) and stands_apart
+            kind: Literal["term", "sentence"] = "term" if is_term else "sentence"
             yield TextPiece(low, high, kind, leads_in, _leans(sentence))
             is_first = False
 
@@ -186,16 +190,37 @@ def contexts_of(text: str, starts: Sequence[int]) -> list[str]:
 
     That is the head of the table, what opens the code, or the sentence that leads in the list, that
     is cut; the sentence before code, or the one that what begins there refers to; or the term that
-    the indented text which goes on there explains. It is empty where nothing is needed.
+    the indented text which goes on there explains; or the heading, without a text of its own, above
+    one of a word, such as "Fixed". It is empty where nothing is needed.
     """
     pieces = list(pieces_of(text))
-    holders = _holders(text, pieces)
+    holders, headings = _holders(text, pieces), _headings_above(text, pieces)
     contexts, at = [], 0
     for start in starts:
         while at + 1 < len(pieces) and pieces[at + 1].start <= start:
             at += 1
-        contexts.append(_context(text, pieces, at, start, holders[at]) if pieces else "")
+        if pieces and headings[at] and start <= pieces[at].start:
+            contexts.append(headings[at])
+        else:
+            contexts.append(_context(text, pieces, at, start, holders[at]) if pieces else "")
     return contexts
+
+
+def _headings_above(text: str, pieces: Sequence[TextPiece]) -> list[str]:
+    """Return for each heading of one word the one that it stands below, if that has no text."""
+    above: list[str] = []
+    path: list[tuple[int, str]] = []
+    for at, piece in enumerate(pieces):
+        marks, _, words = text[piece.start : piece.end].partition(" ")
+        is_heading = piece.kind == "heading" and not marks.strip("#")
+        if is_heading:
+            while path and path[-1][0] >= len(marks):
+                path.pop()
+        above.append(path[-1][1] if is_heading and path and len(words.split()) == 1 else "")
+        if is_heading:
+            is_empty = at + 1 < len(pieces) and pieces[at + 1].kind == "heading"
+            path.append((len(marks), f"{marks} {words}\n\n" if is_empty and marks[1:] else ""))
+    return above
 
 
 def _context(
