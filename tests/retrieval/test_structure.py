@@ -86,6 +86,15 @@ def test_long_code_keeps_its_caption_and_fences() -> None:
         assert chunk.metadata["kind"] == "code"
 
 
+def test_code_within_a_quotation_keeps_its_fences() -> None:
+    lines = "\n".join(f"> step{number}({PROSE!r})" for number in range(30))
+    _, second, *_ = chunks_of(f"# T\n\n> Mind this:\n>\n> ```js\n{lines}\n> ```\n\nEnd.\n")
+    assert second.page_content.startswith("> ```js\n> step")
+    assert second.page_content.endswith("\n> ```")
+    quoted = chunks_of(f"> {PROSE}\n> {PROSE}\n\nEnd.\n")
+    assert quoted[0].page_content == f"> {PROSE}\n> {PROSE}\n\nEnd."
+
+
 def test_a_literal_block_keeps_its_directive() -> None:
     code = "\n".join(f"   print({number}, 'a line of the program')" for number in range(90))
     chunks = chunks_of(f"Title\n=====\n\nRun:\n\n.. code-block:: python\n\n{code}\n", "rst")

@@ -114,14 +114,17 @@ def markdown_blocks(text: str) -> list[Block]:
     lines = line_offsets(text)
     tokens = _parser().parse(with_line_feeds_only(text))
     found = []
+    level = 0
     for number, token in enumerate(tokens):
-        if token.level or token.map is None or token.type.endswith("_close"):
+        if token.type.startswith("blockquote_") and not token.level:
+            level = int(_quotes_code(tokens, number))  # Then what it holds are the blocks.
+        if token.level != level or token.map is None or token.type.endswith("_close"):
             continue
         first, last = token.map
         start, end = without_blanks(text, lines[first], lines[min(last, len(lines) - 1)])
         if start >= end:
             continue
-        if token.type == "heading_open":
+        if token.type == "heading_open" and not level:
             title = _HEADING_TAIL.sub("", tokens[number + 1].content)
             found.append(Block("heading", start, end, int(token.tag[1]), " ".join(title.split())))
         else:
@@ -155,6 +158,16 @@ def readable_markdown(text: str) -> tuple[str, str]:
     return title, _outside_code(text, _WIDE_ROW, lambda row: _PADDING.sub(_narrow, row[0]))
 
 
+def _quotes_code(tokens: "Sequence[Token]", opening: int) -> bool:
+    """Return whether the quotation that begins there, if one does, holds a block of code."""
+    for token in tokens[opening + 1 :] if tokens[opening].nesting > 0 else ():
+        if token.level == 0:
+            return False
+        if token.type == "fence" and token.level == 1:
+            return True
+    return False
+
+
 def _block(token: "Token", text: str, start: int, end: int) -> Block:
     kind = _KINDS.get(token.type, "prose")
     lines = line_offsets(text[start:end])
@@ -164,7 +177,8 @@ def _block(token: "Token", text: str, start: int, end: int) -> Block:
         if token.info.startswith("{") and not re.match(r"\{(?:eval-rst|code)", token.info):
             kind = "prose"  # MyST: a note, a warning.
         closing = start + lines[-2]
-        closed = len(lines) > _TABLE_HEAD and text[closing:end].lstrip().startswith(token.markup)
+        closed = text[closing:end].lstrip(" \t>").startswith(token.markup)
+        closed = closed and len(lines) > _TABLE_HEAD
         return Block(kind, start, end, head=start + lines[1], tail=closing if closed else 0)
     return Block(kind, start, end)
 

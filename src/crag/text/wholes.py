@@ -23,7 +23,7 @@ _RULE = re.compile(r"([=\-~^\"'*+#.`:_])\1{2,}\s*$")
 _TITLE = re.compile(r"(?![-*+|>\s]).*\w")
 """A title of reStructuredText, which has a rule below it, and may have one above it."""
 _SHOWS_CODE = re.compile(
-    r"[ \t]*(?:(?:`{3,}|~{3,}).*"
+    r"[ \t>]*(?:(?:`{3,}|~{3,}).*"
     rf"|\.\. (?:{'|'.join(sorted(CODE_DIRECTIVES))})::.*(?:\n[ \t]+:.*){{0,20}}\n(?=[ \t]*\n))"
 )
 """What opens code: a fence, or a directive with its options and the empty line below them."""
