@@ -99,7 +99,7 @@ _DEFINITIONS = re.compile(rf"(?:{_TERM}\n{_EXPLANATION})+")
 _ENDS_OF_SENTENCES = (".", "!", "?", "。")
 _ENTRIES = re.compile(r"(?:\S{1,30}(?: \S{1,30}){0,3}(?<![.,;:!?])[ \t]*(?:\n|\Z)){3,}")
 """A list without marks, such as requirements: short lines that end as no sentence does."""
-_BREAK, _HARD_BREAK = re.compile(r"(?: {2,}|\\)\n(?=.)"), "  \n"
+_BREAK, _HARD_BREAK = re.compile(r"(?:(?<! ) {2,}|\\)\n(?=.)"), "  \n"
 """The end of a line that is kept, as that of an address."""
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
 """What stands between two paragraphs."""
