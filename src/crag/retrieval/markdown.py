@@ -79,6 +79,7 @@ _HTML_BLOCK = re.compile(
     r"|th|thead|tr|ul)\b(?:.*\S.*(?:\n|\Z))+",
     re.MULTILINE | re.IGNORECASE,
 )
+_LINES_APART = re.compile(r"<(?:dd|dt|li|pre|td|th)\b", re.IGNORECASE)
 _CONTAINER = re.compile(
     r"(?P<margin>[ \t]*)(?P<fence>:{3,})[ \t]*(?:(?P<name>[a-zA-Z][\w-]*)(?:[ \t]*\{[^{}\n]*\})?"
     r"[ \t]*(?:\[(?P<label>[^\]\n]*)\]|(?P<title>[^\[\]{}\n]*)))?(?:[ \t]*\{[^{}\n]*\})?[ \t]*"
@@ -286,8 +287,8 @@ def _as_markdown(table: re.Match[str]) -> str:
 
 
 def _at_margin(block: re.Match[str]) -> str:
-    """Move lines of HTML to the margin: without their tags they would be code."""
-    return block[0] if "<pre" in block[0].lower() else _INDENTATION.sub("", block[0])
+    """Move lines of HTML to the margin, as they would be code; items and cells stay apart."""
+    return block[0] if _LINES_APART.search(block[0]) else _INDENTATION.sub("", block[0])
 
 
 def _blank_tag(tag: re.Match[str]) -> str:
