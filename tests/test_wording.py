@@ -21,6 +21,8 @@ from crag.wording import plainly_asked, with_subject
         ("According to the handbook, can I donate leave?", "Can I donate leave?"),
         ("question: how big is it?", "how big is it?"),
         ("does anyone know if click is async", "click is async"),
+        ("That was helpful, thanks! How long is leave?", "How long is leave?"),
+        ("ok thanks, and how is it paid?", "and how is it paid?"),
     ],
 )
 def test_courtesies_go(asked: str, plain: str) -> None:
@@ -32,7 +34,8 @@ def test_courtesies_go(asked: str, plain: str) -> None:
     [
         "Can you rotate the key without logging out?", "Question marks in URLs: how?",
         "What does Hi mean?", "How do I say thanks in a template?", "Please", "Thanks", "Hello",
-        "What is in the documentation?", "", "  ", "?", "Hi there", "Does it tell me the time?",
+        "What is in the documentation?", "Fine-tuning of models", "super().__init__ in classes",
+        "Cool temperatures in winter", "", "  ", "?", "Hi there", "Does it tell me the time?",
     ],
 )  # fmt: skip
 def test_any_other_question_stays_as_it_is(asked: str) -> None:
@@ -65,9 +68,44 @@ def test_the_tasks_of_the_papers_are_asked_as_they_are() -> None:
         ("And then?", ["And now?"], "And then?"),
         ("And then?", ["w " * 200], "And then?"),
         ("What about it?", [], "What about it?"),
+        ("no, I meant here", ["When does it end?", "Is a VPN slow?"],
+         "Is a VPN slow? no, I meant here"),
+        ("Thanks! And in Rome?", ["What may a hotel cost?"], "What may a hotel cost? And in Rome?"),
+        ("in German?", ["How is it set?", "Is a file read?"], "Is a file read? in German?"),
+        ("on Windows?", ["Is a file read?", "How is it set?"], "Is a file read? on Windows?"),
+        ("How long?", ["Is sick leave paid?"], "Is sick leave paid? How long?"),
+        ("Can you tell me more?", ["Is leave paid?"], "Is leave paid? more?"),
+        ("the second one", ["Is leave paid?", "show me more"], "Is leave paid? the second one"),
+        ("I have Linux. Is it there?", ["What is a VPN?"],
+         "What is a VPN? I have Linux. Is it there?"),
+        ("How many letters has it?", ["How do I reset a password? And how old may a link be?"],
+         "How do I reset a password? How many letters has it?"),
+        ("And a month?", ["Is leave paid?", "```python\nimport arrow\n```\nHow do I shift this?"],
+         "How do I shift this? And a month?"),
+        ("And in Munich?", [f"{'We plan a journey. ' * 20}What may a hotel cost?"],
+         "What may a hotel cost? And in Munich?"),
     ],
 )  # fmt: skip
 def test_a_follow_up_carries_the_question_that_it_leans_on(
     question: str, before: list[str], whole: str
 ) -> None:
     assert with_subject(question, before) == whole
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do I wait for a reply?", "How are meals and flights paid?",
+        "What is an error handler?", "Is there a limit on connections?",
+        "How do I write a function that logs requests?", "Is it possible to stream uploads?",
+        "How long does it take to get a receipt paid?", "How many files are too many?",
+        "How do I use a session instead of a connector?", "Can two servers use the same port?",
+        "How do I shift by one week?", "In arrow, how do I parse a date?", "from_orm",
+        "How do I reset a password? And how long is the link valid?", "in-place sorting",
+        "```python\nimport arrow\n```\nHow do I shift this?", "Not found error",
+        "Thanks! How do I wait for a reply?", "tell me more about flights",
+        "So many requests: how do I limit the rate?",
+    ],
+)  # fmt: skip
+def test_a_change_of_subject_carries_nothing(question: str) -> None:
+    assert with_subject(question, ["How much may a hotel cost?"]) == question

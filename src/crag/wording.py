@@ -33,12 +33,24 @@ _SOURCE = (
     r"(?:documentation|docs?|documents?|manual|handbook|guide|text|pages?|context|"
     r"knowledge base|files?|passages?)(?: (?:above|below|here|provided|given))?"
 )
+_THANKS = (
+    r"(?:(?:ok|okay|great|perfect|no)[\s,.!]+)?(?:(?:many )?thanks|thank you|thx|cheers)"
+    r"(?: (?:so much|very much|a lot|a million|again|for (?:your|the|any) (?:help|answer)))*"
+)
+_HEARD = (
+    r"(?:ok|okay|alright|all right|great|perfect|excellent|cool|nice|super|wonderful|awesome|got it"
+    r"|i see|understood|good|fine|hm+|(?:that|this|it) (?:helps|helped)(?: a lot)?"
+    r"|(?:that|this|it)(?: was| is|'s) (?:(?:very|really|so) )?"
+    r"(?:helpful|useful|great|good|perfect|clear|it|all))"
+)
 _PAUSE = r"\s*[,:;.!-]+\s*"
 _ASKS = (
-    r"\s+(?=(?:how|what|whats|when|where|which|who|why|can|could|do|does|is|are|may|please|i)\b)"
+    r"\s+(?=(?:how|what|whats|when|where|which|who|why|can|could|do|does|is|are|may|please|i|and"
+    r"|so|but|then)\b)"
 )
 _BEFORE = re.compile(
     rf"\s*(?:{_GREETING}(?:{_PAUSE}|{_ASKS})|(?:question|q){_PAUSE}"
+    rf"|(?:{_THANKS}|{_HEARD})(?:\s*[,;.!]+\s+|\s+-+\s+)|(?:{_THANKS}|ok|okay){_ASKS}"
     rf"|(?:please|pls|kindly|{_REQUEST}|{_SOURCE})(?:{_PAUSE}|\s+))",
     re.IGNORECASE,
 )
@@ -55,25 +67,72 @@ def plainly_asked(question: str) -> str:
     Greetings, requests to be told, the words that the documents are to answer, and thanks go, in
     English. What is left begins with a capital letter if the question did, and keeps its mark.
     """
+    left = _bare(question)
+    if left == question.strip() or len(left.split()) < FEWEST_WORDS:
+        return question
+    return left[0].upper() + left[1:] if question.strip()[0].isupper() else left
+
+
+def _bare(question: str) -> str:
     left = question.strip()
     while before := _BEFORE.match(left):
         left = left[before.end() :]
     while after := _AFTER.search(left):
         mark = "?" if "?" in after[0] else ""
         left = left[: after.start()] + mark
-    if left == question.strip() or len(left.split()) < FEWEST_WORDS:
-        return question
-    return left[0].upper() + left[1:] if question.strip()[0].isupper() else left
+    return left
 
 
-_LEANS = re.compile(
-    r"\s*(?:and|or|but|also|then|so|what about|how about|what if|why not|else)\b"
-    r"|\A\W*(?:why|how|when|where|who|which|what)\W*\Z"
-    r"|\b(?:it|its|they|them|their|this|that|these|those|he|him|his|she|her|hers|there|one|ones|"
-    r"same|other|others|another|instead|too)\b",
+_OPENS = re.compile(
+    r"(?:and|or|but|also|then|so(?! (?:many|much)\b)|else|what about|how about|what if|why not)\b"
+    r"|not (?:the|an?|in|for|with|on)\b|no[,:;.]\s"
+    r"|(?:(?:no|nope|sorry|wait)\b[\s,.!:;-]+(?:\w+ ){0,3})?i (?:mean|meant)\b",
     re.IGNORECASE,
 )
-_OPENS = re.compile(r"\s*(?:and|or|but|also|then|so|what about|how about)\b", re.IGNORECASE)
+"""How a question begins that goes on from the one before, or corrects it."""
+_ALONE = re.compile(
+    r"(?:(?:for|since|until|by|from|to|with|in|of|on|at) )?"
+    r"(?:why|how|when|where|who|whom|whose|which|what)"
+    r"(?: (?:long|much|many|often|far|big|large|fast|soon|late|early|so|come|else|exactly|not))?"
+    r"|(?:(?:can|could|would|will) you )?(?:please )?(?:"
+    r"(?:(?:show|give|tell) (?:me|us) )?(?:(?:an?|some|any) )?"
+    r"(?:more|(?:more )?(?:details?|examples?))"
+    r"|go on|continue|elaborate|explain)(?: please)?"
+    r"|where exactly|really|are you sure|i (?:don't|do not) understand|what do you mean",
+    re.IGNORECASE,
+)
+"""What is no question without the one before."""
+_PREPOSITION = re.compile(
+    r"(?:in|for|with|without|on|at|by|from|to|as|until|since|before|after|per|during|via|under)\s",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(
+    r"\b(?:why|how|when|where|who|which|what|is|are|do|does|did|can|could|should|will|would|may"
+    r"|must|has|have|tell|show|explain|find|list)\b",
+    re.IGNORECASE,
+)
+_FRAGMENT = 5
+"""Most words of a follow-up such as "in German?" or "for a single request?"."""
+_OF_ITSELF = re.compile(
+    r"\b(?:(?:is|was) it (?:\w+ )?(?:possible|necessary|safe|ok|okay|better|best|allowed|needed"
+    r"|required|recommended|wise|worth) (?:to|if|that|for)|(?:does|will) it take (?:to|for|until)"
+    r"|(?:is|are|was|were) there|there (?:is|are|was|were)|instead of|(?:each|one|every) other)\b",
+    re.IGNORECASE,
+)
+"""Where "it", "there", "instead" and "other" stand for nothing that was said before."""
+_STANDS_FOR = re.compile(
+    r"\b(?:it|its|they|them|their|this|these|those|he|him|his|she|her|hers|there|ones|others"
+    r"|instead)\b"
+    r"|(?:\A|\b(?:is|are|was|were|do|does|did|can|could|should|would|will|if|of|for|with|to|in|on|by"
+    r"|from|about|like|than|after|before|say|says|said|mean|use|explain)\s)that\b|\bthat\W*\Z"
+    r"|\bone(?=\W*\Z|\s(?:is|are|was|does|do|can|should|would|has)\b)"
+    r"|\bthe same(?=\W*\Z|\s(?:for|true|thing|way|with|in|as)\b)|\Asame\b"
+    r"|\b(?:an)?other (?:ones?|ways?|options?|possibilit(?:y|ies))\b|\btoo\W*\Z",
+    re.IGNORECASE,
+)
+"""Words that stand for something that was said before."""
+_CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _CARRIED = 300
 """Most characters of an earlier question that are put before a follow-up."""
 
@@ -81,14 +140,43 @@ _CARRIED = 300
 def with_subject(question: str, before: Sequence[str]) -> str:
     """Put the question that a follow-up leans on in front of it; any other comes back as it is.
 
-    A follow-up begins with a word such as "and", says "it" or "she", or is a question word alone,
-    in English. `before` has the earlier questions of the chat, the last one last; it leans on the
-    last that stands alone.
+    A follow-up begins with a word such as "and", corrects ("no, I meant"), is a question word or a
+    few words with a preposition alone, or says "it" or "she", in English. `before` has the earlier
+    questions of the chat, the last one last; it leans on the last that stands alone.
     """
-    if not _LEANS.search(question):
+    if not _leans(question):
         return question
-    for earlier in reversed(before):
-        subject = plainly_asked(" ".join(earlier.split()))
-        if subject and not _OPENS.match(subject) and len(subject) <= _CARRIED:
-            return f"{subject} {question}"
-    return question
+    earlier = [one for asked in reversed(before) for one in reversed(_asked_in(asked))]
+    whole = (_subject(asked) for asked in earlier if not _leans(asked))
+    opened = (_subject(asked) for asked in earlier if not _OPENS.match(asked))
+    subject = next(whole, "") or next(opened, "")
+    short = 0 < len(subject) <= _CARRIED
+    return f"{subject} {_bare(question) or question}" if short else question
+
+
+def _leans(asked: str) -> bool:
+    """Say whether the first question of a message cannot be understood without what was before.
+
+    What several lines say, such as code above a question, is what their words stand for.
+    """
+    text = _bare(asked) or asked
+    line, *more = text.splitlines() or [""]
+    sentences = _SENTENCE.split(line)
+    first = sentences[0] if more else next((one for one in sentences if "?" in one), sentences[0])
+    if _OPENS.match(line) or _OPENS.match(first) or _ALONE.fullmatch(first.strip(" .,;:!?…-")):
+        return True
+    if _PREPOSITION.match(first) and not _ASKING.search(first):
+        return len(first.split()) <= _FRAGMENT
+    return _STANDS_FOR.search(_OF_ITSELF.sub("", first)) is not None
+
+
+def _asked_in(message: str) -> list[str]:
+    """Return the questions of a message that has several or is long, any other as it is."""
+    questions = [one for one in _SENTENCE.split(_CODE.sub(" ", message)) if one.endswith("?")]
+    several = len(questions) > 1 or len(message) > _CARRIED
+    return questions if questions and several else [message]
+
+
+def _subject(asked: str) -> str:
+    """Return what was asked in one line, without code."""
+    return " ".join(plainly_asked(_CODE.sub(" ", asked)).split())
