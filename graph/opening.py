@@ -3,11 +3,12 @@
 from collections.abc import Hashable
 from typing import TypeAlias
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from crag.errors import CragError
 from crag.graph.routes import by_history
+from crag.nodes.acknowledge import Acknowledge
 from crag.nodes.contextualize import Contextualize
 from crag.nodes.open_run import OpenRun
 from crag.parts import Parts
@@ -25,8 +26,8 @@ def opened_graph(
 ) -> StateGraph[State, Settings | SettingsDict, InputState, State]:
     """Return a graph that begins with open_run → `first`.
 
-    A follow-up question in a chat passes contextualize between them. Without the parts for that, it
-    is used as it was asked.
+    A follow-up question in a chat passes contextualize between them; what asks nothing, such as
+    thanks, goes to acknowledge and ends. Without the parts for a chat, all is used as it was asked.
 
     Raises:
         CragError: `chat` is something else, such as a retriever alone.
@@ -43,7 +44,11 @@ def opened_graph(
         graph.add_edge("open_run", first)
         return graph
     graph.add_node("contextualize", waiting(Contextualize(chat.model, chat.prompts)))
-    paths: dict[Hashable, str] = {"follow-up": "contextualize", "first question": first}
+    graph.add_node("acknowledge", computing(Acknowledge()))
+    paths: dict[Hashable, str] = {
+        "nothing asked": "acknowledge", "follow-up": "contextualize", "first question": first,
+    }  # fmt: skip
     graph.add_conditional_edges("open_run", by_history, paths)
     graph.add_edge("contextualize", first)
+    graph.add_edge("acknowledge", END)
     return graph

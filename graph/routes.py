@@ -7,7 +7,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from crag.correction.action import Branch, branches
 from crag.runtime.node_adapter import current_settings
-from crag.state import InputState, State, known_action
+from crag.state import State, known_action
+from crag.wording import civil_reply
 
 Condition = Literal["correct, ambiguous", "incorrect, ambiguous"]
 BRANCHES: dict[Hashable, str] = {
@@ -33,14 +34,20 @@ REST: dict[Hashable, str] = {"next part": "answer_part", "no part is left": "com
 ROUNDS: dict[Hashable, str] = {"beam_step": "beam_step", "finish_reflection": "finish_reflection"}
 
 
-def by_history(state: InputState) -> Literal["follow-up", "first question"]:
-    """Make a question that follows other messages self-contained, unless that is switched off."""
+def by_history(state: State) -> Literal["nothing asked", "follow-up", "first question"]:
+    """Make a question that follows other messages self-contained, unless that is switched off.
+
+    What asks nothing, such as thanks, is not searched for. The papers' tasks take it as a question.
+    """
     messages = state.get("messages") or []
     spoken = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
     follows = (
         len(spoken) > 1 and messages[-1] is spoken[-1] and isinstance(spoken[-1], HumanMessage)
     )
-    return "follow-up" if follows and current_settings().contextualize else "first question"
+    settings = current_settings()
+    if settings.task == "default" and civil_reply(state["question"], follows=len(messages) > 1):
+        return "nothing asked"
+    return "follow-up" if follows and settings.contextualize else "first question"
 
 
 def by_plan(state: State) -> Literal["one part", "several parts"]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from crag.settings import Settings
 from crag.tasks import TASKS
-from crag.wording import plainly_asked, with_subject
+from crag.wording import civil_reply, plainly_asked, with_subject
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,7 @@ def test_the_tasks_of_the_papers_are_asked_as_they_are() -> None:
          "How do I reset a password? How many letters has it?"),
         ("And a month?", ["Is leave paid?", "```python\nimport arrow\n```\nHow do I shift this?"],
          "How do I shift this? And a month?"),
+        ("And in Rome?", ["May I fly?", "Ok, thanks!", "hi"], "May I fly? And in Rome?"),
         ("And in Munich?", [f"{'We plan a journey. ' * 20}What may a hotel cost?"],
          "What may a hotel cost? And in Munich?"),
     ],
@@ -109,3 +110,38 @@ def test_a_follow_up_carries_the_question_that_it_leans_on(
 )  # fmt: skip
 def test_a_change_of_subject_carries_nothing(question: str) -> None:
     assert with_subject(question, ["How much may a hotel cost?"]) == question
+
+
+@pytest.mark.parametrize(
+    ("message", "begins"),
+    [
+        ("Thank you very much!", "You are welcome."), ("ok, that was helpful, thanks 😊", "You"),
+        ("No, thanks.", "You are welcome."), ("Danke schön!", "You are welcome."),
+        ("great, thanks! bye", "Goodbye."), ("That's all, thank you.", "Goodbye."),
+        ("hey, how are you?", "Hello."), ("Good morning", "Hello."),
+        ("Hello, who are you?", "I answer"), ("which documents do you have?", "I answer"),
+        ("What can I ask you?", "I answer"), ("help", "I answer"),
+        ("🤔", "What would"), ("?", "What would"), ("...", "What would"), ("ok", "What would"),
+    ],
+)  # fmt: skip
+def test_what_asks_nothing_gets_a_civil_reply(message: str, begins: str) -> None:
+    assert civil_reply(message, follows=True).startswith(begins)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Hello world", "help command", "how do you work with dates?", "merci beaucoup à tous",
+        "what do you know about leave?", "->", "++", "C", "*", "hi-fi", "ciao.py", "thank you page",
+        "Thanks! How long is leave?", "thanks and for part-time staff?", "ok status", "x" * 300,
+        "Who are you going to call?", "which documents do you have on leave?", "? " * 300,
+    ],
+)  # fmt: skip
+def test_what_says_anything_besides_is_a_question(message: str) -> None:
+    assert not civil_reply(message, follows=True)
+
+
+@pytest.mark.parametrize("keyword", ["super", "nice", "yes", "no", "good", "sure"])
+def test_a_word_that_only_reacts_is_searched_for_where_nothing_was_said(keyword: str) -> None:
+    assert civil_reply(keyword, follows=True)
+    assert not civil_reply(keyword, follows=False)

@@ -24,7 +24,7 @@ Action = Literal["correct", "ambiguous", "incorrect"]
 """What a set of documents is judged to be (CRAG, Sec. 4.3), best first. Whatever depends on the
 action is an exhaustive `match` or a `ByAction`, so mypy reports every place that lacks a member."""
 ACTIONS: tuple[Action, ...] = get_args(Action)
-Certainty = Literal["answered", "unsure", "nothing_found"]
+Certainty = Literal["answered", "unsure", "nothing_found", "nothing_asked"]
 """How a run ended: with an answer; with the closest passages, as no answer is sure; with nothing
 worth showing. A run that is `abstained` is one of the latter two."""
 RetrievalAction = Literal["retrieve", "continue", "no_retrieve"]

@@ -83,6 +83,63 @@ def _bare(question: str) -> str:
     return left
 
 
+_GREETED: Final = "Hello. Ask me about the documents: I answer from what they say, and cite where."
+_THANKED: Final = "You are welcome. Ask me anything else about the documents."
+_LEFT: Final = "Goodbye."
+_IDLE: Final = "What would you like to know about the documents? Ask me a question."
+_SELF: Final = (
+    "I answer questions about the documents that were indexed, and cite where the answer stands. "
+    "Where they do not answer, I say so. The page lists the documents, and so does `crag list`."
+)
+_BETWEEN = re.compile(r"[\s.!?,;:…\U00002190-\U00002bff\ufe0f\u200d\U0001f000-\U0001faff()-]+")
+"""Marks between sentences, emoticons and emoji."""
+_CIVIL: Final = {
+    name: re.compile(rf"(?:{words})\b", re.IGNORECASE)
+    for name, words in {
+        _THANKED: rf"{_THANKS}(?: (?:you|then|everyone|all))?|danke(?: schön)?|vielen dank|merci"
+        r"|(?:muchas )?gracias|grazie|obrigad[oa]",
+        _LEFT: r"(?:good ?)?bye(?: bye)?|good night|see you(?: (?:later|soon|tomorrow))?|ciao"
+        r"|have a (?:nice|good|great) (?:day|evening|night|weekend|one)|tschüss|adiós|au revoir"
+        r"|that(?: i|')s (?:all|it)(?: for (?:now|today))?",
+        _GREETED: rf"{_GREETING}|hallo|guten (?:tag|morgen)|bonjour|hola|how are you(?: doing)?"
+        r"(?: today)?|nice to meet you",
+        _SELF: r"(?:so )?(?:who|what)(?:(?: exactly)? are|'re) you|what(?: is|'s) your name"
+        r"|are you (?:an? )?(?:real |chat)?(?:bot|robot|human|person|ai|chatgpt|machine|llm)"
+        r"|what (?:all )?(?:can|do) you (?:do|answer|know|tell me)(?: for me| about)?"
+        r"|what (?:can|may|should|could) i ask(?: you)?(?: about)?|how (?:can|do) you (?:help|work)"
+        r"(?: me)?|what questions (?:can|do) (?:you answer|i ask)(?: you)?"
+        r"|(?:what|which) (?:documents|docs|files|sources) (?:do|can) you (?:have|know|use|read)"
+        r"|(?:(?:can|could) you )?help(?: me)?(?: please)?",
+    }.items()
+}
+_CIVIL_CHARACTERS = 200
+"""Longest message that asks nothing; a longer one is a question."""
+_REACTION = re.compile(rf"(?:{_HEARD}|yes|yeah|yep|sure|no|nope|never ?mind)\b", re.IGNORECASE)
+
+
+def civil_reply(message: str, *, follows: bool) -> str:
+    """Return a reply to a message that asks nothing of the documents; empty for any other.
+
+    Such are greetings, thanks, farewells, a mark or an emoji alone, what asks who answers, and, if
+    the message `follows` others, a reaction such as "ok". A message that says anything besides is a
+    question.
+    """
+    replies: list[str] = []
+    left = "" if len(message) > _CIVIL_CHARACTERS else message
+    if not left:
+        return ""
+    while left := left[place.end() :] if (place := _BETWEEN.match(left)) else left:
+        said = ((reply, pattern.match(left)) for reply, pattern in _CIVIL.items())
+        reply, match = next(((reply, match) for reply, match in said if match), ("", None))
+        if match is None and follows:
+            reply, match = _IDLE, _REACTION.match(left)
+        if match is None or (left[match.end() :] and not _BETWEEN.match(left[match.end() :])):
+            return ""
+        replies.append(reply)
+        left = left[match.end() :]
+    return next((reply for reply in (_SELF, _LEFT, _THANKED, _GREETED) if reply in replies), _IDLE)
+
+
 _OPENS = re.compile(
     r"(?:and|or|but|also|then|so(?! (?:many|much)\b)|else|what about|how about|what if|why not)\b"
     r"|not (?:the|an?|in|for|with|on)\b|no[,:;.]\s"
@@ -146,7 +203,8 @@ def with_subject(question: str, before: Sequence[str]) -> str:
     """
     if not _leans(question):
         return question
-    earlier = [one for asked in reversed(before) for one in reversed(_asked_in(asked))]
+    asking = [asked for asked in before if not civil_reply(asked, follows=True)]
+    earlier = [one for asked in reversed(asking) for one in reversed(_asked_in(asked))]
     whole = (_subject(asked) for asked in earlier if not _leans(asked))
     opened = (_subject(asked) for asked in earlier if not _OPENS.match(asked))
     subject = next(whole, "") or next(opened, "")

@@ -162,7 +162,7 @@ def costs_of(method: str, form: str) -> tuple[int, int]:
         reflection=reflection,
     )
     build = build_self_rag if method == "self-rag" else build_self_crag
-    state = build(parts).invoke({"question": "?"}, context=settings_from({"form": form}))
+    state = build(parts).invoke({"question": "Why?"}, context=settings_from({"form": form}))
     return state["usage"]["llm_calls"], sum(reflection.batches) + len(reflection.decided)
 
 

@@ -42,7 +42,7 @@ class Answer:
     answer: str
     """The answer with its citations, as ``[1]``; where there is none, a sentence that says so."""
     certainty: Certainty
-    """``answered``, ``unsure`` (the closest passages), or ``nothing_found``."""
+    """``answered``, ``unsure`` (the closest passages), ``nothing_found``, or ``nothing_asked``."""
     citations: list[Citation]
     """The strips that the answer cites, with their sources."""
     action: Action | None

@@ -15,7 +15,9 @@ from crag.cli.terminal import assigned, environment, print_json
 if TYPE_CHECKING:
     from crag.state import Certainty
 
-EXIT_CODES: dict["Certainty", int] = {"answered": 0, "unsure": 3, "nothing_found": 4}
+EXIT_CODES: dict["Certainty", int] = {
+    "answered": 0, "unsure": 3, "nothing_found": 4, "nothing_asked": 0,
+}  # fmt: skip
 """What `crag ask` exits with; 1 and 2 are errors. With `--json` it is 0 for all of them."""
 _REPORTED = (
     "question", "action", "scores", "thresholds", "query", "hits", "pages", "internal", "external",

@@ -38,7 +38,7 @@ _BAR = 20
 _TEXT = 100
 _ADDRESS = re.compile(r"<(https?://[^<>\s]+)>")
 _ESCAPED_TAG = re.compile(r"\\(</?[a-zA-Z][^<>\\\n]*>)")
-_OF_ANSWERS = {"generate", "combine", "finish_reflection"}
+_OF_ANSWERS = {"acknowledge", "generate", "combine", "finish_reflection"}
 """Nodes that write the answer to a question."""
 
 
@@ -73,6 +73,7 @@ class Trace:
         self._usage = Usage()
         self._critiques = CritiqueTrace(console, verbose=verbose)
         self._nodes: dict[str, Callable[[Mapping[str, Any]], None]] = {
+            "acknowledge": self._acknowledge,
             "contextualize": self._complete,
             "open_run": self._open,
             "decompose": self._plan,
@@ -238,6 +239,9 @@ class Trace:
             self._line("no source", f"[yellow]supports:[/] {safe(text)}")
         self._further(update.get("further", []))
         self.certainty = update["certainty"]
+
+    def _acknowledge(self, update: Mapping[str, Any]) -> None:
+        self._answer({**update, "abstained": False, "citations": []})
 
     def _further(self, citations: Sequence[Citation]) -> None:
         """Print what could be quoted besides, or say how to see it, if it can be seen."""

@@ -41,6 +41,7 @@ _CERTAINTY = {
     "answered": "answered from the sources",
     "unsure": "unsure: these are the closest passages",
     "nothing_found": "nothing found",
+    "nothing_asked": "nothing was asked",
 }
 # It says of each request that it has begun and that it has ended.
 logging.getLogger(StreamableHTTPSessionManager.__module__).setLevel(logging.WARNING)

@@ -94,6 +94,7 @@ export function abstention(run) {
 const DOING = {
   open_run: "reading the question",
   retrieve: "looking for documents",
+  acknowledge: "replying",
   contextualize: "making the question complete",
   decompose: "looking for the parts of the question",
   answer_whole: "answering the question whole",

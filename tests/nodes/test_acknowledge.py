@@ -1,0 +1,54 @@
+"""What asks nothing gets a reply, without a search."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from crag.graph import build_crag, build_decomposed, build_rag, build_self_crag, build_self_rag
+from crag.reflection.testing import FakeReflection, fake_candidate
+from crag.settings import Settings
+from crag.tasks import TASKS
+
+BUILDERS = (build_crag, build_decomposed, build_rag, build_self_crag, build_self_rag)
+THANKED = "You are welcome. Ask me anything else about the documents."
+
+
+def reflection() -> FakeReflection:
+    return FakeReflection(lambda prefix, _: fake_candidate(f"[Relevant]About {prefix.instruction}"))
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+def test_thanks_in_a_chat_cost_nothing_and_leave_nothing(make_parts: Any, build: Any) -> None:
+    parts = make_parts(0.9, reflection=reflection())
+    graph, thread = build(parts, checkpointer=InMemorySaver()), {"configurable": {"thread_id": "1"}}
+    asyncio.run(graph.ainvoke({"messages": [HumanMessage("Who wrote it?")]}, thread))
+    asked = len(parts.model.prompts), len(parts.retriever.questions)
+    state = asyncio.run(graph.ainvoke({"messages": [HumanMessage("Thanks!")]}, thread))
+    assert (state["answer"], state["certainty"], state["abstained"]) == (
+        THANKED, "nothing_asked", False
+    )  # fmt: skip
+    assert (state["action"], state["citations"], state["events"]) == (None, [], [])
+    assert state["messages"][-1].text == THANKED
+    assert isinstance(state["messages"][-1], AIMessage)
+    assert len(state["messages"]) == 4
+    assert (len(parts.model.prompts), len(parts.retriever.questions)) == asked
+
+
+def test_a_reaction_is_one_only_where_it_follows_something(make_parts: Any) -> None:
+    parts = make_parts(0.9)
+    first = build_crag(parts).invoke({"messages": [HumanMessage("Super")]})
+    assert (first["certainty"], parts.retriever.questions) == ("answered", ["Super"])
+    chat = [HumanMessage("Who?"), AIMessage("Ada."), HumanMessage("Super")]
+    assert build_crag(parts).invoke({"messages": chat})["certainty"] == "nothing_asked"
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "default"])
+def test_the_papers_tasks_take_it_as_a_question(make_parts: Any, task: str) -> None:
+    parts = make_parts(0.9)
+    state = build_crag(parts).invoke(
+        {"question": "Thanks"}, context=Settings.model_validate({"task": task})
+    )
+    assert (state["certainty"], parts.retriever.questions) == ("answered", ["Thanks"])
