@@ -40,6 +40,8 @@ from crag.settings import Settings
 from crag.state import State, Strip, add_usage
 from crag.tasks import published_options, written
 from crag.text.untrusted import neutral
+from crag.text.words import question_words, words
+from crag.wording import named_instead
 
 _DOUBTFUL = 1 / 6
 """Share of the way from the lower threshold to the upper one that the best strip must have gone for
@@ -202,6 +204,8 @@ class Generate:
         if not (quotations or events) and action is not None and branches(action) == ["refine"]:
             # Correct says that the documents hold the answer; nothing found would deny it.
             quotations = [best_of(strips)]
+        if quotations and not _names_what_was_asked(state, strips[quotations[0].strip]):
+            quotations = [one._replace(sure=False) for one in closest_of(quotations)]
         return quotations, events
 
     def _quote_parts(
@@ -280,6 +284,32 @@ def _with_words(plan: _Plan, reply: Reply, second: Reply | None) -> tuple[_Plan,
         return plan, second._replace(problem="wordless", detail=detail)
     asked = event("wordless_answer", "generate", detail, "ask again without the demand for numbers")
     return plan._replace(events=[*plan.events, asked]), second
+
+
+def _names_what_was_asked(state: State, strip: Strip) -> bool:
+    """Say whether a passage has a word that a follow-up such as "and in Rome?" adds.
+
+    Behind the question before, that is easily overlooked, and the earlier answer given again.
+    """
+    follow_up, asked = state.get("follow_up"), state["question"]
+    if not follow_up or follow_up["asked"] == asked or not _is_by_rule(state):
+        return True
+    named = named_instead(follow_up["asked"])
+    added = {*question_words(named)} - {*words(asked.rpartition(named)[0])} if named else set()
+    sections = [
+        str(document.metadata.get("section") or "")
+        for document in state.get("documents", [])
+        if strip["text"] in document.page_content
+    ]
+    passage = " ".join(
+        [strip["text"], strip.get("before", ""), strip["source"]["title"], *sections]
+    )
+    return not added or not added.isdisjoint(words(passage))
+
+
+def _is_by_rule(state: State) -> bool:
+    kinds = {"contextualize_skipped", "contextualize_failed"}
+    return any(entry["kind"] in kinds for entry in state.get("events", []))
 
 
 def closest_of(quotations: list[Quotation]) -> list[Quotation]:

@@ -75,6 +75,7 @@ def test_the_tasks_of_the_papers_are_asked_as_they_are() -> None:
         ("on Windows?", ["Is a file read?", "How is it set?"], "Is a file read? on Windows?"),
         ("How long?", ["Is sick leave paid?"], "Is sick leave paid? How long?"),
         ("Can you tell me more?", ["Is leave paid?"], "Is leave paid? more?"),
+        ("Do I have to?", ["May I fly?"], "May I fly? Do I have to?"),
         ("the second one", ["Is leave paid?", "show me more"], "Is leave paid? the second one"),
         ("I have Linux. Is it there?", ["What is a VPN?"],
          "What is a VPN? I have Linux. Is it there?"),

@@ -142,8 +142,8 @@ def civil_reply(message: str, *, follows: bool) -> str:
 
 _OPENS = re.compile(
     r"(?:and|or|but|also|then|so(?! (?:many|much)\b)|else|what about|how about|what if|why not)\b"
-    r"|not (?:the|an?|in|for|with|on)\b|no[,:;.]\s"
-    r"|(?:(?:no|nope|sorry|wait)\b[\s,.!:;-]+(?:\w+ ){0,3})?i (?:mean|meant)\b",
+    r"|(?:(?:no|nope|sorry|wait)\b[\s,.!:;-]+(?:\w+ ){0,3})?i (?:mean|meant)\b"
+    r"|not (?:the|an?|in|for|with|on)\b|no[,:;.]\s",
     re.IGNORECASE,
 )
 """How a question begins that goes on from the one before, or corrects it."""
@@ -168,6 +168,12 @@ _ASKING = re.compile(
     r"|must|has|have|tell|show|explain|find|list)\b",
     re.IGNORECASE,
 )
+_EMPTY = re.compile(
+    r"\W*(?:(?:why|how|when|where|who|which|what|do|does|did|can|could|should|must|may|will|would|is"
+    r"|are|was|have|has|need|i|we|you|to|not|be|do|a|an|the|really|always|still|now)\b\W*)+",
+    re.IGNORECASE,
+)
+"""A question such as "do I have to?", whose words say nothing alone."""
 _FRAGMENT = 5
 """Most words of a follow-up such as "in German?" or "for a single request?"."""
 _OF_ITSELF = re.compile(
@@ -223,9 +229,25 @@ def _leans(asked: str) -> bool:
     first = sentences[0] if more else next((one for one in sentences if "?" in one), sentences[0])
     if _OPENS.match(line) or _OPENS.match(first) or _ALONE.fullmatch(first.strip(" .,;:!?…-")):
         return True
-    if _PREPOSITION.match(first) and not _ASKING.search(first):
-        return len(first.split()) <= _FRAGMENT
+    if _is_fragment(first) or _EMPTY.fullmatch(first):
+        return True
     return _STANDS_FOR.search(_OF_ITSELF.sub("", first)) is not None
+
+
+def _is_fragment(asked: str) -> bool:
+    is_asked = _ASKING.search(asked)
+    return bool(_PREPOSITION.match(asked)) and not is_asked and len(asked.split()) <= _FRAGMENT
+
+
+def named_instead(follow_up: str) -> str:
+    """Return what a follow-up names without a question, such as "in Rome" of "and in Rome?".
+
+    Empty for any other: one that asks something of its own, or names nothing.
+    """
+    text = _bare(follow_up)
+    opening = _OPENS.match(text)
+    named = text[opening.end() :] if opening else text if _is_fragment(text) else ""
+    return "" if _ASKING.search(named) else named
 
 
 def _asked_in(message: str) -> list[str]:

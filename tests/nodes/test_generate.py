@@ -11,6 +11,7 @@ from pydantic import Field
 
 from crag.answering.outcome import NOT_FOUND, from_quotations
 from crag.answering.support import WordAttributor
+from crag.events import event
 from crag.nodes.generate import Generate
 from crag.parts import Quotation
 from crag.prompts import Prompts
@@ -442,3 +443,28 @@ def test_a_threshold_of_the_run_says_from_when_on_a_quotation_is_sure(
     assert update["certainty"] == certainty
     assert len(update["citations"]) == shown
     assert update["abstained"] == (certainty == "unsure")
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "certainty"),
+    [
+        ("and in Rome?", "contextualize_skipped", "unsure"),
+        ("no, I meant Rome", "contextualize_failed", "unsure"),
+        ("and in Munich?", "contextualize_skipped", "answered"),
+        ("and in a hotel?", "contextualize_skipped", "answered"),
+        ("and how is Rome?", "contextualize_skipped", "answered"),
+        ("why?", "contextualize_skipped", "answered"),
+        ("and in Rome?", "question_respelled", "answered"),
+    ],
+)
+def test_the_earlier_answer_is_not_sure_to_answer_a_follow_up_that_names_another_thing(
+    asked: str, kind: Any, certainty: str
+) -> None:
+    said = state("A hotel costs up to 180 euros in Munich.")
+    said["question"] = f"How much may a hotel cost? {asked}"
+    said["follow_up"] = {"message_id": "1", "asked": asked}
+    said["events"] = [event(kind, "contextualize", "no model")]
+    quoter = ReadingQuoter(sure=True, span=(0, 3))
+    update = blocking(Generate(None, quoter).run(said, Settings()))
+    assert update["certainty"] == certainty
+    assert "180 euros" in update["answer"]
