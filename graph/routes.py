@@ -45,7 +45,7 @@ def by_history(state: State) -> Literal["nothing asked", "follow-up", "first que
         len(spoken) > 1 and messages[-1] is spoken[-1] and isinstance(spoken[-1], HumanMessage)
     )
     settings = current_settings()
-    if settings.task == "default" and civil_reply(state["question"], follows=len(messages) > 1):
+    if settings.task == "default" and civil_reply(state["question"], follows=follows):
         return "nothing asked"
     return "follow-up" if follows and settings.contextualize else "first question"
 

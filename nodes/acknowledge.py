@@ -22,7 +22,6 @@ class Acknowledge:
 
     def run(self, state: State, settings: Settings) -> AcknowledgeUpdate:  # noqa: ARG002 - a node's form
         """Write the reply."""
-        follows = len(state.get("messages") or []) > 1
-        answer = civil_reply(state["question"], follows=follows)
+        answer = civil_reply(state["question"], follows=True)  # Whether it does was asked before.
         messages = chat_reply(state, answer, [])
         return AcknowledgeUpdate(answer=answer, certainty="nothing_asked", messages=messages)

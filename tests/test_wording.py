@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from crag.settings import Settings
 from crag.tasks import TASKS
-from crag.wording import civil_reply, plainly_asked, with_subject
+from crag.wording import civil_reply, plainly_asked, question_in, with_subject
 
 
 @pytest.mark.parametrize(
@@ -146,3 +146,44 @@ def test_what_says_anything_besides_is_a_question(message: str) -> None:
 def test_a_word_that_only_reacts_is_searched_for_where_nothing_was_said(keyword: str) -> None:
     assert civil_reply(keyword, follows=True)
     assert not civil_reply(keyword, follows=False)
+
+
+STORY = f"{'I came to the office in Munich two weeks ago and like it very much. ' * 3}\n\n"
+ERROR = (
+    'Traceback (most recent call last):\n  File "app.py", line 12, in <module>\n    run(main())\n'
+    '  File "client.py", line 500, in run\n    raise Lost(key, reason, place, user) from exc\n'
+    "The connection to the server of the index was lost.\n\n"
+)
+CODE = "```python\nasync with session.get(url) as resp:\n    print(resp.ok)\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "asked"),
+    [
+        (f"{STORY}How many months of\nparental leave may I take?",
+         "How many months of parental leave may I take?"),
+        (f"How long is sick leave paid?\n\n{STORY}", "How long is sick leave paid?"),
+        (f"{STORY}Is sick leave paid? And for how long", "Is sick leave paid? And for how long"),
+        (f"Could anyone help me? {STORY}How do I hand in receipts?",
+         "Could anyone help me? How do I hand in receipts?"),
+        (f"{STORY}1. Is sick leave paid?\n2. Explain parental leave.\n3. Who approves it?",
+         "1. Is sick leave paid? 2. Explain parental leave. 3. Who approves it?"),
+        (f"> {STORY.replace('. ', '.')}\n> Who approves leave?", "Who approves leave?"),
+        (f"{ERROR}What can I do?",
+         "The connection to the server of the index was lost. What can I do?"),
+        (f"{CODE}How do I pass parameters?", "How do I pass parameters?"),
+    ],
+)  # fmt: skip
+def test_a_long_message_is_what_it_asks(message: str, asked: str) -> None:
+    assert question_in(message) == asked
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        STORY, ERROR, CODE, f"{CODE}What does this do?", f"What does this do?\n{CODE}",
+        "I use Linux. How do I install it?", f"What can I do? {STORY}",
+    ],
+)  # fmt: skip
+def test_a_message_without_a_question_that_stands_alone_is_taken_whole(message: str) -> None:
+    assert question_in(message) == message

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from crag.wording import plainly_asked
+from crag.wording import plainly_asked, question_in
 
 PaperTask = Literal["popqa", "pubhealth", "arc", "biography", "asqa"]
 """The tasks of the CRAG paper, and ASQA of Self-RAG's."""
@@ -26,7 +26,7 @@ _WHO_IS = re.compile(r"^who is (.+?)\??$", re.IGNORECASE)
 
 
 class Posed(TypedDict):
-    """A question with options below it, or courtesies around it; only the generator sees those.
+    """A question with options below it, or other words around it; only the generator sees those.
 
     The official code keeps the options of ARC-Challenge in a file of their own. Here they stand
     below the question, so that a chat can ask it too.
@@ -35,7 +35,8 @@ class Posed(TypedDict):
     asked: str
     """The whole text that was split."""
     question: str
-    """What is retrieved for, judged and searched for: the text without options and courtesies."""
+    """What is retrieved for, judged and searched for: the text without options and courtesies, and
+    of a long one what it asks."""
     options: dict[str, str]
     """By their labels as they were written; empty where there are none."""
 
@@ -95,8 +96,8 @@ class TaskProfile:
 
 
 def split_courtesies(asked: str) -> Posed:
-    """Split off what only surrounds a question: see `crag.wording`."""
-    return Posed(asked=asked, question=plainly_asked(asked), options={})
+    """Split off courtesies, and what else a long message says: see `crag.wording`."""
+    return Posed(asked=asked, question=plainly_asked(question_in(asked)), options={})
 
 
 def split_options(asked: str) -> Posed:

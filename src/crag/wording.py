@@ -168,12 +168,14 @@ _ASKING = re.compile(
     r"|must|has|have|tell|show|explain|find|list)\b",
     re.IGNORECASE,
 )
-_EMPTY = re.compile(
-    r"\W*(?:(?:why|how|when|where|who|which|what|do|does|did|can|could|should|must|may|will|would|is"
-    r"|are|was|have|has|need|i|we|you|to|not|be|do|a|an|the|really|always|still|now)\b\W*)+",
-    re.IGNORECASE,
+_EMPTY = frozenset(
+    """
+    a am an any anybody anyone are be can could did do does doing else has have help here how i idea
+    ideas is may me missing must need not now please really should somebody someone still the to us
+    was we what when where which who why will with would wrong you
+    """.split()  # noqa: SIM905 - reads better
 )
-"""A question such as "do I have to?", whose words say nothing alone."""
+"""Words that say nothing alone, as in "do I have to?" and "could anyone help me?"."""
 _FRAGMENT = 5
 """Most words of a follow-up such as "in German?" or "for a single request?"."""
 _OF_ITSELF = re.compile(
@@ -196,6 +198,19 @@ _STANDS_FOR = re.compile(
 """Words that stand for something that was said before."""
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_PIECE = re.compile(r"(?<=[^\d][.!?])\s+|\n\s*\n|\n(?![ \t]*[a-z(])")
+"""Between sentences and lines; a line that goes on in small letters is wrapped."""
+_REQUESTS = re.compile(
+    rf"(?:(?:\d+[.)]|[-*•])\s*)?(?:please )?"
+    rf"(?:{_REQUEST}|{_TELL}|list|describe|give|compare|define)\b",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"(?:[A-Z]|\d+)[.:)]\s|[-*•]\s")
+"""How a line of a list begins, which belongs to the question above it."""
+_QUOTED = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
+_SHORT_MESSAGE = 30
+"""Most words of a message that is a question as a whole."""
+_FEWEST_OF_SENTENCE = 4
 _CARRIED = 300
 """Most characters of an earlier question that are put before a follow-up."""
 
@@ -218,6 +233,37 @@ def with_subject(question: str, before: Sequence[str]) -> str:
     return f"{subject} {_bare(question) or question}" if short else question
 
 
+def question_in(message: str) -> str:
+    """Return what a message with code or of more than 30 words asks; any other text as it is.
+
+    That is its questions and requests, with what goes on from them. If none of them stands alone,
+    such as "What can I do?" below an error, it is the first with the sentence before it. A
+    retriever and a reader lose a question among much else, most of all at the end.
+    """
+    has_code = _CODE.search(message) is not None
+    if len(message.split()) <= _SHORT_MESSAGE and not has_code:
+        return message
+    text = _QUOTED.sub("", _CODE.sub("\n\n", message))
+    pieces = [one for piece in _PIECE.split(text) if (one := " ".join(piece.split()))]
+    asking: list[int] = []
+    for place, one in enumerate(pieces):
+        is_asked = one.endswith("?") or _REQUESTS.match(one)
+        if is_asked or (asking[-1:] == [place - 1] and (_goes_on(_bare(one)) or _ITEM.match(one))):
+            asking.append(place)
+    if len(asking) == len(pieces) and not has_code:
+        return message
+    if not any(_stands_alone(pieces[place]) for place in asking):
+        if not asking or asking[0] == 0 or has_code:
+            return message
+        before = pieces[asking[0] - 1]
+        asking = [asking[0] - 1, asking[0]] if len(before.split()) >= _FEWEST_OF_SENTENCE else []
+    return " ".join(pieces[place] for place in asking) or message
+
+
+def _stands_alone(asked: str) -> bool:
+    return not _leans(asked) and len(_told_by(_bare(asked))) >= FEWEST_WORDS
+
+
 def _leans(asked: str) -> bool:
     """Say whether the first question of a message cannot be understood without what was before.
 
@@ -227,11 +273,21 @@ def _leans(asked: str) -> bool:
     line, *more = text.splitlines() or [""]
     sentences = _SENTENCE.split(line)
     first = sentences[0] if more else next((one for one in sentences if "?" in one), sentences[0])
-    if _OPENS.match(line) or _OPENS.match(first) or _ALONE.fullmatch(first.strip(" .,;:!?…-")):
-        return True
-    if _is_fragment(first) or _EMPTY.fullmatch(first):
-        return True
-    return _STANDS_FOR.search(_OF_ITSELF.sub("", first)) is not None
+    return (
+        _OPENS.match(line) is not None
+        or _goes_on(first)
+        or not _told_by(first)
+        or _STANDS_FOR.search(_OF_ITSELF.sub("", first)) is not None
+    )
+
+
+def _goes_on(asked: str) -> bool:
+    is_alone = _ALONE.fullmatch(asked.strip(" .,;:!?…-")) is not None
+    return is_alone or _OPENS.match(asked) is not None or _is_fragment(asked)
+
+
+def _told_by(text: str) -> set[str]:
+    return {*re.findall(r"\w+", text.lower())} - _EMPTY
 
 
 def _is_fragment(asked: str) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from crag.graph import build_crag, build_decomposed, build_rag, build_self_crag, build_self_rag
@@ -39,7 +39,8 @@ def test_thanks_in_a_chat_cost_nothing_and_leave_nothing(make_parts: Any, build:
 
 def test_a_reaction_is_one_only_where_it_follows_something(make_parts: Any) -> None:
     parts = make_parts(0.9)
-    first = build_crag(parts).invoke({"messages": [HumanMessage("Super")]})
+    alone = [SystemMessage("Be brief."), HumanMessage("Super")]
+    first = build_crag(parts).invoke({"messages": alone})
     assert (first["certainty"], parts.retriever.questions) == ("answered", ["Super"])
     chat = [HumanMessage("Who?"), AIMessage("Ada."), HumanMessage("Super")]
     assert build_crag(parts).invoke({"messages": chat})["certainty"] == "nothing_asked"
