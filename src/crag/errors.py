@@ -225,10 +225,11 @@ def _revived(kind: type[CragError], message: str, fields: Mapping[str, Any]) -> 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the known names that are spelled like `name`, or all of them if none is."""
-    names, name = list(known), name.lower()
+    names, name = {one.lower(): one for one in known}, name.lower()
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     near += [one for one in names if one not in near and name and name in one.split("_")]
-    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(names)}"
+    meant = " or ".join(names[one] for one in near)
+    return f"did you mean {meant}?" if near else f"known are {', '.join(names.values())}"
 
 
 class GoneError(Exception):

@@ -26,7 +26,8 @@ action is an exhaustive `match` or a `ByAction`, so mypy reports every place tha
 ACTIONS: tuple[Action, ...] = get_args(Action)
 Certainty = Literal["answered", "unsure", "nothing_found", "nothing_asked"]
 """How a run ended: with an answer; with the closest passages, as no answer is sure; with nothing
-worth showing. A run that is `abstained` is one of the latter two."""
+worth showing; with a reply to what asks nothing, such as thanks. A run that is `abstained` is
+unsure or has found nothing."""
 RetrievalAction = Literal["retrieve", "continue", "no_retrieve"]
 """Before a segment: retrieve passages, keep using the last one, or go on without any."""
 Ending = Literal["retrieve", "no_retrieve", "continue", "end", "length"]

@@ -243,7 +243,7 @@ def test_a_human_is_asked_for_each_part_that_would_search() -> None:
 
 def test_both_parts_are_quoted_with_the_embedded_default() -> None:
     evaluator = load_evaluator()
-    given = parts(evaluator=evaluator, quoter=ExtractiveAnswerer(evaluator))
+    given = parts(evaluator=evaluator, quoter=ExtractiveAnswerer(evaluator, threshold=0.5))
     asked = "When does the ferry to Orrin leave? Where was Edda Holm born?"
     state = build_decomposed(given).invoke({"question": asked})
     assert state["answer"] == f"“{SHELVES['ferry']}” [1]\n\n“{SHELVES['born']}” [2]"

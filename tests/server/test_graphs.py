@@ -12,13 +12,15 @@ pytestmark = pytest.mark.slow
 def test_the_drawn_graph_has_all_nodes_and_edges(client: Any) -> None:
     drawn = client.assistants.get_graph(assistant(client, "crag"), xray=1)
     assert {node["id"] for node in drawn["nodes"]} == {
-        "__start__", "open_run", "contextualize", "retrieve", "grade", "refine", "web:rewrite",
+        "__start__", "open_run", "acknowledge", "contextualize", "retrieve", "grade", "refine",
+        "web:rewrite",
         "web:confirm_search",
         "web:search",
         "web:read_pages", "web:select", "generate", "__end__",
     }  # fmt: skip
     assert {(edge["source"], edge["target"]) for edge in drawn["edges"]} == {
-        ("__start__", "open_run"), ("open_run", "contextualize"), ("contextualize", "retrieve"),
+        ("__start__", "open_run"), ("open_run", "acknowledge"), ("acknowledge", "__end__"),
+        ("open_run", "contextualize"), ("contextualize", "retrieve"),
         ("open_run", "retrieve"), ("retrieve", "grade"), ("grade", "refine"),
         ("grade", "web:rewrite"), ("web:rewrite", "web:confirm_search"),
         ("web:confirm_search", "web:search"),
@@ -46,9 +48,16 @@ def test_the_plainer_graphs_are_drawn_too(client: Any) -> None:
         ids = {node["id"] for node in drawn["nodes"]}
         return {name for name in ids if not name.endswith("__")}
 
-    assert nodes("rag") == {"open_run", "contextualize", "retrieve", "pass_through", "generate"}
+    assert nodes("rag") == {
+        "open_run",
+        "acknowledge",
+        "contextualize",
+        "retrieve",
+        "pass_through",
+        "generate",
+    }
     assert nodes("self_rag") == {
-        "open_run", "contextualize", "decide", "retrieve", "prepare_passages",
+        "open_run", "acknowledge", "contextualize", "decide", "retrieve", "prepare_passages",
         "reflect:short_form", "reflect:beam_step",
         "reflect:graded_loop",
         "reflect:finish_reflection",

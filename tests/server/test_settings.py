@@ -54,7 +54,7 @@ def test_the_nodes_that_read_a_setting_are_nodes_of_a_graph(
     drawn = [client.assistants.get_graph(assistant(client, graph)) for graph in GRAPHS]
     nodes = {node["id"] for graph in drawn for node in graph["nodes"]}
     named = {node for field in fields.values() for node in field.get("langgraph_nodes", [])}
-    assert named == nodes - {"__start__", "__end__", "pass_through"}
+    assert named == nodes - {"__start__", "__end__", "pass_through", "acknowledge"}
 
 
 def test_settings_are_read_where_they_were_before_there_was_a_context(client: Any) -> None:

@@ -83,7 +83,7 @@ def test_a_graph_with_the_way_that_a_run_took(make_parts: Any) -> None:
     run = walk(graph, "Who?")
     assert repr(draw_graph(graph, run.nodes)) == (
         "The graph crag. Ran: open_run, retrieve, grade, refine, generate. "
-        "Did not run: contextualize, web"
+        "Did not run: contextualize, acknowledge, web"
     )
     picture = draw_graph(graph, run.nodes, within=True)
     assert "web:search" in repr(picture)
