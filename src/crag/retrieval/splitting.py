@@ -281,8 +281,8 @@ def _structured(text: str, block: Block, lead: Span | None) -> Iterator[_Atom]:
     if block.head and block.head - block.start <= LONGEST_CONTEXT:
         context.append(_Piece((block.start, len(text[: block.head].rstrip()))))
         glue = "\n\n" if text.startswith("\n", block.head) else "\n"
-    repeated = sum(_length(text[start:end]) for (start, end), _ in context)
-    room = max(CHUNK_SIZE - repeated, LEAST_ROOM)
+    taken = sum(_length(text[start:end]) for (start, end), _ in context)
+    room = max(CHUNK_SIZE - taken, LEAST_ROOM)
     *most, last = _cut(text, (block.start, block.end), _WAYS[kind], room)
     tail = (block.tail, block.end) if block.tail else None
     for number, span in enumerate(most):
