@@ -15,9 +15,9 @@ import hashlib
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from crag.answering.context import kept_strips
 from crag.correction.scoring import LOWEST
@@ -64,7 +64,7 @@ def main() -> None:
             print(json.dumps({"key": key(one.text), **one._asdict()}, ensure_ascii=False))
 
 
-def quoted(rows: Sequence[dict], packages: Path, keep: Path) -> Iterator[Quoted]:
+def quoted(rows: Sequence[Mapping[str, Any]], packages: Path, keep: Path) -> Iterator[Quoted]:
     """Answer every question by quotation, whatever the score."""
     evaluator = load_evaluator()
     quoter, settings = ExtractiveAnswerer(evaluator, threshold=LOWEST), Settings()
