@@ -212,3 +212,6 @@ def test_what_serves_to_find_or_use_a_page_is_no_text() -> None:
     main = f"<header>Site</header>{around}<main>{article}</main><footer>© Us</footer>"
     assert as_file(main) == read
     assert as_file("<p>Site<main></main><p>End") == "Site\n\nEnd"
+    beside = f"<main><p>Search</p></main>{article}"
+    assert as_file(beside).endswith(read)
+    assert as_file(beside).startswith("Search")

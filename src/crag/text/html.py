@@ -33,6 +33,9 @@ _ROLES_APART = frozenset({"navigation", "search", "dialog", "alertdialog"})
 _BANNER = re.compile(r"\bcookie-?_?(?:banner|bar|consent|notice|popup)\b", re.IGNORECASE)
 _FEWEST_OF_CONTENTS = 3
 """Links into the page, and nothing else, that make a list its table of contents."""
+_LEAST_MAIN = 0.25
+"""Share of a page's characters above which a main element is what the page says; below it, the
+element is a frame, such as that of a search, and the text stands beside it."""
 _WORD = re.compile(r"\w")
 _FEWEST_LETTERS = 3
 """A title's first part is only kept alone if it has them."""
@@ -51,7 +54,7 @@ class HtmlText(NamedTuple):
 def read_whole_html(text: str) -> HtmlText:
     """Return what readers of a page see, but for navigation, forms and the buttons of its tools.
 
-    It is the main element of a page that has one.
+    It is the main element of a page that has one with more than a quarter of its text.
 
     Raises:
         ContentError: its elements nest too deep.
@@ -70,7 +73,8 @@ def read_whole_html(text: str) -> HtmlText:
         if element.getparent() is not None:
             element.drop_tree()
     mains = [one for one in tree.iter() if one.tag == "main" or one.get("role") == "main"]
-    main = mains[0] if len(mains) == 1 and _text(mains[0]) else tree
+    is_main = len(mains) == 1 and len(_text(mains[0])) > _LEAST_MAIN * len(_text(tree))
+    main = mains[0] if is_main else tree
     return HtmlText(title, url, _marked_text(main))
 
 
