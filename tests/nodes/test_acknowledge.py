@@ -7,12 +7,12 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from crag.graph import build_crag, build_decomposed, build_rag, build_self_crag, build_self_rag
+from crag.graph import build_crag
+from crag.graph_registry import OFFERED, GraphEntry
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.settings import Settings
 from crag.tasks import TASKS
 
-BUILDERS = (build_crag, build_decomposed, build_rag, build_self_crag, build_self_rag)
 THANKED = "You are welcome. Ask me anything else about the documents."
 
 
@@ -20,10 +20,13 @@ def reflection() -> FakeReflection:
     return FakeReflection(lambda prefix, _: fake_candidate(f"[Relevant]About {prefix.instruction}"))
 
 
-@pytest.mark.parametrize("build", BUILDERS)
-def test_thanks_in_a_chat_cost_nothing_and_leave_nothing(make_parts: Any, build: Any) -> None:
+@pytest.mark.parametrize("entry", OFFERED.values(), ids=OFFERED)
+def test_thanks_in_a_chat_cost_nothing_and_leave_nothing(
+    make_parts: Any, entry: GraphEntry
+) -> None:
     parts = make_parts(0.9, reflection=reflection())
-    graph, thread = build(parts, checkpointer=InMemorySaver()), {"configurable": {"thread_id": "1"}}
+    graph = entry.build(parts, checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
     asyncio.run(graph.ainvoke({"messages": [HumanMessage("Who wrote it?")]}, thread))
     asked = len(parts.model.prompts), len(parts.retriever.questions)
     state = asyncio.run(graph.ainvoke({"messages": [HumanMessage("Thanks!")]}, thread))

@@ -3,11 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from crag.answering.outcome import NOT_FOUND, UNSURE
+from crag.cli.ask import EXIT_CODES
+from crag.page.mcp_tools import CERTAINTY
+from crag.state import Certainty
 from tests.commands import crag
 from tests.server.chat import Chat
 from tests.server.conftest import KEY
@@ -22,6 +25,11 @@ OUTCOMES = {
     "nothing_asked": ("Many thanks!", "You are welcome.", "about the documents", 0),
 }
 """By certainty: a question, how its answer begins, what it holds, and the exit code of `ask`."""
+
+
+def test_every_door_knows_every_outcome() -> None:
+    known = set(get_args(Certainty))
+    assert known == set(OUTCOMES) == set(EXIT_CODES) == set(CERTAINTY)
 
 
 @pytest.fixture(autouse=True)

@@ -37,12 +37,13 @@ _SCHEMA: Mapping[str, Any] = {
     },
     "required": ["question"],
 }
-_CERTAINTY = {
+CERTAINTY: Mapping[str, str] = {
     "answered": "answered from the sources",
     "unsure": "unsure: these are the closest passages",
     "nothing_found": "nothing found",
     "nothing_asked": "nothing was asked",
 }
+"""How a client is told of each certainty of `crag.state`."""
 # It says of each request that it has begun and that it has ended.
 logging.getLogger(StreamableHTTPSessionManager.__module__).setLevel(logging.WARNING)
 
@@ -114,7 +115,7 @@ def told(state: Mapping[str, Any], base: str) -> str:
         rest = len(answer) - _LONGEST_ANSWER
         answer = f"{answer[:_LONGEST_ANSWER]}… ({rest:,} more characters: ask with `trace`)"
     # A graph of others may tell none.
-    lines = [answer, "", *([f"Certainty: {_CERTAINTY.get(sure, sure)}."] if sure else [])]
+    lines = [answer, "", *([f"Certainty: {CERTAINTY.get(sure, sure)}."] if sure else [])]
     roots, citations = roots_of(state), state.get("citations") or []
     for at, citation in enumerate(citations):
         source = citation["source"]
