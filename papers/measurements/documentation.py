@@ -19,18 +19,23 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
+from crag.answering.context import kept_strips
+from crag.correction.scoring import LOWEST
 from crag.evaluators import load_evaluator
 from crag.generation import ExtractiveAnswerer
+from crag.graph import build_crag
 from crag.models.encoder import packaged_encoder
 from crag.papers.training.records import read_objects
 from crag.parts import Evaluator, Parts
 from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.retriever import IndexRetriever
+from crag.settings import Settings
+from crag.state import State
 
 K = 10
 _ALL_PARTS = {"list", "comparison", "two-sentences"}
@@ -87,6 +92,17 @@ def embedded_parts(retriever: BaseRetriever) -> Parts:
     """Return the embedded default: the shipped evaluator quotes, without a model and a web."""
     evaluator = _shipped()
     return Parts(retriever=retriever, evaluator=evaluator, quoter=ExtractiveAnswerer(evaluator))
+
+
+def quoted_at_any_score(retriever: BaseRetriever, question: str) -> tuple[float, str]:
+    """Return the score of the best quotation, from -1 to 1, and what is shown if it is sure."""
+    settings, quoter = Settings(), ExtractiveAnswerer(_shipped(), threshold=LOWEST)
+    parts = Parts(retriever=retriever, evaluator=_shipped(), quoter=quoter)
+    state = cast("State", build_crag(parts).invoke({"question": question}, context=settings))
+    asked = settings.profile.bare_question(state)  # Without its typing errors.
+    found = quoter.quote(asked, kept_strips(state, settings))
+    shown = "\n".join(one.text for one in found if not one.further)
+    return (found[0].score if found else LOWEST), shown
 
 
 @cache

@@ -17,21 +17,15 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from crag.answering.context import kept_strips
-from crag.correction.scoring import LOWEST
-from crag.evaluators import load_evaluator
-from crag.generation import ExtractiveAnswerer
-from crag.graph import build_crag
+from documentation import quoted_at_any_score
+
 from crag.models.encoder import packaged_encoder
 from crag.papers.experiments.report import table
 from crag.papers.training.records import read_objects
-from crag.parts import Parts
 from crag.retrieval import DocumentIndex, index_paths
 from crag.retrieval.retriever import IndexRetriever
-from crag.settings import Settings
-from crag.state import State
 
 ROWS = Path(__file__).with_suffix(".jsonl")
 VERDICTS = ("right", "part", "wrong", "not judged")
@@ -66,22 +60,13 @@ def main() -> None:
 
 def quoted(rows: Sequence[Mapping[str, Any]], packages: Path, keep: Path) -> Iterator[Quoted]:
     """Answer every question by quotation, whatever the score."""
-    evaluator = load_evaluator()
-    quoter, settings = ExtractiveAnswerer(evaluator, threshold=LOWEST), Settings()
     for package in dict.fromkeys(row["package"] for row in rows):
         with DocumentIndex(keep / package, packaged_encoder()) as index:
             index_paths([packages / package], index)
-            retriever = IndexRetriever(index)
-            graph = build_crag(Parts(retriever=retriever, evaluator=evaluator, quoter=quoter))
-            for row in rows:
-                if row["package"] != package:
-                    continue
-                state = cast("State", graph.invoke({"question": row["question"]}, context=settings))
-                asked = settings.profile.bare_question(state)
-                shown = quoter.quote(asked, kept_strips(state, settings))
-                text = "\n".join(one.text for one in shown if not one.further)
+            for row in (row for row in rows if row["package"] == package):
+                score, text = quoted_at_any_score(IndexRetriever(index), row["question"])
                 verdict = row["judged"].get(key(text), VERDICTS[-1])
-                yield Quoted(row["question"], shown[0].score if shown else LOWEST, text, verdict)
+                yield Quoted(row["question"], score, text, verdict)
 
 
 def key(text: str) -> str:

@@ -11,20 +11,13 @@ documentation.
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, cast, get_args
+from typing import NamedTuple, get_args
 
+from documentation import quoted_at_any_score
 from generator_questions import SetName, load, looking_answerable, matches
 
-from crag.answering.context import kept_strips
-from crag.correction.scoring import LOWEST
-from crag.evaluators import load_evaluator
-from crag.generation import ExtractiveAnswerer
-from crag.graph import build_crag
 from crag.papers.experiments.examples import Example
 from crag.papers.experiments.report import table
-from crag.parts import Evaluator, Parts
-from crag.settings import Settings
-from crag.state import State
 from crag.testing import FakeRetriever
 
 THRESHOLDS = (0.83, 0.75, 0.7, 0.6, 0.5, 0.3)
@@ -51,10 +44,9 @@ def main() -> None:
         name: load(name, given.data, given.folder / "docs.json") for name in names
     }
     sets["squad2"] = looking_answerable(given.data)
-    evaluator = load_evaluator()
     said = {
         f"{name}, {len(examples[: given.limit])}": [
-            quoted(example, evaluator) for example in examples[: given.limit]
+            quoted(example) for example in examples[: given.limit]
         ]
         for name, examples in sets.items()
     }
@@ -62,15 +54,10 @@ def main() -> None:
     print(table(("sure from", *said), rows))
 
 
-def quoted(example: Example, evaluator: Evaluator) -> Said:
+def quoted(example: Example) -> Said:
     """Answer a question by quotation, whatever the score."""
-    settings, quoter = Settings(), ExtractiveAnswerer(evaluator, threshold=LOWEST)
     retriever = FakeRetriever(documents=list(example.documents))
-    graph = build_crag(Parts(retriever=retriever, evaluator=evaluator, quoter=quoter))
-    state = cast("State", graph.invoke({"question": example.question}, context=settings))
-    found = quoter.quote(example.question, kept_strips(state, settings))
-    shown = "\n".join(one.text for one in found if not one.further)
-    score = found[0].score if found else LOWEST
+    score, shown = quoted_at_any_score(retriever, example.question)
     return Said(score, matches(example, shown), bool(example.answers))
 
 

@@ -13,7 +13,7 @@ from crag.runtime.environment import Environment
 _METHODS = " and ".join(
     name.replace("_", "-") for name, graph in OFFERED.items() if "reflection" in graph.needs
 )
-_STAND_INS = ("embedded", "prompted")
+_STAND_INS = tuple(name for name in REFLECTIONS if name != "server")
 _ADVICE = (
     "an approximation; for a model with reflection tokens set CRAG_REFLECTION to server, or to its "
     "folder"

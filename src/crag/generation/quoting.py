@@ -84,10 +84,9 @@ def quotations_in(
         key=lambda candidate: -candidate.odds,
     )
     ranked = [candidate for candidate in ranked if _WORD.search(candidate.text)]
-    scores = [_score(candidate, strips[candidate.strip]) for candidate in ranked]
-    if not ranked or scores[0] < closest:
+    if not ranked or (best := _score(ranked[0], strips)) < closest:
         return []
-    sure = scores[0] >= threshold
+    sure = best >= threshold
     near: list[_QuotedStrip] = []
     for candidate in ranked:
         if candidate.odds >= ranked[0].odds - MARGIN:
@@ -101,8 +100,8 @@ def quotations_in(
         word_count += len(candidate.text.split())
         quotations.append(
             Quotation(
-                candidate.text, candidate.strip, _score(candidate, strips[candidate.strip]),
-                candidate.place, _span(strips[candidate.strip], candidate.place), sure=sure,
+                candidate.text, candidate.strip, _score(candidate, strips), candidate.place,
+                _span(strips[candidate.strip], candidate.place), sure=sure,
                 further=sure and bool(quotations) and word_count > MOST_WORDS,
             )
         )  # fmt: skip
@@ -237,9 +236,9 @@ def _odds(strip: Strip) -> float:
     return score_odds(score_of(strip)) + standing + _SPAN_WEIGHT * answers
 
 
-def _score(candidate: _QuotedStrip, strip: Strip) -> float:
-    """Return how sure a quotation is: no more than its document is of use."""
-    return min(math.tanh(candidate.odds / 2), strip["reading"]["score"])
+def _score(candidate: _QuotedStrip, strips: Sequence[Strip]) -> float:
+    """Return how sure a quotation is, from -1 to 1: no more than its document is of use."""
+    return min(math.tanh(candidate.odds / 2), strips[candidate.strip]["reading"]["score"])
 
 
 def _anchor(reading: Reading) -> int:
