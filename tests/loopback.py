@@ -17,7 +17,8 @@ class Loopback(ThreadingHTTPServer):
     def __init__(self, body: Any) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.body = body
-        """What a request with status 200 gets: bytes as they are, anything else as JSON."""
+        """What a request with status 200 gets, or a function from the request to that: bytes as they
+        are, anything else as JSON."""
         self.failure: Any = {"detail": {"error": "the server's words"}}
         self.statuses: list[int] = []
         self.headers: dict[int, dict[str, str]] = {}
@@ -56,7 +57,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.asked.set()
         self.server.stopping.wait(self.server.seconds)
         status = self.server.statuses.pop(0) if self.server.statuses else 200
-        reply = self.server.body if status == 200 else self.server.failure
+        body = self.server.body
+        found = body(sent) if callable(body) and status == 200 else body
+        reply = found if status == 200 else self.server.failure
         text = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
         with suppress(ConnectionError):  # A client that timed out has gone.
             self.send_response(status)

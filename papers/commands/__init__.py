@@ -10,6 +10,7 @@ from crag.papers.commands import (  # isort: skip - in the order of the help
     train_critic,
     train_generator,
     train_reader,
+    train_questions,
     reflect_generator,
     reflect_critic,
     reflect_pairs,
@@ -18,7 +19,8 @@ from crag.papers.commands.groups import reflect_data, train
 
 __all__ = [
     "app", "bench", "calibrate", "export", "main", "reflect_critic", "reflect_generator",
-    "reflect_pairs", "train_critic", "train_evaluator", "train_generator", "train_reader",
+    "reflect_pairs", "train_critic", "train_evaluator", "train_generator", "train_questions",
+    "train_reader",
 ]  # fmt: skip
 
 app.add_typer(train, name="train")

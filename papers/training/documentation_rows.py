@@ -123,17 +123,33 @@ def documentation_rows(packages: Path, folder: Path) -> list[ReadingRow]:
     Raises:
         TrainingError: the list cannot be read, or a file has another SHA-256 than is listed.
     """
+    draw = random.Random(0)  # noqa: S311 - data, no secret
+    rows = made(fetched(listed(packages), folder), draw)
+    return [ReadingRow.model_validate(row) for row in rows]
+
+
+def listed(packages: Path) -> list[Distribution]:
+    """Read a JSON list of packages.
+
+    Raises:
+        TrainingError: it cannot be read.
+    """
     try:
-        listed = json.loads(packages.read_text(encoding="utf-8"))
-        distributions = [Distribution(**package) for package in listed]
+        return [Distribution(**package) for package in json.loads(packages.read_text("utf-8"))]
     except (OSError, ValueError, TypeError) as error:
         message = f"{packages} is no list of packages with name, file, sha256 and licence: {error}"
         raise TrainingError(message) from error
+
+
+def fetched(distributions: Sequence[Distribution], folder: Path) -> list[Path]:
+    """Fetch the documentation of packages, and return the folder of each.
+
+    Raises:
+        TrainingError: a file has another SHA-256 than is listed.
+    """
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda package: fetch(package, folder / package.name), distributions))
-    draw = random.Random(0)  # noqa: S311 - data, no secret
-    rows = made([folder / package.name for package in distributions], draw)
-    return [ReadingRow.model_validate(row) for row in rows]
+    return [folder / package.name for package in distributions]
 
 
 def fetch(package: Distribution, folder: Path) -> None:
