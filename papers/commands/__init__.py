@@ -11,6 +11,7 @@ from crag.papers.commands import (  # isort: skip - in the order of the help
     train_generator,
     train_reader,
     train_questions,
+    train_encoder,
     reflect_generator,
     reflect_critic,
     reflect_pairs,
@@ -19,8 +20,8 @@ from crag.papers.commands.groups import reflect_data, train
 
 __all__ = [
     "app", "bench", "calibrate", "export", "main", "reflect_critic", "reflect_generator",
-    "reflect_pairs", "train_critic", "train_evaluator", "train_generator", "train_questions",
-    "train_reader",
+    "reflect_pairs", "train_critic", "train_encoder", "train_evaluator", "train_generator",
+    "train_questions", "train_reader",
 ]  # fmt: skip
 
 app.add_typer(train, name="train")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.models.lexical import Blend
-from crag.models.model_card import CARD, EvaluatorCard
+from crag.models.model_card import CARD, EncoderCard, EvaluatorCard
 from crag.models.weight_delta import Weights
 
 _STEPS = 127
@@ -73,7 +73,7 @@ def rarity_of(texts: Iterable[Iterable[int]], vocabulary: int) -> NDArray[np.flo
     return np.log((count + 1) / (seen + 1)).astype(np.float32)
 
 
-def write_card(folder: Path, card: EvaluatorCard) -> None:
+def write_card(folder: Path, card: EvaluatorCard | EncoderCard) -> None:
     """Write the card into `folder` atomically."""
     text = json.dumps(card.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     written = folder / f".{CARD}.new"

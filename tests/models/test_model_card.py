@@ -11,6 +11,7 @@ from crag.models.model_card import (
     CARD,
     Calibration,
     DataFile,
+    EncoderCard,
     EvaluatorCard,
     identity_of,
     read_card,
@@ -104,3 +105,15 @@ def test_a_folder_in_the_way(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="directory"):
         write_card(tmp_path, FULL)
     assert [path.name for path in tmp_path.iterdir()] == [CARD]
+
+
+def test_the_card_of_an_encoder_names_its_base_and_its_files(tmp_path: Path) -> None:
+    card = EncoderCard(
+        kind="encoder", name="é", base="base", base_sha256="1" * 64, data=[DATA],
+        recipe={"steps": 1}, metrics={"plain": {"recall_at_5": 0.9}}, limits=["none known"],
+        files={"delta.safetensors": "2" * 64},
+    )  # fmt: skip
+    write_card(tmp_path, card)
+    assert EncoderCard.model_validate_json((tmp_path / CARD).read_bytes()) == card
+    with pytest.raises(EvaluatorError, match="cannot be used"):
+        read_card(tmp_path)

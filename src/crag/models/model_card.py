@@ -1,8 +1,8 @@
-"""The evaluator card: base and data of an evaluator, its quality and its thresholds."""
+"""The cards of trained models: base and data of an evaluator or encoder, quality and thresholds."""
 
 import hashlib
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -26,7 +26,7 @@ class _CardPart(BaseModel):
 
 
 class DataFile(_CardPart):
-    """A file that an evaluator was trained or calibrated on."""
+    """A file that a model was trained or calibrated on."""
 
     name: str
     sha256: str
@@ -84,6 +84,26 @@ class EvaluatorCard(_CardPart):
     calibration: Calibration | None = None
     limits: list[str] = []
     """Known limits of the evaluator."""
+
+
+class EncoderCard(_CardPart):
+    """The file ``card.json`` next to the weights of a sentence encoder."""
+
+    kind: Literal["encoder"]
+    name: str
+    base: str
+    """The model that was fine-tuned: an id on the Hugging Face hub."""
+    base_sha256: str
+    """SHA-256 of the base's weights, from which the artefact is a delta."""
+    data: list[DataFile]
+    recipe: dict[str, Any]
+    """The settings of the training run, seed included."""
+    metrics: dict[str, dict[str, float]]
+    """Quality on questions that were held out, by kind."""
+    limits: list[str]
+    """Known limits of the encoder."""
+    files: dict[str, str]
+    """SHA-256 of each file beside this one."""
 
 
 def read_card(folder: Path) -> EvaluatorCard | None:

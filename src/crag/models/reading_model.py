@@ -136,7 +136,7 @@ class ReaderModel:
     def _windows(self, pairs: Sequence[tuple[str, Passage]]) -> Iterator[Window]:
         questions = list(dict.fromkeys(question for question, _ in pairs))
         passages = [passage for _, passage in pairs]
-        known = dict(zip(questions, self._tokens(map(_with_question_mark, questions)), strict=True))
+        known = dict(zip(questions, self._tokens(map(with_question_mark, questions)), strict=True))
         texts = self._tokens(passage.text[:MOST_CHARACTERS] for passage in passages)
         headers = self._tokens(map(_header, passages))
         for index, (passage, header, text) in enumerate(zip(passages, headers, texts, strict=True)):
@@ -241,7 +241,7 @@ def _best_span(first: Floats, last: Floats, none: float) -> tuple[int, int, floa
     return start, start + more, float(sums[start, more] - none)
 
 
-def _with_question_mark(question: str) -> str:
+def with_question_mark(question: str) -> str:
     """End a question that is typed without its mark.
 
     The questions of Natural Questions have none, and their passages mostly hold the answer, so that

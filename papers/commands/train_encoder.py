@@ -1,0 +1,100 @@
+"""`crag train encoder`: the sentence encoder that an index embeds with."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crag.cli.commands import command
+from crag.cli.options import JsonOption
+from crag.cli.terminal import assigned, print_json, say
+from crag.papers.commands.groups import train
+from crag.papers.commands.options import LicenceOption, RecipeSettings
+
+_LIMITS = [
+    "It reads English; of a passage it reads 254 tokens.",
+    "It learned questions that a chat model wrote about documentation and Wikipedia; of other texts "
+    "it may find less than its base.",
+]
+
+
+@command(
+    train,
+    "crag train encoder questions.jsonl --output my-encoder",
+    "crag train encoder questions.jsonl reader.jsonl --output my-encoder --set batch_size=64",
+    extra="train",
+)
+def encoder(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="Rows of crag train questions, and of crag train reader-data (JSONL)."),
+    ],
+    output: Annotated[
+        Path, typer.Option(help="Folder to write the encoder to.", show_default=False)
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="Name for the card; else the folder's.", show_default=False)
+    ] = None,
+    settings: RecipeSettings = None,
+    licence: LicenceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train the sentence encoder on questions and what answers them; run it again to resume."""
+    from crag.models.minilm import MODEL, WEIGHTS_SHA256
+    from crag.models.model_card import DataFile, EncoderCard
+    from crag.models.weight_delta import DELTA
+    from crag.papers.training.artefacts import write_card
+    from crag.papers.training.asked_questions import AskedRow
+    from crag.papers.training.encoder import (
+        EncoderRecipe,
+        measured,
+        pairs_of,
+        read_rows,
+        save_encoder,
+        split_off,
+        train_encoder,
+    )
+    from crag.papers.training.recipe import valid_recipe
+    from crag.papers.training.records import file_digest
+    from crag.papers.training.trainer import finish
+
+    recipe = valid_recipe(EncoderRecipe, assigned(settings))
+    described, rows = [], []
+    for path in data:
+        read = read_rows(path)
+        count = sum(len(pairs_of(row)) for row in read)
+        described.append(
+            DataFile(
+                name=path.name, sha256=file_digest(path), pairs=count, positives=count,
+                licence=licence,
+            )  # fmt: skip
+        )
+        rows += read
+    asked = [row for row in rows if isinstance(row, AskedRow)]
+    learned, held_out = split_off(asked, recipe.held_out, recipe.seed)
+    others = [row for row in rows if not isinstance(row, AskedRow)]
+    pairs = [pair for row in (*learned, *others) for pair in pairs_of(row)]
+    save_encoder(train_encoder(recipe, pairs, output, quiet=as_json), output)
+    found = measured(output, held_out, learned, recipe.seed) if held_out else {}
+    card = EncoderCard(
+        kind="encoder", name=name or output.resolve().name, base=MODEL, base_sha256=WEIGHTS_SHA256,
+        data=described, recipe=recipe.model_dump(mode="json"), limits=_LIMITS,
+        metrics={
+            kind: {
+                "questions": one.questions,
+                "recall_at_5_before": round(one.before, 4),
+                "recall_at_5": round(one.after, 4),
+            }
+            for kind, one in found.items()
+        },
+        files={DELTA: file_digest(output / DELTA)},
+    )  # fmt: skip
+    write_card(output, card)
+    finish(output)
+    if as_json:
+        print_json({"output": str(output), "card": card.model_dump(mode="json")})
+        return
+    say(f"Written to {output}")
+    for kind, one in found.items():
+        told = f"{one.before:.3f} before, {one.after:.3f} now, of {one.questions:,} questions"
+        say(f"  {kind}: found among the first five {told}")

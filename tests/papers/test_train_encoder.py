@@ -1,0 +1,55 @@
+"""`crag train encoder`, on a few rows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from crag.errors import SettingsError
+from crag.models.minilm import MODEL, WEIGHTS_SHA256
+from crag.models.model_card import CARD, EncoderCard
+from crag.models.weight_delta import DELTA
+from crag.papers.commands import app
+from crag.papers.training.records import file_digest, write_records
+from tests.papers.training.test_encoder import RECIPE, ROWS
+from tests.papers.training.test_reader import ROWS as READING
+
+
+def call(*arguments: object) -> dict[str, Any]:
+    given = ["train", "encoder", *map(str, arguments), "--json"]
+    result = CliRunner().invoke(app, given, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)  # type: ignore[no-any-return]
+
+
+def test_rows_become_a_difference_and_a_card(tmp_path: Path) -> None:
+    write_records(tmp_path / "asked.jsonl", ROWS)
+    write_records(tmp_path / "reading.jsonl", READING)
+    changes = RECIPE.model_dump(exclude_defaults=True) | {"steps": 2, "held_out": 0.25}
+    recipe = [word for name, value in changes.items() for word in ("--set", f"{name}={value}")]
+    output = tmp_path / "mine"
+    told = call(
+        tmp_path / "asked.jsonl", tmp_path / "reading.jsonl", "--output", output,
+        "--licence", "CC0-1.0", *recipe,
+    )  # fmt: skip
+    card = EncoderCard.model_validate_json((output / CARD).read_bytes())
+    assert told["card"] == card.model_dump(mode="json")
+    assert {path.name for path in output.iterdir()} == {CARD, DELTA}
+    assert card.files == {DELTA: file_digest(output / DELTA)}
+    assert (card.name, card.base, card.base_sha256) == ("mine", MODEL, WEIGHTS_SHA256)
+    assert [(one.name, one.pairs, one.licence) for one in card.data] == [
+        ("asked.jsonl", 32, "CC0-1.0"), ("reading.jsonl", 16, "CC0-1.0")
+    ]  # fmt: skip
+    assert card.recipe["steps"] == 2
+    assert {kind: one["questions"] for kind, one in card.metrics.items()} == {
+        "plain": 4, "search": 4
+    }  # fmt: skip
+
+
+def test_a_setting_that_is_none_is_named(tmp_path: Path) -> None:
+    write_records(tmp_path / "asked.jsonl", ROWS)
+    with pytest.raises(SettingsError, match=r"'epochs' cannot be '1'.*there are: batch_size"):
+        call(tmp_path / "asked.jsonl", "--output", tmp_path / "mine", "--set", "epochs=1")
+    assert not (tmp_path / "mine").exists()
