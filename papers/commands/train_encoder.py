@@ -54,12 +54,14 @@ def encoder(  # noqa: PLR0913, PLR0917 - one parameter for each option
         split_off,
         train_encoder,
     )
+    from crag.papers.training.reading_rows import ReadingRow
     from crag.papers.training.recipe import valid_recipe
     from crag.papers.training.records import file_digest
     from crag.papers.training.trainer import finish
 
     recipe = valid_recipe(EncoderRecipe, assigned(settings))
-    described, rows = [], []
+    described: list[DataFile] = []
+    rows: list[AskedRow | ReadingRow] = []
     for path in data:
         read = read_rows(path)
         count = sum(len(pairs_of(row)) for row in read)
@@ -72,8 +74,9 @@ def encoder(  # noqa: PLR0913, PLR0917 - one parameter for each option
         rows += read
     asked = [row for row in rows if isinstance(row, AskedRow)]
     learned, held_out = split_off(asked, recipe.held_out, recipe.seed)
-    others = [row for row in rows if not isinstance(row, AskedRow)]
-    pairs = [pair for row in (*learned, *others) for pair in pairs_of(row)]
+    kept: list[AskedRow | ReadingRow] = [*learned]
+    kept += [row for row in rows if isinstance(row, ReadingRow)]
+    pairs = [pair for row in kept for pair in pairs_of(row)]
     save_encoder(train_encoder(recipe, pairs, output, quiet=as_json), output)
     found = measured(output, held_out, learned, recipe.seed) if held_out else {}
     card = EncoderCard(

@@ -1,5 +1,6 @@
 """`crag train reader-data` and `crag train reader`: the rows of a reader, and the reader."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,6 +75,8 @@ def reader_data(  # noqa: PLR0913, PLR0917 - one parameter for each option
     train,
     "crag train reader rows.jsonl --output my-reader",
     "crag train reader rows.jsonl --output my-reader --set start=reader --set start_share=0.5",
+    "crag train reader rows.jsonl --asked questions.jsonl --teacher all-mpnet-base-v2 "
+    "--output my-reader --set start=reader",
     extra="train",
 )
 def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
@@ -81,6 +84,17 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
     output: Annotated[
         Path, typer.Option(help="Folder to write the reader to.", show_default=False)
     ],
+    asked: Annotated[
+        list[Path] | None,
+        typer.Option(help="Rows of crag train questions, to learn too; may be repeated."),
+    ] = None,
+    teacher: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of a larger model that learns first, and then teaches.",
+            show_default=False,
+        ),
+    ] = None,
     development: Annotated[
         list[Path] | None,
         typer.Option("--dev", help="Labelled pairs or QA sets to measure it on; may be repeated."),
@@ -98,6 +112,7 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.models.model_card import DataFile, EvaluatorCard
     from crag.models.reading_model import ReaderModel
     from crag.papers.training.artefacts import write_card
+    from crag.papers.training.asked_questions import AskedRow
     from crag.papers.training.evidence import measured_quality
     from crag.papers.training.grading import fit_grade
     from crag.papers.training.pairs import read_pairs
@@ -123,18 +138,33 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
         steps = max(1, (len(rows) - graded) // recipe.batch_size)
         recipe = recipe.model_copy(update={"steps": steps})
     held_out = [r for r in unseen(rows, recipe, graded) if not r.source.startswith(UNSURE)]
-    trained = train_reader(recipe, rows, output, quiet=as_json)
+    questions = {path: read_records(path, AskedRow) for path in asked or []}
+    trained = train_reader(
+        recipe, rows, output, asked=list(chain.from_iterable(questions.values())),
+        teacher=teacher, quiet=as_json,
+    )  # fmt: skip
     rarity = rarity_in(rows)
     save_reader(trained.weights, PLAIN_GRADE, rarity, output)
     grade = fit_grade(ReaderModel(output, READ_LENGTH), held_out)
     save_reader(trained.weights, grade, rarity, output)
-    described = DataFile(
-        name=data.name, sha256=file_digest(data), pairs=len(rows),
-        positives=sum(row.answer == 1 for row in rows), licence=licence,
-    )  # fmt: skip
+    described = [
+        DataFile(
+            name=data.name, sha256=file_digest(data), pairs=len(rows),
+            positives=sum(row.answer == 1 for row in rows), licence=licence,
+        )
+    ]  # fmt: skip
+    for path, of in questions.items():
+        count = sum(len(row.questions) for row in of)
+        described.append(
+            DataFile(
+                name=path.name, sha256=file_digest(path), pairs=count, positives=count,
+                licence=licence,
+            )
+        )  # fmt: skip
+    told_teacher: dict[str, object] = {} if teacher is None else {"teacher": teacher.resolve().name}
     card = EvaluatorCard(
         kind="reader", base=MODEL, base_sha256=WEIGHTS_SHA256, max_length=READ_LENGTH,
-        data=[described], recipe=recipe.model_dump(mode="json"), limits=LIMITS,
+        data=described, recipe=recipe.model_dump(mode="json") | told_teacher, limits=LIMITS,
     )  # fmt: skip
     write_card(output, card)
     evaluator = load_evaluator(str(output.resolve()))

@@ -71,7 +71,10 @@ class ReadingExamples:
         return len(self.order)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        row = self.rows[self.order[index]]
+        return self.tokenised(self.rows[self.order[index]])
+
+    def tokenised(self, row: ReadingRow) -> dict[str, Any]:
+        """Return the tokens of a row and what is known of them; `in_text` are those of its text."""
         text = with_title(row.title, row.text)
         encoded = self.tokenizer(
             row.question,
@@ -98,6 +101,7 @@ class ReadingExamples:
             "evidence": evidence,
             "first": first,
             "last": last,
+            "in_text": [place is not None for place in places],
         }
 
 

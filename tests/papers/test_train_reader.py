@@ -14,6 +14,8 @@ from crag.papers.commands import app
 from crag.papers.training.reading_rows import ReadingRow
 from crag.papers.training.reading_sources import HELD_OUT
 from crag.papers.training.records import read_records, write_records
+from tests.papers.training.teachers import tiny_bert_teacher
+from tests.papers.training.test_encoder import ROWS as ASKED
 from tests.papers.training.test_reader import ROWS
 from tests.reflective import written
 
@@ -53,6 +55,23 @@ def test_rows_become_a_reader_that_the_product_loads(tmp_path: Path) -> None:
     right, wrong = ROWS[0], ROWS[1]
     scores = load_evaluator(str(output)).score(right.question, [right.text, wrong.text])
     assert scores[0] != scores[1]
+
+
+def test_a_reader_learns_questions_with_rivals_too(tmp_path: Path) -> None:
+    write_records(tmp_path / "rows.jsonl", ROWS)
+    write_records(tmp_path / "asked.jsonl", ASKED)
+    teacher = tiny_bert_teacher(tmp_path / "teacher")
+    changes = RECIPE | {"rivals": 2, "teacher_steps": 1, "steps": 2}
+    recipe = [word for name, value in changes.items() for word in ("--set", f"{name}={value}")]
+    told = call(
+        "reader", tmp_path / "rows.jsonl", "--asked", tmp_path / "asked.jsonl", "--teacher",
+        teacher, "--output", tmp_path / "mine", "--graded", 16, *recipe,
+    )  # fmt: skip
+    data = [(one["name"], one["pairs"], one["positives"]) for one in told["card"]["data"]]
+    assert data == [("rows.jsonl", 32, 16), ("asked.jsonl", 32, 32)]
+    assert told["card"]["recipe"]["teacher"] == "teacher"
+    assert not (tmp_path / "mine" / ".training").exists()
+    assert load_evaluator(str(tmp_path / "mine")).score("Why?", ["It rains."])
 
 
 def test_settings_and_rows_that_do_not_fit_are_named(tmp_path: Path) -> None:

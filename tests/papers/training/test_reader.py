@@ -10,7 +10,7 @@ import pytest
 
 from crag.errors import EvaluatorError, MissingPackageError, TrainingError
 from crag.evaluators.reader import ReaderEvaluator
-from crag.models.minilm import MODEL, WEIGHTS_SHA256, official_weights
+from crag.models.minilm import MODEL, WEIGHTS_SHA256, official_weights, packaged_model
 from crag.models.model_card import EvaluatorCard
 from crag.models.reading_model import SIGNALS, ReaderModel
 from crag.models.tensors import read_tensors
@@ -31,6 +31,8 @@ from crag.papers.training.reading_rows import ReadingRow, in_batches_of_like_len
 from crag.papers.training.trainer import WORK
 from crag.parts import Passage
 from crag.reading import evidence_in
+from tests.papers.training.teachers import tiny_mpnet_teacher
+from tests.papers.training.test_encoder import ROWS as ASKED
 from tests.trained import TOPICS
 
 RECIPE = ReaderRecipe(
@@ -237,3 +239,42 @@ def test_a_start_that_lacks_weights_of_the_encoder_is_refused() -> None:
     del weights["encoder.layer.0.output.dense.bias"]
     with pytest.raises(TrainingError, match=r"lack 'bert\.encoder\.layer\.0\.output\.dense\.bias'"):
         reading_model(weights, RECIPE)
+
+
+def test_a_reader_learns_questions_with_rivals_from_a_teacher(tmp_path: Path) -> None:
+    recipe = RECIPE.model_copy(
+        update={"steps": 8, "save_steps": 4, "batch_size": 4, "rivals": 2, "teacher_steps": 4}
+    )
+    teacher = tiny_mpnet_teacher(tmp_path / "teacher")
+    plain = train_reader(recipe, ROWS, tmp_path / "plain", quiet=True)
+    asked = train_reader(recipe, ROWS, tmp_path / "asked", asked=ASKED, quiet=True)
+    output = tmp_path / "taught"
+    taught = train_reader(recipe, ROWS, output, asked=ASKED, teacher=teacher, quiet=True)
+    runs = [plain, asked, taught]
+    assert len({float(run.weights["marks.weight"][0, 0]) for run in runs}) == 3
+    assert all(run.weights.keys() == plain.weights.keys() for run in runs)
+    assert contests_lost(asked) < contests_lost(plain)
+    with pytest.raises(TrainingError, match="another recipe or other data"):
+        train_reader(recipe, ROWS, output, asked=ASKED, quiet=True)
+    shutil.rmtree(output / WORK / "checkpoint-8")
+    shutil.rmtree(output / WORK / "teacher" / "checkpoint-4")
+    again = train_reader(recipe, ROWS, output, asked=ASKED, teacher=teacher, quiet=True)
+    assert np.allclose(again.weights["marks.weight"], taught.weights["marks.weight"], atol=1e-5)
+
+
+def contests_lost(trained: TrainedReader) -> float:
+    """Return the mean loss of ranking the section of each question before its rivals."""
+    import torch
+    from torch.nn import functional
+    from transformers import AutoTokenizer
+
+    model = reading_model(trained.weights, RECIPE).eval()
+    tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
+    losses = []
+    for row in ASKED:
+        texts = [row.text, *(rival.text for rival in row.rivals)]
+        questions = [row.questions[0].question] * len(texts)
+        with torch.inference_mode():
+            found = model(**tokenizer(questions, texts, padding=True, return_tensors="pt"))
+        losses.append(functional.cross_entropy(found["outputs"][:, 1], torch.tensor(0)))
+    return float(sum(losses) / len(losses))
