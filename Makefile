@@ -190,6 +190,22 @@ train-reader: $(DEV)  ## Train and calibrate the shipped reader again, into READ
 	$(BIN)/crag train reader $(READER).jsonl --output $(READER) --set start=$(READER)-first --set start_share=0.5 --set steps=2250 --set seed=1 --licence '$(READER_LICENCES); documentation of 417 packages: MIT, BSD, Apache-2.0, ISC, PSF, ZPL, HPND, Unlicense, CC0' $(DEVELOPMENT:%=--dev $(DATA)/%.jsonl)
 	$(BIN)/crag calibrate $(CALIBRATION:%=$(DATA)/%.jsonl) --evaluator $(READER) --write
 
+ASKED := build/asked
+ASKING = $(if $(MODEL),--model '$(MODEL)') $(if $(URL),--url '$(URL)')
+
+train-questions: $(DEV)  ## Ask what packages' documentation answers, into ASKED.jsonl: make train-questions MODEL=name URL=http://127.0.0.1:8080/v1
+	mkdir -p $(dir $(ASKED))
+	$(BIN)/crag train questions papers/recipes/documentation_packages.json --fetched $(READER)-documentation --each 40 --output $(ASKED).jsonl $(ASKING)
+	$(BIN)/crag train questions papers/recipes/documentation_packages_more.json --fetched $(READER)-documentation --wikipedia $(DATA)/corpus/wikipedia.jsonl --output $(ASKED)-more.jsonl $(ASKING)
+
+ENCODER := build/trained-encoder
+
+train-encoder: $(DEV)  ## Train the sentence encoder on the questions in ASKED.jsonl, into ENCODER (a minute on a GPU; needs the index of packages)
+	mkdir -p $(ENCODER)
+	$(BIN)/crag train reader-data $(DATA) --output $(ENCODER)-rows.jsonl --seed 3
+	$(BIN)/crag train reader-data papers/recipes/documentation_packages.json --fetched $(READER)-documentation --output $(ENCODER)-documentation.jsonl
+	$(BIN)/crag train encoder $(ASKED).jsonl $(ASKED)-more.jsonl $(ENCODER)-rows.jsonl $(ENCODER)-documentation.jsonl --output $(ENCODER) --set bf16=true --licence '$(READER_LICENCES); documentation of 1,676 packages: MIT, BSD, Apache-2.0, ISC, PSF, ZPL, HPND, Unlicense, CC0'
+
 SELF_RAG := build/self-rag
 SELF_RAG_RECIPE := --recipe papers/recipes/self_rag_small.toml --licence 'SQuAD: CC BY-SA 4.0'
 

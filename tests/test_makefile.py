@@ -37,3 +37,12 @@ def test_an_environment_that_serves_also_asks(kind: str, tmp_path: Path) -> None
     ]
     (tmp_path / names[-1].rpartition("/")[2].replace("serve-", f"{kind}-")).touch()
     assert "pip install" not in told("ask", "Q=Why?", f"VENV={tmp_path}")
+
+
+def test_questions_are_asked_of_a_named_model() -> None:
+    said = told("train-questions", "MODEL=qwen", "URL=http://127.0.0.1:1/v1", "DATA=there")
+    asked = [line for line in said.splitlines() if "crag train questions" in line]
+    assert len(asked) == 2
+    assert all("--model 'qwen' --url 'http://127.0.0.1:1/v1'" in line for line in asked)
+    assert "--wikipedia there/corpus/wikipedia.jsonl" in asked[1]
+    assert "--model" not in told("train-questions")

@@ -54,7 +54,7 @@ _SPECIAL = 2
 
 
 class EncoderRecipe(BaseModel):
-    """The settings of one run; the defaults take a GPU with 80 GB of memory two minutes."""
+    """The settings of one run; the defaults are those of a run on a GPU with 80 GB of memory."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
