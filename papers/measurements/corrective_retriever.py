@@ -24,7 +24,7 @@ from popqa import documents_of, holds, share
 
 from crag.evaluators import load_evaluator
 from crag.langchain import CorrectiveRetriever
-from crag.models.encoder import packaged_encoder
+from crag.models.encoder import official_encoder
 from crag.papers.experiments.paired import paired_difference
 from crag.papers.experiments.report import table as markdown
 from crag.papers.training.records import read_objects
@@ -95,7 +95,7 @@ def given(row: Mapping[str, Any], k: int) -> BaseRetriever:
 def pooled(rows: Sequence[Mapping[str, Any]], k: int) -> BaseRetriever:
     """Return the retriever of a vector store of all documents, each once."""
     distinct = {found.page_content: found for row in rows for found in documents_of(row)}
-    store = InMemoryVectorStore.from_documents(list(distinct.values()), packaged_encoder())
+    store = InMemoryVectorStore.from_documents(list(distinct.values()), official_encoder())
     return store.as_retriever(search_kwargs={"k": k})
 
 

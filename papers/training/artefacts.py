@@ -13,7 +13,7 @@ from crag.models.lexical import Blend
 from crag.models.model_card import CARD, EncoderCard, EvaluatorCard
 from crag.models.weight_delta import Weights
 
-_STEPS = 127
+STEPS = 127
 """The largest 8-bit integer, which stands for the largest change of a row."""
 _SMALL = 4096
 """Tensors with at most this many numbers are stored whole."""
@@ -33,12 +33,15 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
         written.unlink(missing_ok=True)
 
 
-def difference(base: Mapping[str, NDArray[np.float32]], tuned: Weights) -> dict[str, NDArray[Any]]:
+def difference(
+    base: Mapping[str, NDArray[np.float32]], tuned: Weights, steps: int = STEPS
+) -> dict[str, NDArray[Any]]:
     """Return what to store in order to rebuild `tuned` from `base`.
 
     The difference of a matrix is stored as 8-bit whole numbers with one scale for each row: what
     fine-tuning changes is small, and the rounding error is at most 1/254 of the largest change in
-    that row. Vectors and tensors that the base lacks are stored whole; equal ones not at all.
+    that row. With fewer `steps` for that change it is coarser, 1/(2 steps), and a wheel compresses
+    it to less. Vectors and tensors that the base lacks are stored whole; equal ones not at all.
     """
     stored: dict[str, NDArray[Any]] = {}
     for name, values in tuned.items():
@@ -49,10 +52,10 @@ def difference(base: Mapping[str, NDArray[np.float32]], tuned: Weights) -> dict[
             stored[f"{name}.whole"] = values
             continue
         change = values - known
-        scale = np.abs(change).max(axis=1, keepdims=True) / _STEPS
+        scale = np.abs(change).max(axis=1, keepdims=True) / steps
         scale[scale == 0] = 1.0
-        steps = np.rint(change / scale).clip(-_STEPS, _STEPS)  # Scales near zero are inexact.
-        stored[f"{name}.change"] = steps.astype(np.int8)
+        whole = np.rint(change / scale).clip(-steps, steps)  # Scales near zero are inexact.
+        stored[f"{name}.change"] = whole.astype(np.int8)
         stored[f"{name}.scale"] = scale.astype(np.float32)
     return stored
 

@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 
 from crag.errors import EncoderError
-from crag.models.encoder import DEFAULT_MODEL, SentenceEncoder, packaged_encoder
-from crag.models.minilm import packaged_model
+from crag.models.encoder import (
+    DEFAULT_MODEL,
+    SentenceEncoder,
+    official_encoder,
+    packaged_encoder,
+    tuned_model,
+)
+from crag.models.minilm import MODEL, packaged_model, verify_files
 
 TEXTS = ["An engine computes.", "", "Cats sleep. " * 200, "A machine calculates."]
 
@@ -37,10 +43,35 @@ def test_it_is_named_and_verified() -> None:
     assert repr(packaged_encoder()) == f"SentenceEncoder('{DEFAULT_MODEL}')"
 
 
-def test_it_embeds_as_sentence_transformers_does() -> None:
+@pytest.mark.parametrize("model", [DEFAULT_MODEL, MODEL])
+def test_it_embeds_as_sentence_transformers_does(model: str) -> None:
     texts = [*TEXTS, "naïve 東京 🙂", "word " * 3000]
-    vectors = SentenceEncoder(device="cpu").embed_documents(texts)  # A device asks for torch.
-    assert packaged_encoder().embed_documents(texts) == pytest.approx(np.asarray(vectors), abs=2e-6)
+    vectors = SentenceEncoder(model, device="cpu").embed_documents(texts)  # This asks for torch.
+    plain = SentenceEncoder(model).embed_documents(texts)
+    assert plain == pytest.approx(np.asarray(vectors), abs=2e-6)
+
+
+def test_the_official_model_ships_too_under_its_own_name() -> None:
+    assert official_encoder().name == MODEL
+    assert official_encoder().languages == {"en"}
+    official_encoder().verify()
+    assert official_encoder().embed_query("a") != packaged_encoder().embed_query("a")
+
+
+def test_it_finds_a_section_that_shares_no_word_with_the_question() -> None:
+    question = "how long until a visitor's login cookie runs out"
+    sections = ["Session expiry time in seconds. Defaults to 2 weeks.", "Visitors bake cookies."]
+    right, wrong = packaged_encoder().embed_documents(sections)
+    asked = np.asarray(packaged_encoder().embed_query(question))
+    assert np.asarray(right) @ asked > np.asarray(wrong) @ asked
+
+
+def test_a_damaged_change_is_told(tmp_path: Path) -> None:
+    for file in tuned_model().iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes()[:-1])
+    (tmp_path / "card.json").write_bytes((tuned_model() / "card.json").read_bytes())
+    with pytest.raises(EncoderError, match="is damaged"):
+        verify_files(tmp_path)
 
 
 def test_the_default_needs_no_torch_and_loads_quietly() -> None:
@@ -65,7 +96,7 @@ def test_a_folder_with_the_model() -> None:
     encoder = SentenceEncoder(packaged_model())
     assert encoder.name == str(packaged_model())
     encoder.verify()
-    assert encoder.embed_query("a") == pytest.approx(packaged_encoder().embed_query("a"), abs=1e-6)
+    assert encoder.embed_query("a") == pytest.approx(official_encoder().embed_query("a"), abs=1e-6)
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:

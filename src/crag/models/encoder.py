@@ -10,21 +10,26 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from crag.errors import EncoderError
+from crag.errors import EncoderError, EvaluatorError
 from crag.extras import require
 from crag.models.devices import quietly
+from crag.models.inference import Weights
 from crag.models.minilm import (
     BATCH,
+    MODEL,
     MiniLM,
     official_weights,
     packaged_model,
-    verify_packaged_model,
+    verify_files,
 )
-from crag.models.minilm import MODEL as DEFAULT_MODEL
+from crag.models.tensors import read_tensors
+from crag.models.weight_delta import DELTA, restored
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+DEFAULT_MODEL = "crag-minilm-l6-v1"
+"""all-MiniLM-L6-v2, taught to find the section that answers a question; what an index records."""
 MAX_LENGTH = 256
 """Tokens that all-MiniLM-L6-v2 reads, from its configuration."""
 WIDTH = 384
@@ -33,16 +38,17 @@ _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 
 
 class SentenceEncoder(Embeddings):
-    """Embed with a sentence-transformers model: by default all-MiniLM-L6-v2, 384 dimensions.
+    """Embed with a sentence-transformers model: by default one of crag's own, 384 dimensions.
 
     `model` is a folder or an id on the Hugging Face hub; weights are read from safetensors only.
-    The default is packaged, and runs without torch (`crag.models.minilm`) unless a `device` is
-    named. The model loads on first use, which several threads may share. Vectors have length 1.
+    The default, `DEFAULT_MODEL`, and all-MiniLM-L6-v2, which it is tuned from, are packaged, and
+    run without torch (`crag.models.minilm`) unless a `device` is named. The model loads on first
+    use, which several threads may share. Vectors have length 1.
 
     Raises:
         EncoderError: on first use, if the model cannot be loaded.
-        MissingPackageError: `model` is another than the default, or a device is named, and the
-            extra `torch` is not installed.
+        MissingPackageError: `model` is not packaged, or a device is named, and the extra `torch` is
+            not installed.
     """
 
     def __init__(
@@ -57,7 +63,7 @@ class SentenceEncoder(Embeddings):
         self._revision = revision
         self.name = f"{self._place}@{revision}" if revision else self._place
         """The name that an index built with this encoder records."""
-        self.languages = frozenset({"en"} if self._is_default else ())
+        self.languages = frozenset({"en"} if self._is_packaged else ())
         """The languages that the model reads, by ISO 639-1 code; empty if unknown."""
         self._device = device
         self._batch_size = batch_size
@@ -77,7 +83,9 @@ class SentenceEncoder(Embeddings):
         """
         folder = self._folder()
         if folder == packaged_model():
-            verify_packaged_model()
+            verify_files(folder)
+            if self._is_tuned:
+                verify_files(tuned_model())
         elif folder is not None and not any(folder.rglob("*.safetensors")):
             raise EncoderError(self.name, "there are no weights (*.safetensors) in this folder")
 
@@ -99,9 +107,8 @@ class SentenceEncoder(Embeddings):
 
     def _load(self) -> "_PackagedSentences | _TorchSentences":
         if self._runs_without_torch:
-            return _PackagedSentences(
-                MiniLM(official_weights(), max_length=MAX_LENGTH, name="encoder")
-            )
+            weights = tuned_weights() if self._is_tuned else official_weights()
+            return _PackagedSentences(MiniLM(weights, max_length=MAX_LENGTH, name="encoder"))
         from sentence_transformers import SentenceTransformer
 
         try:
@@ -112,21 +119,28 @@ class SentenceEncoder(Embeddings):
                     local_files_only=True,
                     model_kwargs={"use_safetensors": True},
                 )
-                return _TorchSentences(model)
+            if self._is_tuned:
+                _take(tuned_weights(), model)
+            return _TorchSentences(model)
         except (OSError, ValueError) as error:
             raise EncoderError(self.name, _advice(self._place, error)) from error
 
     @property
     def _runs_without_torch(self) -> bool:
-        return self._is_default and self._device is None
+        return self._is_packaged and self._device is None
 
     @property
-    def _is_default(self) -> bool:
-        return self.name == DEFAULT_MODEL or Path(self._place) == packaged_model()
+    def _is_tuned(self) -> bool:
+        return self.name == DEFAULT_MODEL
+
+    @property
+    def _is_packaged(self) -> bool:
+        return self._folder() == packaged_model()
 
     def _folder(self) -> Path | None:
-        """Return the folder of a local model."""
-        folder = packaged_model() if self.name == DEFAULT_MODEL else Path(self._place)
+        """Return the folder of a local model; that of the default is the one it is tuned from."""
+        packaged = self.name in {DEFAULT_MODEL, MODEL}
+        folder = packaged_model() if packaged else Path(self._place)
         return folder if folder.is_dir() else None
 
 
@@ -134,6 +148,31 @@ class SentenceEncoder(Embeddings):
 def packaged_encoder() -> SentenceEncoder:
     """Return the default encoder; always the same object."""
     return SentenceEncoder()
+
+
+@cache
+def official_encoder() -> SentenceEncoder:
+    """Return all-MiniLM-L6-v2 as its authors published it; always the same object."""
+    return SentenceEncoder(MODEL)
+
+
+@cache
+def tuned_model() -> Path:
+    """Return the folder with the card of the default model, and with its `DELTA`."""
+    return Path(__file__).parent.resolve() / DEFAULT_MODEL.replace("-", "_")
+
+
+@cache
+def tuned_weights() -> Weights:
+    """Return the weights of the default model by name, read once and not to be changed.
+
+    Raises:
+        EncoderError: a file is damaged or missing.
+    """
+    try:
+        return restored(official_weights(), read_tensors(tuned_model() / DELTA))
+    except EvaluatorError as error:
+        raise EncoderError(DEFAULT_MODEL, f"{error}. Install corrective-rag again") from error
 
 
 class _PackagedSentences:
@@ -171,6 +210,14 @@ class _TorchSentences:
                 normalize_embeddings=True,
             )
         return vectors
+
+
+def _take(weights: Weights, model: "SentenceTransformer") -> None:
+    """Give a model that torch computes the tuned weights."""
+    import torch
+
+    tensors = {name: torch.from_numpy(part.copy()) for name, part in weights.items()}
+    model[0].auto_model.load_state_dict(tensors, strict=False)
 
 
 def _download(model: str, revision: str | None) -> str:

@@ -48,7 +48,15 @@ def verify_packaged_model() -> None:
     Raises:
         EncoderError: one is damaged or missing.
     """
-    folder = packaged_model()
+    verify_files(packaged_model())
+
+
+def verify_files(folder: Path) -> None:
+    """Check each file that the card of a packaged model names, by its SHA-256.
+
+    Raises:
+        EncoderError: one is damaged or missing.
+    """
     try:
         recorded = json.loads((folder / "card.json").read_bytes())["files"]
         for name, expected in recorded.items():

@@ -63,7 +63,7 @@ class Environment(BaseSettings):
     """CRAG_INFERENCE: what runs the packaged models: onnxruntime, or openvino, an extra."""
     embedding_model: str | None = None
     """CRAG_EMBEDDING_MODEL: path or hub id of a sentence encoder, or provider:model, such as
-    openai:NAME; unset, the packaged one."""
+    openai:NAME; unset, crag's own. sentence-transformers/all-MiniLM-L6-v2 is packaged too."""
     model: str | None = None
     """CRAG_MODEL: name of the chat model, or file:PATH of a GGUF file that runs in this process;
     unset, a default one if there is a key."""
