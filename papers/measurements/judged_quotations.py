@@ -29,7 +29,7 @@ from crag.retrieval.retriever import IndexRetriever
 
 ROWS = Path(__file__).with_suffix(".jsonl")
 VERDICTS = ("right", "part", "wrong", "not judged")
-THRESHOLDS = (0.9, 0.83, 0.75, 0.7, 0.6, 0.5, 0.3)
+THRESHOLDS = (0.9, 0.83, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.3)
 
 
 class Quoted(NamedTuple):

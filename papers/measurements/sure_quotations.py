@@ -20,7 +20,7 @@ from crag.papers.experiments.examples import Example
 from crag.papers.experiments.report import table
 from crag.testing import FakeRetriever
 
-THRESHOLDS = (0.83, 0.75, 0.7, 0.6, 0.5, 0.3)
+THRESHOLDS = (0.83, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.3)
 
 
 class Said(NamedTuple):
