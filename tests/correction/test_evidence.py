@@ -86,7 +86,7 @@ def test_no_threshold_applies_in_context() -> None:
 def test_what_is_certainly_no_evidence_is_dropped_but_for_the_best() -> None:
     strips = strips_in_context([DOCUMENT], [read(score=-1.0)], Settings())
     assert [strip["kept"] for strip in strips] == [True, False]
-    assert strips[1]["reason"] == "below the strip threshold -0.99995"
+    assert strips[1]["reason"] == "below the strip threshold -0.9996"
 
 
 def test_a_part_scores_by_its_better_half() -> None:
