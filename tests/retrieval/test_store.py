@@ -94,6 +94,29 @@ def write_other_database(folder: Path) -> None:
         database.commit()
 
 
+@pytest.mark.parametrize(
+    ("names", "text", "question"),
+    [
+        ([str(number) for number in range(1000, 1060)], "It stops with {}.", "Why {}?"),
+        (
+            [f"Quer{one}{other}o" for one in "bdfgklmnst" for other in "aeioux"],
+            "Maschine {} bleibt stehen.",
+            "Welche Ursache hat wohl {} hier gehabt?",
+        ),
+    ],
+)
+def test_words_count_as_much_where_meaning_cannot_tell(
+    index: DocumentIndex, folder: Path, embeddings: Any, names: list[str], text: str, question: str
+) -> None:
+    embeddings.languages = {"en"}
+    for name in names:
+        (folder / f"{name}.txt").write_text(text.format(name))
+    index_paths([folder], index)
+    for name in names[::10]:
+        first = index.search(question.format(name), 2)
+        assert text.format(name) in [found.page_content for found in first]
+
+
 @pytest.mark.parametrize("damage", [write_garbage, write_nothing, truncate, write_other_database])
 def test_a_damaged_index_is_told(filled: DocumentIndex, damage: Callable[[Path], None]) -> None:
     filled.close()

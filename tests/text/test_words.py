@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from crag.errors import DocumentIndexError
 from crag.retrieval.backends.word_file import TOKENIZER, Change, WordFile, cached_words
 from crag.retrieval.index import Filter
-from crag.text.words import question_words, words
+from crag.text.words import asks_for_name, question_words, words
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,24 @@ def test_stop_words_are_not_searched_for_unless_there_are_no_others() -> None:
         "befor",
     ]
     assert question_words("to be or not to be") == ["to", "be", "or", "not"]
+
+
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [
+        ("What does E_404 mean?", True),
+        ("error 1045", True),
+        ("Why does httpx.ProxyError come?", True),
+        ("What is --no-color for?", True),
+        ("Where is $HOME?", True),
+        ("Is C++ faster?", True),
+        ("Is the light on/off?", False),
+        ("Which long-life milk... do you sell, and why?", False),
+        ("Why does the server fail?", False),
+    ],
+)
+def test_a_question_asks_for_a_name(question: str, asks: bool) -> None:
+    assert asks_for_name(question) is asks
 
 
 @given(st.text(max_size=80))

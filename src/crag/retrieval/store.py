@@ -21,14 +21,16 @@ from crag.finding import FindBy
 from crag.retrieval.backends import open_backend
 from crag.retrieval.documents import file_of, name_of
 from crag.retrieval.index import EVERYTHING, SCHEMA, Filter, Index, Stamp
+from crag.text.language import unread_language
+from crag.text.words import asks_for_name
 
 if TYPE_CHECKING:
     from crag.retrieval.writer import IndexWriter
 
 _CANDIDATES = 50
 """Chunks that each half finds before both are merged."""
-_MEANING, _WORDS = 3, 1
-"""How much a rank by meaning counts, and one by words; fitted to real documentation."""
+_MEANING = 3
+"""How many times a rank by meaning counts as much as one by words; fitted to real documentation."""
 _RANK_OFFSET = 5
 """Cormack et al. use 60, which lets a chunk that both halves find late pass the first of either;
 over real documentation 1 to 10 found more of the evidence early."""
@@ -185,7 +187,9 @@ class DocumentIndex:
         """Return the `k` chunks that serve a question best, best first.
 
         `by` both, the chunks nearest in meaning and those that share the rarest words are merged by
-        reciprocal rank (Cormack et al. 2009), of which that in meaning counts three times.
+        reciprocal rank (Cormack et al. 2009), of which that in meaning counts three times. It
+        counts once if the question holds a name, which many texts of the same meaning may lack, or
+        is in a language that the embedding model does not read.
         """
         if not self._checked:
             self.open()
@@ -198,7 +202,8 @@ class DocumentIndex:
             candidates = max(k, _CANDIDATES)
             by_meaning = self._index.by_vector(vector, candidates, where)
             by_words = self._index.by_words(question, candidates, where)
-        return merged(by_meaning, by_words)[:k]
+        alike = asks_for_name(question) or unread_language(self.embeddings, question)
+        return merged(by_meaning, by_words, 1 if alike else _MEANING)[:k]
 
     @contextmanager
     def writing(self) -> Iterator["IndexWriter"]:
@@ -224,11 +229,13 @@ class DocumentIndex:
                 index.close()
 
 
-def merged(by_meaning: Sequence[Document], by_words: Sequence[Document]) -> list[Document]:
-    """Merge two rankings of chunks by the sum of their weighted reciprocal ranks."""
+def merged(
+    by_meaning: Sequence[Document], by_words: Sequence[Document], times: int
+) -> list[Document]:
+    """Merge rankings of chunks by the sum of reciprocal ranks, those by meaning `times` as much."""
     scores: dict[str | None, float] = {}
     found: dict[str | None, Document] = {}
-    for weight, ranking in ((_MEANING, by_meaning), (_WORDS, by_words)):
+    for weight, ranking in ((times, by_meaning), (1, by_words)):
         for rank, chunk in enumerate(ranking, start=1):
             scores[chunk.id] = scores.get(chunk.id, 0.0) + weight / (_RANK_OFFSET + rank)
             found.setdefault(chunk.id, chunk)

@@ -24,6 +24,8 @@ _UNSPACED = re.compile(
     r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+)"
 )
 """Scripts without spaces, and Korean, whose words carry their particles."""
+_EXACT = re.compile(r"\d|_|\w[.:@+#]\w|^[-.@$]|[+#]$")
+"""What a name has that has to be found as it is written; `on/off` and `long-life` are words."""
 _CONTRACTED = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b")
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _STOP_WORDS = """
@@ -76,6 +78,17 @@ def question_words(question: str) -> list[str]:
     """Return the distinct words to search for: without stop words, unless there are no others."""
     found = list(dict.fromkeys(words(question)))
     return [word for word in found if word not in _stop_words()] or found
+
+
+def asks_for_name(question: str) -> bool:
+    """Return whether a question holds a name, a code or a number that is to be found as written.
+
+    >>> asks_for_name("What does E_404 mean?")
+    True
+    >>> asks_for_name("Is the light on/off?")
+    False
+    """
+    return any(_EXACT.search(found[0]) for found in _NAME.finditer(question))
 
 
 @cache
