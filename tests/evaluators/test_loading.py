@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from langchain_core.embeddings import Embeddings
 
 import crag.evaluators.reader
 from crag.errors import EvaluatorError
@@ -18,6 +19,8 @@ from crag.evaluators import (
     T5Evaluator,
     load_evaluator,
 )
+from crag.models.embeddings import load_embeddings
+from crag.models.encoder import DEFAULT_MODEL, official_encoder, packaged_encoder
 from crag.models.inference import use_runtime
 from crag.parts import Evaluator
 from crag.testing import FakeChatModel
@@ -41,6 +44,13 @@ def test_every_name_is_an_evaluator(name: str) -> None:
     evaluator = load_evaluator(name, model=FakeChatModel(replies=["Yes"]))
     assert type(evaluator) is KINDS[name]
     assert isinstance(evaluator, Evaluator)
+
+
+@pytest.mark.parametrize("given", [None, packaged_encoder(), load_embeddings(DEFAULT_MODEL)])
+def test_the_cosine_is_that_of_the_encoder_it_was_calibrated_for(given: Embeddings | None) -> None:
+    asked = "When does the pump stop?", ["It stops after 20 minutes."]
+    expected = CosineEvaluator.fitted(official_encoder()).score(*asked)
+    assert load_evaluator("cosine", given).score(*asked) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("chat-")])

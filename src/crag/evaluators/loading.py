@@ -16,7 +16,7 @@ from crag.evaluators.reader import ReaderEvaluator, packaged_reader
 from crag.evaluators.remote import SECONDS, connect, is_service
 from crag.evaluators.t5 import T5Evaluator
 from crag.evaluators.torch_pairs import TorchPairs
-from crag.models.encoder import official_encoder, packaged_encoder
+from crag.models.encoder import DEFAULT_MODEL, official_encoder
 from crag.models.model_card import CARD, read_card
 from crag.models.weight_delta import DELTA
 from crag.parts import ChatModel, Evaluator
@@ -47,7 +47,7 @@ def load_evaluator(  # noqa: PLR0911, PLR0913 - a return for each kind, and what
     `default` is `reader`, which ships with this package: it grades a passage and marks evidence and
     answer in the same pass. `cross-encoder`, which ships with it too, only grades. `cosine` is the
     calibrated cosine over all-MiniLM-L6-v2, to which the calibration belongs, or over `embeddings`
-    if others than the packaged ones are given. `chat-direct`, `chat-chain-of-thought` and
+    if others than crag's own are given. `chat-direct`, `chat-chain-of-thought` and
     `chat-few-shot` are the paper's baselines, `chat-levels` gives the poster's grades and
     `chat-batch` grades all texts at once; they ask `model` with `prompts`. Other packages add names
     by the entry points `crag.evaluators`. A folder, or an id on the Hugging Face hub, holds what
@@ -71,8 +71,9 @@ def load_evaluator(  # noqa: PLR0911, PLR0913 - a return for each kind, and what
     if name == "cross-encoder":
         return CrossEncoderEvaluator.packaged()
     if name == "cosine":
-        others = embeddings is not None and embeddings is not packaged_encoder()
-        return CosineEvaluator.fitted(embeddings if others else official_encoder())
+        if embeddings is None or getattr(embeddings, "name", None) == DEFAULT_MODEL:
+            embeddings = official_encoder()
+        return CosineEvaluator.fitted(embeddings)
     if (added := entry_points.make("crag.evaluators", name, Evaluator)) is not None:
         return added  # type: ignore[no-any-return]
     if "/" not in name and not Path(name).is_dir():
