@@ -114,7 +114,7 @@ class EmbeddingMismatchError(DocumentIndexError):
         super().__init__(
             location,
             f"it was built with the embedding model {made_with!r}, but {in_use!r} is in use. "
-            f"Set CRAG_EMBEDDING_MODEL={made_with}, choose another folder with --index, or delete "
+            "Set CRAG_EMBEDDING_MODEL to the former, choose another place with --index, or delete "
             "this one and index again",
         )
 

@@ -10,6 +10,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from crag.factory.doctor import examine
 from crag.factory.status import PartStatus
+from crag.models.encoder import packaged_encoder
 from crag.retrieval import DocumentIndex, index_paths
 from crag.runtime.environment import Environment
 from tests.commands import crag
@@ -54,6 +55,17 @@ def test_the_embedded_parts_work(monkeypatch: pytest.MonkeyPatch) -> None:
     for part in ("embeddings", "index", "evaluator", "answers", "reflection"):
         assert told.pop(part) == "ready"
     assert set(told.values()) == {"missing"}  # The web search, and the pages that it finds.
+
+
+def test_the_default_encoder_is_named_where_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = examined(monkeypatch, use=False, CRAG_INFERENCE="nowhere")["embeddings"]
+    assert (told.state, told.in_use) == ("broken", packaged_encoder().name)
+
+
+def test_long_places_are_shown_whole() -> None:
+    place = "p" * 90
+    done = crag("doctor", "--quick", "--index", place, environment={"COLUMNS": "80"})
+    assert "".join(done.stdout.split()).count(place) == 3  # The index, what is wrong, what to do.
 
 
 @pytest.mark.parametrize("use", [True, False])

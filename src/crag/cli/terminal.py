@@ -151,6 +151,8 @@ def print_table(rows: Iterable[Sequence[str]], *columns: "Column | str", title: 
     )  # fmt: skip
     for row in rows:
         table.add_row(*row)
+    for column in table.columns:
+        column.overflow = "fold"  # Else the end of a long name or address is cut off.
     Console(highlight=False).print(table)
 
 

@@ -32,8 +32,8 @@ from crag.generation import ExtractiveAnswerer
 from crag.generation.chat import DEFAULT_MODEL
 from crag.generation.gguf_chat import GgufChat, Speed
 from crag.generation.gguf_file import read_head
+from crag.models.encoder import DEFAULT_MODEL as ENCODER
 from crag.models.encoder import SentenceEncoder
-from crag.models.minilm import MODEL as ENCODER
 from crag.parts import ChatModel, Evaluator, Prefix
 from crag.plain import counted
 from crag.retrieval import DocumentIndex
