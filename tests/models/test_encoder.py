@@ -74,6 +74,16 @@ def test_a_damaged_change_is_told(tmp_path: Path) -> None:
         verify_files(tmp_path)
 
 
+def test_what_the_default_does_not_share_with_its_base_is_let_go_of() -> None:
+    code = (
+        "from crag.models.encoder import packaged_encoder; from crag.models.minilm import _in_use\n"
+        "packaged_encoder().embed_query('a')\n"
+        "print(*sorted({name.partition('.')[0] for name in _in_use}))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "embeddings pooler\n"
+
+
 def test_the_default_needs_no_torch_and_loads_quietly() -> None:
     code = (
         "import sys; from crag.models.encoder import packaged_encoder\n"

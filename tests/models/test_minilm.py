@@ -35,9 +35,9 @@ def test_each_file_has_the_hash_in_the_card_and_the_base_the_one_that_evaluators
     verify_packaged_model()
 
 
-def test_the_weights_are_read_once_as_float32() -> None:
+def test_the_weights_are_float32_and_shared_by_all_that_use_them() -> None:
     weights = official_weights()
-    assert weights is official_weights()
+    assert all(part is weights[name] for name, part in official_weights().items())
     assert {part.dtype for part in weights.values()} == {np.dtype(np.float32)}
     assert sum(part.size for part in weights.values()) == 22_713_216
 

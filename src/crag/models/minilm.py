@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,9 +68,14 @@ def verify_files(folder: Path) -> None:
         raise _damaged(folder, error) from error
 
 
-@cache
+_in_use: "WeakValueDictionary[str, States]" = WeakValueDictionary()
+_reading = threading.Lock()
+
+
 def official_weights() -> Weights:
-    """Return the official weights by name, read once and not to be changed.
+    """Return the official weights by name, which all models share, and which nobody changes.
+
+    What no model uses any more is let go of, and read again when it is needed.
 
     Raises:
         EncoderError: the file is damaged or missing.
@@ -79,9 +85,15 @@ def official_weights() -> Weights:
 
     file = packaged_model() / "model.safetensors"
     try:
-        return {name: part.astype(np.float32) for name, part in load_file(file).items()}
+        stored = load_file(file)
     except (OSError, SafetensorError) as error:
         raise _damaged(file, error) from error
+    weights: Weights = {}
+    with _reading:
+        for name, part in stored.items():
+            held = _in_use.get(name)
+            weights[name] = _in_use[name] = part.astype(np.float32) if held is None else held
+    return weights
 
 
 def _damaged(place: Path, problem: object) -> EncoderError:
