@@ -1,8 +1,10 @@
 """The sentence encoder, with its real model."""
 
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +109,15 @@ def test_a_folder_with_the_model() -> None:
     assert encoder.name == str(packaged_model())
     encoder.verify()
     assert encoder.embed_query("a") == pytest.approx(official_encoder().embed_query("a"), abs=1e-6)
+
+
+def test_a_folder_with_an_evaluator(tmp_path: Path) -> None:
+    with as_file(files("crag.evaluators") / "reader") as folder:
+        encoder = SentenceEncoder(shutil.copytree(folder, tmp_path / "reader"))
+    with pytest.raises(EncoderError, match="is damaged"):
+        encoder.verify()
+    with pytest.raises(EncoderError, match="no folder that crag train encoder wrote"):
+        encoder.embed_query("a")
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from crag.errors import SettingsError
+from crag.models.embeddings import load_embeddings
+from crag.models.encoder import SentenceEncoder, official_encoder
 from crag.models.minilm import MODEL, WEIGHTS_SHA256
 from crag.models.model_card import CARD, EncoderCard
 from crag.models.weight_delta import DELTA
@@ -43,6 +45,13 @@ def test_rows_become_a_difference_and_a_card(tmp_path: Path) -> None:
         ("asked.jsonl", 32, "CC0-1.0"), ("reading.jsonl", 16, "CC0-1.0")
     ]  # fmt: skip
     assert card.recipe["steps"] == 2
+    mine = load_embeddings(str(output))
+    assert isinstance(mine, SentenceEncoder)
+    mine.verify()
+    assert (mine.name, mine.languages) == (str(output), {"en"})
+    vectors = SentenceEncoder(output, device="cpu").embed_query("a"), mine.embed_query("a")
+    assert vectors[0] == pytest.approx(vectors[1], abs=2e-6)
+    assert vectors[1] != official_encoder().embed_query("a")
     assert {kind: one["questions"] for kind, one in card.metrics.items()} == {
         "plain": 4, "search": 4
     }  # fmt: skip

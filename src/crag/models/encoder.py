@@ -22,6 +22,7 @@ from crag.models.minilm import (
     packaged_model,
     verify_files,
 )
+from crag.models.model_card import CARD, EncoderCard
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA, restored
 
@@ -42,8 +43,9 @@ class SentenceEncoder(Embeddings):
 
     `model` is a folder or an id on the Hugging Face hub; weights are read from safetensors only.
     The default, `DEFAULT_MODEL`, and all-MiniLM-L6-v2, which it is tuned from, are packaged, and
-    run without torch (`crag.models.minilm`) unless a `device` is named. The model loads on first
-    use, which several threads may share. Vectors have length 1.
+    run without torch (`crag.models.minilm`) unless a `device` is named; so does what `crag train
+    encoder` wrote, by its folder. The model loads on first use, which several threads may share.
+    Vectors have length 1.
 
     Raises:
         EncoderError: on first use, if the model cannot be loaded.
@@ -84,8 +86,8 @@ class SentenceEncoder(Embeddings):
         folder = self._folder()
         if folder == packaged_model():
             verify_files(folder)
-            if self._is_tuned:
-                verify_files(tuned_model())
+            if changed := self._changed():
+                verify_files(changed)
         elif folder is not None and not any(folder.rglob("*.safetensors")):
             raise EncoderError(self.name, "there are no weights (*.safetensors) in this folder")
 
@@ -107,7 +109,8 @@ class SentenceEncoder(Embeddings):
 
     def _load(self) -> "_PackagedSentences | _TorchSentences":
         if self._runs_without_torch:
-            weights = tuned_weights() if self._is_tuned else official_weights()
+            changed = self._changed()
+            weights = tuned_weights(changed) if changed else official_weights()
             return _PackagedSentences(MiniLM(weights, max_length=MAX_LENGTH, name="encoder"))
         from sentence_transformers import SentenceTransformer
 
@@ -119,8 +122,8 @@ class SentenceEncoder(Embeddings):
                     local_files_only=True,
                     model_kwargs={"use_safetensors": True},
                 )
-            if self._is_tuned:
-                _take(tuned_weights(), model)
+            if changed := self._changed():
+                _take(tuned_weights(changed), model)
             return _TorchSentences(model)
         except (OSError, ValueError) as error:
             raise EncoderError(self.name, _advice(self._place, error)) from error
@@ -130,16 +133,19 @@ class SentenceEncoder(Embeddings):
         return self._is_packaged and self._device is None
 
     @property
-    def _is_tuned(self) -> bool:
-        return self.name == DEFAULT_MODEL
-
-    @property
     def _is_packaged(self) -> bool:
         return self._folder() == packaged_model()
 
+    def _changed(self) -> Path | None:
+        """Return the folder with the changes of a model that is tuned from the packaged one."""
+        if self.name == DEFAULT_MODEL:
+            return tuned_model()
+        folder = Path(self._place)
+        return folder if (folder / DELTA).is_file() else None
+
     def _folder(self) -> Path | None:
-        """Return the folder of a local model; that of the default is the one it is tuned from."""
-        packaged = self.name in {DEFAULT_MODEL, MODEL}
+        """Return the folder of a local model; that of a tuned one is the one it is tuned from."""
+        packaged = self.name in {DEFAULT_MODEL, MODEL} or self._changed()
         folder = packaged_model() if packaged else Path(self._place)
         return folder if folder.is_dir() else None
 
@@ -163,16 +169,23 @@ def tuned_model() -> Path:
 
 
 @cache
-def tuned_weights() -> Weights:
-    """Return the weights of the default model by name, read once and not to be changed.
+def tuned_weights(folder: Path) -> Weights:
+    """Return the weights that the changes in a folder make, read once and not to be changed.
 
     Raises:
-        EncoderError: a file is damaged or missing.
+        EncoderError: a file is damaged or missing, or is that of an evaluator.
     """
+    is_own = folder == tuned_model()
     try:
-        return restored(official_weights(), read_tensors(tuned_model() / DELTA))
+        EncoderCard.model_validate_json((folder / CARD).read_bytes())
+        return restored(official_weights(), read_tensors(folder / DELTA))
+    except (OSError, ValueError) as error:
+        first_line = str(error).partition("\n")[0]
+        problem = f"it is no folder that crag train encoder wrote ({first_line})"
     except EvaluatorError as error:
-        raise EncoderError(DEFAULT_MODEL, f"{error}. Install corrective-rag again") from error
+        problem = str(error)
+    todo = ". Install corrective-rag again" if is_own else ""
+    raise EncoderError(DEFAULT_MODEL if is_own else str(folder), f"{problem}{todo}")
 
 
 class _PackagedSentences:
@@ -217,7 +230,8 @@ def _take(weights: Weights, model: "SentenceTransformer") -> None:
     import torch
 
     tensors = {name: torch.from_numpy(part.copy()) for name, part in weights.items()}
-    model[0].auto_model.load_state_dict(tensors, strict=False)
+    layers: Any = model[0]
+    layers.auto_model.load_state_dict(tensors, strict=False)
 
 
 def _download(model: str, revision: str | None) -> str:

@@ -64,7 +64,7 @@ def verify_files(folder: Path) -> None:
             actual = hashlib.sha256((folder / name).read_bytes()).hexdigest()
             if actual != expected:
                 raise _damaged(folder / name, f"SHA-256 {actual}, expected {expected}")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeyError) as error:
         raise _damaged(folder, error) from error
 
 
@@ -97,7 +97,9 @@ def official_weights() -> Weights:
 
 
 def _damaged(place: Path, problem: object) -> EncoderError:
-    return EncoderError(MODEL, f"{place} is damaged ({problem}). Install corrective-rag again")
+    is_own = Path(__file__).parent.resolve() in place.parents
+    todo = "Install corrective-rag again" if is_own else "Copy it again"
+    return EncoderError(MODEL, f"{place} is damaged ({problem}). {todo}")
 
 
 class Encoded(Protocol):
