@@ -9,6 +9,7 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from crag.errors import TrainingError
 from crag.models.reading_model import with_question_mark
 from crag.papers.training.asked_questions import AskedQuestion, AskedRow, Rival
 from crag.papers.training.reading_rows import (
@@ -49,6 +50,9 @@ class ContestedExamples:
         self.asked = asked
         self.questions, self.rows, self.rivals = questions, rows, rivals
         self.steps, self.seed = steps, seed
+        if asked and len({row.text for row in asked}) == 1:
+            message = "questions of one section alone cannot be learned: nothing stands against it"
+            raise TrainingError(message)
         every = [(number, one) for number, row in enumerate(asked) for one in row.questions]
         draw = random.Random(seed)  # noqa: S311 - an order, no secret
         self._order: list[tuple[int, AskedQuestion]] = []
@@ -91,7 +95,10 @@ def contest(  # noqa: PLR0913, PLR0917 - a question, and what is drawn for it
     row, typed = asked[number], with_question_mark(question.question)
     text, unit = near_unit(row, _CHARACTERS * max_length)
     others = draw.sample(row.rivals, min(rivals, len(row.rivals)))
-    away: list[AskedRow | Rival] = [draw.choice(asked) for _ in range(rivals + 1 - len(others))]
+    away: list[AskedRow | Rival] = []
+    while len(away) < rivals + 1 - len(others):
+        one = draw.choice(asked)
+        away += [one] * (one.text != row.text)  # Two units of one section are two rows.
     right = ReadingRow(
         question=typed, title=_title(row), text=text, entity=1, answer=1,
         evidence=[unit], span_known=False, source=f"asked_{question.kind}",

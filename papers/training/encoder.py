@@ -138,9 +138,9 @@ def read_rows(path: Path) -> Sequence[AskedRow | ReadingRow]:
         DataError: the file cannot be read, or holds something else.
     """
     first = next((line for _, line in numbered_lines(path)), "")
-    if first.startswith('{"question":'):
-        return read_records(path, ReadingRow)
-    return read_records(path, AskedRow)
+    if '"questions":' in first:
+        return read_records(path, AskedRow)
+    return read_records(path, ReadingRow)
 
 
 def split_off(

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from crag.errors import TrainingError
 from crag.models.minilm import packaged_model
 from crag.papers.training.asked_questions import AskedQuestion
 from crag.papers.training.contested_rows import (
@@ -41,6 +42,20 @@ def test_a_question_has_its_section_rivals_and_something_else() -> None:
         *[(None, 0, [])] * 4, (0, 0, [])
     ]  # fmt: skip
     assert {row.question for row in (right, *rivals, far)} == {"kettle place?"}
+
+
+def test_no_section_stands_against_itself() -> None:
+    row = ROWS[0].model_copy(update={"rivals": ROWS[0].rivals[:1]})
+    again = row.model_copy(update={"unit": (0, 5)})
+    asked = [row, again, again, ROWS[-1]]
+    for seed in range(9):
+        draw = random.Random(seed)  # noqa: S311 - an order, no secret
+        _, *wrong = contest(asked, 0, row.questions[0], 3, draw, 64)
+        assert {one.text for one in wrong} == {row.rivals[0].text, ROWS[-1].text}
+    with pytest.raises(TrainingError, match="nothing stands against it"):
+        ContestedExamples(
+            examples().labelled, [row, again], questions=1, rows=1, rivals=2, steps=1, seed=0
+        )
 
 
 @pytest.mark.parametrize(("room", "start"), [(200, 0), (60, 64), (20, 74)])

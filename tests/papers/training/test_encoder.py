@@ -1,5 +1,6 @@
 """Training the sentence encoder in seconds: what it learns from, that it learns and goes on."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -195,6 +196,9 @@ def test_rows_of_both_forms_are_read(tmp_path: Path) -> None:
     write_records(tmp_path / "reading.jsonl", reading)
     assert read_rows(tmp_path / "asked.jsonl") == ROWS
     assert read_rows(tmp_path / "reading.jsonl") == reading
+    turned = dict(reversed(reading[0].model_dump(mode="json").items()))
+    (tmp_path / "turned.jsonl").write_text(json.dumps(turned) + "\n")
+    assert read_rows(tmp_path / "turned.jsonl") == reading[:1]
     (tmp_path / "other.jsonl").write_text('{"text": "Because."}\n')
-    with pytest.raises(DataError, match="line 1: package: Field required"):
+    with pytest.raises(DataError, match="line 1: question: Field required"):
         read_rows(tmp_path / "other.jsonl")
