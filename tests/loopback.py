@@ -17,8 +17,8 @@ class Loopback(ThreadingHTTPServer):
     def __init__(self, body: Any) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.body = body
-        """What a request with status 200 gets, or a function from the request to that: bytes as they
-        are, anything else as JSON."""
+        """What a request with status 200 gets, or a function from the request to that: bytes as
+        they are, anything else as JSON."""
         self.failure: Any = {"detail": {"error": "the server's words"}}
         self.statuses: list[int] = []
         self.headers: dict[int, dict[str, str]] = {}

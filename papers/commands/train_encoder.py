@@ -13,8 +13,10 @@ from crag.papers.commands.options import LicenceOption, RecipeSettings
 
 _LIMITS = [
     "It reads English; of a passage it reads 254 tokens.",
-    "It learned questions that a chat model wrote about documentation and Wikipedia; of other texts "
-    "it may find less than its base.",
+    (
+        "It learned questions that a chat model wrote about documentation and Wikipedia; of other "
+        "texts it may find less than its base."
+    ),
 ]
 
 
@@ -67,9 +69,12 @@ def encoder(  # noqa: PLR0913, PLR0917 - one parameter for each option
         count = sum(len(pairs_of(row)) for row in read)
         described.append(
             DataFile(
-                name=path.name, sha256=file_digest(path), pairs=count, positives=count,
+                name=path.name,
+                sha256=file_digest(path),
+                pairs=count,
+                positives=count,
                 licence=licence,
-            )  # fmt: skip
+            )
         )
         rows += read
     asked = [row for row in rows if isinstance(row, AskedRow)]

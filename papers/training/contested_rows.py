@@ -105,7 +105,11 @@ def contest(  # noqa: PLR0913, PLR0917 - a question, and what is drawn for it
     )  # fmt: skip
     wrong = [
         ReadingRow(
-            question=typed, title=_title(one), text=one.text, answer=0, evidence=[],
+            question=typed,
+            title=_title(one),
+            text=one.text,
+            answer=0,
+            evidence=[],
             source="asked_rival",
         )
         for one in (*others, *away)

@@ -302,9 +302,7 @@ def contrastive_model(recipe: EncoderRecipe) -> "nn.Module":
     return model
 
 
-def _arguments(
-    recipe: EncoderRecipe, size: int, work: Path, *, quiet: bool
-) -> "TrainingArguments":
+def _arguments(recipe: EncoderRecipe, size: int, work: Path, *, quiet: bool) -> "TrainingArguments":
     require("train", "training", "accelerate")
     return training_arguments(
         recipe, recipe.steps, work,

@@ -286,7 +286,9 @@ def rarity_in(rows: Sequence[ReadingRow]) -> NDArray[np.float32]:
     return rarity_of(encoded["input_ids"], len(tokenizer))
 
 
-def reading_model(start: Mapping[str, NDArray[np.float32]], recipe: ReaderRecipe) -> "nn.Module":
+def reading_model(  # noqa: C901 - a model with its loss, and its teacher's
+    start: Mapping[str, NDArray[np.float32]], recipe: ReaderRecipe
+) -> "nn.Module":
     """Return the encoder with two outputs for a passage and three for each token.
 
     Where `start` has the one output of a cross-encoder, both outputs begin as that. Its `teacher`,
@@ -401,9 +403,7 @@ def _likeness_loss(
     (outputs, marks), (outputs_taught, marks_taught) = own, taught
 
     def unlike(said: "Tensor", wanted: "Tensor") -> "Tensor":
-        return functional.binary_cross_entropy_with_logits(
-            said, wanted.sigmoid(), reduction="none"
-        )
+        return functional.binary_cross_entropy_with_logits(said, wanted.sigmoid(), reduction="none")
 
     def diverging(said: "Tensor", wanted: "Tensor") -> "Tensor":
         logs = functional.log_softmax(said, 1), functional.log_softmax(wanted, 1)

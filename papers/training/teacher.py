@@ -71,7 +71,7 @@ class TeacherTokens:
         return batch
 
     def _row(self, ids: Sequence[int]) -> tuple[list[int], list[int], int]:
-        """Return the teacher's tokens, the places of the reader's in them, where the text begins."""
+        """Return the teacher's tokens, the reader's places in them, and where the text begins."""
         end = list(ids).index(self._separator)
         question, text = ids[1:end], ids[end + 1 : -1]
         begin = len(self._start)

@@ -350,8 +350,9 @@ def test_a_report_that_cannot_be_written_is_told_before_anything_is_asked(tmp_pa
 WRITING = {
     "batch FILE": [], "evaluate FILE": [], "bench FILE": ["--data", "FILE"], "export FILE": [],
     "train evaluator FILE": [], "train critic FILE": [], "train generator FILE": [],
-    "train reader FILE": [], "train reader-data FILE": [], "train questions FILE": [], "train encoder FILE": [],
-    "reflect-data generator FILE": [], "reflect-data critic FILE": [], "reflect-data pairs FILE": [],
+    "train reader FILE": [], "train reader-data FILE": [], "train questions FILE": [],
+    "train encoder FILE": [], "reflect-data generator FILE": [], "reflect-data critic FILE": [],
+    "reflect-data pairs FILE": [],
 }  # fmt: skip
 """Every command with --output, and what else it needs."""
 

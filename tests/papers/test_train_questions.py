@@ -103,7 +103,7 @@ def test_passages_get_questions_with_scores_and_rivals(folder: Path, server: Loo
 def test_an_interrupted_run_goes_on(folder: Path, server: Loopback) -> None:
     server.statuses = [200] * 6 + [400] * 99
     server.failure = {"error": {"message": "out of order"}}
-    with pytest.raises(ModelError, match="model local: .*out of order"):
+    with pytest.raises(ModelError, match=r"model local: .*out of order"):
         call(folder, server, "--concurrency", 1)
     assert not (folder / "questions.jsonl").exists()
     server.statuses = []

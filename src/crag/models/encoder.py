@@ -85,7 +85,7 @@ class SentenceEncoder(Embeddings):
         """
         folder = self._folder()
         if folder == packaged_model():
-            verify_files(folder)
+            verify_files(packaged_model())
             if changed := self._changed():
                 verify_files(changed)
         elif folder is not None and not any(folder.rglob("*.safetensors")):

@@ -47,10 +47,8 @@ def test_units_are_understood_alone() -> None:
     assert both == PUMP.split("\n", maxsplit=1)[0]
     assert row == "| wait | how many minutes the pump rests after each run |"
     assert item == "- Empty the barrel before the first night with frost."
-    assert (
-        code.split()
-        == "Open the lid like this: pump open the lid and wait for the green lamp".split()
-    )
+    said = "Open the lid like this: pump open the lid and wait for the green lamp"
+    assert " ".join(code.split()) == said
 
 
 @pytest.mark.parametrize(

@@ -128,9 +128,7 @@ def test_sections_are_read_as_an_index_embeds_them() -> None:
     assert plain.question == "Where is the kettle?"
     assert search.question == "kettle place?"
     assert plain.text == f"Hall // Things // {ROWS[0].text}"
-    assert plain.rivals == tuple(
-        f"Hall // Wood // The kettle is made of wood. {n}" for n in "ab"
-    )
+    assert plain.rivals == tuple(f"Hall // Wood // The kettle is made of wood. {n}" for n in "ab")
 
 
 LONG = "The kettle is kept in the hall that Odin has built for all."
