@@ -27,8 +27,8 @@ help:  ## List the targets
 
 ask: $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge strip?"
 	@test -n "$$Q" || { echo 'Say what to ask: make ask Q="What is a knowledge strip?"' >&2; exit 2; }
-	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
-	@$(BIN)/crag ask "$$Q" --index .crag/docs || [ $$? -ge 3 ]
+	@$(BIN)/crag index docs/guide docs/method --index .crag/guide
+	@$(BIN)/crag ask "$$Q" --index .crag/guide || [ $$? -ge 3 ]
 
 # The processes that tests start would otherwise each compile crag again.
 test test-thorough torture torture-server: export PYTHONDONTWRITEBYTECODE =
@@ -100,12 +100,12 @@ test-servers: $(DEV)  ## Run the tests of the server against `crag serve --postg
 	$(BIN)/python -m pytest --production tests/server tests/production
 
 serve-production: $(DEV)  ## Serve the guide with threads and runs in PostgreSQL, which runs in .crag/postgres
-	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
-	$(BIN)/crag serve --index .crag/docs --postgres .crag/postgres --workers 2
+	@$(BIN)/crag index docs/guide docs/method --index .crag/guide
+	$(BIN)/crag serve --index .crag/guide --postgres .crag/postgres --workers 2
 
 serve: $(SERVE)  ## Serve the guide: the page, the API, Studio's server: make serve PORT=3000
-	@$(BIN)/crag index docs/guide docs/method --index .crag/docs
-	$(BIN)/crag serve --index .crag/docs $(if $(PORT),--port $(PORT))
+	@$(BIN)/crag index docs/guide docs/method --index .crag/guide
+	$(BIN)/crag serve --index .crag/guide $(if $(PORT),--port $(PORT))
 
 lab: $(DEV)  ## Open the notebooks in JupyterLab
 	@$(BIN)/python -c 'import jupyterlab' 2>/dev/null || $(BIN)/pip install --quiet --disable-pip-version-check jupyterlab
