@@ -99,7 +99,7 @@ class Correction(BaseModel):
     Empty: no threshold, as in the official code."""
     strips_kept: int | None = Field(default=None, ge=1, le=1000)
     """The most strips kept from the documents, and the most kept from the web. Empty: 5 (the
-    paper's), or 10 from documents if strips are scored in context."""
+    paper's), or 8 from documents if strips are scored in context."""
     strip_order: Literal["original", "score"] = "original"
     """Order of the kept strips: as in the documents (paper), or best first (official code)."""
     titles: Literal["every_strip", "passage", "none"] = "every_strip"
