@@ -212,6 +212,13 @@ def test_a_quotation_is_no_surer_than_its_document() -> None:
     assert best == [0.9, 0.2]
 
 
+def test_what_ends_before_the_picture_that_it_leads_in_is_not_sure() -> None:
+    (one,) = quoted("The answer is shown here:", "The answer")
+    assert not one.sure
+    (one,) = quoted("The answer is shown here.", "The answer")
+    assert one.sure
+
+
 def test_what_makes_an_answer_long_is_left_to_those_who_ask_for_more() -> None:
     texts = [f"Answer number {n} is here, {'in many words ' * 10}." for n in range(4)]
     evaluator = FakeReadingEvaluator(0.9, *texts)

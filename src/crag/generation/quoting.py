@@ -74,9 +74,10 @@ def quotations_in(
     """Return quotations of the best strips, the best first, at most `most`.
 
     Every strip must have its `reading` and the score of it. They are sure if the best scores at
-    least `threshold`; otherwise at most two are returned, as the closest passages, if it scores at
-    least `closest`. Those after the first that would make an answer longer than `MOST_WORDS`
-    follow as `further`. No text is quoted twice, and none without words.
+    least `threshold` and does not end before what it leads in, such as a picture; otherwise at most
+    two are returned, as the closest passages, if it scores at least `closest`. Those after the
+    first that would make an answer longer than `MOST_WORDS` follow as `further`. No text is quoted
+    twice, and none without words.
     """
     asked = frozenset(question_words(question))
     ranked = sorted(
@@ -86,7 +87,7 @@ def quotations_in(
     ranked = [candidate for candidate in ranked if _WORD.search(candidate.text)]
     if not ranked or (best := _score(ranked[0], strips)) < closest:
         return []
-    sure = best >= threshold
+    sure = best >= threshold and not ranked[0].text.endswith(":")
     near: list[_QuotedStrip] = []
     for candidate in ranked:
         if candidate.odds >= ranked[0].odds - MARGIN:
