@@ -25,8 +25,11 @@ export Q
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 18
 
-ask: $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge strip?"
+# Before anything is installed.
+question:
 	@test -n "$$Q" || { echo 'Say what to ask: make ask Q="What is a knowledge strip?"' >&2; exit 2; }
+
+ask: question $(RUN)  ## Ask the guide in docs/: make ask Q="What is a knowledge strip?"
 	@$(BIN)/crag index docs/guide docs/method --index .crag/guide
 	@$(BIN)/crag ask "$$Q" --index .crag/guide || [ $$? -ge 3 ]
 

@@ -46,3 +46,13 @@ def test_questions_are_asked_of_a_named_model() -> None:
     assert all("--model 'qwen' --url 'http://127.0.0.1:1/v1'" in line for line in asked)
     assert "--wikipedia there/corpus/wikipedia.jsonl" in asked[1]
     assert "--model" not in told("train-questions")
+
+
+def test_what_to_ask_is_missed_before_anything_is_installed(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["make", "ask", "Q=", f"VENV={tmp_path / 'none'}"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("Say what to ask: make ask Q=")
+    assert not list(tmp_path.iterdir())
