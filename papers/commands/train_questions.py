@@ -45,7 +45,7 @@ def questions(  # noqa: PLR0913, PLR0917 - one parameter for each option
     from crag.extras import require
     from crag.generation import load_chat_model
     from crag.papers.training.asked_questions import AskedRow, Asker, asked_of
-    from crag.papers.training.asked_units import introductions, require_foreign, sections_of
+    from crag.papers.training.asked_units import introductions, sections_of
     from crag.papers.training.documentation_rows import fetched as fetched_packages
     from crag.papers.training.documentation_rows import listed
     from crag.papers.training.records import (
@@ -59,7 +59,6 @@ def questions(  # noqa: PLR0913, PLR0917 - one parameter for each option
     require("bench", "crag train questions", "bm25s")
     require_replaceable(output, AskedRow)
     distributions = listed(packages)
-    require_foreign(distributions)
     asker = Asker(load_chat_model(model, base_url=url, timeout=600), model, seed)
     folders = fetched_packages(distributions, fetched or output.with_suffix(""))
     sections = introductions(wikipedia, articles, seed) if wikipedia is not None else []

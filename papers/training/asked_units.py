@@ -6,19 +6,17 @@ code with the sentence that leads it in. Sections without one are kept too: riva
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from crag.errors import TrainingError
-from crag.papers.training.documentation_rows import Distribution, chunks_in
+from crag.papers.training.documentation_rows import chunks_in
 from crag.papers.training.records import read_objects
 from crag.text.sentences import split_sentences
 from crag.text.wholes import pieces_of
 
 Range = tuple[int, int]
-HELD_OUT = ("starlette", "click", "prometheus", "flask", "httpx", "typer", "fastapi")
-"""What measurements ask about, and what shares its documentation: no such package is learned."""
 WIKIPEDIA = "Wikipedia"
 """The package of introductions."""
 EACH = 14
@@ -59,21 +57,6 @@ class Section(NamedTuple):
     def path(self) -> str:
         """Title and headings, each once."""
         return " > ".join(dict.fromkeys(filter(None, [self.title, *self.section.split(" > ")])))
-
-
-def require_foreign(packages: Sequence[Distribution]) -> None:
-    """Check that measurements ask about none of the packages.
-
-    Raises:
-        TrainingError: they do.
-    """
-    for package in packages:
-        if any(name in package.name.lower() for name in HELD_OUT):
-            message = (
-                f"{package.name} is kept out of training, because measurements ask about its "
-                "documentation or that of its kin. Remove it from the list"
-            )
-            raise TrainingError(message)
 
 
 def sections_of(folder: Path, most: int = EACH) -> list[Section]:

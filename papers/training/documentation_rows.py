@@ -35,6 +35,8 @@ from crag.text.markup import without_markup
 
 _log = logging.getLogger(__name__)
 INDEX = "https://pypi.org/simple"
+HELD_OUT_PACKAGES = ("starlette", "click", "prometheus", "flask", "httpx", "typer", "fastapi")
+"""What measurements ask about, and what shares its documentation: no such package is learned."""
 FILES = 250
 """Files read of one package; those called FAQ first."""
 LARGEST, LONGEST = 400_000, 200_000
@@ -121,7 +123,8 @@ def documentation_rows(packages: Path, folder: Path) -> list[ReadingRow]:
     """Fetch the documentation that a JSON list of packages names into `folder`; make its rows.
 
     Raises:
-        TrainingError: the list cannot be read, or a file has another SHA-256 than is listed.
+        TrainingError: the list cannot be read or names a package that is held out, or a file has
+            another SHA-256 than is listed.
     """
     draw = random.Random(0)  # noqa: S311 - data, no secret
     rows = made(fetched(listed(packages), folder), draw)
@@ -132,13 +135,21 @@ def listed(packages: Path) -> list[Distribution]:
     """Read a JSON list of packages.
 
     Raises:
-        TrainingError: it cannot be read.
+        TrainingError: it cannot be read, or measurements ask about one (`HELD_OUT_PACKAGES`).
     """
     try:
-        return [Distribution(**package) for package in json.loads(packages.read_text("utf-8"))]
+        read = [Distribution(**package) for package in json.loads(packages.read_text("utf-8"))]
     except (OSError, ValueError, TypeError) as error:
         message = f"{packages} is no list of packages with name, file, sha256 and licence: {error}"
         raise TrainingError(message) from error
+    for package in read:
+        if any(name in package.name.lower() for name in HELD_OUT_PACKAGES):
+            message = (
+                f"{package.name} is kept out of training, because measurements ask about its "
+                f"documentation or that of its kin. Remove it from {packages}"
+            )
+            raise TrainingError(message)
+    return read
 
 
 def fetched(distributions: Sequence[Distribution], folder: Path) -> list[Path]:

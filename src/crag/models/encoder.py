@@ -1,6 +1,5 @@
 """The sentence encoder: texts to vectors, on this machine."""
 
-import json
 import threading
 from collections.abc import Sequence
 from functools import cache
@@ -23,6 +22,7 @@ from crag.models.minilm import (
     packaged_model,
     verify_files,
 )
+from crag.models.model_card import CARD, EncoderCard
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA, restored
 
@@ -35,8 +35,6 @@ MAX_LENGTH = 256
 """Tokens that all-MiniLM-L6-v2 reads, from its configuration."""
 WIDTH = 384
 """Numbers of a vector of all-MiniLM-L6-v2."""
-_CARD, _KIND = "card.json", "encoder"
-"""The card beside the changes, and what it calls them; to check it whole would load LangGraph."""
 _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 
 
@@ -179,10 +177,9 @@ def tuned_weights(folder: Path) -> Weights:
     """
     is_own = folder == tuned_model()
     try:
-        if json.loads((folder / _CARD).read_bytes()).get("kind") == _KIND:
-            return restored(official_weights(), read_tensors(folder / DELTA))
-        problem = f"it is no folder that crag train encoder wrote (see its {_CARD})"
-    except (OSError, ValueError, AttributeError) as error:
+        EncoderCard.model_validate_json((folder / CARD).read_bytes())
+        return restored(official_weights(), read_tensors(folder / DELTA))
+    except (OSError, ValueError) as error:
         first_line = str(error).partition("\n")[0]
         problem = f"it is no folder that crag train encoder wrote ({first_line})"
     except EvaluatorError as error:

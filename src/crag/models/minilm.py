@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from crag.errors import EncoderError
 from crag.models.batch_queue import Batch, BatchQueue
 from crag.models.inference import Session, Weights, cores, open_session
+from crag.models.model_card import CARD
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -59,7 +60,7 @@ def verify_files(folder: Path) -> None:
         EncoderError: one is damaged or missing.
     """
     try:
-        recorded = json.loads((folder / "card.json").read_bytes())["files"]
+        recorded = json.loads((folder / CARD).read_bytes())["files"]
         for name, expected in recorded.items():
             actual = hashlib.sha256((folder / name).read_bytes()).hexdigest()
             if actual != expected:

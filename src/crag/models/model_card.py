@@ -2,7 +2,7 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -15,7 +15,9 @@ from pydantic import (
 
 from crag.errors import EvaluatorError
 from crag.plain import problems
-from crag.state import Thresholds
+
+if TYPE_CHECKING:
+    from crag.state import Thresholds
 
 CARD = "card.json"
 EvaluatorKind = Literal["cross_encoder", "reader", "t5"]
@@ -61,8 +63,10 @@ class Calibration(_CardPart):
         return self
 
     @property
-    def thresholds(self) -> Thresholds:
+    def thresholds(self) -> "Thresholds":
         """The thresholds that a run uses unless its settings override them."""
+        from crag.state import Thresholds  # Loads LangGraph, which no encoder needs.
+
         return Thresholds(upper=self.upper, lower=self.lower)
 
 

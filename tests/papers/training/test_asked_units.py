@@ -1,23 +1,18 @@
 """Which passages of documentation a question is asked of."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from crag.errors import DataError, TrainingError
 from crag.papers.training.asked_units import (
-    HELD_OUT,
     WIKIPEDIA,
     introductions,
-    require_foreign,
     sections_of,
     units_in,
 )
-from crag.papers.training.documentation_rows import Distribution, listed
 from tests.reflective import written
 
-RECIPES = Path(__file__).parents[3] / "papers" / "recipes"
 PARTS = ("lever", "lamp", "barrel", "hose", "lid", "valve")
 PUMP = """The pump stops by itself after twenty minutes. It starts again when you press the lever.
 
@@ -100,25 +95,3 @@ def test_a_corpus_that_is_none_is_named(tmp_path: Path) -> None:
         introductions(written(tmp_path / "a.jsonl", [{"title": "A"}]), 1, seed=0)
     with pytest.raises(DataError, match=r"none\.jsonl"):
         introductions(tmp_path / "none.jsonl", 1, seed=0)
-
-
-@pytest.mark.parametrize("name", [*HELD_OUT, "Prometheus-Client", "pytest_httpx"])
-def test_no_package_that_measurements_ask_about_is_learned(name: str) -> None:
-    with pytest.raises(TrainingError, match=f"{name} is kept out of training"):
-        require_foreign([Distribution(name, "a.tar.gz", "0", "MIT")])
-
-
-def test_the_lists_in_the_repository_are_of_other_packages_and_name_each_once() -> None:
-    lists = [listed(path) for path in sorted(RECIPES.glob("documentation_packages*.json"))]
-    assert [len(one) for one in lists] == [417, 1268]
-    every = [package for one in lists for package in one]
-    require_foreign(every)
-    assert len({package.name for package in every}) == len(every)
-    assert all(len(package.sha256) == 64 and package.licence for package in every)
-
-
-def test_a_list_that_is_none_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "packages.json"
-    path.write_text(json.dumps([{"name": "pump"}]))
-    with pytest.raises(TrainingError, match="is no list of packages with name, file, sha256"):
-        listed(path)

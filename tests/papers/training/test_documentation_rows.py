@@ -1,13 +1,21 @@
 """Rows made from documentation."""
 
+import json
 import random
 from pathlib import Path
 
 import pytest
 
-from crag.papers.training.documentation_rows import made, question_of
+from crag.errors import TrainingError
+from crag.papers.training.documentation_rows import (
+    HELD_OUT_PACKAGES,
+    listed,
+    made,
+    question_of,
+)
 from crag.papers.training.reading_rows import ReadingRow
 
+RECIPES = Path(__file__).parents[3] / "papers" / "recipes"
 GUIDE = """
 # Guide
 
@@ -73,3 +81,27 @@ def test_a_section_answers_its_heading_and_others_do_not(tmp_path: Path) -> None
     assert all(("lamp" in row.question) != ("lamp" in row.text) for row in elsewhere)
     again = made([tmp_path / "lamp", tmp_path / "torch"], draw())
     assert again == rows
+
+
+@pytest.mark.parametrize("name", [*HELD_OUT_PACKAGES, "Prometheus-Client", "pytest_httpx"])
+def test_no_package_that_measurements_ask_about_is_learned(name: str, tmp_path: Path) -> None:
+    package = {"name": name, "file": "a.tar.gz", "sha256": "0", "licence": "MIT"}
+    path = tmp_path / "packages.json"
+    path.write_text(json.dumps([package]))
+    with pytest.raises(TrainingError, match=f"{name} is kept out of training"):
+        listed(path)
+
+
+def test_the_lists_in_the_repository_name_each_package_once() -> None:
+    lists = [listed(path) for path in sorted(RECIPES.glob("documentation_packages*.json"))]
+    assert [len(one) for one in lists] == [417, 1268]
+    every = [package for one in lists for package in one]
+    assert len({package.name for package in every}) == len(every)
+    assert all(len(package.sha256) == 64 and package.licence for package in every)
+
+
+def test_a_list_that_is_none_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "packages.json"
+    path.write_text(json.dumps([{"name": "pump"}]))
+    with pytest.raises(TrainingError, match="is no list of packages with name, file, sha256"):
+        listed(path)
