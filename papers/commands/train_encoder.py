@@ -82,7 +82,8 @@ def encoder(  # noqa: PLR0913, PLR0917 - one parameter for each option
     kept: list[AskedRow | ReadingRow] = [*learned]
     kept += [row for row in rows if isinstance(row, ReadingRow)]
     pairs = [pair for row in kept for pair in pairs_of(row)]
-    save_encoder(train_encoder(recipe, pairs, output, quiet=as_json), output)
+    trained = train_encoder(recipe, pairs, output, quiet=as_json)
+    save_encoder(trained, output, recipe.stored_steps)
     found = measured(output, held_out, learned, recipe.seed) if held_out else {}
     card = EncoderCard(
         kind="encoder", name=name or output.resolve().name, base=MODEL, base_sha256=WEIGHTS_SHA256,

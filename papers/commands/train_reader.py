@@ -144,9 +144,9 @@ def reader(  # noqa: PLR0913, PLR0917 - one parameter for each option
         teacher=teacher, quiet=as_json,
     )  # fmt: skip
     rarity = rarity_in(rows)
-    save_reader(trained.weights, PLAIN_GRADE, rarity, output)
+    save_reader(trained.weights, PLAIN_GRADE, rarity, output, recipe.stored_steps)
     grade = fit_grade(ReaderModel(output, READ_LENGTH), held_out)
-    save_reader(trained.weights, grade, rarity, output)
+    save_reader(trained.weights, grade, rarity, output, recipe.stored_steps)
     described = [
         DataFile(
             name=data.name, sha256=file_digest(data), pairs=len(rows),

@@ -18,25 +18,25 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from crag.errors import TrainingError
-from crag.extras import require
 from crag.models.encoder import MAX_LENGTH
 from crag.models.inference import Weights
 from crag.models.minilm import MiniLM, official_weights, packaged_model
 from crag.models.reading_model import with_question_mark
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA, restored
-from crag.papers.training.artefacts import difference, write_tensors
+from crag.papers.training.artefacts import STEPS, difference, write_tensors
 from crag.papers.training.asked_questions import AskedRow, Rival
 from crag.papers.training.reading_rows import ReadingRow
+from crag.papers.training.recipe import DeltaRecipe
 from crag.papers.training.records import digest_of, numbered_lines, read_records
 from crag.papers.training.saving import encoder_weights, outside_faults
-from crag.papers.training.trainer import WORK, last_point, stop_at_nan, training_arguments
+from crag.papers.training.trainer import WORK, last_point, steady_arguments, stop_at_nan
 from crag.retrieval.splitting import text_to_embed
 from crag.text.markup import without_markup
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-    from transformers import PreTrainedTokenizerBase, TrainingArguments
+    from transformers import PreTrainedTokenizerBase
 
 QUESTION_LENGTH = 64
 """Tokens of a question that are read."""
@@ -53,10 +53,8 @@ _SPECIAL = 2
 """Tokens that begin and end a text."""
 
 
-class EncoderRecipe(BaseModel):
+class EncoderRecipe(DeltaRecipe):
     """The settings of one run; the defaults are those of a run on a GPU with 80 GB of memory."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     batch_size: int = Field(default=1024, ge=2, le=65536)
     """Questions in one step, each set against the sections of all others; smaller on a CPU."""
@@ -70,22 +68,14 @@ class EncoderRecipe(BaseModel):
     """Steps in which the learning rate rises."""
     decay: float = Field(default=0.7, ge=0, le=1)
     """Share of the steps, at the end, in which it falls."""
-    weight_decay: float = Field(default=0.01, ge=0, le=1)
-    """Weight decay of AdamW."""
-    max_grad_norm: float = Field(default=1.0, gt=0)
-    """Gradients are clipped to this norm."""
     max_length: int = Field(default=200, ge=16, le=510)
     """Tokens of a section that are read in training; an index reads 254."""
     held_out: float = Field(default=0.017, ge=0, le=0.5)
     """Share of the sections whose questions measure the encoder and are not learned."""
-    bf16: bool = False
-    """Compute in bfloat16 where it is exact enough."""
     save_steps: int = Field(default=50, ge=1)
     """Steps between two points from which an interrupted run can go on."""
     steps: int = Field(default=219, ge=1)
     """Steps in all, in as many passes over the questions as they take."""
-    seed: int = Field(default=0, ge=0, lt=2**31)
-    """Order of the questions, rivals, and what is held out."""
 
 
 class EncoderPair(BaseModel):
@@ -181,11 +171,11 @@ def train_encoder(
     tokenizer = AutoTokenizer.from_pretrained(str(packaged_model()))
     work = output / WORK
     with outside_faults(output):
-        same = recipe.model_dump(mode="json", exclude={"save_steps"})
+        same = recipe.model_dump(mode="json", exclude={"save_steps", "stored_steps"})
         last = last_point(work, {"recipe": same, "pairs": digest_of(pairs)})
         trainer = Trainer(
             model=model,
-            args=_arguments(recipe, size, work, quiet=quiet),
+            args=steady_arguments(recipe, recipe.steps, size, work, quiet=quiet),
             train_dataset=_Visits(pairs, visits(pairs, size, recipe)),
             data_collator=Contrasted(tokenizer, recipe.max_length),
             callbacks=[stop_at_nan()],
@@ -302,30 +292,15 @@ def contrastive_model(recipe: EncoderRecipe) -> "nn.Module":
     return model
 
 
-def _arguments(recipe: EncoderRecipe, size: int, work: Path, *, quiet: bool) -> "TrainingArguments":
-    require("train", "training", "accelerate")
-    return training_arguments(
-        recipe, recipe.steps, work,
-        per_device_train_batch_size=size,
-        warmup_steps=min(recipe.warmup_steps, recipe.steps // 2),
-        lr_scheduler_type="warmup_stable_decay",
-        lr_scheduler_kwargs={
-            "num_decay_steps": max(1, round(recipe.decay * recipe.steps)),
-            "decay_type": "linear",
-        },
-        disable_tqdm=quiet,
-    )  # fmt: skip
-
-
-def save_encoder(weights: Weights, output: Path) -> None:
-    """Write the weights as their difference from the packaged encoder.
+def save_encoder(weights: Weights, output: Path, steps: int = STEPS) -> None:
+    """Write the weights as their difference from the packaged encoder (`artefacts.difference`).
 
     Raises:
         TrainingError: the disk is full, or `output` cannot be written to.
     """
     with outside_faults(output):
         output.mkdir(parents=True, exist_ok=True)
-        write_tensors(output / DELTA, difference(official_weights(), weights))
+        write_tensors(output / DELTA, difference(official_weights(), weights, steps))
 
 
 def measured(

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from crag.correction.scoring import with_title
 from crag.errors import TrainingError
-from crag.extras import require
 from crag.models.inference import Weights
 from crag.models.lexical import FEATURES
 from crag.models.minilm import official_weights, packaged_model
@@ -22,7 +21,7 @@ from crag.models.model_card import identity_of
 from crag.models.reading_model import GRADE, SIGNALS
 from crag.models.tensors import read_tensors
 from crag.models.weight_delta import DELTA, restored
-from crag.papers.training.artefacts import difference, rarity_of, write_tensors
+from crag.papers.training.artefacts import STEPS, difference, rarity_of, write_tensors
 from crag.papers.training.asked_questions import AskedRow
 from crag.papers.training.contested_rows import ContestedExamples, batch_of
 from crag.papers.training.reading_rows import (
@@ -32,17 +31,20 @@ from crag.papers.training.reading_rows import (
     in_batches_of_like_length,
     padded,
 )
+from crag.papers.training.recipe import DeltaRecipe
 from crag.papers.training.records import digest_of
 from crag.papers.training.saving import encoder_weights, outside_faults
 from crag.papers.training.teacher import TeacherTokens, teaching_model
-from crag.papers.training.trainer import WORK, last_point, stop_at_nan, training_arguments
+from crag.papers.training.trainer import WORK, last_point, steady_arguments, stop_at_nan
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-    from transformers import Trainer, TrainingArguments
+    from transformers import Trainer
 
 SHIPPED = {"cross-encoder": "cross_encoder", "reader": "reader"}
 """Folders of the evaluators in this package that a run can start from."""
+_MAY_CHANGE = {"steps", "save_steps", "stored_steps", "decay", "start_share"}
+"""What an interrupted run may go on with another value of."""
 _OUTPUTS = ("entity", "answer")
 _MARKS = ("evidence", "first", "last")
 
@@ -51,10 +53,8 @@ PLAIN_GRADE = np.array([0.0, 1.0, *([0.0] * (len(SIGNALS) - 2 + len(FEATURES))),
 """The answer's output alone, until a grade is fitted."""
 
 
-class ReaderRecipe(BaseModel):
+class ReaderRecipe(DeltaRecipe):
     """The settings of one run; the defaults are those of the shipped reader."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     start: str = "cross-encoder"
     """Evaluator to start from: `cross-encoder` or `reader`, as they ship; the folder of another one
@@ -66,16 +66,6 @@ class ReaderRecipe(BaseModel):
     """Layers, from the lowest, that stay as they are, and with them the embeddings."""
     batch_size: int = Field(default=16, ge=1, le=4096)
     """Rows in one step."""
-    learning_rate: float = Field(default=1.5e-4, gt=0, le=1)
-    """Kept after the warm-up, until it falls linearly to zero."""
-    warmup_steps: int = Field(default=50, ge=0)
-    """Steps in which the learning rate rises."""
-    decay: float = Field(default=0.4, ge=0, le=1)
-    """Share of the steps, at the end, in which it falls."""
-    weight_decay: float = Field(default=0.01, ge=0, le=1)
-    """Weight decay of AdamW."""
-    max_grad_norm: float = Field(default=1.0, gt=0)
-    """Gradients are clipped to this norm."""
     max_length: int = Field(default=192, ge=16, le=512)
     """Tokens of question, title and text together in training; the reader reads 512 at most."""
     entity_weight: float = Field(default=0.5, ge=0)
@@ -84,15 +74,9 @@ class ReaderRecipe(BaseModel):
     """Weight of the loss of the evidence."""
     span_weight: float = Field(default=0.25, ge=0)
     """Weight of the loss of the first token of the answer, and of the last one."""
-    bf16: bool = False
-    """Compute in bfloat16 where it is exact enough."""
-    save_steps: int = Field(default=100, ge=1)
-    """Steps between two points from which an interrupted run can go on."""
     steps: int | None = Field(default=None, ge=1)
     """Steps in all; unset, one pass over the rows. A run interrupted before the learning rate began
     to fall may go on with another number: what it did until then is the same."""
-    seed: int = Field(default=0, ge=0, lt=2**31)
-    """Order of the rows, and new weights."""
     questions: int = Field(default=2, ge=1, le=4096)
     """Questions with rivals in one step, beside its rows, if there are any."""
     rivals: int = Field(default=5, ge=1, le=64)
@@ -231,7 +215,7 @@ def _trainer(  # noqa: PLR0913, PLR0917 - what is trained, on what and how
         examples = replace(labelled, order=list(labelled.order) * passes)
     trainer = Trainer(
         model=model,
-        args=_arguments(recipe, steps, size, work, quiet=quiet),
+        args=steady_arguments(recipe, steps, size, work, quiet=quiet),
         train_dataset=examples,
         data_collator=collated,
         callbacks=[stop_at_nan()],
@@ -260,19 +244,23 @@ def unseen(rows: Sequence[ReadingRow], recipe: ReaderRecipe, count: int) -> list
 
 
 def save_reader(
-    weights: Weights, grade: NDArray[np.float64], rarity: NDArray[np.float32], output: Path
+    weights: Weights,
+    grade: NDArray[np.float64],
+    rarity: NDArray[np.float32],
+    output: Path,
+    steps: int = STEPS,
 ) -> None:
     """Write the weights as their difference from the packaged encoder, and the grade.
 
     `grade` is what `training.grading.fit_grade` returned, or `PLAIN_GRADE`; `rarity` that of
-    each token in the training texts (`rarity_in`).
+    each token in the training texts (`rarity_in`); `steps` that of `artefacts.difference`.
 
     Raises:
         TrainingError: the disk is full, or `output` cannot be written to.
     """
     with outside_faults(output):
         output.mkdir(parents=True, exist_ok=True)
-        write_tensors(output / DELTA, difference(official_weights(), weights))
+        write_tensors(output / DELTA, difference(official_weights(), weights, steps))
         write_tensors(output / GRADE, {"blend": grade, "rarity": rarity.astype(np.float16)})
 
 
@@ -445,30 +433,13 @@ def _identity(
     teacher: Path | None,
 ) -> dict[str, object]:
     """Return what must be the same for an interrupted run to go on."""
-    same = recipe.model_dump(mode="json", exclude={"steps", "save_steps", "decay", "start_share"})
+    same = recipe.model_dump(mode="json", exclude=_MAY_CHANGE)
     identity: dict[str, object] = {"recipe": same, "rows": digest_of(rows)}
     if asked:
         identity["asked"] = digest_of(asked)
     if teacher is not None:
         identity["teacher"] = identity_of(str(teacher))
     return identity
-
-
-def _arguments(
-    recipe: ReaderRecipe, steps: int, size: int, work: Path, *, quiet: bool
-) -> "TrainingArguments":
-    require("train", "training", "accelerate")
-    return training_arguments(
-        recipe, steps, work,
-        per_device_train_batch_size=size,
-        warmup_steps=min(recipe.warmup_steps, steps // 2),
-        lr_scheduler_type="warmup_stable_decay",
-        lr_scheduler_kwargs={
-            "num_decay_steps": max(1, round(recipe.decay * steps)),
-            "decay_type": "linear",
-        },
-        disable_tqdm=quiet,
-    )  # fmt: skip
 
 
 def _averaged(start: Weights, learned: Weights, share: float) -> Weights:

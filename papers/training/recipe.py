@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crag.errors import SettingsError
 from crag.models.minilm import MODEL
+from crag.papers.training.artefacts import STEPS
 from crag.plain import allowed_by
 
 Preset = Literal["default", "paper"]
@@ -65,6 +66,31 @@ class Recipe(BaseModel):
     """Steps between two checkpoints of a run."""
     seed: int = Field(default=0, ge=0, lt=2**31)
     """Seed for the order of the pairs, dropped titles, dropout and new weights."""
+
+
+class DeltaRecipe(BaseModel):
+    """What recipes share whose result is stored as a difference from the packaged encoder."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    learning_rate: float = Field(default=1.5e-4, gt=0, le=1)
+    """Kept after the warm-up, until it falls linearly to zero."""
+    warmup_steps: int = Field(default=50, ge=0)
+    """Steps in which the learning rate rises."""
+    decay: float = Field(default=0.4, ge=0, le=1)
+    """Share of the steps, at the end, in which it falls."""
+    weight_decay: float = Field(default=0.01, ge=0, le=1)
+    """Weight decay of AdamW."""
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    """Gradients are clipped to this norm."""
+    bf16: bool = False
+    """Compute in bfloat16 where it is exact enough."""
+    stored_steps: int = Field(default=STEPS, ge=1, le=STEPS)
+    """Steps in which the largest change of a row is stored: fewer make a smaller wheel."""
+    save_steps: int = Field(default=100, ge=1)
+    """Steps between two points from which an interrupted run can go on."""
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    """Order of what is learned, and all that is drawn."""
 
 
 PRESETS: Mapping[Preset, Mapping[str, object]] = {

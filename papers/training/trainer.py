@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from crag.errors import TrainingError
+from crag.extras import require
 from crag.papers.training.examples import Examples, in_order, visits
 from crag.papers.training.metrics import quality
 from crag.papers.training.models import Trainee, load_trainee
 from crag.papers.training.pairs import Pair
-from crag.papers.training.recipe import Recipe
+from crag.papers.training.recipe import DeltaRecipe, Recipe
 from crag.papers.training.saving import new_folder, outside_faults
 
 if TYPE_CHECKING:
@@ -111,6 +112,28 @@ def training_arguments(
     # Points within a second of each other are ordered by their numbers, which are those of all.
     logging.getLogger("transformers.trainer_utils").setLevel(logging.ERROR)
     return TrainingArguments(output_dir=str(work), **(shared | same | own))
+
+
+def steady_arguments(
+    recipe: DeltaRecipe, steps: int, size: int, work: Path, *, quiet: bool
+) -> "TrainingArguments":
+    """Return those of a learning rate that rises, stays and falls; `size` is that of a step.
+
+    Raises:
+        MissingPackageError: accelerate is not installed.
+    """
+    require("train", "training", "accelerate")
+    return training_arguments(
+        recipe, steps, work,
+        per_device_train_batch_size=size,
+        warmup_steps=min(recipe.warmup_steps, steps // 2),
+        lr_scheduler_type="warmup_stable_decay",
+        lr_scheduler_kwargs={
+            "num_decay_steps": max(1, round(recipe.decay * steps)),
+            "decay_type": "linear",
+        },
+        disable_tqdm=quiet,
+    )  # fmt: skip
 
 
 def _arguments(

@@ -59,6 +59,6 @@ def test_rows_become_a_difference_and_a_card(tmp_path: Path) -> None:
 
 def test_a_setting_that_is_none_is_named(tmp_path: Path) -> None:
     write_records(tmp_path / "asked.jsonl", ROWS)
-    with pytest.raises(SettingsError, match=r"'epochs' cannot be '1'.*there are: batch_size"):
+    with pytest.raises(SettingsError, match=r"'epochs' cannot be '1'.*there are: learning_rate"):
         call(tmp_path / "asked.jsonl", "--output", tmp_path / "mine", "--set", "epochs=1")
     assert not (tmp_path / "mine").exists()

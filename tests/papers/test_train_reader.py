@@ -77,7 +77,7 @@ def test_a_reader_learns_questions_with_rivals_too(tmp_path: Path) -> None:
 def test_settings_and_rows_that_do_not_fit_are_named(tmp_path: Path) -> None:
     write_records(tmp_path / "rows.jsonl", ROWS)
     given = ["reader", tmp_path / "rows.jsonl", "--output", tmp_path / "mine"]
-    with pytest.raises(SettingsError, match=r"'epochs' cannot be '1'.*there are: start"):
+    with pytest.raises(SettingsError, match=r"'epochs' cannot be '1'.*there are: learning_rate"):
         call(*given, "--set", "epochs=1")
     with pytest.raises(TrainingError, match="1400 are needed"):
         call(*given)

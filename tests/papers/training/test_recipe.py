@@ -1,9 +1,14 @@
 """The numbers of a run."""
 
+import json
+from importlib.resources import files
+
 import pytest
 
 from crag.errors import SettingsError
-from crag.papers.training.recipe import Recipe, recipe_from
+from crag.papers.training.encoder import EncoderRecipe
+from crag.papers.training.reader import ReaderRecipe
+from crag.papers.training.recipe import Recipe, recipe_from, valid_recipe
 
 
 def test_texts_from_the_command_line_are_read() -> None:
@@ -38,3 +43,19 @@ def test_early_stopping_needs_evaluations() -> None:
 
 def test_every_number_is_described() -> None:
     assert all(field.description for field in Recipe.model_fields.values())
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        ("evaluators/cross_encoder", Recipe),
+        ("evaluators/reader", ReaderRecipe),
+        ("models/crag_minilm_l6_v1", EncoderRecipe),
+    ],
+)
+def test_the_recipe_of_each_shipped_model_is_one_that_its_command_takes(
+    model: str, kind: type[Recipe | ReaderRecipe | EncoderRecipe]
+) -> None:
+    told = json.loads(files("crag").joinpath(model, "card.json").read_text("utf-8"))["recipe"]
+    told.pop("teacher", None)  # An option of its own.
+    assert valid_recipe(kind, told).model_dump(mode="json") == told
