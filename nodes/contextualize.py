@@ -20,7 +20,7 @@ from crag.wording import with_subject
 _MARK = re.compile("[?？؟\u037e]")
 """Question marks; the last one is the Greek one."""
 _AS_ASKED = "use the question as it was asked"
-_WITH_SUBJECT = "put the question that it follows in front of it"
+_WITH_SUBJECT = "complete it by the question that it follows"
 _LONGEST_MESSAGE = 1000
 """Characters of each earlier message that the model reads."""
 
@@ -39,8 +39,8 @@ class Contextualize:
     """Make a follow-up question in a chat self-contained, with one model call.
 
     `question` becomes the self-contained question, which retrieval, grading and the answer use;
-    `follow_up` keeps the original. Where no model can write it, the question before is put in front
-    of one that leans on it. The node runs only if there is a history.
+    `follow_up` keeps the original. Where no model can write it, one that leans on the question
+    before is completed by it. The node runs only if there is a history.
     """
 
     def __init__(self, model: ChatModel | None, prompts: Prompts = PACKAGED) -> None:

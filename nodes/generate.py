@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import Runnable, RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
 
@@ -204,8 +204,10 @@ class Generate:
         if not (quotations or events) and action is not None and branches(action) == ["refine"]:
             # Correct says that the documents hold the answer; nothing found would deny it.
             quotations = [best_of(strips)]
-        if quotations and not _names_what_was_asked(state, strips[quotations[0].strip]):
-            quotations = [one._replace(sure=False) for one in closest_of(quotations)]
+        if quotations and _is_follow_up_by_rule(state):
+            best = quotations[0]
+            if _is_said(state, best) or not _names_what_was_asked(state, strips[best.strip]):
+                quotations = [one._replace(sure=False) for one in closest_of(quotations)]
         return quotations, events
 
     def _quote_parts(
@@ -292,9 +294,7 @@ def _names_what_was_asked(state: State, strip: Strip) -> bool:
     Behind the question before, that is easily overlooked, and the earlier answer given again.
     """
     follow_up, asked = state.get("follow_up"), state["question"]
-    if not follow_up or follow_up["asked"] == asked or not _is_by_rule(state):
-        return True
-    named = named_instead(follow_up["asked"])
+    named = named_instead(follow_up["asked"]) if follow_up else ""
     added = {*question_words(named)} - {*words(asked.rpartition(named)[0])} if named else set()
     sections = [
         str(document.metadata.get("section") or "")
@@ -307,9 +307,18 @@ def _names_what_was_asked(state: State, strip: Strip) -> bool:
     return not added or not added.isdisjoint(words(passage))
 
 
-def _is_by_rule(state: State) -> bool:
+def _is_said(state: State, quotation: Quotation) -> bool:
+    """Say whether an earlier answer of the chat quoted the same, which another question gets."""
+    said = (one.text for one in state.get("messages", []) if isinstance(one, AIMessage))
+    return any(quotation.text in text for text in said)
+
+
+def _is_follow_up_by_rule(state: State) -> bool:
+    """Say whether the question is a follow-up that was completed without a model."""
+    follow_up = state.get("follow_up")
     kinds = {"contextualize_skipped", "contextualize_failed"}
-    return any(entry["kind"] in kinds for entry in state.get("events", []))
+    by_rule = any(entry["kind"] in kinds for entry in state.get("events", []))
+    return by_rule and follow_up is not None and follow_up["asked"] != state["question"]
 
 
 def closest_of(quotations: list[Quotation]) -> list[Quotation]:

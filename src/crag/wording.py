@@ -159,10 +159,23 @@ _ALONE = re.compile(
     re.IGNORECASE,
 )
 """What is no question without the one before."""
-_PREPOSITION = re.compile(
-    r"(?:in|for|with|without|on|at|by|from|to|as|until|since|before|after|per|during|via|under)\s",
-    re.IGNORECASE,
+_PREPOSITIONS = (
+    r"in|for|with|without|on|at|by|from|to|as|until|since|before|after|per|during|via|under"
 )
+_PREPOSITION = re.compile(rf"(?:{_PREPOSITIONS})\s", re.IGNORECASE)
+_FUNCTION_WORDS = (
+    rf"{_PREPOSITIONS}|of|and|or|not|the|an?|any|some|each|every|all|my|our|your|their|his|her|its"
+    r"|this|that|these|those|many|much|more|what|which|who|how|when|where|why|is|are|was|were|be|do"
+    r"|does|did|has|have|can|could|should|will|would|may|must|i|we|you|he|she|it|they|there"
+)
+"""Words that describe no noun."""
+_DETERMINER = re.compile(r"(?:the|an?|my|our|your|any|some)\s", re.IGNORECASE)
+_NAME = re.compile(r"(?<=\s)[A-Z][\w.+#-]*\b(?!['’])(?<!\bI)")
+"""A word with a capital letter that does not begin the sentence."""
+_BESIDES = re.compile(
+    r"(?:[\s,]+(?:then|too|instead|though|as well|please))*[\s.,;!?…]*\Z", re.IGNORECASE
+)
+"""What ends a follow-up and names nothing."""
 _ASKING = re.compile(
     r"\b(?:why|how|when|where|who|which|what|is|are|do|does|did|can|could|should|will|would|may"
     r"|must|has|have|tell|show|explain|find|list)\b",
@@ -216,11 +229,13 @@ _CARRIED = 300
 
 
 def with_subject(question: str, before: Sequence[str]) -> str:
-    """Put the question that a follow-up leans on in front of it; any other comes back as it is.
+    """Complete a follow-up by the question that it leans on; any other comes back as it is.
 
     A follow-up begins with a word such as "and", corrects ("no, I meant"), is a question word or a
     few words with a preposition alone, or says "it" or "she", in English. `before` has the earlier
-    questions of the chat, the last one last; it leans on the last that stands alone.
+    questions of the chat, the last one last; it leans on the last that stands alone. One that only
+    names something ("and sick leave?") is that question about it, if it asks about something alike
+    ("How much parental leave do I get?"); the question stands in front of any other.
     """
     if not _leans(question):
         return question
@@ -229,8 +244,10 @@ def with_subject(question: str, before: Sequence[str]) -> str:
     whole = (_subject(asked) for asked in earlier if not _leans(asked))
     opened = (_subject(asked) for asked in earlier if not _OPENS.match(asked))
     subject = next(whole, "") or next(opened, "")
-    short = 0 < len(subject) <= _CARRIED
-    return f"{subject} {_bare(question) or question}" if short else question
+    if not 0 < len(subject) <= _CARRIED:
+        return question
+    named = _BESIDES.sub("", named_instead(question)).strip()
+    return _asked_of(named, subject) or f"{subject} {_bare(question) or question}"
 
 
 def question_in(message: str) -> str:
@@ -304,6 +321,39 @@ def named_instead(follow_up: str) -> str:
     opening = _OPENS.match(text)
     named = text[opening.end() :] if opening else text if _is_fragment(text) else ""
     return "" if _ASKING.search(named) else named
+
+
+def _asked_of(named: str, subject: str) -> str:
+    """Return a question about what is named in place of what is alike; empty where nothing is.
+
+    Alike are what begins with the same preposition, what ends with the same noun, and one name
+    that is the only one of the question.
+    """
+    *modifiers, noun = named.split() or [""]
+    if _PREPOSITION.match(named):
+        places = _preposed(modifiers[0]).finditer(subject)
+    elif modifiers:
+        named = _DETERMINER.sub("", named)
+        places = _modified(noun, len(named.split()) - 1).finditer(subject)
+    else:
+        names = list(_NAME.finditer(subject))
+        places = iter(names if _NAME.search(f" {named}") and len(names) == 1 else ())
+    *_, place = None, *places
+    return f"{subject[: place.start()]}{named}{subject[place.end() :]}" if place else ""
+
+
+def _preposed(preposition: str) -> re.Pattern[str]:
+    """Find a preposition with what it stands before."""
+    end = rf"(?=\W*\Z|[,;:.?!]| (?:of|that|if|when|{_PREPOSITIONS})\b)"
+    what = rf"(?!(?:{_PREPOSITIONS})\b)(?:(?-i:[A-Z])[\w-]*(?: (?-i:[A-Z])[\w-]*)*|\w.*?{end})"
+    return re.compile(rf"\b{preposition} {what}", re.IGNORECASE)
+
+
+def _modified(noun: str, most: int) -> re.Pattern[str]:
+    """Find a noun with at most `most` words before it that may describe it: no verb, no article."""
+    stem = re.escape(noun.removesuffix("s"))
+    describes = rf"(?<!\bto )(?<!\bI )(?<!\bwe )(?<!\byou )(?!(?:{_FUNCTION_WORDS})\b)[\w-]+ "
+    return re.compile(rf"\b(?:{describes}){{0,{most}}}{stem}s?\b(?!['’])", re.IGNORECASE)
 
 
 def _asked_in(message: str) -> list[str]:

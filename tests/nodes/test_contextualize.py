@@ -55,7 +55,7 @@ def test_a_reply_that_asks_nothing_is_not_taken_for_the_question(
     assert state["follow_up"] == {"message_id": "3", "asked": "And where was she born?"}
     ((told),) = state["events"]
     assert (told["kind"], told["fallback"]) == (
-        "contextualize_failed", "put the question that it follows in front of it"
+        "contextualize_failed", "complete it by the question that it follows"
     )  # fmt: skip
 
 

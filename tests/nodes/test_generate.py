@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableLambda
 from pydantic import Field
@@ -468,3 +469,16 @@ def test_the_earlier_answer_is_not_sure_to_answer_a_follow_up_that_names_another
     update = blocking(Generate(None, quoter).run(said, Settings()))
     assert update["certainty"] == certainty
     assert "180 euros" in update["answer"]
+
+
+@pytest.mark.parametrize(
+    ("said", "certainty"), [("“Ada did.” [1]", "unsure"), ("“Bob did.” [1]", "answered")]
+)
+def test_what_was_said_before_is_not_sure_to_answer_a_follow_up(said: str, certainty: str) -> None:
+    chat = state("Ada did.")
+    chat["question"] = "Who wrote it? how do I ask her?"
+    chat["messages"] = [HumanMessage("Who wrote it?"), AIMessage(said), HumanMessage("how?")]
+    chat["follow_up"] = {"message_id": "1", "asked": "how do I ask her?"}
+    chat["events"] = [event("contextualize_skipped", "contextualize", "no model")]
+    update = blocking(Generate(None, ReadingQuoter(sure=True, span=(0, 3))).run(chat, Settings()))
+    assert update["certainty"] == certainty
