@@ -457,7 +457,9 @@ async def test_studio_crosses_only_where_it_is_named() -> None:
         assert answer.headers["Access-Control-Allow-Origin"] == STUDIO
         assert answer.headers["Access-Control-Allow-Private-Network"] == "true"
         assert "x-auth-scheme" in answer.headers["Access-Control-Allow-Headers"]
-        said(await client.get("/threads", headers=studio), 401)
+        refused = await client.get("/threads", headers=studio)
+        assert refused.status_code == 401
+        assert refused.headers["Access-Control-Allow-Origin"] == STUDIO  # Its page says why.
         answer = await client.get(f"/token/{TOKEN}/threads", headers=studio)
         assert answer.headers["Access-Control-Allow-Origin"] == STUDIO
         said(await client.options("/threads", headers=EVIL | PREFLIGHT), 403)

@@ -86,6 +86,7 @@ async def test_an_assistant_is_a_tool_with_settings_of_its_own(url: str, client:
             for asked in ({"question": " "}, {}, {"question": ["Why?"]}, {"question": True})
         ],
         ({**INPUT, "trace": "false"}, "`trace` is true or false, not a text or a number."),
+        ({**INPUT, "k": 3, "a": 1}, "A tool takes `question` and `trace`, and no `a`, `k`."),
     ],
 )
 async def test_arguments_of_no_use_get_a_sentence(

@@ -13,7 +13,7 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, NamedTuple
@@ -121,7 +121,7 @@ class Guard:
         except RefusedError as refused:
             # Neither path nor query: they may hold a token.
             _logger.warning("Refused with %d: %s", refused.status, refused.detail)
-            await _refuse(scope, receive, send, refused)
+            await _refuse(scope, receive, send, refused, self.rules.origins)
             return
         await self.app(scope, receive, _hardened(send))
 
@@ -404,8 +404,13 @@ def _hardened(send: Send) -> Send:
     return sending
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, refused: RefusedError) -> None:
-    """Send the reason as JSON, as LangGraph's own errors are, and below /v1 as OpenAI's too."""
+async def _refuse(
+    scope: Scope, receive: Receive, send: Send, refused: RefusedError, origins: Collection[str]
+) -> None:
+    """Send the reason as JSON, as LangGraph's own errors are, and below /v1 as OpenAI's too.
+
+    A page of one of the `origins` may read it.
+    """
     from starlette.responses import JSONResponse
 
     extensions = scope.get("extensions") or {}
@@ -419,6 +424,9 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, refused: RefusedEr
     }
     if refused.status == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = "Bearer"
+    origin = dict(scope["headers"]).get(b"origin", b"").decode("latin-1")
+    if origin in origins:
+        headers |= {"access-control-allow-origin": origin, "vary": "Origin"}
     body: dict[str, Any] = {"detail": refused.detail}
     if "/v1/" in scope["path"]:  # OpenAI's clients show nothing else.
         body["error"] = {"message": refused.detail, "type": "invalid_request_error"}

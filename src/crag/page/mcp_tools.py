@@ -36,6 +36,7 @@ _SCHEMA: Mapping[str, Any] = {
         },
     },
     "required": ["question"],
+    "additionalProperties": False,
 }
 CERTAINTY: Mapping[str, str] = {
     "answered": "answered from the sources",
@@ -83,6 +84,10 @@ async def _called(
         known = ", ".join(sorted(assistants))
         raise MCPError(protocol.INVALID_PARAMS, f"Unknown tool: {asked.name}; there are {known}")
     arguments = asked.arguments or {}
+    if unknown := arguments.keys() - _SCHEMA["properties"].keys():
+        names = ", ".join(f"`{name}`" for name in sorted(unknown))
+        taken = " and ".join(f"`{name}`" for name in _SCHEMA["properties"])
+        return _result(f"A tool takes {taken}, and no {names}.", error=True)
     question, trace = arguments.get("question") or "", arguments.get("trace", False)
     if not isinstance(question, str) or not question.strip():
         return _result("Nothing was asked: put a text into the argument `question`.", error=True)
