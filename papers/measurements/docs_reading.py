@@ -25,7 +25,7 @@ COSTS = ((2.0, 6.0), (4.0, 8.0), (6.0, 12.0))
 """What a wrong and a false answer cost, where a right one brings 1: three ways to be careful."""
 SHARE_LOST = 0.02
 """Share of the answerable questions that the lower threshold may call Incorrect."""
-SHARE_CORRECT = 0.05
+SHARE_CORRECT = 2 / 48
 """Share of the unanswerable questions that the upper threshold may call Correct."""
 SHARE_SHOWN = 20 / 48
 """Share of the unanswerable questions for which closest passages may be shown."""
