@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
 
 import orjson
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 decoded = json.loads  # Other than orjson, it reads a half of a surrogate pair.
@@ -21,15 +20,9 @@ def encoded(value: object) -> str:
 
 def _plain(value: object) -> object:
     match value:
-        case BaseModel():
-            return value.model_dump()
         case BaseException():
             return {"error": type(value).__name__, "message": str(value)}
-        case set() | frozenset() | tuple():
-            return list(value)
         case Mapping():
             return dict(value)
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            return asdict(value)
         case _:
-            return str(value)
+            return to_jsonable_python(value, fallback=str, bytes_mode="base64")
