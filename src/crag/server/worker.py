@@ -12,13 +12,13 @@ from uuid import uuid4
 import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import EmptyInputError, GraphRecursionError, InvalidUpdateError
+from langgraph_sdk.schema import ThreadStatus
 
 from crag.errors import GoneError
 from crag.server.database import CANCELLED, LOST, QUEUE, REFUSED, Bell, Graph
 from crag.server.encoding import encoded
 from crag.server.runs import Claim, Failure, Runs
 from crag.server.streaming import command, parts
-from crag.server.threads import Status
 from crag.telemetry import Instruments
 
 _TOLD = (
@@ -36,45 +36,6 @@ Ending = Literal["cancelled", "late", "lost", "released"]
 _logger = logging.getLogger(__name__)
 
 
-class Stream:
-    """Stores the parts of a run as they come, many at once when they come faster than that."""
-
-    def __init__(self, runs: Runs, claim: Claim) -> None:
-        self._runs, self._claim = runs, claim
-        self._waiting: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue(_WAITING_PARTS)
-        self.failure: Exception | None = None
-        """Why parts could not be stored."""
-
-    @asynccontextmanager
-    async def storing(self) -> AsyncIterator[None]:
-        """Store what is put while the block runs; on leaving, all parts are stored."""
-        storing = asyncio.create_task(self._store())
-        try:
-            yield
-        finally:
-            await self._waiting.put(None)
-            await storing
-
-    async def put(self, event: str, data: object) -> None:
-        """Add a part."""
-        if self.failure:
-            raise self.failure
-        await self._waiting.put((event, encoded(data)))
-
-    async def _store(self) -> None:
-        batch: list[tuple[str, str] | None] = []
-        while None not in batch:
-            batch = [await self._waiting.get()]
-            while not self._waiting.empty():
-                batch.append(self._waiting.get_nowait())
-            new = [part for part in batch if part]
-            try:
-                if new and not self.failure:
-                    await self._runs.append(self._claim, new)
-            except (psycopg.Error, GoneError) as error:
-                self.failure = error
-
-
 class Attempt:
     """One attempt at a run: its graph, its stream and its end."""
 
@@ -82,6 +43,9 @@ class Attempt:
         self._runs, self.claim, self._graphs = runs, claim, graphs
         self._seconds = runs.settings.run_seconds
         self._ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self._parts: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue(_WAITING_PARTS)
+        self._unstored: Exception | None = None
+        """Why parts could not be stored."""
 
     @cached_property
     def _graph(self) -> Graph:
@@ -93,28 +57,42 @@ class Attempt:
             self._ending.set_result(why)
 
     async def work(self) -> None:
-        """Run the graph until it is over or is to end, and store how it ended."""
-        stream = Stream(self._runs, self.claim)
+        """Run the graph until it is over or is to end, and store its stream and how it ended."""
+        storing, running = asyncio.create_task(self._store()), asyncio.create_task(self._run())
+        running.add_done_callback(lambda task: task.cancelled() or task.exception())
         try:
-            async with stream.storing():
-                running = asyncio.create_task(self._run(stream))
-                running.add_done_callback(lambda task: task.cancelled() or task.exception())
-                either: set[asyncio.Future[Any]] = {running, self._ending}
-                await asyncio.wait(either, timeout=self._seconds, return_when="FIRST_COMPLETED")
-                if not running.done():
-                    self.end("late")
-                    await _cancelled(running)
-            await self._store_end(running, stream.failure)
+            either: set[asyncio.Future[Any]] = {running, self._ending}
+            await asyncio.wait(either, timeout=self._seconds, return_when="FIRST_COMPLETED")
+            if not running.done():
+                self.end("late")
+                await _cancelled(running)
+            await self._parts.put(None)
+            await storing
+            await self._store_end(running)
         except GoneError:
             _logger.info("Run %s is gone, or another process has it", self.claim.run_id)
         except psycopg.Error as error:
             # The lease ends, and whoever has the database again goes on.
             _logger.warning("Run %s lost the database: %s", self.claim.run_id, type(error).__name__)
 
-    async def _store_end(self, running: "asyncio.Task[Status]", failure: Exception | None) -> None:
+    async def _store(self) -> None:
+        """Store the parts as they come, many at once when they come faster than that."""
+        batch: list[tuple[str, str] | None] = []
+        while None not in batch:
+            batch = [await self._parts.get()]
+            while not self._parts.empty():
+                batch.append(self._parts.get_nowait())
+            new = [part for part in batch if part]
+            try:
+                if new and not self._unstored:
+                    await self._runs.append(self.claim, new)
+            except (psycopg.Error, GoneError) as error:
+                self._unstored = error
+
+    async def _store_end(self, running: "asyncio.Task[ThreadStatus]") -> None:
         finish, claim = self._runs.finish, self.claim
         over = running.done() and not running.cancelled()
-        error = (running.exception() if over else None) or failure
+        error = (running.exception() if over else None) or self._unstored
         why = self._ending.result() if self._ending.done() else None
         if isinstance(error, (GoneError, *LOST)) and not isinstance(error, REFUSED):
             raise error
@@ -137,33 +115,38 @@ class Attempt:
         _logger.error("Run %s failed", self.claim.run_id, exc_info=error)
         return Failure(kind, "An internal error occurred")
 
-    async def _run(self, stream: Stream) -> Status:
-        claim, graph = self.claim, self._graph
+    async def _run(self) -> ThreadStatus:
+        claim = self.claim
         config, given = await self._begin()
-        await stream.put("metadata", {"run_id": str(claim.run_id), "attempt": claim.attempt})
-        async for event, data in parts(graph, given, config, claim.request):
-            await stream.put(event, data)
+        await self._put("metadata", {"run_id": str(claim.run_id), "attempt": claim.attempt})
+        async for event, data in parts(self._graph, given, config, claim.request):
+            await self._put(event, data)
         return await self._status()
+
+    async def _put(self, event: str, data: object) -> None:
+        if self._unstored:
+            raise self._unstored
+        await self._parts.put((event, encoded(data)))
 
     async def _begin(self) -> tuple[RunnableConfig, object]:
         """Return where the run starts and with what: a second attempt where the first one ended."""
         claim, request = self.claim, self.claim.request
-        told, names = request.get("config") or {}, ("metadata", "tags", "recursion_limit")
-        config: Any = {name: told[name] for name in names if told.get(name) is not None}
+        told = request.get("config") or {}
         run = {"run_id": str(claim.run_id), "graph_id": claim.graph_id,
                "assistant_id": claim.assistant_id}  # fmt: skip
-        config["metadata"] = config.get("metadata", {}) | run
-        config["configurable"] = {"thread_id": str(claim.thread_id)}
+        here, about = {"thread_id": str(claim.thread_id)}, told.get("metadata", {}) | run
+        config: Any = told | {"configurable": here, "metadata": about}
         if claim.attempt > 1:
             found = await self._graph.aget_state(config)
             if (found.metadata or {}).get("run_id") == run["run_id"]:
                 return config, None
-        config["configurable"] |= request.get("checkpoint") or {}
-        if request.get("command"):
-            return config, command(request["command"])
-        return config, request.get("input")
+        at = request.get("checkpoint") or {}
+        if at.get("checkpoint_id"):
+            config["configurable"] |= at
+        given = command(request["command"]) if request.get("command") else request.get("input")
+        return config, given
 
-    async def _status(self) -> Status:
+    async def _status(self) -> ThreadStatus:
         thread: RunnableConfig = {"configurable": {"thread_id": str(self.claim.thread_id)}}
         found = await self._graph.aget_state(thread)
         return "interrupted" if found.next else "idle"
@@ -193,7 +176,6 @@ class Worker:
         self._runs, self._graphs, self._instruments = runs, graphs, instruments
         self._bells, self._settings = runs.database.bells, runs.settings
         self._attempts: dict[asyncio.Task[None], Attempt] = {}
-        self._renewed, self._next_sweep = time.monotonic(), 0.0
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
@@ -203,6 +185,7 @@ class Worker:
             self._repeat("claim runs", self._claim, QUEUE, _ROUND),
             self._repeat("renew leases", self._renew, CANCELLED, min(_ROUND, often)),
             self._repeat("tidy up", self._tidy, "", min(_TIDY, often)),  # Nobody rings for it.
+            self._repeat("sweep", self._runs.sweep, "", _SWEEP),
         )
         loops = [asyncio.create_task(step) for step in steps]
         try:
@@ -270,6 +253,3 @@ class Worker:
         if self._instruments:
             self._instruments.running.set(len(self._attempts))
             self._instruments.queue_length.set(await self._runs.waiting())
-        if time.monotonic() > self._next_sweep:
-            self._next_sweep = time.monotonic() + _SWEEP
-            await self._runs.sweep()
