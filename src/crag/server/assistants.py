@@ -1,6 +1,6 @@
 """The assistants: one for each graph, with an id that is the same in every process and for ever."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -34,10 +34,10 @@ class Assistants:
         ]
 
     def search(
-        self, graph_id: str | None, metadata: dict[str, Any] | None, name: str | None
+        self, graph_id: str | None, metadata: Mapping[str, Any], name: str
     ) -> list[Assistant]:
         """Return all assistants, or those of one graph, with these metadata or `name` in theirs."""
-        wanted, part = (metadata or {}).items(), (name or "").lower()
+        part, wanted = name.lower(), metadata.items()
         mine = [one for one in self._all if graph_id in {None, one["graph_id"]}]
         return [one for one in mine if part in one["name"] and wanted <= one["metadata"].items()]
 

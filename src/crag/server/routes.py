@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 from uuid import UUID
@@ -11,6 +10,7 @@ from uuid import UUID
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import StateSnapshot
+from langgraph_sdk.schema import ThreadStatus
 from pydantic import BaseModel, TypeAdapter
 from starlette.background import BackgroundTask
 from starlette.requests import Request
@@ -26,15 +26,11 @@ from crag.server.database import Graph, Row
 from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, not_found
 from crag.server.runs import Runs
-from crag.server.streaming import UNFIT, check_values, checkpoint_of, interrupts_of, state_of
-from crag.server.threads import Status, Threads
+from crag.server.streaming import UNFIT, check_values, checkpoint_of, state_of
+from crag.server.threads import Threads
 
 _PAGE_LIMIT, _LAST = 1000, 2**31 - 1
 """Most threads that are counted, and a place that no part of a stream has."""
-_NO_CONTENT = Response(status_code=204)
-_STORED = {"input", "command", "config", "context", "stream_mode", "stream_subgraphs",
-           "interrupt_before", "interrupt_after", "durability"}  # fmt: skip
-"""What of a request is kept with its run."""
 
 
 class Api:
@@ -58,27 +54,27 @@ class Api:
             ("POST", "/threads/search", self._search_threads, bodies.ThreadSearch),
             ("POST", "/threads/count", self._count_threads, bodies.ThreadSearch),
             ("GET", "/threads/{thread}", self._get_thread),
-            ("PATCH", "/threads/{thread}", self._update_thread, bodies.ThreadChange),
+            ("PATCH", "/threads/{thread}", self._update_thread, bodies.Described),
             ("DELETE", "/threads/{thread}", self._delete_thread),
             ("POST", "/threads/{thread}/copy", self._copy_thread),
             ("GET", "/threads/{thread}/state", self._get_state, bodies.Query),
             ("GET", "/threads/{thread}/state/{checkpoint}", self._get_state, bodies.Query),
-            ("POST", "/threads/{thread}/state/checkpoint", self._get_state, bodies.StateAt),
+            ("POST", "/threads/{thread}/state/checkpoint", self._get_state, bodies.Query),
             ("POST", "/threads/{thread}/state", self._update_state, bodies.StateChange),
-            ("GET", "/threads/{thread}/history", self._get_history, bodies.HistoryQuery),
-            ("POST", "/threads/{thread}/history", self._get_history, bodies.HistoryQuery),
+            ("GET", "/threads/{thread}/history", self._get_history, bodies.Query),
+            ("POST", "/threads/{thread}/history", self._get_history, bodies.Query),
             ("GET", "/threads/{thread}/runs", self._search_runs, bodies.Query),
             ("POST", "/threads/{thread}/runs", self._create_run, bodies.RunNew),
-            ("POST", "/threads/{thread}/runs/stream", self._stream_new, bodies.RunNew),
-            ("POST", "/threads/{thread}/runs/wait", self._wait_new, bodies.RunNew),
+            ("POST", "/threads/{thread}/runs/stream", self._stream, bodies.RunNew),
+            ("POST", "/threads/{thread}/runs/wait", self._wait, bodies.RunNew),
             ("POST", "/runs", self._create_run, bodies.RunNew),
-            ("POST", "/runs/stream", self._stream_new, bodies.RunNew),
-            ("POST", "/runs/wait", self._wait_new, bodies.RunNew),
+            ("POST", "/runs/stream", self._stream, bodies.RunNew),
+            ("POST", "/runs/wait", self._wait, bodies.RunNew),
             ("GET", "/threads/{thread}/runs/{run}", self._get_run),
             ("DELETE", "/threads/{thread}/runs/{run}", self._delete_run),
             ("POST", "/threads/{thread}/runs/{run}/cancel", self._cancel_run, bodies.Query),
-            ("GET", "/threads/{thread}/runs/{run}/join", self._join_run, bodies.Query),
-            ("GET", "/threads/{thread}/runs/{run}/stream", self._join_stream, bodies.Query),
+            ("GET", "/threads/{thread}/runs/{run}/join", self._wait, bodies.Query),
+            ("GET", "/threads/{thread}/runs/{run}/stream", self._stream, bodies.Query),
         )
         return [
             Route(path, _endpoint(handler, *read), methods=[method])
@@ -142,25 +138,25 @@ class Api:
         found = _thread(row)
         if graph := self._graph(row):
             state = await graph.aget_state(_config(row["thread_id"]))
-            asked = {task.id: interrupts_of(task.interrupts) for task in state.tasks}
             found["values"] = state.values or None
-            found["interrupts"] = {task: one for task, one in asked.items() if one}
+            found["interrupts"] = {
+                task.id: task.interrupts for task in state.tasks if task.interrupts
+            }
         return found
 
-    async def _update_thread(self, request: Request, asked: bodies.ThreadChange) -> object:
+    async def _update_thread(self, request: Request, asked: bodies.Described) -> object:
         change = self._threads(request).update(_identifier(request, "thread"), asked.metadata)
         return _thread(await change)
 
-    async def _delete_thread(self, request: Request) -> object:
+    async def _delete_thread(self, request: Request) -> None:
         await self._threads(request).delete(_identifier(request, "thread"))
-        return _NO_CONTENT
 
     async def _copy_thread(self, request: Request) -> object:
         return _thread(await self._threads(request).copy(_identifier(request, "thread")))
 
     # States
 
-    async def _get_state(self, request: Request, asked: bodies.Query | bodies.StateAt) -> object:
+    async def _get_state(self, request: Request, asked: bodies.Query) -> object:
         row = await self._thread(request)
         if not (graph := self._graph(row)):
             return _nothing(row)
@@ -174,17 +170,17 @@ class Api:
             raise RefusedRequestError(400, detail)
         try:
             check_values(graph, asked.values, "values")
-            config = _config(row["thread_id"], asked.at)
+            config = _config(row["thread_id"], asked.checkpoint)
             written = await graph.aupdate_state(config, asked.values, asked.as_node)
         except (*UNFIT, CragError) as error:
             raise RefusedRequestError(400, str(error)) from error
         found = await graph.aget_state(_config(row["thread_id"]))
-        status: Status = "interrupted" if found.next else "idle"
+        status: ThreadStatus = "interrupted" if found.next else "idle"
         await self._threads(request).settle(row["thread_id"], status)
         checkpoint = checkpoint_of(written)
         return {"checkpoint": checkpoint, "configurable": checkpoint, **(checkpoint or {})}
 
-    async def _get_history(self, request: Request, asked: bodies.HistoryQuery) -> object:
+    async def _get_history(self, request: Request, asked: bodies.Query) -> object:
         row = await self._thread(request)
         if not (graph := self._graph(row)):
             return []
@@ -197,18 +193,15 @@ class Api:
     # Runs
 
     async def _search_runs(self, request: Request, asked: bodies.Query) -> object:
-        row = await self._thread(request)
-        found = await self._runs.search(
-            row["thread_id"], asked.status, limit=asked.limit, offset=asked.offset
-        )
-        return [_run(one) for one in found]
+        page = asked.model_dump(include={"status", "limit", "offset"})
+        thread_id = (await self._thread(request))["thread_id"]
+        return [_run(row) for row in await self._runs.search(thread_id, **page)]
 
     async def _get_run(self, request: Request) -> object:
         return _run(await self._run(request))
 
-    async def _delete_run(self, request: Request) -> object:
+    async def _delete_run(self, request: Request) -> None:
         await self._runs.delete(await self._run(request))
-        return _NO_CONTENT
 
     async def _cancel_run(self, request: Request, asked: bodies.Query) -> object:
         run = await self._run(request)
@@ -216,61 +209,14 @@ class Api:
         if not asked.wait:
             return Response(status_code=202)
         await self._ended(run)
-        return _NO_CONTENT
+        return None
 
     async def _create_run(self, request: Request, asked: bodies.RunNew) -> object:
         run = await self._new_run(request, asked)
         return _reply(_run(run), _located(run))
 
-    async def _wait_new(self, request: Request, asked: bodies.RunNew) -> object:
-        run = await self._new_run(request, asked)
-        found = await self._waited(request, run, cancels=asked.on_disconnect == "cancel")
-        alone = "thread" not in request.path_params and asked.on_completion == "delete"
-        if alone and found.status_code == HTTPStatus.OK:
-            found.background = BackgroundTask(self._threads(request).delete, run["thread_id"])
-        return found
-
-    async def _stream_new(self, request: Request, asked: bodies.RunNew) -> object:
-        run = await self._new_run(request, asked)
-        return self._streamed(run, 0, cancels=asked.on_disconnect == "cancel")
-
-    async def _join_run(self, request: Request, asked: bodies.Query) -> object:
-        run = await self._run(request)
-        return await self._waited(request, run, cancels=asked.cancel_on_disconnect)
-
-    async def _join_stream(self, request: Request, asked: bodies.Query) -> object:
-        run, last = await self._run(request), request.headers.get("last-event-id", "0")
-        place = int(last) if re.fullmatch(r"[0-9]{1,9}", last) else 0
-        return self._streamed(run, place, cancels=asked.cancel_on_disconnect)
-
-    async def _new_run(self, request: Request, asked: bodies.RunNew) -> Row:
-        assistant = self._assistants.get(asked.assistant_id)
-        name = assistant["graph_id"]
-        try:
-            check_values(self._graphs[name], asked.input, "input")
-            check_values(self._graphs[name], (asked.command or {}).get("update"), "command.update")
-        except InvalidUpdateError as error:
-            raise RefusedRequestError(422, str(error)) from error
-        threads, of = self._threads(request), {"graph_id": name}
-        if "thread" not in request.path_params:
-            temporary = asked.on_completion == "delete"
-            thread_id = (await threads.create(None, of, temporary=temporary))["thread_id"]
-        else:
-            thread_id = _identifier(request, "thread")
-            if asked.if_not_exists == "create":
-                await threads.create(thread_id, of, if_exists="do_nothing")
-        at = asked.at.model_dump(exclude_none=True) if asked.at.checkpoint_id else None
-        return await self._runs.create(
-            thread_id=thread_id, owner=threads.owner, assistant_id=assistant["assistant_id"],
-            graph_id=name, request=asked.model_dump(include=_STORED) | {"checkpoint": at},
-            metadata=asked.metadata or {}, strategy=asked.multitask_strategy,
-        )  # fmt: skip
-
-    async def _ended(self, run: Row) -> None:
-        async for _ in self._runs.follow(run["run_id"], _LAST):
-            pass
-
-    async def _waited(self, request: Request, run: Row, *, cancels: bool) -> Response:
+    async def _wait(self, request: Request, asked: bodies.RunNew | bodies.Query) -> object:
+        run, cancels = await self._asked_run(request, asked)
         waiting = asyncio.create_task(self._ended(run))
         try:
             if not await ended_first(waiting, request):
@@ -285,17 +231,61 @@ class Api:
         if row["status"] == "timeout":
             raise RefusedRequestError(503, error["message"], 2.0)
         if error:
-            return _reply({"__error__": error}, _located(run))
-        graph = self._graph(run) or not_found("Graph")
-        state = await graph.aget_state(_config(run["thread_id"]))
-        asked = {"__interrupt__": interrupts_of(state.interrupts)} if state.interrupts else {}
-        return _reply(dict(state.values) | asked, _located(run))
+            found = {"__error__": error}
+        else:
+            graph = self._graph(run) or not_found("Graph")
+            state = await graph.aget_state(_config(run["thread_id"]))
+            asks = {"__interrupt__": state.interrupts} if state.interrupts else {}
+            found = dict(state.values) | asks
+        reply = _reply(found, _located(run))
+        if run.get("temporary"):
+            reply.background = BackgroundTask(self._threads(request).delete, run["thread_id"])
+        return reply
 
-    def _streamed(self, run: Row, place: int, *, cancels: bool) -> Response:
+    async def _stream(self, request: Request, asked: bodies.RunNew | bodies.Query) -> object:
+        run, cancels = await self._asked_run(request, asked)
+        last = request.headers.get("last-event-id", "") if request.method == "GET" else ""
+        place = int(last) if re.fullmatch(r"[0-9]{1,9}", last) else 0
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"} | _located(run)
         headers["Location"] = f"{headers['Content-Location']}/stream"
         parts = self._parts(run, place, cancels=cancels)
         return StreamingResponse(parts, headers=headers, media_type="text/event-stream")
+
+    async def _asked_run(
+        self, request: Request, asked: bodies.RunNew | bodies.Query
+    ) -> tuple[Row, bool]:
+        """Return the run, new or not, and whether it is cancelled when its client leaves."""
+        if isinstance(asked, bodies.RunNew):
+            return await self._new_run(request, asked), asked.on_disconnect == "cancel"
+        return await self._run(request), asked.cancel_on_disconnect
+
+    async def _new_run(self, request: Request, asked: bodies.RunNew) -> Row:
+        assistant = self._assistants.get(asked.assistant_id)
+        name = assistant["graph_id"]
+        try:
+            check_values(self._graphs[name], asked.input, "input")
+            check_values(self._graphs[name], asked.command.get("update"), "command.update")
+        except InvalidUpdateError as error:
+            raise RefusedRequestError(422, str(error)) from error
+        threads, of = self._threads(request), {"graph_id": name}
+        alone = "thread" not in request.path_params
+        temporary = alone and asked.on_completion == "delete"
+        if alone:
+            thread_id = (await threads.create(None, of, temporary=temporary))["thread_id"]
+        else:
+            thread_id = _identifier(request, "thread")
+            if asked.if_not_exists == "create":
+                await threads.create(thread_id, of, if_exists="do_nothing")
+        run = await self._runs.create(
+            thread_id=thread_id, owner=threads.owner, assistant_id=assistant["assistant_id"],
+            graph_id=name, request=asked.model_dump(), metadata=asked.metadata,
+            strategy=asked.multitask_strategy,
+        )  # fmt: skip
+        return run | {"temporary": temporary}
+
+    async def _ended(self, run: Row) -> None:
+        async for _ in self._runs.follow(run["run_id"], _LAST):
+            pass
 
     async def _parts(self, run: Row, place: int, *, cancels: bool) -> AsyncIterator[str]:
         try:
@@ -337,6 +327,8 @@ def _endpoint(
 
     async def endpoint(request: Request) -> Response:
         found = await handler(request, *[await bodies.read(request, model) for model in models])
+        if found is None:
+            return Response(status_code=204)
         return found if isinstance(found, Response) else _reply(found)
 
     return endpoint
@@ -355,8 +347,8 @@ def _identifier(request: Request, what: str) -> UUID:
 
 
 def _config(thread_id: UUID, at: bodies.Checkpoint | None = None) -> RunnableConfig:
-    place = at.model_dump(exclude_none=True) if at else {}
-    return {"configurable": {"thread_id": str(thread_id), "checkpoint_ns": ""} | place}
+    place = {"thread_id": str(thread_id), "checkpoint_ns": "", **(at or {})}
+    return {"configurable": place}
 
 
 def _located(run: Row) -> dict[str, str]:

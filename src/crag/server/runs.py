@@ -9,8 +9,10 @@ the row of its claim, so one that lost its lease changes nothing any more.
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID, uuid4
+
+from langgraph_sdk.schema import CancelAction, MultitaskStrategy, RunStatus, ThreadStatus
 
 from crag.errors import GoneError
 from crag.page.rules import Rules
@@ -19,12 +21,9 @@ from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, not_found
 from crag.server.settings import ServerSettings
 from crag.server.sql import queries
-from crag.server.threads import Status, forget
+from crag.server.threads import forget
 
-RunStatus = Literal["pending", "running", "success", "error", "interrupted", "timeout"]
 FINISHED = frozenset({"success", "error", "interrupted", "timeout"})
-Strategy = Literal["reject", "enqueue", "interrupt", "rollback"]
-Cancel = Literal["interrupt", "rollback"]
 _RETRY_AFTER = 2.0
 _GREEDY = "You have {} unfinished runs, and {} are allowed: wait for one to end."
 _FULL = "{} runs are waiting, and no more may: try again later."
@@ -73,7 +72,7 @@ class Runs:
 
     async def create(  # noqa: PLR0913 - what a run consists of
         self, *, thread_id: UUID, owner: str, assistant_id: str, graph_id: str,
-        request: dict[str, Any], metadata: dict[str, Any], strategy: Strategy,
+        request: dict[str, Any], metadata: dict[str, Any], strategy: MultitaskStrategy,
     ) -> Row:  # fmt: skip
         """Queue a run, or refuse it.
 
@@ -87,7 +86,7 @@ class Runs:
                 _SQL["create"], run=uuid4(), thread=thread_id, owner=owner, assistant=assistant_id,
                 graph=graph_id, request=encoded(request), metadata=metadata, strategy=strategy,
             )  # fmt: skip
-            await self._settle(connection, thread_id, "busy")
+            await self._settle(connection, thread_id, "busy", None)
             await connection.notify(QUEUE)
         return made
 
@@ -105,15 +104,11 @@ class Runs:
         found = await self.database.row(_SQL["get"], run=run_id, thread=thread_id, owner=owner)
         return found or not_found("Run")
 
-    async def search(
-        self, thread_id: UUID, status: RunStatus | None, *, limit: int, offset: int
-    ) -> list[Row]:
-        """Return the runs of a thread, the last one first."""
-        return await self.database.rows(
-            _SQL["search"], thread=thread_id, status=status, limit=limit, offset=offset
-        )
+    async def search(self, thread_id: UUID, **sent: object) -> list[Row]:
+        """Return runs of a thread, the last one first; `sent` is what a client sends to search."""
+        return await self.database.rows(_SQL["search"], thread=thread_id, **sent)
 
-    async def cancel(self, run: Row, action: Cancel) -> None:
+    async def cancel(self, run: Row, action: CancelAction) -> None:
         """End a run; one that is running ends at the process that runs it."""
         async with self._changing(run["thread_id"]) as connection:
             for row in await connection.rows(_SQL["lock"], run=run["run_id"]):
@@ -135,7 +130,9 @@ class Runs:
         (row,) = await self.database.rows(_SQL["waiting"])
         return int(row["waiting"])
 
-    async def renew(self, worker: UUID, claims: Collection[Claim]) -> dict[Claim, Cancel | None]:
+    async def renew(
+        self, worker: UUID, claims: Collection[Claim]
+    ) -> dict[Claim, CancelAction | None]:
         """Renew the leases of a process; return which claims are its own still.
 
         Each has how its run is to be cancelled, if it is.
@@ -149,7 +146,7 @@ class Runs:
         return {numbered[row["number"]]: row["cancel"] for row in found}
 
     async def finish(
-        self, claim: Claim, status: RunStatus, thread_status: Status = "idle",
+        self, claim: Claim, status: RunStatus, thread_status: ThreadStatus = "idle",
         failure: Failure | None = None,
     ) -> None:  # fmt: skip
         """Store how a run ended; one that is to be rolled back goes, with its checkpoints.
@@ -247,7 +244,9 @@ class Runs:
                 not_found("Thread")
             yield connection
 
-    async def _make_way(self, connection: Connection, thread_id: UUID, strategy: Strategy) -> None:
+    async def _make_way(
+        self, connection: Connection, thread_id: UUID, strategy: MultitaskStrategy
+    ) -> None:
         """Do with the unfinished runs of a thread what the new one asks for."""
         if strategy == "enqueue":
             return
@@ -256,7 +255,7 @@ class Runs:
                 raise RefusedRequestError(409, _BUSY)
             await self._cancel(connection, run, strategy)
 
-    async def _cancel(self, connection: Connection, run: Row, action: Cancel) -> None:
+    async def _cancel(self, connection: Connection, run: Row, action: CancelAction) -> None:
         """Cancel a run whose row is locked, so that nobody claims it meanwhile."""
         if run["status"] in FINISHED or run["cancel"] == "rollback":
             return
@@ -267,8 +266,8 @@ class Runs:
         await connection.notify(CANCELLED)
 
     async def _end(
-        self, connection: Connection, run: Row, status: RunStatus, thread_status: Status = "idle",
-        failure: Failure | None = None,
+        self, connection: Connection, run: Row, status: RunStatus,
+        thread_status: ThreadStatus = "idle", failure: Failure | None = None,
     ) -> None:  # fmt: skip
         """End a run whose row is locked."""
         run_id, thread_id = run["run_id"], run["thread_id"]
@@ -285,7 +284,7 @@ class Runs:
         await connection.notify(run_id, QUEUE)
 
     async def _settle(
-        self, connection: Connection, thread_id: UUID, status: Status, error: str | None = None
+        self, connection: Connection, thread_id: UUID, status: ThreadStatus, error: str | None
     ) -> None:
         """Store the status of a thread, which is busy while runs wait for it."""
         new = {"status": status, "error": error, "seconds": self.settings.queue_seconds}

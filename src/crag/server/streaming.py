@@ -1,6 +1,6 @@
 """From a graph's stream to the parts that clients of LangGraph's API expect."""
 
-from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Mapping
 from functools import cache
 from typing import Any, Literal, cast
 
@@ -56,13 +56,9 @@ def _setting_names(schema: Any) -> frozenset[str]:
 def command(given: Mapping[str, Any]) -> Command[Any]:
     """Return what a client sent as `command`."""
     goto = given.get("goto") or ()
-    steps = [goto] if isinstance(goto, str | Mapping) else list(goto)
-    return Command(
-        update=given.get("update"),
-        resume=given.get("resume"),
-        goto=[step if isinstance(step, str) else Send(step["node"], step["input"])
-              for step in steps],
-    )  # fmt: skip
+    steps = [goto] if isinstance(goto, str | Mapping) else goto
+    sent = [step if isinstance(step, str) else Send(step["node"], step["input"]) for step in steps]
+    return Command(**{**given, "goto": sent})
 
 
 async def parts(
@@ -100,15 +96,13 @@ async def parts(
 def _messages(data: Any, grown: dict[str | None, BaseMessageChunk]) -> list[Part]:
     """Return a message as far as it has grown, and what is known of it when it is new."""
     message, about = data
-    found: list[Part] = []
-    if message.id not in grown:
-        found.append(("messages/metadata", {message.id: {"metadata": about}}))
+    before = grown.get(message.id)
+    new = [] if before else [("messages/metadata", {message.id: {"metadata": about}})]
     if not isinstance(message, BaseMessageChunk):
         grown[message.id] = message
-        return [*found, ("messages/complete", [message])]
-    before = grown.get(message.id)
-    grown[message.id] = message if before is None else before + message
-    return [*found, ("messages/partial", [message_chunk_to_message(grown[message.id])])]
+        return [*new, ("messages/complete", [message])]
+    grown[message.id] = before + message if before else message
+    return [*new, ("messages/partial", [message_chunk_to_message(grown[message.id])])]
 
 
 def checkpoint_of(config: RunnableConfig | None) -> dict[str, Any] | None:
@@ -128,7 +122,7 @@ def state_of(found: StateSnapshot) -> dict[str, Any]:
         "created_at": found.created_at, "tasks": [_task(task) for task in found.tasks],
         "checkpoint": here, "checkpoint_id": here and here["checkpoint_id"],
         "parent_checkpoint": parent, "parent_checkpoint_id": parent and parent["checkpoint_id"],
-        "interrupts": interrupts_of(found.interrupts),
+        "interrupts": found.interrupts,
     }  # fmt: skip
 
 
@@ -137,12 +131,7 @@ def _task(task: PregelTask) -> dict[str, Any]:
     return {
         "id": task.id, "name": task.name, "path": task.path, "result": task.result,
         "error": str(task.error) if task.error else None,
-        "interrupts": interrupts_of(task.interrupts),
+        "interrupts": task.interrupts,
         "checkpoint": None if isinstance(state, StateSnapshot | None) else state["configurable"],
         "state": state_of(state) if isinstance(state, StateSnapshot) else None,
     }  # fmt: skip
-
-
-def interrupts_of(found: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return what a human is asked."""
-    return [{"value": one.value, "id": one.id} for one in found]

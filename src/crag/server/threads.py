@@ -1,8 +1,9 @@
 """Threads: who owns them, what state they are in, and copies of them."""
 
-from typing import Any, Literal, LiteralString
+from typing import Any, LiteralString
 from uuid import UUID, uuid4
 
+from langgraph_sdk.schema import OnConflictBehavior, SortOrder, ThreadStatus
 from psycopg import sql
 
 from crag.page.keeping import MINUTE, TooFastError
@@ -10,7 +11,6 @@ from crag.server.database import CANCELLED, Connection, Database, Fence, Row
 from crag.server.refusals import RefusedRequestError, not_found
 from crag.server.sql import queries
 
-Status = Literal["idle", "busy", "interrupted", "error"]
 _SQL = queries("threads")
 
 
@@ -26,7 +26,7 @@ class Threads:
         metadata: dict[str, Any] | None = None,
         *,
         temporary: bool = False,
-        if_exists: Literal["raise", "do_nothing"] = "raise",
+        if_exists: OnConflictBehavior = "raise",
     ) -> Row:
         """Make a thread; refuse an id that is taken, with 409, and too many within a minute."""
         if not temporary:
@@ -54,9 +54,7 @@ class Threads:
         """Return a thread."""
         return await self._own(_SQL["get"], thread_id)
 
-    async def search(
-        self, sort_by: str, sort_order: Literal["asc", "desc"], **sent: object
-    ) -> list[Row]:
+    async def search(self, sort_by: str, sort_order: SortOrder, **sent: object) -> list[Row]:
         """Return threads in an order; `sent` is what else a client sends to search for them."""
         by, order = sql.Identifier(sort_by), sql.SQL(sort_order)
         query = sql.SQL(_SQL["search"]).format(by=by, order=order)
@@ -66,7 +64,7 @@ class Threads:
         """Add to the metadata of a thread."""
         return await self._own(_SQL["update"], thread_id, metadata=metadata)
 
-    async def settle(self, thread_id: UUID, status: Status) -> None:
+    async def settle(self, thread_id: UUID, status: ThreadStatus) -> None:
         """Store what a changed state means for the thread, unless a run is at work on it."""
         await self._database.rows(_SQL["settle"], thread=thread_id, owner=self.owner, status=status)
 
