@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 from psycopg.sql import SQL, Identifier
 
+from crag.server.database import queries
 from crag.server.runs import Runs
-from crag.server.sql import queries
 
 PACKAGE = files("crag.server")
 FILES = PACKAGE.joinpath("queries")

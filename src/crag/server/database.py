@@ -6,6 +6,7 @@ rows skips those that are locked. Two transactions that each wait for the other 
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -25,7 +26,6 @@ from psycopg_pool import AsyncConnectionPool
 
 from crag.errors import GoneError
 from crag.server.settings import ServerSettings
-from crag.server.sql import queries
 
 Graph = Pregel[Any, Any, Any, Any]
 Row = dict[str, Any]
@@ -40,6 +40,20 @@ QUEUE, CANCELLED = "queue", "cancelled"
 """Bells: a run may be claimed; a running run is to be cancelled, or is gone."""
 
 _logger = logging.getLogger(__name__)
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def queries(module: str) -> Mapping[str, LiteralString]:
+    """Return the statements that a module runs, of its file in `queries/`, by name.
+
+    Each goes from `-- name: …` to the next of these.
+    """
+    text = files("crag.server").joinpath("queries", f"{module}.sql").read_text("utf-8")
+    _, *found = _NAME.split(text)
+    # psycopg takes constants alone: these are, as no part of them comes from outside.
+    return cast("Mapping[str, LiteralString]", dict(zip(found[::2], found[1::2], strict=True)))
+
+
 _SQL = queries("database")
 _CHANNEL = "crag"
 _LOCK = 0x63726173
@@ -66,10 +80,6 @@ class Connection(AsyncConnection[Row]):
         cursor = await self.execute(query, values)
         return await cursor.fetchall() if cursor.description else []
 
-    async def row(self, query: LiteralString | Composed, **values: object) -> Row | None:
-        """Run one statement; return its first row, if it has any."""
-        return next(iter(await self.rows(query, **values)), None)
-
     async def notify(self, *names: object) -> None:
         """Ring bells in all processes when the transaction is committed."""
         await self.rows(_SQL["notify"], channel=_CHANNEL, names=[str(name) for name in names])
@@ -88,7 +98,7 @@ class Fence:
     async def hold(self, connection: Connection) -> None:
         """Lock the row until the transaction ends; raise `GoneError` if there is none."""
         cursor = await connection.execute(self.query, self.values)
-        if not await cursor.fetchone():  # Not `row`, which sees nothing within a pipeline.
+        if not await cursor.fetchone():  # Not `rows`, which sees nothing within a pipeline.
             raise GoneError
 
 
@@ -169,10 +179,6 @@ class Database:
         async with self.pool.connection() as connection:
             return await connection.rows(query, **values)
 
-    async def row(self, query: LiteralString | Composed, **values: object) -> Row | None:
-        """Run one statement; return its first row, if it has any."""
-        return next(iter(await self.rows(query, **values)), None)
-
     @asynccontextmanager
     async def transaction(self, *, pipeline: bool = False) -> AsyncIterator[Connection]:
         """Yield a connection within a transaction, whose statements may be sent together."""
@@ -211,7 +217,7 @@ class Database:
 
 async def _migrate(connection: Connection) -> None:
     """Make the tables under a lock; it is polled, as waiting for it would block an index."""
-    while not await connection.row(_SQL["lock"], key=_LOCK):  # noqa: ASYNC110 - in other processes
+    while not await connection.rows(_SQL["lock"], key=_LOCK):  # noqa: ASYNC110 - in other processes
         await asyncio.sleep(0.1)
     try:
         await AsyncPostgresSaver(connection).setup()

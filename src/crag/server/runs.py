@@ -16,11 +16,10 @@ from langgraph_sdk.schema import CancelAction, MultitaskStrategy, RunStatus, Thr
 
 from crag.errors import GoneError
 from crag.page.rules import Rules
-from crag.server.database import CANCELLED, QUEUE, Connection, Database, Fence, Row
+from crag.server.database import CANCELLED, QUEUE, Connection, Database, Fence, Row, queries
 from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, not_found
 from crag.server.settings import ServerSettings
-from crag.server.sql import queries
 from crag.server.threads import forget
 
 FINISHED = frozenset({"success", "error", "interrupted", "timeout"})
@@ -101,8 +100,8 @@ class Runs:
 
     async def get(self, owner: str, thread_id: UUID, run_id: UUID) -> Row:
         """Return a run, or refuse with 404."""
-        found = await self.database.row(_SQL["get"], run=run_id, thread=thread_id, owner=owner)
-        return found or not_found("Run")
+        found = await self.database.rows(_SQL["get"], run=run_id, thread=thread_id, owner=owner)
+        return found[0] if found else not_found("Run")
 
     async def search(self, thread_id: UUID, **sent: object) -> list[Row]:
         """Return runs of a thread, the last one first; `sent` is what a client sends to search."""
@@ -116,14 +115,15 @@ class Runs:
 
     async def delete(self, run: Row) -> None:
         """Remove a run that has ended; refuse another one with 409."""
-        if not await self.database.row(_SQL["delete"], run=run["run_id"]):
+        if not await self.database.rows(_SQL["delete"], run=run["run_id"]):
             raise RefusedRequestError(409, "The run has not ended: cancel it first.")
 
     async def claim(self, worker: UUID) -> Claim | None:
         """Take the next run: of who has the fewest running ones, the oldest of a free thread."""
         lease = self.settings.lease_seconds
-        row = await self.database.row(_SQL["claim"], worker=worker, lease=lease)
-        return Claim(**row | {"request": decoded(row["request"])}) if row else None
+        for row in await self.database.rows(_SQL["claim"], worker=worker, lease=lease):
+            return Claim(**row | {"request": decoded(row["request"])})
+        return None
 
     async def waiting(self) -> int:
         """Return how many runs of all owners wait for a process."""
@@ -155,10 +155,10 @@ class Runs:
             GoneError: it is not this process's any more.
         """
         async with self._changing(claim.thread_id) as connection:
-            run = await connection.row(_SQL["mine"] + "FOR UPDATE", **claim.fence.values)
-            if not run:
+            mine = await connection.rows(_SQL["mine"] + "FOR UPDATE", **claim.fence.values)
+            if not mine:
                 raise GoneError
-            await self._end(connection, run, status, thread_status, failure)
+            await self._end(connection, mine[0], status, thread_status, failure)
 
     async def release(self, worker: UUID) -> None:
         """Give back the runs of a process that is ending; the attempt does not count."""
@@ -211,10 +211,10 @@ class Runs:
 
     async def after(self, run_id: UUID, place: int) -> tuple[str | None, list[Row]]:
         """Return the status of a run, None if it was removed, and the parts after one."""
-        run = await self.database.row(_SQL["status"], run=run_id)
+        run = await self.database.rows(_SQL["status"], run=run_id)
         # The status first: parts stored after it was read are read next time.
         parts = await self.database.rows(_SQL["after"], run=run_id, place=place)
-        return (run["status"] if run else None), parts
+        return (run[0]["status"] if run else None), parts
 
     async def follow(self, run_id: UUID, place: int) -> AsyncIterator[list[Row]]:
         """Yield the parts after one as they come, at times none, until the run has ended."""
@@ -239,8 +239,8 @@ class Runs:
         be there and an owner's, it is refused with 404 otherwise.
         """
         async with self.database.transaction() as connection:
-            thread = await connection.row(_SQL["lock_thread"], thread=thread_id)
-            if owner is not None and owner != (thread or {}).get("owner"):
+            owners = await connection.rows(_SQL["lock_thread"], thread=thread_id)
+            if owner is not None and owners != [{"owner": owner}]:
                 not_found("Thread")
             yield connection
 

@@ -7,9 +7,8 @@ from langgraph_sdk.schema import OnConflictBehavior, SortOrder, ThreadStatus
 from psycopg import sql
 
 from crag.page.keeping import MINUTE, TooFastError
-from crag.server.database import CANCELLED, Connection, Database, Fence, Row
+from crag.server.database import CANCELLED, Connection, Database, Fence, Row, queries
 from crag.server.refusals import RefusedRequestError, not_found
-from crag.server.sql import queries
 
 _SQL = queries("threads")
 
@@ -31,12 +30,12 @@ class Threads:
         """Make a thread; refuse an id that is taken, with 409, and too many within a minute."""
         if not temporary:
             await self._check_pace()
-        made = await self._database.row(
+        made = await self._database.rows(
             _SQL["create"], thread=thread_id or uuid4(), owner=self.owner,
             metadata=metadata or {}, temporary=temporary,
         )  # fmt: skip
         if made:
-            return made
+            return made[0]
         if thread_id and if_exists == "do_nothing":
             return await self.get(thread_id)
         raise RefusedRequestError(409, f"Thread {thread_id} exists already.")
@@ -69,8 +68,8 @@ class Threads:
         await self._database.rows(_SQL["settle"], thread=thread_id, owner=self.owner, status=status)
 
     async def _own(self, query: LiteralString, thread_id: UUID, **values: object) -> Row:
-        found = await self._database.row(query, thread=thread_id, owner=self.owner, **values)
-        return found or not_found("Thread")
+        found = await self._database.rows(query, thread=thread_id, owner=self.owner, **values)
+        return found[0] if found else not_found("Thread")
 
     def fence(self, thread_id: UUID) -> Fence:
         """Return what holds for as long as the thread is there and the owner's."""
@@ -79,11 +78,11 @@ class Threads:
     async def delete(self, thread_id: UUID) -> None:
         """Remove a thread with its runs and checkpoints; what works on it can write no more."""
         async with self._database.transaction() as connection:
-            removed = await connection.row(_SQL["delete"], thread=thread_id, owner=self.owner)
+            removed = await connection.rows(_SQL["delete"], thread=thread_id, owner=self.owner)
             if not removed:
                 not_found("Thread")
             await forget(connection, [thread_id])
-            await connection.notify(CANCELLED, *removed["runs"])
+            await connection.notify(CANCELLED, *removed[0]["runs"])
 
     async def copy(self, thread_id: UUID) -> Row:
         """Copy a thread with its checkpoints, but without its runs."""
