@@ -7,10 +7,8 @@ from importlib.metadata import version
 from typing import Any
 from uuid import UUID
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import StateSnapshot
-from langgraph_sdk.schema import ThreadStatus
 from pydantic import BaseModel, TypeAdapter
 from starlette.background import BackgroundTask
 from starlette.requests import Request
@@ -26,7 +24,7 @@ from crag.server.database import Graph, Row
 from crag.server.encoding import decoded, encoded
 from crag.server.refusals import RefusedRequestError, not_found
 from crag.server.runs import Runs
-from crag.server.streaming import UNFIT, check_values, checkpoint_of, state_of
+from crag.server.streaming import UNFIT, check_values, checkpoint_of, place, state_of, status_of
 from crag.server.threads import Threads
 
 _PAGE_LIMIT, _LAST = 1000, 2**31 - 1
@@ -121,9 +119,7 @@ class Api:
     # Threads
 
     async def _create_thread(self, request: Request, asked: bodies.ThreadNew) -> object:
-        made = self._threads(request).create(
-            asked.thread_id, asked.metadata, if_exists=asked.if_exists
-        )
+        made = self._threads(request).create(asked.thread_id, asked.metadata, asked.if_exists)
         return _thread(await made)
 
     async def _search_threads(self, request: Request, asked: bodies.ThreadSearch) -> object:
@@ -137,11 +133,9 @@ class Api:
         row = await self._thread(request)
         found = _thread(row)
         if graph := self._graph(row):
-            state = await graph.aget_state(_config(row["thread_id"]))
-            found["values"] = state.values or None
-            found["interrupts"] = {
-                task.id: task.interrupts for task in state.tasks if task.interrupts
-            }
+            state = await graph.aget_state(place(row["thread_id"]))
+            asks = {task.id: task.interrupts for task in state.tasks if task.interrupts}
+            found |= {"values": state.values or None, "interrupts": asks}
         return found
 
     async def _update_thread(self, request: Request, asked: bodies.Described) -> object:
@@ -160,7 +154,7 @@ class Api:
         row = await self._thread(request)
         if not (graph := self._graph(row)):
             return _nothing(row)
-        config = _config(row["thread_id"], asked.checkpoint)
+        config = place(row["thread_id"], asked.checkpoint)
         return state_of(await graph.aget_state(config, subgraphs=asked.subgraphs))
 
     async def _update_state(self, request: Request, asked: bodies.StateChange) -> object:
@@ -170,12 +164,11 @@ class Api:
             raise RefusedRequestError(400, detail)
         try:
             check_values(graph, asked.values, "values")
-            config = _config(row["thread_id"], asked.checkpoint)
+            config = place(row["thread_id"], asked.checkpoint)
             written = await graph.aupdate_state(config, asked.values, asked.as_node)
         except (*UNFIT, CragError) as error:
             raise RefusedRequestError(400, str(error)) from error
-        found = await graph.aget_state(_config(row["thread_id"]))
-        status: ThreadStatus = "interrupted" if found.next else "idle"
+        status = await status_of(graph, row["thread_id"])
         await self._threads(request).settle(row["thread_id"], status)
         checkpoint = checkpoint_of(written)
         return {"checkpoint": checkpoint, "configurable": checkpoint, **(checkpoint or {})}
@@ -185,8 +178,8 @@ class Api:
         if not (graph := self._graph(row)):
             return []
         history = graph.aget_state_history(
-            _config(row["thread_id"], asked.checkpoint), limit=asked.limit, filter=asked.metadata,
-            before=_config(row["thread_id"], asked.before) if asked.before else None,
+            place(row["thread_id"], asked.checkpoint), limit=asked.limit, filter=asked.metadata,
+            before=place(row["thread_id"], asked.before) if asked.before else None,
         )  # fmt: skip
         return [state_of(found) async for found in history]
 
@@ -234,7 +227,7 @@ class Api:
             found = {"__error__": error}
         else:
             graph = self._graph(run) or not_found("Graph")
-            state = await graph.aget_state(_config(run["thread_id"]))
+            state = await graph.aget_state(place(run["thread_id"]))
             asks = {"__interrupt__": state.interrupts} if state.interrupts else {}
             found = dict(state.values) | asks
         reply = _reply(found, _located(run))
@@ -245,10 +238,10 @@ class Api:
     async def _stream(self, request: Request, asked: bodies.RunNew | bodies.Query) -> object:
         run, cancels = await self._asked_run(request, asked)
         last = request.headers.get("last-event-id", "") if request.method == "GET" else ""
-        place = int(last) if re.fullmatch(r"[0-9]{1,9}", last) else 0
+        after = int(last) if re.fullmatch(r"[0-9]{1,9}", last) else 0
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"} | _located(run)
         headers["Location"] = f"{headers['Content-Location']}/stream"
-        parts = self._parts(run, place, cancels=cancels)
+        parts = self._parts(run, after, cancels=cancels)
         return StreamingResponse(parts, headers=headers, media_type="text/event-stream")
 
     async def _asked_run(
@@ -275,7 +268,7 @@ class Api:
         else:
             thread_id = _identifier(request, "thread")
             if asked.if_not_exists == "create":
-                await threads.create(thread_id, of, if_exists="do_nothing")
+                await threads.create(thread_id, of, "do_nothing")
         run = await self._runs.create(
             thread_id=thread_id, owner=threads.owner, assistant_id=assistant["assistant_id"],
             graph_id=name, request=asked.model_dump(), metadata=asked.metadata,
@@ -287,9 +280,9 @@ class Api:
         async for _ in self._runs.follow(run["run_id"], _LAST):
             pass
 
-    async def _parts(self, run: Row, place: int, *, cancels: bool) -> AsyncIterator[str]:
+    async def _parts(self, run: Row, after: int, *, cancels: bool) -> AsyncIterator[str]:
         try:
-            async for found in self._runs.follow(run["run_id"], place):
+            async for found in self._runs.follow(run["run_id"], after):
                 for part in found:
                     yield f"event: {part['event']}\ndata: {part['data']}\nid: {part['place']}\n\n"
                 if not found:
@@ -344,11 +337,6 @@ def _identifier(request: Request, what: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise RefusedRequestError(422, f"Invalid {what} ID: {text[:100]!r} is no UUID.") from None
-
-
-def _config(thread_id: UUID, at: bodies.Checkpoint | None = None) -> RunnableConfig:
-    place = {"thread_id": str(thread_id), "checkpoint_ns": "", **(at or {})}
-    return {"configurable": place}
 
 
 def _located(run: Row) -> dict[str, str]:

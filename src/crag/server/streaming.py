@@ -3,12 +3,14 @@
 from collections.abc import AsyncIterator, Hashable, Mapping
 from functools import cache
 from typing import Any, Literal, cast
+from uuid import UUID
 
 from langchain_core.messages import BaseMessageChunk, convert_to_messages, message_chunk_to_message
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels.base import BaseChannel
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import Command, PregelTask, Send, StateSnapshot
+from langgraph_sdk.schema import ThreadStatus
 from pydantic import TypeAdapter
 
 from crag.server.database import Graph
@@ -112,6 +114,16 @@ def checkpoint_of(config: RunnableConfig | None) -> dict[str, Any] | None:
         return None
     names = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
     return {"checkpoint_ns": ""} | {name: found[name] for name in names if name in found}
+
+
+def place(thread_id: UUID, at: Mapping[str, Any] | None = None) -> RunnableConfig:
+    """Return where LangGraph finds a checkpoint of a thread, by default the last one."""
+    return {"configurable": {"thread_id": str(thread_id), "checkpoint_ns": "", **(at or {})}}
+
+
+async def status_of(graph: Graph, thread_id: UUID) -> ThreadStatus:
+    """Return what the state of a thread means for that: whether a human is asked."""
+    return "interrupted" if (await graph.aget_state(place(thread_id))).next else "idle"
 
 
 def state_of(found: StateSnapshot) -> dict[str, Any]:

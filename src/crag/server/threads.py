@@ -23,9 +23,9 @@ class Threads:
         self,
         thread_id: UUID | None = None,
         metadata: dict[str, Any] | None = None,
+        if_exists: OnConflictBehavior = "raise",
         *,
         temporary: bool = False,
-        if_exists: OnConflictBehavior = "raise",
     ) -> Row:
         """Make a thread; refuse an id that is taken, with 409, and too many within a minute."""
         if not temporary:

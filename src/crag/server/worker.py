@@ -18,7 +18,7 @@ from crag.errors import GoneError
 from crag.server.database import CANCELLED, LOST, QUEUE, REFUSED, Bell, Graph
 from crag.server.encoding import encoded
 from crag.server.runs import Claim, Failure, Runs
-from crag.server.streaming import command, parts
+from crag.server.streaming import command, parts, place, status_of
 from crag.telemetry import Instruments
 
 _TOLD = (
@@ -99,7 +99,7 @@ class Attempt:
         if over and not error:
             await finish(claim, "success", running.result())
         elif why == "cancelled":
-            await finish(claim, "interrupted", await self._status())
+            await finish(claim, "interrupted", await status_of(self._graph, claim.thread_id))
         elif why == "late":
             late = Failure("RunTimeoutError", _SLOW.format(self._seconds))
             await finish(claim, "error", failure=late)
@@ -121,7 +121,7 @@ class Attempt:
         await self._put("metadata", {"run_id": str(claim.run_id), "attempt": claim.attempt})
         async for event, data in parts(self._graph, given, config, claim.request):
             await self._put(event, data)
-        return await self._status()
+        return await status_of(self._graph, claim.thread_id)
 
     async def _put(self, event: str, data: object) -> None:
         if self._unstored:
@@ -134,22 +134,16 @@ class Attempt:
         told = request.get("config") or {}
         run = {"run_id": str(claim.run_id), "graph_id": claim.graph_id,
                "assistant_id": claim.assistant_id}  # fmt: skip
-        here, about = {"thread_id": str(claim.thread_id)}, told.get("metadata", {}) | run
-        config: Any = told | {"configurable": here, "metadata": about}
+        config: Any = told | place(claim.thread_id) | {"metadata": told.get("metadata", {}) | run}
         if claim.attempt > 1:
             found = await self._graph.aget_state(config)
             if (found.metadata or {}).get("run_id") == run["run_id"]:
                 return config, None
         at = request.get("checkpoint") or {}
         if at.get("checkpoint_id"):
-            config["configurable"] |= at
+            config |= place(claim.thread_id, at)
         given = command(request["command"]) if request.get("command") else request.get("input")
         return config, given
-
-    async def _status(self) -> ThreadStatus:
-        thread: RunnableConfig = {"configurable": {"thread_id": str(self.claim.thread_id)}}
-        found = await self._graph.aget_state(thread)
-        return "interrupted" if found.next else "idle"
 
 
 async def _cancelled(*tasks: "asyncio.Task[Any]") -> None:
