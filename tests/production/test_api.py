@@ -168,6 +168,8 @@ async def test_a_state_is_written_and_read_at_each_checkpoint(serving: Serving) 
         query = {"limit": "1", "before": at}
         shown = await client.http.client.get(f"/threads/{thread}/history", params=query)
         assert [state["checkpoint_id"] for state in shown.json()] == [before[1]["checkpoint_id"]]
+        posted = await client.http.client.post(f"/threads/{thread}/history", params=query)
+        assert posted.json() == shown.json()
         status, detail = await refused(
             client, "POST", f"/threads/{thread}/state", json={"values": {}, "as_node": "none"}
         )

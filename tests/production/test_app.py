@@ -31,6 +31,8 @@ async def test_a_thread_that_waits_for_a_human_survives_a_restart(serving: Servi
     async with serving() as client:
         found = await client.threads.get(thread)
         assert (found["status"], found["metadata"]["of"]) == ("interrupted", "test")
+        (asked,) = found["interrupts"].values()
+        assert (asked, asked[0]["response_schema"]) == (state["__interrupt__"], None)
         state = await client.runs.wait(thread, "crag", command={"resume": "Because."})
         assert state["answer"] == "Because."
         assert (await client.threads.get(thread))["status"] == "idle"
