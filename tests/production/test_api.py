@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.pregel.remote import RemoteGraph
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
@@ -130,6 +131,14 @@ async def test_what_is_null_is_not_set_and_what_is_not_served_may_be_empty(
         body |= {"stream_mode": None, "on_completion": None, "command": {"goto": None}}
         body |= {"config": {"tags": None, "configurable": None}, "durability": None}
         assert (await client.http.post("/runs/wait", json=body))["answer"] == "KETTLE"
+
+
+async def test_a_remote_graph_reads_a_thread_before_its_first_run(serving: Serving) -> None:
+    async with serving() as client:
+        thread = (await client.threads.create(graph_id="crag"))["thread_id"]
+        config: RunnableConfig = {"configurable": {"thread_id": thread}}
+        state = await RemoteGraph("crag", client=client).aget_state(config)
+        assert (state.values, state.config["configurable"]["checkpoint_id"]) == ({}, None)
 
 
 async def test_a_thread_without_runs_has_a_state_without_values(serving: Serving) -> None:

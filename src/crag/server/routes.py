@@ -153,7 +153,9 @@ class Api:
     async def _get_state(self, request: Request, asked: bodies.Query) -> object:
         row = await self._thread(request)
         if not (graph := self._graph(row)):
-            return _nothing(row)
+            # Nothing has run on it.
+            config = place(row["thread_id"])
+            return state_of(StateSnapshot({}, (), config, {}, None, None, (), ()))
         config = place(row["thread_id"], asked.checkpoint)
         return state_of(await graph.aget_state(config, subgraphs=asked.subgraphs))
 
@@ -171,7 +173,7 @@ class Api:
         status = await status_of(graph, row["thread_id"])
         await self._threads(request).settle(row["thread_id"], status)
         checkpoint = checkpoint_of(written)
-        return {"checkpoint": checkpoint, "configurable": checkpoint, **(checkpoint or {})}
+        return {"checkpoint": checkpoint, "configurable": checkpoint, **checkpoint}
 
     async def _get_history(self, request: Request, asked: bodies.Query) -> object:
         row = await self._thread(request)
@@ -357,9 +359,3 @@ def _run(row: Row) -> dict[str, Any]:
              "created_at", "updated_at", "attempt")  # fmt: skip
     error = row["error"] and decoded(row["error"])
     return {name: row[name] for name in names} | {"kwargs": decoded(row["request"]), "error": error}
-
-
-def _nothing(row: Row) -> dict[str, Any]:
-    """Return the state of a thread on which nothing has run."""
-    here = {"thread_id": row["thread_id"], "checkpoint_ns": "", "checkpoint_id": None}
-    return state_of(StateSnapshot({}, (), {}, {}, None, None, (), ())) | {"checkpoint": here}

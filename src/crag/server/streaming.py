@@ -107,13 +107,12 @@ def _messages(data: Any, grown: dict[str | None, BaseMessageChunk]) -> list[Part
     return [*new, ("messages/partial", [message_chunk_to_message(grown[message.id])])]
 
 
-def checkpoint_of(config: RunnableConfig | None) -> dict[str, Any] | None:
-    """Return the address of a checkpoint."""
+def checkpoint_of(config: RunnableConfig | None) -> dict[str, Any]:
+    """Return the address of a checkpoint, whose id is None where there is none."""
     found = (config or {}).get("configurable", {})
-    if not found.get("checkpoint_id"):
-        return None
     names = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
-    return {"checkpoint_ns": ""} | {name: found[name] for name in names if name in found}
+    known = {name: found[name] for name in names if name in found}
+    return {"checkpoint_ns": "", "checkpoint_id": None} | known
 
 
 def place(thread_id: UUID, at: Mapping[str, Any] | None = None) -> RunnableConfig:
@@ -130,10 +129,11 @@ def state_of(found: StateSnapshot) -> dict[str, Any]:
     """Return the state of a thread in the form of LangGraph's API."""
     here, parent = checkpoint_of(found.config), checkpoint_of(found.parent_config)
     return {
-        "values": found.values, "next": found.next, "metadata": found.metadata,
+        "values": found.values, "next": found.next, "metadata": found.metadata or {},
         "created_at": found.created_at, "tasks": [_task(task) for task in found.tasks],
-        "checkpoint": here, "checkpoint_id": here and here["checkpoint_id"],
-        "parent_checkpoint": parent, "parent_checkpoint_id": parent and parent["checkpoint_id"],
+        "checkpoint": here, "checkpoint_id": here["checkpoint_id"],
+        "parent_checkpoint": parent if parent["checkpoint_id"] else None,
+        "parent_checkpoint_id": parent["checkpoint_id"],
         "interrupts": found.interrupts,
     }  # fmt: skip
 
