@@ -86,7 +86,7 @@ def readable(content_type: str, url: str, types: tuple[str, ...]) -> None:
     Raises:
         PageError: `content_type`.
     """
-    kind = _kind(content_type)
+    kind = media_type(content_type)
     if kind and types and kind not in types:
         raise PageError(url, "content_type", f"the content type {kind[:80]!r} is not supported")
 
@@ -97,7 +97,7 @@ def sniffed(content_type: str, body: bytes, url: str) -> str:
     Raises:
         PageError: `content_type`, if the bytes match no supported type.
     """
-    if _kind(content_type):
+    if media_type(content_type):
         return content_type
     start = body[:_SNIFFED_BYTES].lstrip()
     if start.startswith(b"%PDF-"):
@@ -109,7 +109,8 @@ def sniffed(content_type: str, body: bytes, url: str) -> str:
     return "text/plain"
 
 
-def _kind(content_type: str) -> str:
+def media_type(content_type: str) -> str:
+    """Return the type that the header names, in lower case and without parameters."""
     return content_type.partition(";")[0].strip().lower()
 
 

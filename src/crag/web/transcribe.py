@@ -11,6 +11,7 @@ from crag.text.html import read_html
 from crag.text.paragraphs import FEWEST_CHARACTERS, paragraphs_of
 from crag.text.pdf import read_web_pdf
 from crag.text.sentences import sentences_of
+from crag.web.bodies import media_type
 
 MOST_PARAGRAPHS = 400
 """Everything after them is dropped."""
@@ -20,7 +21,6 @@ LONGEST_TITLE = 300
 MOST_PDF_PAGES = 100
 """Later pages of a PDF are not read."""
 _MOST_CHARACTERS = 1_000_000
-_MARKUP = re.compile(rb"<\s*(!doctype|html|head|body|p|div|h1|meta)\b", re.IGNORECASE)
 _HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*)$", re.MULTILINE)
 
 MediaKind = Literal["html", "pdf", "text", "markdown"]
@@ -28,12 +28,9 @@ _KINDS: dict[str, MediaKind] = {
     "text/html": "html",
     "application/xhtml+xml": "html",
     "application/pdf": "pdf",
-    "application/x-pdf": "pdf",
     "text/plain": "text",
     "text/markdown": "markdown",
-    "text/x-markdown": "markdown",
 }
-_UNSPECIFIC = ("", "application/octet-stream", "binary/octet-stream")
 
 
 class Transcript(NamedTuple):
@@ -43,12 +40,6 @@ class Transcript(NamedTuple):
     """On one line; empty if the page has none."""
     paragraphs: tuple[str, ...]
     """In the order of the page, each on one line, without the title or duplicates."""
-
-
-def can_transcribe(content_type: str) -> bool:
-    """Return whether `transcribe` may be able to read a body of this type, before it is fetched."""
-    name = _media_type(content_type)
-    return name in _KINDS or name in _UNSPECIFIC
 
 
 def transcribe(body: bytes, content_type: str, url: str) -> Transcript:
@@ -61,9 +52,10 @@ def transcribe(body: bytes, content_type: str, url: str) -> Transcript:
     Raises:
         PageError: the content type is not one of these, the body is damaged, or it has no text.
     """
-    kind = _kind(body, content_type)
-    if kind is None:
-        raise PageError(url, "content_type", f"{_media_type(content_type)!r} is not text")
+    name = media_type(content_type)
+    if name not in _KINDS:
+        raise PageError(url, "content_type", f"{name!r} is not text")
+    kind = "pdf" if body.lstrip().startswith(b"%PDF-") else _KINDS[name]
     try:
         title, texts = _title_and_texts(kind, body, content_type, url)
     except ContentError as error:
@@ -73,19 +65,6 @@ def transcribe(body: bytes, content_type: str, url: str) -> Transcript:
     if not paragraphs:
         raise PageError(url, "empty", "no text in it")
     return Transcript(title, paragraphs)
-
-
-def _media_type(content_type: str) -> str:
-    return content_type.split(";", maxsplit=1)[0].strip().lower()
-
-
-def _kind(body: bytes, content_type: str) -> MediaKind | None:
-    name = _media_type(content_type)
-    if can_transcribe(content_type) and body.lstrip()[:5] == b"%PDF-":
-        return "pdf"
-    if name in _UNSPECIFIC:
-        return "html" if _MARKUP.search(body[:2_048]) else "text"
-    return _KINDS.get(name)
 
 
 def _title_and_texts(
