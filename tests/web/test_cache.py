@@ -55,15 +55,6 @@ def test_the_reader_says_how_old_is_too_old(path: Path) -> None:
     assert cache.get("a", 3) == VALUE
 
 
-def test_old_rows_are_deleted(path: Path) -> None:
-    cache = PageCache(path)
-    cache.put("old", VALUE, 1)
-    aged(path, 5)
-    cache.put("new", VALUE, 1)
-    cache.clean(4)
-    assert keys(path) == ["new"]
-
-
 def test_writing_deletes_old_rows_now_and_then(path: Path) -> None:
     PageCache(path).put("old", VALUE, 1)
     aged(path, 24 * 365)
@@ -109,7 +100,6 @@ def fails_softly(cache: PageCache, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     cache.put("a", VALUE, 1)
     assert cache.get("a", 1) is None
-    cache.clean(1)
     assert "is not used" in caplog.text
 
 

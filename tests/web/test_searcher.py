@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from crag.errors import SearchError
 from crag.web.search_replies import plain
-from crag.web.searcher import query_of, shown
+from crag.web.searcher import query_of
 
 
 @pytest.mark.parametrize(
@@ -53,15 +53,3 @@ def test_an_empty_query_is_refused(query: str) -> None:
 )
 def test_snippets_have_no_tags(html: object, expected: str) -> None:
     assert plain(html) == expected
-
-
-@pytest.mark.parametrize(
-    ("address", "expected"),
-    [
-        ("http://ada:secret@h:1/p", "http://h:1/p"),
-        ("http://h", "http://h"),
-        ("http://[", "an unreadable address"),
-    ],
-)
-def test_addresses_are_shown_without_passwords(address: str, expected: str) -> None:
-    assert shown(address) == expected

@@ -83,8 +83,9 @@ class Target(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port, as a key."""
-        return f"{self.scheme}://{self.host}:{self.port}"
+        """Scheme, host and port: the beginning of URLs of the same site."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
 
 
 def target_of(url: str) -> Target:

@@ -58,12 +58,8 @@ class PageCache:
         with self._tolerated(), self._connection() as connection, connection:
             connection.execute("REPLACE INTO pages VALUES (?, ?, ?)", (key, text, time()))
             if next(self._writes) % _WRITES == 0:
-                self._clean(connection, max(hours, LONGEST_HOURS))
-
-    def clean(self, hours: float) -> None:
-        """Delete rows older than `hours`."""
-        with self._tolerated(), self._connection() as connection, connection:
-            self._clean(connection, hours)
+                oldest = time() - max(hours, LONGEST_HOURS) * 3600
+                connection.execute("DELETE FROM pages WHERE stored < ?", (oldest,))
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -90,10 +86,6 @@ class PageCache:
         if not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-
-    @staticmethod
-    def _clean(connection: sqlite3.Connection, hours: float) -> None:
-        connection.execute("DELETE FROM pages WHERE stored < ?", (time() - hours * 3600,))
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -77,7 +77,7 @@ class Robots:
         kept = await in_thread(self._cache.get, key, hours) if self._cache is not None else None
         if kept is not None and isinstance(kept.get("text"), str):
             return str(kept["text"])
-        text = await fetch(f"{target.url.partition('://')[0]}://{_authority(target)}/robots.txt")
+        text = await fetch(f"{target.origin}/robots.txt")
         if self._cache is not None and text is not None:
             await in_thread(self._cache.put, key, {"text": text}, hours)
         return text
@@ -123,8 +123,3 @@ class SitePolicy:
     async def _allowed(self, robots: Robots, target: Target) -> bool:
         async with self._asking[target.origin]:  # One page fetches it, the others of the site wait.
             return await robots.allows(target, self._hours, self._fetch)
-
-
-def _authority(target: Target) -> str:
-    host = f"[{target.host}]" if ":" in target.host else target.host
-    return f"{host}:{target.port}"

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from crag import __version__
 from crag.errors import SearchError
 from crag.parts import Hit
+from crag.plain import without_credentials
 from crag.runtime.waiting import in_own_loop
 from crag.web.retries import LONGEST_WAIT, PassingSearchError, patiently, retry_after
 
@@ -60,6 +61,7 @@ class JsonSearcher(ABC):
     ) -> None:
         address = address_of(self.provider, address, variable)
         self.address = address if address.endswith(path) else f"{address}{path}"
+        self._shown = without_credentials(self.address, queries=False)
         self._timeout = timeout
         known = {"Accept": "application/json", "User-Agent": user_agent(contact)}
         self._options: dict[str, Any] = {
@@ -69,7 +71,7 @@ class JsonSearcher(ABC):
         self._patiently = patiently(longest_wait)(self._ask)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({shown(self.address)!r})"
+        return f"{type(self).__name__}({self._shown!r})"
 
     @abstractmethod
     def request(self, query: str, limit: int) -> Mapping[str, Any]:
@@ -90,11 +92,8 @@ class JsonSearcher(ABC):
 
     async def asearch(self, query: str, limit: int) -> list[Hit]:
         """Do the same without blocking the event loop."""
-        return (await self._patiently(self._request(query, limit)))[:limit]
-
-    def _request(self, query: str, limit: int) -> Mapping[str, Any]:
         shortened = query_of(self.provider, query, self.longest_query)
-        return {"url": self.address, **self.request(shortened, limit)}
+        return (await self._patiently(self.request(shortened, limit)))[:limit]
 
     async def _ask(self, request: Mapping[str, Any]) -> list[Hit]:
         import httpx
@@ -104,7 +103,7 @@ class JsonSearcher(ABC):
             async with (
                 httpx.AsyncClient(verify=trusted, **self._options) as client,
                 asyncio.timeout(self._timeout),
-                client.stream(**request) as response,
+                client.stream(**{"url": self.address, **request}) as response,
             ):
                 async for piece in response.aiter_bytes():
                     body += piece
@@ -114,7 +113,7 @@ class JsonSearcher(ABC):
 
     def _hits(self, response: "httpx.Response", body: bytearray) -> list[Hit]:
         if response.is_redirect:
-            target = shown(response.headers["Location"])[:200]
+            target = without_credentials(response.headers["Location"], queries=False)[:200]
             message = f"the server redirects to {target}: use the final address"
             raise SearchError(self.provider, "request", message)
         if not response.is_success:
@@ -152,8 +151,7 @@ class JsonSearcher(ABC):
         return self._error("the reply cannot be read: check the address")
 
     def _unreachable(self) -> SearchError:
-        where = shown(self.address)
-        return self._error(f"{where} cannot be reached: check the address and the network")
+        return self._error(f"{self._shown} cannot be reached: check the address and the network")
 
     def _broken_off(self, error: Exception) -> SearchError:
         return self._error(f"the connection failed ({type(error).__name__}): try again later")
@@ -206,15 +204,6 @@ def address_of(provider: str, url: str, variable: str) -> str:
         message = f"{variable} must be an address such as https://search.example.org"
         raise SearchError(provider, "request", message)
     return url.strip().rstrip("/")
-
-
-def shown(address: str) -> str:
-    """Return the address for messages, without a user name and password."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return "an unreadable address"
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from crag.errors import SearchError, SearchProblem
 from crag.parts import Hit
 from crag.web.search_replies import objects, plain, text
-from crag.web.searcher import JsonSearcher, certificates, query_of
+from crag.web.searcher import JsonSearcher, certificates
 
 if TYPE_CHECKING:
     import httpx
@@ -46,7 +46,7 @@ class TavilySearcher(JsonSearcher):
     def request(self, query: str, limit: int) -> Mapping[str, Any]:
         """Return the arguments of the client's `search`."""
         return {
-            "query": query_of(self.provider, query, self.longest_query),
+            "query": query,
             "max_results": min(limit, _MOST_RESULTS),
             "include_raw_content": "text" if self._raw_content else None,
             "timeout": self._timeout,
@@ -63,9 +63,6 @@ class TavilySearcher(JsonSearcher):
             )
             for result in objects(reply.get("results"))
         ]
-
-    def _request(self, query: str, limit: int) -> Mapping[str, Any]:
-        return self.request(query, limit)
 
     async def _ask(self, request: Mapping[str, Any]) -> list[Hit]:
         import httpx
