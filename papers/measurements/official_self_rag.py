@@ -19,10 +19,11 @@ from scripted_model import ScriptedModel, ScriptedReflection, Style, VllmModel, 
 
 from crag.papers.experiments.released_reflection import RELEASED_LONG, RELEASED_SHORT
 from crag.parts import Passage
-from crag.reflection.driver import Asked, run
+from crag.reflection.driver import Asked, arun
 from crag.reflection.long_form import long_form
 from crag.reflection.short_form import short_form
 from crag.reflection_settings import Compat, Mode, ReflectionSettings
+from crag.runtime.waiting import blocking
 from crag.tasks import profile_of
 
 CHECKOUT = "self-rag/retrieval_lm"
@@ -112,9 +113,13 @@ def ours(case: Case, seed: int, without: Compat | None = None) -> Answer:
     asked = Asked(instruction, QUESTION, closed=case.program == "closed", passages=PASSAGES)
     steps = short_form(asked, settings) if case.is_short else long_form(asked, settings)
     backend = ScriptedReflection(ScriptedModel(seed, case.style), case.style)
-    outcome = run(steps, backend, lambda _: PASSAGES)
+    outcome = blocking(arun(steps, backend, _found))
     cited = [outcome["passages"][place]["title"] for place in outcome["cited"]]
     return outcome["answer"], cited if case.program == "asqa" else []
+
+
+async def _found(_query: str) -> tuple[Passage, ...]:
+    return PASSAGES
 
 
 @contextlib.contextmanager

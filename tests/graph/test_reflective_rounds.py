@@ -8,12 +8,13 @@ from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
-from crag.reflection.driver import Asked, run
+from crag.reflection.driver import Asked
 from crag.reflection.long_form import long_form
 from crag.reflection_settings import ReflectionSettings
 from crag.settings import Settings
 from tests.graph.reflective import build_reflect
 from tests.reflection.random_tables import OPTIONS, PASSAGES, RandomReflection, found_for
+from tests.reflection.scripted import run
 
 KEPT = ("answer", "raw", "cited", "score", "flags", "tokens")
 

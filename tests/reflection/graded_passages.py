@@ -5,10 +5,11 @@ from typing import Any
 
 from crag.papers.experiments.poster import GradeLevel, graded_loop
 from crag.parts import Candidate, Passage
-from crag.reflection.driver import Asked, ReflectionOutcome, run
+from crag.reflection.driver import Asked, ReflectionOutcome
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import FULLY, NO_RETRIEVAL, NO_SUPPORT, PARTIALLY
+from tests.reflection.scripted import run
 
 PASSAGES = (Passage("One", "first"), Passage("Two", "second"), Passage("Three", "third"))
 ASKED = Asked("Who?", "Who?", passages=PASSAGES)

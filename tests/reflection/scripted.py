@@ -1,18 +1,34 @@
 """A beam search over scripted segments, for tests."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from crag.parts import Candidate, Decision, Passage
-from crag.reflection.driver import Asked, ReflectionOutcome, run
+from crag.parts import Candidate, Decision, Passage, ReflectionBackend
+from crag.reflection.driver import Asked, ReflectionOutcome, Steps, Watcher, arun
 from crag.reflection.long_form import long_form
 from crag.reflection.testing import FakeReflection, Table, fake_candidate
 from crag.reflection_settings import ReflectionSettings
+from crag.runtime.waiting import blocking
 from crag.state import Ending
 
+Result = TypeVar("Result")
 ONE, TWO = Passage("One", "first"), Passage("Two", "second")
 ASKED = Asked("Who?", "who")
 YES, NO, MORE = "[Retrieval]", "[No Retrieval]", "[Continue to Use Evidence]"
+
+
+def run(
+    steps: Steps[Result],
+    backend: ReflectionBackend,
+    search: Callable[[str], Sequence[Passage]],
+    watch: Watcher | None = None,
+) -> Result:
+    """Run an algorithm to its end, with one call after the other."""
+
+    async def searched(query: str) -> Sequence[Passage]:
+        return search(query)
+
+    return blocking(arun(steps, backend, searched, watch))
 
 
 def part(text: str, share: float, ending: Ending = "retrieve", **more: Any) -> Candidate:

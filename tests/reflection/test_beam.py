@@ -5,7 +5,6 @@ import math
 import pytest
 
 from crag.parts import Decision, Prefix
-from crag.reflection.driver import run
 from crag.reflection.long_form import long_form
 from crag.reflection.testing import FakeReflection, Table, fake_decision
 from crag.reflection_settings import ReflectionSettings
@@ -25,6 +24,7 @@ from tests.reflection.scripted import (
     last,
     options_of,
     part,
+    run,
     unsupported,
 )
 

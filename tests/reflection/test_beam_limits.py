@@ -8,7 +8,7 @@ import pytest
 from crag.errors import ModelError
 from crag.papers.experiments.released_reflection import RELEASED_LONG
 from crag.parts import Candidate, Decision, Passage, Prefix
-from crag.reflection.driver import Judged, arun, run
+from crag.reflection.driver import Judged, arun
 from crag.reflection.long_form import long_form
 from crag.reflection.testing import FakeReflection, Table, fake_candidate, fake_decision
 from crag.reflection_settings import ReflectionSettings
@@ -26,6 +26,7 @@ from tests.reflection.scripted import (
     last,
     options_of,
     part,
+    run,
 )
 
 

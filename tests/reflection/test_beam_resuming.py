@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from crag.parts import Candidate, Passage, Prefix
 from crag.reflection.beam import BeamSearch, KeptSearch
-from crag.reflection.driver import Asked, ReflectionOutcome, run
+from crag.reflection.driver import Asked, ReflectionOutcome
 from crag.reflection.long_form import long_form, search_for
 from crag.reflection.testing import FakeReflection
 from crag.reflection_settings import ReflectionSettings
 from tests.reflection.random_tables import OPTIONS, PASSAGES, RandomReflection, found_for
+from tests.reflection.scripted import run
 
 
 def travelled(kept: KeptSearch) -> KeptSearch:

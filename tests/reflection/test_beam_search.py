@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crag.parts import Candidate, Passage, Prefix
-from crag.reflection.driver import Asked, ReflectionOutcome, run
+from crag.reflection.driver import Asked, ReflectionOutcome
 from crag.reflection.long_form import long_form
 from crag.reflection.scoring import score as score_of
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.reflection_settings import ReflectionSettings
+from tests.reflection.scripted import run
 
 PASSAGES = [Passage(f"T{place}", f"passage {place}") for place in range(3)]
 TREES = st.integers(0, 10**9)

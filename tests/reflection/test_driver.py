@@ -28,7 +28,6 @@ from crag.reflection.driver import (
     arun,
     asked_of,
     in_order,
-    run,
 )
 from crag.reflection.long_form import long_form
 from crag.reflection.spending import Spending, counting
@@ -38,6 +37,7 @@ from crag.runtime.waiting import blocking
 from crag.settings import Settings
 from crag.state import Choice
 from crag.testing import FakeRetriever
+from tests.reflection.scripted import run
 
 PASSAGE = Passage("T", "text")
 BATCH = [

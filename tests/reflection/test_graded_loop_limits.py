@@ -9,7 +9,7 @@ import pytest
 from crag.errors import ModelError
 from crag.papers.experiments.poster import GradeLevel, graded_loop
 from crag.parts import Prefix
-from crag.reflection.driver import Asked, Judged, arun, run
+from crag.reflection.driver import Asked, Judged, arun
 from crag.reflection.short_form import short_form
 from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
 from crag.reflection_settings import ReflectionSettings
@@ -29,6 +29,7 @@ from tests.reflection.graded_passages import (
     so_so,
     whys,
 )
+from tests.reflection.scripted import run
 
 
 @pytest.mark.parametrize(

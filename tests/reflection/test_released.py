@@ -16,13 +16,14 @@ import pytest
 
 from crag.papers.experiments.released_reflection import RELEASED_LONG, RELEASED_SHORT
 from crag.parts import Candidate, Decision, Passage
-from crag.reflection.driver import Asked, run
+from crag.reflection.driver import Asked
 from crag.reflection.long_form import long_form
 from crag.reflection.scoring import retrieve_ratio
 from crag.reflection.short_form import short_form
 from crag.reflection.testing import FakeReflection, fake_candidate
 from crag.reflection_settings import Compat, ReflectionSettings
 from crag.reflection_tokens import CONTINUE, NO_RETRIEVAL, RETRIEVAL
+from tests.reflection.scripted import run
 
 MEASUREMENTS = str(Path(__file__).parents[2] / "papers" / "measurements")
 

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from crag.errors import ModelError
 from crag.papers.experiments.released_reflection import RELEASED_SHORT
 from crag.parts import Candidate, Decision, Passage, Prefix
-from crag.reflection.driver import Asked, Judged, ReflectionOutcome, arun, run
+from crag.reflection.driver import Asked, Judged, ReflectionOutcome, arun
 from crag.reflection.short_form import short_form
 from crag.reflection.testing import FakeReflection, fake_candidate, fake_decision
 from crag.reflection_settings import ReflectionSettings
+from tests.reflection.scripted import run
 
 PASSAGES = [Passage("One", "first"), Passage("Two", "second"), Passage("Three", "third")]
 OPEN = Asked("Who?", "Who?")

@@ -12,8 +12,9 @@ graph nodes and tests::
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, islice
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -39,7 +40,7 @@ from crag.runtime.replies import (
     decisions_of,
     documents_of,
 )
-from crag.runtime.waiting import blocking, call, together
+from crag.runtime.waiting import call, together
 from crag.settings import Settings
 from crag.state import (
     Choice,
@@ -147,7 +148,6 @@ Result = TypeVar("Result")
 Steps = Generator[Sequence[Request], list[Any], Result]
 """An algorithm: yields batches of requests, receives their answers, returns its result. If a
 request fails with a `ModelError`, the error is raised at its ``yield``."""
-Searcher = Callable[[str], Sequence[Passage]]
 AsyncSearcher = Callable[[str], Awaitable[Sequence[Passage]]]
 Watcher = Callable[[Judged], None]
 Clock = Callable[[], float]
@@ -170,64 +170,22 @@ async def arun(
     Raises:
         ModelError: the back end failed, and the algorithm could not continue without it.
     """
-    progress = _RunningSteps(steps)
-    while progress.calls is not None:
-        calls = [_answers(requests, backend, search, watch) for requests in progress.calls]
-        try:
-            answers = await together(calls)
-        except ModelError as error:
-            progress.fail(error)
-        else:
-            progress.send(answers)
-    return progress.result
-
-
-def run(
-    steps: Steps[Result],
-    backend: ReflectionBackend,
-    search: Searcher,
-    watch: Watcher | None = None,
-) -> Result:
-    """Do the same for a caller that blocks, with one call after the other."""
-
-    async def searched(query: str) -> Sequence[Passage]:
-        return search(query)
-
-    return blocking(arun(steps, backend, searched, watch))
-
-
-class _RunningSteps(Generic[Result]):
-    """A generator, the calls it waits for, and its result once it has ended."""
-
-    def __init__(self, steps: Steps[Result]) -> None:
-        self._steps = steps
-        self.result: Result
-        self.calls: list[list[Request]] | None = None
-        """Its requests; those of one list are answered together."""
-        self._places: list[list[int]] = []
-        self._advance(lambda: next(steps))
-
-    def send(self, answers: Sequence[Any]) -> None:
-        """Pass the answers to the generator, in the order of its requests."""
-        placed = {
-            place: answer
-            for places, replies_of_call in zip(self._places, answers, strict=True)
-            for place, answer in zip(places, replies_of_call, strict=True)
-        }
-        replies = [placed[place] for place in range(len(placed))]
-        self._advance(lambda: self._steps.send(replies))
-
-    def fail(self, error: ModelError) -> None:
-        self._advance(lambda: self._steps.throw(error))
-
-    def _advance(self, step: Callable[[], Sequence[Request]]) -> None:
+    step: Callable[[], Sequence[Request]] = partial(next, steps)
+    while True:
         try:
             requests = step()
         except StopIteration as end:
-            self.calls, self.result = None, end.value
+            result: Result = end.value
+            return result
+        places = _together(requests)
+        calls = [[requests[place] for place in of_call] for of_call in places]
+        try:
+            answers = await together([_answers(each, backend, search, watch) for each in calls])
+        except ModelError as error:
+            step = partial(steps.throw, error)
         else:
-            self._places = _together(requests)
-            self.calls = [[requests[place] for place in places] for places in self._places]
+            placed = dict(zip(chain(*places), chain(*answers), strict=True))
+            step = partial(steps.send, [placed[place] for place in range(len(placed))])
 
 
 def _together(requests: Sequence[Request]) -> list[list[int]]:

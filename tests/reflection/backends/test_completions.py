@@ -11,7 +11,7 @@ from crag.errors import ModelError, SettingsError
 from crag.parts import Candidate, Passage, Prefix, ReflectionBackend, SegmentLimits, continuations
 from crag.reflection.backends.completions import CompletionsReflection
 from crag.reflection.backends.transformers import TransformersReflection
-from crag.reflection.driver import AskCandidates, AskDecision, Steps, run
+from crag.reflection.driver import AskCandidates, AskDecision, Steps
 from crag.reflection.spending import counting
 from crag.reflection_tokens import FULLY, NO_RETRIEVAL, RELEVANT, RETRIEVAL, RETRIEVE, TOKENS
 from tests.loopback import serving
@@ -25,6 +25,7 @@ from tests.reflection.backends.tiny_llama import (
     tokenizer,
     untrained,
 )
+from tests.reflection.scripted import run
 
 SHORT = SegmentLimits(24)
 WHOLE = SegmentLimits(24, whole_answer=True)
