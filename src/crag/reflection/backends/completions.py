@@ -137,17 +137,18 @@ class CompletionsReflection:
     ) -> None:
         if top < LARGEST_GROUP:
             raise SettingsError("top", top, f"at least {LARGEST_GROUP}, the size of a group")
-        self._model = model
-        self._client = CompletionsClient(
-            model, base_url, api_key, top=top, timeout=timeout, retries=retries
-        )
+        self._model, self._base_url = model, base_url
+        self._host = urlsplit(base_url).hostname or ""
+        """The server's name, without what a URL may hold beside it."""
+        self._key = api_key or os.environ.get("OPENAI_API_KEY", "")
+        self._top, self._timeout, self._retries = top, timeout, retries
         self._tokenizer = tokenizer
         self._tokens_required = tokens_required
         self._longest_passage = longest_passage
         self._names: Names | None = None
 
     def __repr__(self) -> str:
-        return f"CompletionsReflection({self._model!r}, {self._client.host!r})"
+        return f"CompletionsReflection({self._model!r}, {self._host!r})"
 
     def load(self) -> None:
         """Ask the server for the tokens now, so that errors show before a run.
@@ -180,7 +181,7 @@ class CompletionsReflection:
         if not prefixes:
             return []
         names = await self._known_names()
-        completions = await self._client.ask(list(map(decision_prompt, prefixes)), 1, {})
+        completions = await self._ask(list(map(decision_prompt, prefixes)), 1, {})
         return [self._decision(completion, names) for completion in completions]
 
     async def acandidates(
@@ -196,7 +197,7 @@ class CompletionsReflection:
         ]
         stops = [] if limits.whole_answer else stop_ids(names, RETRIEVE)
         further = {"stop_token_ids": stops} if stops else {}
-        completions = await self._client.ask(prompts, limits.max_tokens, further)
+        completions = await self._ask(prompts, limits.max_tokens, further)
         return [
             self._candidate(completion, passage, limits, names)
             for (_, passage), completion in zip(continuations, completions, strict=True)
@@ -243,7 +244,7 @@ class CompletionsReflection:
 
     async def _learned(self) -> Names:
         try:
-            echoed = [echo.logprobs.tokens for echo in await self._client.ask(ECHOED, 1, ECHO)]
+            echoed = [echo.logprobs.tokens for echo in await self._ask(ECHOED, 1, ECHO)]
             return read_names(self._model, echoed, tokens_required=self._tokens_required)
         except ModelError as error:
             return await compute(self._names_without_echo, error)
@@ -256,7 +257,7 @@ class CompletionsReflection:
         """
         if not any(words in str(error) for words in (NO_ECHO, _NOT_ECHOED)):
             raise error
-        numbers = self._client.numbers()
+        numbers = ask_names(self._base_url, self._model, self._key, self._timeout)
         if numbers is None:
             raise error
         missing = [token for token in TOKENS if token not in numbers.values()]
@@ -270,50 +271,20 @@ class CompletionsReflection:
         tokenizer = load_tokenizer(str(self._tokenizer))
         return names_by_number(names_of(tokenizer, tokens_required=self._tokens_required))
 
-
-class CompletionsClient:
-    """Ask one model of the server at `base_url`; `api_key` goes before OPENAI_API_KEY."""
-
-    def __init__(  # noqa: PLR0913 - the options of the back end
-        self,
-        model: str,
-        base_url: str,
-        api_key: str | None,
-        *,
-        top: int,
-        timeout: float,
-        retries: int,
-    ) -> None:
-        self._model, self._base_url = model, base_url
-        self._key = api_key or os.environ.get("OPENAI_API_KEY", "")
-        self._top, self._timeout, self._retries = top, timeout, retries
-
-    @property
-    def host(self) -> str:
-        """The server's name, without what a URL may hold beside it."""
-        return urlsplit(self._base_url).hostname or ""
-
-    async def ask(
+    async def _ask(
         self, prompts: Sequence[str], most: int, further: Mapping[str, Any]
     ) -> list[Completion]:
         """Return one completion for each prompt, by one request of at most `most` tokens each.
 
         `further` are options beyond OpenAI's; `ECHO` asks for the prompts as well.
-
-        Raises:
-            ModelError: the request failed, or the reply has no log-probabilities.
         """
         model = self._openai
         options: dict[str, Any] = {"max_tokens": most, "extra_body": {**_SPECIAL, **further}}
         try:
             result = await call(model.generate, model.agenerate, list(prompts), **options)
         except faults() as error:  # The cause may spell out the key.
-            raise model_error(error, self._model, self.host, self._key) from None
+            raise model_error(error, self._model, self._host, self._key) from None
         return self._completions(result, prompts, further)
-
-    def numbers(self) -> dict[int, str] | None:
-        """Return the reflection token of each number, if the server is llama.cpp's."""
-        return ask_names(self._base_url, self._model, self._key, self._timeout)
 
     def _completions(
         self, result: "LLMResult", prompts: Sequence[str], further: Mapping[str, Any]
