@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple, get_args
 
 from crag.errors import ModelError
 from crag.parts import Candidate, Passage, SegmentLimits
-from crag.reflection.cleaning import cleaned, cut, short_answer
+from crag.reflection.cleaning import cleaned, short_answer
 from crag.reflection.driver import (
     AskCandidates,
     Asked,
@@ -38,7 +38,15 @@ from crag.reflection.retrieval_decision import Verdict, opening_verdict
 from crag.reflection.rules import WITHOUT_PASSAGE, rules_of
 from crag.reflection.scoring import CritiqueScores, argmax, critique_of, undesired_tokens
 from crag.reflection_settings import ReflectionSettings
-from crag.reflection_tokens import FULLY, NO_RETRIEVAL, OPEN, PARTIALLY, RELEVANT, UTILITY
+from crag.reflection_tokens import (
+    FULLY,
+    NO_RETRIEVAL,
+    OPEN,
+    PARTIALLY,
+    RELEVANT,
+    RETRIEVAL,
+    UTILITY,
+)
 from crag.state import Critique, Flag
 
 GradeLevel = Literal["high", "medium", "low"]
@@ -237,7 +245,7 @@ class _Loop:
             candidate = yield from self._generate("", None)
             if candidate is None:
                 return None
-            text, _, _ = cut(candidate, at_retrieval=True)
+            text = candidate.text.partition(RETRIEVAL)[0].partition(OPEN)[0]
             self._draft = self._critique(candidate, None, text)
             is_empty = "empty" in self._draft["flags"]
             self._draft["why"] = "it is empty" if is_empty else "a draft from own knowledge"

@@ -135,7 +135,7 @@ def long_form_score(
     rules = score_rules(settings)
     if "minus_100_relevance" in settings.compat:
         rules = rules._replace(unseen_relevance=_UNSEEN)
-    return score(candidate, settings, has_passage=has_passage, rules=rules)
+    return score(_with_end(candidate, settings), settings, has_passage=has_passage, rules=rules)
 
 
 def short_form_score(
@@ -145,17 +145,26 @@ def short_form_score(
     rules = score_rules(settings)
     if "released_utility_weight" in settings.compat:
         settings = _weighted(settings, settings.weights._replace(utility=1.0))
-    return score(candidate, settings, has_passage=has_passage, rules=rules)
+    return score(_with_end(candidate, settings), settings, has_passage=has_passage, rules=rules)
 
 
 def score_rules(settings: ReflectionSettings) -> ScoreRules:
     """Return the rules that both forms have in common."""
-    rules = ScoreRules(counts_end="end_token_counts" in settings.compat)
+    rules = ScoreRules()
     if "missing_group_half" in settings.compat:
         rules = rules._replace(unseen=_HALF)
     if "desired_token_only" in settings.compat:
         rules = rules._replace(grades=_DESIRED)
     return rules
+
+
+def _with_end(candidate: Candidate, settings: ReflectionSettings) -> Candidate:
+    """Count the token that ended a text as one of those whose mean is the sequence score."""
+    end, tokens = candidate.end_log_probability, max(0, candidate.tokens)
+    if "end_token_counts" not in settings.compat or end is None:
+        return candidate
+    mean = (candidate.mean_log_probability * tokens + end) / (tokens + 1)
+    return candidate._replace(mean_log_probability=mean, tokens=tokens + 1)
 
 
 def _weighted(

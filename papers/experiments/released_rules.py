@@ -14,7 +14,7 @@ from crag.reflection.driver import AskCandidates, Asked, Steps
 from crag.reflection.rules import Rules
 from crag.reflection.scoring import CritiqueScores, retrieve_ratio
 from crag.reflection_settings import ReflectionSettings
-from crag.reflection_tokens import RETRIEVAL
+from crag.reflection_tokens import CONTINUE, NO_RETRIEVAL, RETRIEVAL
 from crag.state import Flag
 
 
@@ -36,8 +36,8 @@ class ReleasedRules(Rules):
 
     def share(self, decision: Decision, *, opens_short: bool = False) -> tuple[float, list[Flag]]:
         """Return the share of all three tokens, or the released ratio, which only opens answers."""
-        over_all = "share_of_three" in self._compat
-        share, flags = retrieve_ratio(decision.retrieve, over_all=over_all)
+        others = (NO_RETRIEVAL, CONTINUE) if "share_of_three" in self._compat else (NO_RETRIEVAL,)
+        share, flags = retrieve_ratio(decision.retrieve, others)
         if opens_short and "released_ratio" in self._compat:
             share = released_ratio(decision.retrieve)
         return share, flags

@@ -22,13 +22,13 @@ from crag.reflection.beam import (
     Hypothesis,
     assemble,
 )
-from crag.reflection.cleaning import cleaned, cut_at_retrieval
+from crag.reflection.cleaning import cleaned
 from crag.reflection.driver import AskCandidates
 from crag.reflection.retrieval_decision import Verdict, compared, followed
 from crag.reflection.rules import rules_of
 from crag.reflection.scoring import CritiqueScores
 from crag.reflection_settings import Compat, ReflectionSettings
-from crag.reflection_tokens import CONTINUE, NO_SUPPORT, OPEN
+from crag.reflection_tokens import CONTINUE, NO_SUPPORT, OPEN, RETRIEVAL
 from crag.state import Ending, Flag, SegmentRecord
 
 
@@ -94,8 +94,8 @@ class ReleasedSearch(BeamSearch):
         text = candidate.text
         if self._has("released_remap"):
             text = remapped(candidate, self._settings.delta)
-        text, ending = cut_at_retrieval(text, candidate.ending)
-        return text, ending, OPEN in text
+        text, token, _ = text.partition(RETRIEVAL)
+        return text, "retrieve" if token else candidate.ending, OPEN in text
 
     def _scored(self, candidate: Candidate, *, has_passage: bool) -> CritiqueScores:
         return long_form_score(candidate, self._settings, has_passage=has_passage)

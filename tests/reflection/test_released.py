@@ -120,7 +120,8 @@ def test_share_of_retrieval(over_all: bool) -> None:
         yes, no, more = (draw.random() for _ in range(3))
         told = {RETRIEVAL: yes, NO_RETRIEVAL: no, CONTINUE: more}
         expected = yes / (yes + no + more) if over_all else yes / (yes + no)
-        ours, _ = retrieve_ratio(told, over_all=over_all)
+        others = (NO_RETRIEVAL, CONTINUE) if over_all else (NO_RETRIEVAL,)
+        ours, _ = retrieve_ratio(told, others)
         assert ours == pytest.approx(expected)
 
 

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple, Self, cast
 from crag.answering.citations import with_number
 from crag.errors import ModelError
 from crag.parts import Candidate, Decision, Passage, Prefix, SegmentLimits
-from crag.reflection.cleaning import cleaned, cut
+from crag.reflection.cleaning import cleaned
 from crag.reflection.driver import (
     AskCandidates,
     AskDecision,
@@ -38,7 +38,7 @@ from crag.reflection.driver import (
 from crag.reflection.retrieval_decision import Verdict, next_verdict, opening_verdict
 from crag.reflection.scoring import CritiqueScores, argmax, critique_of, score, undesired_tokens
 from crag.reflection_settings import Accumulation, ReflectionSettings
-from crag.reflection_tokens import IRRELEVANT, NO_RETRIEVAL, NO_SUPPORT
+from crag.reflection_tokens import IRRELEVANT, NO_RETRIEVAL, NO_SUPPORT, OPEN
 from crag.state import (
     Choice,
     Critique,
@@ -378,7 +378,8 @@ class BeamSearch:
     def _cut(self, candidate: Candidate, *, is_whole: bool) -> tuple[str, Ending, bool]:
         """Return text and ending of a segment, and whether it went on into an invented passage."""
         del is_whole  # The released search uses it.
-        return cut(candidate, at_retrieval=False)
+        text, invented, _ = candidate.text.partition(OPEN)
+        return text, candidate.ending, bool(invented)
 
     def _scored(self, candidate: Candidate, *, has_passage: bool) -> CritiqueScores:
         return score(candidate, self._settings, has_passage=has_passage)

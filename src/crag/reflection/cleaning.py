@@ -2,15 +2,7 @@
 
 import re
 
-from crag.parts import Candidate
-from crag.reflection_tokens import (
-    CLOSE,
-    OPEN,
-    RETRIEVAL,
-    RETRIEVE,
-    without_tokens,
-)
-from crag.state import Ending
+from crag.reflection_tokens import CLOSE, OPEN, RETRIEVE, without_tokens
 from crag.text.untrusted import neutral
 
 _BETWEEN = re.compile(
@@ -33,21 +25,3 @@ def short_answer(text: str) -> str:
     """Return a short answer: cleaned, without a leading ``#`` or ``:``."""
     text = cleaned(text)
     return text[1:].lstrip() if text.startswith(("#", ":")) else text
-
-
-def cut(candidate: Candidate, *, at_retrieval: bool) -> tuple[str, Ending, bool]:
-    """Return text and ending of a candidate, and whether it went on into an invented passage.
-
-    `at_retrieval` cuts at the first ``[Retrieval]``, for continuations that did not stop there.
-    """
-    text, ending = candidate.text, candidate.ending
-    if at_retrieval:
-        text, ending = cut_at_retrieval(text, ending)
-    text, invented, _ = text.partition(OPEN)
-    return text, ending, bool(invented)
-
-
-def cut_at_retrieval(text: str, ending: Ending) -> tuple[str, Ending]:
-    """Return the text before the first ``[Retrieval]``, and how it ends."""
-    text, token, _ = text.partition(RETRIEVAL)
-    return text, "retrieve" if token else ending

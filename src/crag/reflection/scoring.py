@@ -5,13 +5,12 @@ cannot forge a critique.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from crag.parts import Candidate, Passage, Probabilities
 from crag.reflection_settings import ReflectionSettings
 from crag.reflection_tokens import (
-    CONTINUE,
     FULLY,
     GROUPS,
     IRRELEVANT,
@@ -45,8 +44,6 @@ class ScoreRules(NamedTuple):
     """What each token counts in the score of its group."""
     unseen: float = 0.0
     """The score of IsRel and of IsSup if none of their tokens was seen."""
-    counts_end: bool = False
-    """Whether the token that ended a text is one of those whose mean is the sequence score."""
     unseen_relevance: float | None = None
     """The number that stands for the probability of an IsRel token that was not seen; it is not
     normalised. None: such a token has the probability 0."""
@@ -114,14 +111,12 @@ def seen(probabilities: Probabilities, token: str) -> float:
 
 
 def retrieve_ratio(
-    probabilities: Probabilities, *, over_all: bool = False
+    probabilities: Probabilities, others: Sequence[str] = (NO_RETRIEVAL,)
 ) -> tuple[float, list[Flag]]:
-    """Return p(yes) / (p(yes) + p(no)), 0 to 1 (Self-RAG, Appendix A.3).
+    """Return p(yes) / (p(yes) + p(no)), 0 to 1 (Self-RAG, Appendix A.3); `others` stand for no.
 
-    With `over_all` the share is of all three Retrieve tokens (Sec. 3.3). 0.5 with a flag if none
-    of the tokens was seen.
+    0.5 with a flag if none of the tokens was seen.
     """
-    others = (NO_RETRIEVAL, CONTINUE) if over_all else (NO_RETRIEVAL,)
     yes = seen(probabilities, RETRIEVAL)
     mass = yes + math.fsum(seen(probabilities, token) for token in others)
     if mass == 0:
@@ -129,17 +124,10 @@ def retrieve_ratio(
     return yes / mass, _member_flags("retrieve", probabilities, (RETRIEVAL, *others))
 
 
-def sequence_score(candidate: Candidate, *, with_end: bool = False) -> tuple[float, list[Flag]]:
-    """Return exp of the mean log-probability, 0 to 1; 0 for an empty text or no number.
-
-    `with_end` counts the token that ended the text as one of its tokens.
-    """
-    mean, tokens, end = candidate.mean_log_probability, candidate.tokens, None
-    if with_end:
-        end = candidate.end_log_probability
-    if end is not None:
-        mean, tokens = (mean * max(0, tokens) + end) / (max(0, tokens) + 1), max(0, tokens) + 1
-    if tokens <= 0:
+def sequence_score(candidate: Candidate) -> tuple[float, list[Flag]]:
+    """Return exp of the mean log-probability, 0 to 1; 0 for an empty text or no number."""
+    mean = candidate.mean_log_probability
+    if candidate.tokens <= 0:
         return 0.0, []
     return (0.0, ["no_sequence_score"]) if math.isnan(mean) else (math.exp(min(0.0, mean)), [])
 
@@ -156,7 +144,7 @@ def score(
     The sources define no score without a passage: it is sequence and utility, with a flag.
     """
     weights = settings.weights
-    sequence, flags = sequence_score(candidate, with_end=rules.counts_end)
+    sequence, flags = sequence_score(candidate)
     utility = _written("utility", candidate.utility, rules, flags)
     total = (sequence if settings.sequence_score else 0.0) + weights.utility * utility
     if not has_passage:
