@@ -77,8 +77,8 @@ class Generated(NamedTuple):
 class TransformersReflection:
     """Reflect with any causal language model whose tokenizer has Self-RAG's tokens.
 
-    `model` is a folder as transformers saves it, or an id on the Hugging Face hub, of which
-    `revision` says the version; weights must be safetensors. `device` is a name such as "cuda:0";
+    `model` is a folder as transformers saves it, or an id on the Hugging Face hub; weights must be
+    safetensors. `device` is a name such as "cuda:0";
     without it CUDA is used where there is one. `dtype` "auto" is the type the weights were saved
     in. All prompts of a call, whatever their prefixes, go through the model together, padded on the
     left; more than `batch_size` go in several turns, those of like length together, so that memory
@@ -103,14 +103,13 @@ class TransformersReflection:
         loaded = self._loaded
         return approximation_of(loaded.names.values()) if loaded is not None else ""
 
-    def __init__(  # noqa: PLR0913 - each is an option
+    def __init__(
         self,
         model: str | Path,
         *,
         device: str | None = None,
         dtype: Dtype = "auto",
         batch_size: int = BATCH_SIZE,
-        revision: str | None = None,
         tokens_required: bool = True,
     ) -> None:
         if batch_size < 1:
@@ -120,7 +119,6 @@ class TransformersReflection:
         self._is_local = _is_local(model)
         self._device, self._dtype = device, dtype
         self._batch_size = batch_size
-        self._revision = revision
         self._tokens_required = tokens_required
         self._loaded: LanguageModel | None = None
         self._lock = threading.Lock()
@@ -223,7 +221,6 @@ class TransformersReflection:
                 _check_folder(Path(self._place))
             self._loaded = _load(
                 self._place,
-                revision=self._revision,
                 device=self._device,
                 dtype=self._dtype,
                 tokens_required=self._tokens_required,
@@ -284,9 +281,7 @@ def _is_local(model: str | Path) -> bool:
     return model.startswith(("/", "./", "../", "~")) or model.count("/") > 1
 
 
-def _load(
-    place: str, *, revision: str | None, device: str | None, dtype: str, tokens_required: bool
-) -> LanguageModel:
+def _load(place: str, *, device: str | None, dtype: str, tokens_required: bool) -> LanguageModel:
     """Load a model from a folder or the Hugging Face hub.
 
     Raises:
@@ -294,11 +289,11 @@ def _load(
             configuration, its tokenizer lacks a reflection token, or there is no such device.
     """
     where = find_device(device, partial(ModelError, place, "unknown"))
-    tokenizer = load_tokenizer(place, revision)
+    tokenizer = load_tokenizer(place)
     # Before the weights, which take longer.
     names_of(tokenizer, tokens_required=tokens_required)
     _logger.info("loading the reflecting model %s onto %s", place, where)
-    model = _load_weights(place, revision, dtype).to(where)
+    model = _load_weights(place, dtype).to(where)
     return _wrap(place, model, tokenizer, tokens_required=tokens_required)
 
 
@@ -324,7 +319,7 @@ def _wrap(place: str, model: Any, tokenizer: Any, *, tokens_required: bool = Tru
     return LanguageModel(model.eval(), tokenizer, model.device, names, context)
 
 
-def load_tokenizer(place: str, revision: str | None = None) -> Any:
+def load_tokenizer(place: str) -> Any:
     """Return the tokenizer of a folder or a model on the hub.
 
     Raises:
@@ -333,7 +328,7 @@ def load_tokenizer(place: str, revision: str | None = None) -> Any:
     from transformers import AutoTokenizer
 
     with _failing(place, "its tokenizer cannot be loaded. Check the name, the folder, the network"):
-        return AutoTokenizer.from_pretrained(place, revision=revision)
+        return AutoTokenizer.from_pretrained(place)
 
 
 def names_of(tokenizer: Any, *, tokens_required: bool = True) -> dict[int, str]:
@@ -367,7 +362,7 @@ def _check_folder(folder: Path) -> None:
         raise ModelError(str(folder), "unknown", problem)
 
 
-def _load_weights(place: str, revision: str | None, dtype: str) -> Any:
+def _load_weights(place: str, dtype: str) -> Any:
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -378,7 +373,6 @@ def _load_weights(place: str, revision: str | None, dtype: str) -> Any:
     with _failing(place, told), quietly():
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             place,
-            revision=revision,
             dtype=dtype if dtype == "auto" else getattr(torch, dtype),
             weights_only=True,
             output_loading_info=True,
