@@ -46,10 +46,8 @@ class FileBlock(NamedTuple):
         return f"a block of {counted(len(self.files) + len(self.records), 'source')} from {first}"
 
 
-def ray_reader(environment: Environment, address: str, workers: int | None = None) -> Reader:
-    """Return what reads, splits and embeds on the Ray cluster at `address`.
-
-    Without `workers` all cores of the cluster work.
+def ray_reader(environment: Environment, address: str) -> Reader:
+    """Return what reads, splits and embeds on all cores of the Ray cluster at `address`.
 
     Raises:
         MissingPackageError: ray is not installed.
@@ -57,10 +55,10 @@ def ray_reader(environment: Environment, address: str, workers: int | None = Non
     ray, shared, limits = load_ray(), environment.shared(), choose_limits(environment)
 
     def read(found: Found, held: Held) -> Generator[FromFile]:
-        with cluster(ray, workers or 0, address):
+        with cluster(ray, 0, address):
             work = partial(made, shared, found.loaders)
             done = on_workers(
-                ray, work, blocks(found, held, limits), workers or cores(ray),
+                ray, work, blocks(found, held, limits), cores(ray),
                 named=lambda block: block.name, in_order=True,
             )  # fmt: skip
             for _, documents in done:

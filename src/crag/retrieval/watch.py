@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -72,10 +73,10 @@ def _while_there(
     stop: threading.Event,
 ) -> Iterator[Outcome]:
     """Follow folders until one of them is removed or replaced, which ends its notifications."""
-    watched = _identities(folders)
+    watched = list(map(_identity, folders))
     due, failed, ticks = True, False, 0
     for changed in _changes(folders, index, stop):
-        if _identities(folders) != watched:
+        if list(map(_identity, folders)) != watched:
             return
         ticks += 1
         if due or changed or (failed and ticks >= RETRY):
@@ -119,14 +120,9 @@ def _changes(
         raise DocumentIndexError(str(folders[0]), problem) from error
 
 
-def _identities(folders: Sequence[Path]) -> list[tuple[int, int] | None]:
+def _identity(folder: Path) -> tuple[int, int] | None:
     """Return what tells a folder from another one at the same place; None if there is none."""
-    found: list[tuple[int, int] | None] = []
-    for folder in folders:
-        try:
-            state = folder.stat()
-        except OSError:
-            found.append(None)
-        else:
-            found.append((state.st_dev, state.st_ino))
-    return found
+    with suppress(OSError):
+        state = folder.stat()
+        return state.st_dev, state.st_ino
+    return None

@@ -72,7 +72,10 @@ def _started(telemetry: str, logs: str) -> Instruments | None:
         write_json_logs()
     if not is_on and logs == "text":
         return None
-    tracer, meter = _providers() if is_on else _nowhere()
+    from opentelemetry.metrics import NoOpMeter
+    from opentelemetry.trace import NoOpTracer
+
+    tracer, meter = _providers() if is_on else (NoOpTracer(), NoOpMeter("crag"))
     instruments = Instruments(meter)
     watch = RunWatch(tracer, instruments)
     # The default of a context variable is seen in every thread and task.
@@ -100,13 +103,6 @@ def _is_on(telemetry: str) -> bool:
         _logger.warning("No telemetry: %s", error)
         return False
     return True
-
-
-def _nowhere() -> "tuple[Tracer, Meter]":
-    from opentelemetry.metrics import NoOpMeter
-    from opentelemetry.trace import NoOpTracer
-
-    return NoOpTracer(), NoOpMeter("crag")
 
 
 def _providers() -> "tuple[Tracer, Meter]":

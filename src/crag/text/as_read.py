@@ -284,12 +284,9 @@ def _fenced(
             yield from _directive(fence["name"], fence["rest"].strip(), body)
     elif fence["fence"].startswith(":"):
         yield from _titled(fence["rest"].strip(" :").capitalize(), body)
-    elif _closes(lines[end], fence["fence"]) and end > start:
-        yield from (_ShownLine(line, code=True) for line in lines[start : end + 1])
     elif end > start:
-        yield from (
-            _ShownLine(line, code=True) for line in [*lines[start : end + 1], fence["fence"]]
-        )
+        last = lines[end] if _closes(lines[end], fence["fence"]) else fence["fence"]
+        yield from (_ShownLine(line, code=True) for line in [lines[start], *body, last])
 
 
 def _directive(name: str, rest: str, body: Sequence[str]) -> Iterator[_ShownLine]:
@@ -408,11 +405,9 @@ def _indented(lines: Sequence[str], at: int) -> tuple[list[str], int]:
     end = at + 1
     while end < len(lines) and (not lines[end].strip() or _depth(lines[end]) > depth):
         end += 1
-    after = end
     while end > at + 1 and not lines[end - 1].strip():
         end -= 1
-    body = list(lines[at + 1 : end])
-    return body, min(after, end)
+    return list(lines[at + 1 : end]), end
 
 
 def _depth(line: str) -> int:

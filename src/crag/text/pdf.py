@@ -11,7 +11,7 @@ import logging
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from crag.errors import ContentError
@@ -53,8 +53,10 @@ def read_pdf(body: bytes) -> PdfText:
     try:
         with _reading, PdfDocument(body) as document:
             title = document.get_metadata_value("Title")
-            recognise = recognised if has_ocr() else _nothing
-            pages = [_page_of(document, number, recognise) for number in range(len(document))]
+            with_ocr = has_ocr()
+            pages = [
+                _page_of(document, number, with_ocr=with_ocr) for number in range(len(document))
+            ]
     except PdfiumError as error:
         encrypted = error.err_code == FPDF_ERR_PASSWORD
         raise ContentError(_ENCRYPTED if encrypted else _DAMAGED) from error
@@ -136,19 +138,15 @@ def read_web_pdf(body: bytes, *, most_pages: int, most_characters: int) -> PdfTe
         raise ContentError(_DAMAGED) from error
 
 
-def _page_of(document: Any, number: int, recognise: Callable[[Any], str]) -> str:
+def _page_of(document: Any, number: int, *, with_ocr: bool) -> str:
     page = document[number]
     text = page.get_textpage()
     content = str(text.get_text_range())
     text.close()
-    if not content.strip() and next(page.get_objects(max_depth=1), None) is not None:
-        content = recognise(page.render(scale=LONGEST_SIDE / max(page.get_size())).to_numpy())
+    if with_ocr and not content.strip() and next(page.get_objects(max_depth=1), None) is not None:
+        content = recognised(page.render(scale=LONGEST_SIDE / max(page.get_size())).to_numpy())
     page.close()
     return content.replace("\r\n", "\n").replace(_HYPHEN_OF_PDFIUM, "-\n")
-
-
-def _nothing(_: Any) -> str:
-    return ""
 
 
 def _until(most: int, pages: Iterable[str]) -> Iterator[str]:
