@@ -494,7 +494,6 @@ def _place(location: str) -> str:
 def _manifest(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
     try:
-        database.execute("PRAGMA case_sensitive_like = ON")
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'unfinished'").fetchone():
             database.execute("PRAGMA journal_mode = WAL")
             database.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
