@@ -59,10 +59,6 @@ def chunks(*names: str) -> list[Document]:
     return [Document(f"All about {name}.", id=name, metadata={"source": "/s"}) for name in names]
 
 
-def names(found: list[Document]) -> list[str | None]:
-    return [chunk.id for chunk in found]
-
-
 def filled(location: str) -> Index:
     index = open_backend(location)
     with index.writing():
@@ -141,23 +137,23 @@ def test_a_run_killed_between_store_and_manifest(
     command = [sys.executable, "-c", KILLED, at("on_disk", tmp_path / "index"), method]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     assert {name for name, _ in kept.stored()} == {"alpha", "beta"}
-    assert names(kept.by_words("beta", 5)) == ["beta"]
-    assert "new" not in names(kept.by_vector([0, 0, 0, 1], 5))
+    assert kept.by_words("beta", 5) == ["beta"]
+    assert "new" not in kept.by_vector([0, 0, 0, 1], 5)
     assert size(kept) == left
     with kept.writing():
         pass
     assert size(kept) == 2
-    assert names(kept.by_vector([0, 1, 0, 0], 1)) == ["beta"]
+    assert kept.by_vector([0, 1, 0, 0], 1) == ["beta"]
     with kept.writing():
         kept.add(chunks("new"), AXES[3:])
     assert size(kept) == 3
-    assert names(kept.by_vector([0, 0, 0, 1], 1)) == ["new"]
+    assert kept.by_vector([0, 0, 0, 1], 1) == ["new"]
 
 
 def test_a_store_that_lost_everything_is_filled_again(kept: Index) -> None:
     with points(kept) as client:
         client.delete_collection("crag")
-    assert names(kept.by_vector([0, 1, 0, 0], 1)) == ["beta"]
+    assert kept.by_vector([0, 1, 0, 0], 1) == ["beta"]
     assert size(kept) == 2
 
 
@@ -169,7 +165,7 @@ def test_what_others_put_there_is_left_out(kept: Index) -> None:
         store.add_texts([f"Theirs {number}." for number in range(9)])
         (found,) = store.similarity_search_by_vector([0, 1, 0, 0], k=1)
         assert (found.page_content, found.metadata["source"]) == ("All about beta.", "/s")
-    assert set(names(kept.by_vector([-1, -1, -1, -1], 2))) == {"alpha", "beta"}
+    assert set(kept.by_vector([-1, -1, -1, -1], 2)) == {"alpha", "beta"}
 
 
 def test_a_narrow_filter_finds_what_is_far_away(tmp_path: Path) -> None:
@@ -181,12 +177,12 @@ def test_a_narrow_filter_finds_what_is_far_away(tmp_path: Path) -> None:
         with closing(filled(f"{store}://{tmp_path / store}")) as index:
             with index.writing():
                 index.add(near, np.tile(AXES[3], (400, 1)))
-            assert names(index.by_vector([0, 1, 0, 1], 1, Filter(folder="/s"))) == ["beta"]
+            assert index.by_vector([0, 1, 0, 1], 1, Filter(folder="/s")) == ["beta"]
 
 
 def test_another_process_sees_each_write_in_memory_too(tmp_path: Path) -> None:
     with closing(filled(at("in_memory", tmp_path))) as index:
-        assert names(index.by_vector([0, 0, 1, 0], 1)) != ["gamma"]
+        assert index.by_vector([0, 0, 1, 0], 1) != ["gamma"]
         program = (
             "import sys, numpy; from langchain_core.documents import Document;"
             "from crag.retrieval.backends import open_backend; index = open_backend(sys.argv[1])\n"
@@ -194,8 +190,8 @@ def test_another_process_sees_each_write_in_memory_too(tmp_path: Path) -> None:
             " index.add([Document('Three', id='gamma')], numpy.eye(4, dtype='float32')[2:3])"
         )
         subprocess.run([sys.executable, "-c", program, at("in_memory", tmp_path)], check=True)
-        assert names(index.by_vector([0, 0, 1, 0], 1)) == ["gamma"]
-        assert names(index.by_words("three", 1)) == ["gamma"]
+        assert index.by_vector([0, 0, 1, 0], 1) == ["gamma"]
+        assert index.by_words("three", 1) == ["gamma"]
 
 
 def test_a_write_that_the_store_refuses_changes_nothing(tmp_path: Path) -> None:
@@ -203,7 +199,7 @@ def test_a_write_that_the_store_refuses_changes_nothing(tmp_path: Path) -> None:
         with index.writing(), pytest.raises(DocumentIndexError, match="vector store failed: no ro"):
             index.add(chunks("gamma"), AXES[2:3])
         assert {name for name, _ in index.stored()} == {"alpha", "beta"}
-        assert "gamma" not in names(index.by_vector([0, 0, 1, 0], 3))
+        assert "gamma" not in index.by_vector([0, 0, 1, 0], 3)
 
 
 def test_a_write_that_the_manifest_refuses_changes_nothing(tmp_path: Path) -> None:
@@ -217,7 +213,7 @@ def test_a_write_that_the_manifest_refuses_changes_nothing(tmp_path: Path) -> No
         with index.writing(), pytest.raises(DocumentIndexError, match=told):
             index.add(chunks("delta", "gamma"), AXES[2:])
         assert {name for name, _ in index.stored()} == {"alpha", "beta"}
-        assert set(names(index.by_vector([0, 0, 1, 0], 3))) == {"alpha", "beta"}
+        assert set(index.by_vector([0, 0, 1, 0], 3)) == {"alpha", "beta"}
         assert index.by_words("delta", 1) == []
 
 

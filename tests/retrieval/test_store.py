@@ -217,7 +217,8 @@ def test_vectors_that_were_made_elsewhere_are_not_made_again(
         writer.write(made, vectors=np.eye(8, dtype=np.float32)[:2])
         assert len(embeddings.embedded) == asked
     with closing(open_backend(filled.location)) as opened:
-        assert opened.by_vector(np.eye(8)[1].tolist(), 1)[0].page_content == "b"
+        (nearest,) = opened.get(opened.by_vector(np.eye(8)[1].tolist(), 1))
+        assert nearest.page_content == "b"
 
 
 def test_a_file_is_no_index(tmp_path: Path, folder: Path, embeddings: Any) -> None:

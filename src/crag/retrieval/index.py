@@ -155,14 +155,12 @@ class Index(Protocol):
         """Return the chunks with these ids, in their order; unknown ids are left out."""
         ...
 
-    def by_vector(
-        self, vector: Sequence[float], k: int, where: Filter = EVERYTHING
-    ) -> list[Document]:
-        """Return the `k` chunks nearest by cosine, nearest first."""
+    def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[str]:
+        """Return the ids of the `k` chunks nearest by cosine, nearest first."""
         ...
 
-    def by_words(self, question: str, k: int, where: Filter = EVERYTHING) -> list[Document]:
-        """Return the `k` chunks that share the rarest words with a question, best first."""
+    def by_words(self, question: str, k: int, where: Filter = EVERYTHING) -> list[str]:
+        """Return the ids of the `k` chunks that share the rarest words, best first."""
         ...
 
     def writing(self) -> AbstractContextManager[None]:

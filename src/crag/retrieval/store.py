@@ -196,14 +196,15 @@ class DocumentIndex:
         vector = self.embeddings.embed_query(question) if by != "words" else []
         with self._turns.with_others():
             if by == "words":
-                return self._index.by_words(question, k, where)
+                return self._index.get(self._index.by_words(question, k, where))
             if by == "meaning":
-                return self._index.by_vector(vector, k, where)
+                return self._index.get(self._index.by_vector(vector, k, where))
             candidates = max(k, _CANDIDATES)
             by_meaning = self._index.by_vector(vector, candidates, where)
             by_words = self._index.by_words(question, candidates, where)
-        alike = asks_for_name(question) or unread_language(self.embeddings, question)
-        return merged(by_meaning, by_words, 1 if alike else _MEANING)[:k]
+            alike = asks_for_name(question) or unread_language(self.embeddings, question)
+            ids = merged(by_meaning, by_words, 1 if alike else _MEANING)
+            return self._index.get(ids[:k])  # Texts of the others are not read.
 
     @contextmanager
     def writing(self) -> Iterator["IndexWriter"]:
@@ -229,17 +230,13 @@ class DocumentIndex:
                 index.close()
 
 
-def merged(
-    by_meaning: Sequence[Document], by_words: Sequence[Document], times: int
-) -> list[Document]:
-    """Merge rankings of chunks by the sum of reciprocal ranks, those by meaning `times` as much."""
-    scores: dict[str | None, float] = {}
-    found: dict[str | None, Document] = {}
+def merged(by_meaning: Sequence[str], by_words: Sequence[str], times: int) -> list[str]:
+    """Merge rankings of ids by the sum of reciprocal ranks, those by meaning `times` as much."""
+    scores: dict[str, float] = {}
     for weight, ranking in ((times, by_meaning), (1, by_words)):
-        for rank, chunk in enumerate(ranking, start=1):
-            scores[chunk.id] = scores.get(chunk.id, 0.0) + weight / (_RANK_OFFSET + rank)
-            found.setdefault(chunk.id, chunk)
-    return [found[identifier] for identifier in sorted(scores, key=lambda i: -scores[i])]
+        for rank, identifier in enumerate(ranking, start=1):
+            scores[identifier] = scores.get(identifier, 0.0) + weight / (_RANK_OFFSET + rank)
+    return sorted(scores, key=lambda identifier: -scores[identifier])
 
 
 def check_stamp(index: Index, embeddings: Embeddings) -> Stamp | None:

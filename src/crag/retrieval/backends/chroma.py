@@ -110,9 +110,7 @@ class _Chroma(ABC):
             got = self._existing().get(ids=list(ids), include=["documents", "metadatas"])
         return in_order(ids, _documents(got["ids"], got["documents"], got["metadatas"]))
 
-    def by_vector(
-        self, vector: Sequence[float], k: int, where: Filter = EVERYTHING
-    ) -> list[Document]:
+    def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[str]:
         conditions: list[Where] = [{"kind": where.kind}] if where.kind else []
         if where.by_source:
             sources = self._current_words().sources(where)
@@ -124,16 +122,12 @@ class _Chroma(ABC):
             condition = {"$and": conditions}
         with index_errors(self.location):
             got = self._existing().query(
-                query_embeddings=[vector],
-                n_results=k,
-                where=condition,
-                include=["documents", "metadatas"],
+                query_embeddings=[vector], n_results=k, where=condition, include=[]
             )
-        texts, metadata = got["documents"] or [[]], got["metadatas"] or [[]]
-        return _documents(got["ids"][0], texts[0], metadata[0])
+        return got["ids"][0]
 
-    def by_words(self, question: str, k: int, where: Filter = EVERYTHING) -> list[Document]:
-        return self.get(self._current_words().find(question, k, where))
+    def by_words(self, question: str, k: int, where: Filter = EVERYTHING) -> list[str]:
+        return self._current_words().find(question, k, where)
 
     def add(self, chunks: Sequence[Document], vectors: "NDArray[np.float32]") -> None:
         with index_errors(self.location), self._saved(len(chunks)):

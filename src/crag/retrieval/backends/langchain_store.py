@@ -161,10 +161,8 @@ class LangChainStore:
         """Return chunks by id."""
         return in_order(ids, self._kept(_NAMED, json.dumps(ids))[0])
 
-    def by_vector(
-        self, vector: Sequence[float], k: int, where: Filter = EVERYTHING
-    ) -> list[Document]:
-        """Return the nearest chunks; more and more are asked for until enough pass the filter."""
+    def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[str]:
+        """Return the ids of the nearest; ever more are asked for until enough pass the filter."""
         import numpy as np
 
         passing = None if where == EVERYTHING else set(self._current_words().ids(where))
@@ -174,13 +172,13 @@ class LangChainStore:
                 nearest = self._search(unit, asked, passing)
                 found = self.get([one for one in nearest if passing is None or one in passing])
                 if len(found) >= k or len(nearest) < asked:
-                    return found[:k]
+                    return [str(chunk.id) for chunk in found[:k]]
                 asked *= 4
         return []
 
-    def by_words(self, question: str, k: int, where: Filter = EVERYTHING) -> list[Document]:
-        """Return the chunks that share the rarest words."""
-        return self.get(self._current_words().find(question, k, where))
+    def by_words(self, question: str, k: int, where: Filter = EVERYTHING) -> list[str]:
+        """Return the ids of the chunks that share the rarest words."""
+        return self._current_words().find(question, k, where)
 
     @contextmanager
     def writing(self) -> Iterator[None]:

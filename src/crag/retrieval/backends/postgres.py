@@ -59,7 +59,7 @@ ON CONFLICT (id) DO UPDATE SET (text, metadata, words, vector)
     = (excluded.text, excluded.metadata, excluded.words, excluded.vector)
 """
 _BY_VECTOR = """
-SELECT id, text, metadata FROM crag_chunks WHERE {condition}
+SELECT id FROM crag_chunks WHERE {condition}
 ORDER BY vector <=> %(vector)s::vector LIMIT %(k)s
 """
 _BY_WORDS = """
@@ -72,7 +72,7 @@ rare AS (
     SELECT word::tsquery AS word, ln(1 + (n - holders + 0.5) / (holders + 0.5)) AS rarity
     FROM asked, total WHERE holders > 0
 )
-SELECT id, text, metadata FROM crag_chunks JOIN LATERAL (
+SELECT id FROM crag_chunks JOIN LATERAL (
     SELECT sum(rarity * ts_rank('{{1, 1, 1, 1}}', words, word, 1)) AS score
     FROM rare WHERE words @@ word
 ) AS ranked ON true
@@ -136,10 +136,8 @@ class Postgres:
         query = "SELECT id, text, metadata FROM crag_chunks WHERE id = ANY(%(ids)s)"
         return in_order(ids, map(_chunk, self._rows(query, {"ids": list(ids)})))
 
-    def by_vector(
-        self, vector: Sequence[float], k: int, where: Filter = EVERYTHING
-    ) -> list[Document]:
-        """Return the nearest chunks; the graph is searched on until enough pass the filter."""
+    def by_vector(self, vector: Sequence[float], k: int, where: Filter = EVERYTHING) -> list[str]:
+        """Return the ids of the nearest; the graph is searched on until enough pass the filter."""
         condition, values = _condition(where)
         breadth = min(max(k, _FEWEST_NEIGHBOURS), _MOST_NEIGHBOURS)
         with self._transaction() as connection:
@@ -149,10 +147,10 @@ class Postgres:
             values |= {"vector": _literal(vector), "k": k}
             nearest = _BY_VECTOR.format(condition=condition).encode()
             rows = connection.execute(nearest, values).fetchall()
-        return [_chunk(row) for row in rows]
+        return [row[0] for row in rows]
 
-    def by_words(self, question: str, k: int, where: Filter = EVERYTHING) -> list[Document]:
-        """Return the chunks that share the rarest words."""
+    def by_words(self, question: str, k: int, where: Filter = EVERYTHING) -> list[str]:
+        """Return the ids of the chunks that share the rarest words."""
         asked = [f"'{word}'" for word in question_words(question)]
         if not asked:
             return []
@@ -161,7 +159,7 @@ class Postgres:
         with self._transaction() as connection:
             connection.execute(_SEARCH)
             found = connection.execute(_BY_WORDS.format(condition=condition).encode(), values)
-            return [_chunk(row) for row in found.fetchall()]
+            return [row[0] for row in found.fetchall()]
 
     @contextmanager
     def writing(self) -> Iterator[None]:
