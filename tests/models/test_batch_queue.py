@@ -221,8 +221,8 @@ class Pair(Model):
 def test_a_lone_caller_with_work_for_two_cores_has_both() -> None:
     model = Pair()
     queue = BatchQueue[int, int](model, lambda length: length, helpers=1, name="reader")
-    assert results(queue, [300, 299, 298, 297]) == [300, 299, 298, 297]
-    assert sorted(model.batches) == [[298, 297], [300, 299]]
+    assert results(queue, [200, 199, 198, 197]) == [200, 199, 198, 197]
+    assert sorted(model.batches) == [[198, 197], [200, 199]]
     assert set(model.threads) == {threading.current_thread().name, "reader"}
 
 

@@ -21,9 +21,9 @@ MOST_PADDING = 0.1
 other."""
 MOST_PADDING_TOKENS = 24
 """Most padding in a batch, in tokens: about what a batch of its own costs more."""
-MOST_TOKENS = 1024
+MOST_TOKENS = 512
 """Tokens of a batch, with padding; a longer text is a batch of its own. A token costs least between
-100 and 1,000 (`make bench-inference`): above, the layers' values leave the processor's caches."""
+200 and 600: above, the values of a layer leave the core's own cache."""
 ABREAST = max(2, os.cpu_count() or 1)
 """Batches that run at the same time, if several callers wait."""
 FEWEST_TOKENS = 256
