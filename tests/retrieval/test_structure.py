@@ -217,6 +217,17 @@ def test_markdown_without_what_is_no_text(folder: Path) -> None:
     assert chunk.metadata["lines"] == "8 21-24"
 
 
+def test_code_in_markdown_shows_what_would_be_markup_elsewhere(folder: Path) -> None:
+    code = (
+        "Names are `{prefix}:{name}` and `{a}`.\n\n"
+        '```jinja\n{% extends "a.html" %}\n{% block body %}\n{% endblock %}\n```\n\n'
+        '```python\ntext = f"""In all {:d}\n"""\n```\n'
+    )
+    assert read(folder, "a.md", code).text == code
+    markup = '{% include "a.html" %}\nSee {ref}`a`, {class}`!b`.\n{: .big}\n'
+    assert read(folder, "a.md", markup).text == "\nSee `a`, `b`.\n\n"
+
+
 def test_pages_of_mdx_without_what_draws_them(folder: Path) -> None:
     page = (
         "import Tabs from '@theme/Tabs';\nexport const Mark = () => (\n  <b>x</b>\n);\n\n"

@@ -32,18 +32,23 @@ _PICTURE = rf"!\[[^\]\n]*\]{_TARGET}"
 _NOT_TEXT = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,})\{(?:toctree|contents|currentmodule|include|literalinclude|image"
     r"|index|tableofcontents)\}(?:.*\n)*?[ \t]*(?P=fence)[ \t]*$"
-    r"|^\([\w .:-]+\)=[ \t]*$"  # MyST: targets, roles
-    r"|\{[a-z][\w:-]*\}(?=`)|(?<=\}`)[~!](?=\w)"
+    r"|^\([\w .:-]+\)=[ \t]*$"  # MyST: targets
     r"|^[ \t]*\{\*.*\*\}[ \t]*$"  # FastAPI's includes
     r"|^[ \t]*[-;]{1,2}8<[-]{2,}.*$"  # pymdownx snippets
     r"|^[ \t]*\.\. (?:include|literalinclude)::.*$"
     r"|^[ \t]*::: [\w.]+[ \t]*$"  # mkdocstrings
     r"|^[ \t]*\[{1,2}_?toc_?\]{1,2}[ \t]*$|^[ \t]*\[TOC\][ \t]*$"
     rf"|^(?:[ \t]*(?:{_PICTURE}|\[{_PICTURE}\]{_TARGET}))+[ \t]*$"  # pictures alone, and badges
-    r"|\{%-? *(?:include|import|from|extends|raw|endraw|image|end\w+|block|assign|set)\b[^%]*%\}"
+    r"|\{%-? *(?:raw|endraw)\b[^%]*%\}",
+    re.MULTILINE,
+)
+_TEXT_IN_CODE = re.compile(
+    r"\{[a-z][\w:-]*\}(?P<role>`)(?:[~!](?=\w))?"  # MyST
+    r"|\{%-? *(?:include|import|from|extends|image|end\w+|block|assign|set)\b[^%]*%\}"
     r"|(?:(?<![ \t])[ \t]+)?\{:[^{}\n]*\}[ \t]*$",  # attributes of kramdown
     re.MULTILINE,
 )
+"""What is no text but within code, which may show just that, as `{prefix}:{name}` does."""
 _LINK_DEFINITION = re.compile(
     r"^ {0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]*(?:<[^<>\n]*>|[^\s<]\S*)"
     r"(?:[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$",
@@ -151,6 +156,7 @@ def readable_markdown(text: str) -> tuple[str, str]:
     text = _outside_code(text, _CONTENTS)
     text = _with_notes(text)
     text = _NOT_TEXT.sub(_blank, text)
+    text = _outside_code(text, _TEXT_IN_CODE, lambda found: found["role"] or _blank(found))
     text = _without_components(text)
     text = _outside_code(text, _TABLE, _as_markdown)
     text = _outside_code(text, _SUMMARY, lambda summary: _in_bold(summary, summary["words"]))
