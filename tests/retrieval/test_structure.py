@@ -397,6 +397,12 @@ def test_a_hundred_sentences_stand_on_the_lines_that_their_chunk_names(folder: P
             assert is_within(letters(line), held)
 
 
+def test_escaped_spaces_are_gone_and_code_keeps_what_looks_like_markup(folder: Path) -> None:
+    code = "``a\\ b``, C:\\dir::\n\n   x\\ y\n\n>>> ask(':a:`b`') \\\n... `c <d>`_\n"
+    text = read(folder, "a.rst", f"``try``...\\ ``except``...\\\n``else``, {code}").text
+    assert text == f"``try``...``except``...\n``else``, {code}"
+
+
 def test_a_line_of_substitutions_with_more_is_text(folder: Path) -> None:
     text = "|Mill|\n======\n\n|wheel|\n   It turns.\n\nBuilt by\n|owner|\nand others.\n"
     assert read(folder, "a.rst", text).text == text

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crag.correction.strips import decompose
-from crag.text.wholes import contexts_of, excerpt_at, pieces_of, whole_at
+from crag.text.wholes import contexts_of, excerpt_at, lines_of, pieces_of, whole_at
 
 MARKDOWN = """# Install
 
@@ -295,6 +295,21 @@ def test_what_goes_on_below_a_term_or_in_code_is_read_with_what_opens_it(
 def test_code_is_read_with_the_sentence_before_it() -> None:
     text = "Use the tool.\n\n```sh\nx\n```\n\nOther.\n\n| a | b |\n"
     assert contexts_of(text, [text.index("```sh"), text.index("| a")]) == ["Use the tool.\n\n", ""]
+
+
+def test_code_below_the_second_line_of_an_item_belongs_to_it() -> None:
+    text = "#. Pack it and\n   send it::\n\n      pack\n\n      send\n\n#. Wait::\n\n      wait"
+    assert [text[piece.start : piece.end] for piece in pieces_of(text)] == [text]
+
+
+def test_what_an_interpreter_shows_is_code_up_to_an_empty_line() -> None:
+    shown = "  >>> ask(me)\n  ... # Who? Me.\n  1. No"
+    text = f"Ask it.\n\n{shown}\n\nIt is so. Or so."
+    assert [text[piece.start : piece.end] for piece in pieces_of(text)] == [
+        "Ask it.", shown, "It is so.", "Or so.",
+    ]  # fmt: skip
+    assert contexts_of(text, [0, text.index(shown)]) == ["", "Ask it.\n\n"]
+    assert [line.kind for line in lines_of("```\n>>> a\n```\nSo.")] == ["code"] * 3 + ["prose"]
 
 
 def test_rules_of_tildes_are_of_titles_and_terms_open_what_they_name() -> None:

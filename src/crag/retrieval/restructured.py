@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from crag.retrieval.blocks import Block, Kind, is_item, line_offsets, with_line_feeds_only
-from crag.text.wholes import CODE_DIRECTIVES, without_blanks
+from crag.text.wholes import CODE_DIRECTIVES, DOCTEST, without_blanks
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -31,6 +31,7 @@ _COMMENT = re.compile(
 )
 _INLINE = re.compile(
     r"(?P<literal>``.+?``)"
+    r"|(?P<escape>\\(?=[ \n]) ?)"  # which joins words, or takes a break out
     r"|:(?P<role>[a-zA-Z][\w:.+-]{0,100}):`(?P<text>[^`]+)`"
     r"|(?<![`:\w])`(?P<label>[^`<]*[^`<\s])\s*<[^`<>]+>`__?"  # a link
     r"|(?<![\w`.-])(?P<name>[A-Za-z\d](?:[\w.-]{0,60}[A-Za-z\d])?)_(?![\w`])",  # to a target
@@ -84,6 +85,8 @@ def readable_rst(text: str) -> str:
     def shown(match: re.Match[str]) -> str:
         if match["literal"] or bisect_right(starts, match.start()) - 1 in literal:
             return match[0]
+        if match["escape"]:
+            return ""
         if name := match["name"]:
             return name if name.casefold() in targets else match[0]
         label = match["label"] or _shown_label(match["text"], match["role"])
@@ -268,7 +271,7 @@ def _kind(lines: list[str]) -> Kind:
 
 
 def _literal(lines: list[str]) -> Iterator[int]:
-    """Yield the lines of literal blocks, which may show markup that is not to be read as such."""
+    """Yield the lines of code, which may show markup that is not to be read as such."""
     at = 0
     while at < len(lines):
         directive = _DIRECTIVE.match(lines[at])
@@ -277,6 +280,9 @@ def _literal(lines: list[str]) -> Iterator[int]:
         if announces or (directive is not None and directive["name"] in CODE_DIRECTIVES):
             last = _end_of_indented(lines, at)
             yield from range(at + 1, last)
+        elif DOCTEST.match(lines[at]):
+            last = next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
+            yield from range(at, last)
         at = last
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from crag.text.wholes import (
     CODE_DIRECTIVES,
+    DOCTEST,
     FENCE,
     is_term,
     shows_code,
@@ -34,7 +35,9 @@ _OPTION = re.compile(r"\s*:[\w-]+:")
 _UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*$")
 _NUMBERED = re.compile(r"^(\s*)#\.(?=\s)")
 """An item that Sphinx numbers."""
-_FOOTNOTE = re.compile(r"^\s*(?:\[\^[\w-]+\]:|\.\. \[(?:#[\w-]*|\*|\w+)\])\s+(?=\S)")
+_TRANSITION = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
+"""A rule between parts of a page."""
+_FOOTNOTE = re.compile(r"^\s*(?:\[\^[\w-]+\]:|\.\. \[(?:#?[\w.-]*|\*)\])\s+(?=\S)")
 _DEFINED = re.compile(r"(?<=[^\s:])[ \t]*\n(?:[ \t]*\n)? {0,3}:[ \t]+(?=\S)")
 """Between a term and what it means."""
 _FIELD = re.compile(r"^(\s*):([a-zA-Z][\w -]{0,40}):(?=\s+\S)")
@@ -77,6 +80,7 @@ _INLINE = re.compile(
     r"|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"\n]*\")?\)"
     r"|(?<![\w\]])\[(?P<named>(?:[^\]\n]|\n(?!\s*\n)){1,200})\]\[[^\]\n]{0,500}\](?!\[)"
     r"|(?P<footnote>\[\^(?:\d{1,3}|[A-Za-z]\w+)\](?![*+?{(:])| ?\[(?:#[\w-]*|\*|\d{1,3})\]_(?!\w))"
+    r"|(?P<cited>\[[A-Za-z][\w.-]{0,60}\])_(?!\w)"
     r"|(?P<comment><!--(?:(?!-->)[\s\S]){0,500}-->)"
     r"|(?P<attributes>\{ ?(?::\s|#[\w-]|\.[a-z])[^{}\n]{0,300}\}|\{%[^%\n]{0,500}%\})"
     r"|(?P<icon>[ \t]?:(?:fontawesome|material|octicons|simple)-[\w-]{1,60}:)"
@@ -121,7 +125,16 @@ def as_read(text: str) -> str:
     for code, group in groupby(lines, key=lambda line: line.code):
         part = "\n".join(line.text for line in group)
         parts.append(part if code else _apart(part, _prose_as_read(part)))
-    return "\n".join(parts).strip()
+    return _without_rules_around("\n".join(parts).strip())
+
+
+def _without_rules_around(text: str) -> str:
+    """Leave out rules between what is quoted and what is not."""
+    rows = text.split("\n")
+    while rows and (not rows[-1].strip() or _TRANSITION.fullmatch(rows[-1])):
+        rows.pop()
+    is_read = (row.strip() and not _TRANSITION.fullmatch(row) for row in rows)
+    return "\n".join(rows[next((at for at, seen in enumerate(is_read) if seen), 0) :])
 
 
 def _prose_as_read(part: str) -> str:
@@ -202,9 +215,9 @@ def _shown_lines(lines: Sequence[str]) -> Iterator[_ShownLine]:
             yield from (_ShownLine(line), _ShownLine(""), *_code("", body))
         elif _TARGET.match(line) or _is_rule_of_title(lines, at):
             at += 1
-        elif table := _table_at(lines, at):
-            rows, at = table
-            yield from map(_ShownLine, rows)
+        elif block := _block_at(lines, at):
+            shown, at = block
+            yield from shown
         else:
             yield from _plain_line(lines, at)
             at += 1
@@ -217,13 +230,16 @@ def _plain_line(lines: Sequence[str], at: int) -> Iterator[_ShownLine]:
     yield _ShownLine(_FIELD.sub(r"\1\2:", _NUMBERED.sub(r"\1-", lines[at], count=1), count=1))
 
 
-def _table_at(lines: Sequence[str], at: int) -> tuple[list[str], int] | None:
-    """Return the rows of the table of reStructuredText that begins there, and the next line."""
+def _block_at(lines: Sequence[str], at: int) -> tuple[list[_ShownLine], int] | None:
+    """Return what is shown of the table or the doctest that begins there, and the next line."""
+    if DOCTEST.match(lines[at]):
+        end = next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
+        return list(_code("", lines[at:end])), end
     if _GRID.match(lines[at]):
         end = next((n for n in range(at, len(lines)) if not _GRID.match(lines[n])), len(lines))
-        return _of_grid(lines[at:end]), end
+        return list(map(_ShownLine, _of_grid(lines[at:end]))), end
     if (last := simple_table_end(lines, at)) > at:
-        return _of_simple(lines[at : last + 1]), last + 1
+        return list(map(_ShownLine, _of_simple(lines[at : last + 1]))), last + 1
     return None
 
 
@@ -428,7 +444,7 @@ def _shown(match: re.Match[str]) -> str:
         case "address":
             seen = _linked(groups["label"].strip(), groups["address"])
         case "target":
-            seen = _linked(groups["text"], groups["target"])
+            seen = _linked(_INLINE.sub(_shown, groups["text"]), groups["target"])
         case "entity":
             shown = re.sub(r"\s", " ", unescape(groups["entity"]))
             is_whole = not shown.endswith(";")  # Else it only begins with the name of one.
@@ -437,7 +453,8 @@ def _shown(match: re.Match[str]) -> str:
         case "tag":
             seen = " " if groups["tag"].startswith("<br") else ""
         case _:
-            seen = groups["reference"] or groups["named"] or groups["picture"] or ""
+            shown_alone = ("reference", "named", "picture", "cited")
+            seen = next((groups[name] for name in shown_alone if groups[name]), "")
     return seen
 
 

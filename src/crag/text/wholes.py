@@ -18,6 +18,8 @@ CODE_DIRECTIVES = {"code", "code-block", "sourcecode", "parsed-literal", "ipytho
 """Directives of reStructuredText and MyST whose content is code."""
 FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,})")
 """How a line begins that opens or closes a block of code."""
+DOCTEST = re.compile(r"[ \t]*>>> \S")
+"""How a line begins that opens code as an interpreter shows it, which an empty line ends."""
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+\S")
 _RULE = re.compile(r"([=\-~^\"'*+#.`:_])\1{2,}\s*$")
 _TITLE = re.compile(r"(?![-*+|>\s]).*\w")
@@ -231,7 +233,7 @@ def _context(
     is_cut = bool(text[piece.start : start].strip())
     if is_cut and (head := _head_of(text, piece, start)):
         return f"{head}\n"
-    is_code = _SHOWS_CODE.match(text, piece.start) is not None
+    is_code = any(opens.match(text, piece.start) for opens in (_SHOWS_CODE, DOCTEST))
     needs_it = piece.kind == "block" and before and (before.leads_in or is_code)
     if before and needs_it and is_cut:
         return f"{text[before.start : before.end]}\n\n"
@@ -412,8 +414,11 @@ def lines_of(text: str) -> Iterator[Line]:
     """Yield the lines of a text; what a fence or an indented directive holds is of one kind."""
     fence, literal, start, block, table_end = "", _NEVER, 0, 0, -1
     before: Kind = "blank"
+    is_session = False
     rows = text.split("\n")
     for number, raw in enumerate(rows):
+        opens_session = is_session or DOCTEST.match(raw) is not None
+        is_session = opens_session and not fence and bool(raw.strip())
         depth, mark = _indentation(raw), FENCE.match(raw)
         kind, opens = _kind(raw), False
         if fence:
@@ -424,10 +429,10 @@ def lines_of(text: str) -> Iterator[Line]:
             fence, kind, opens = mark[1], "code", True
         elif literal < depth or (literal < _NEVER and not raw.strip()):
             kind = "admonition"
+        elif is_session or _RUBRIC.match(raw):
+            literal, kind = _NEVER, "code" if is_session else "heading"
         elif number <= table_end or (table_end := simple_table_end(rows, number)) >= number:
             literal, kind = _NEVER, "row"
-        elif _RUBRIC.match(raw):
-            literal, kind = _NEVER, "heading"
         elif kind == "admonition" or (kind == "prose" and raw.rstrip().endswith("::")):
             literal, opens = depth, kind == "admonition"  # What follows, indented, belongs to it.
         elif kind == "prose" and shows_code(rows, number):
@@ -617,7 +622,7 @@ def _held_end(text: str, lines: Sequence[Line], item: int, *, items: bool = Fals
     margin, last = _depth(text, lines[item]), item
     for at in range(item + 1, len(lines)):
         line, before = lines[at], lines[last]
-        if line.kind == "blank":
+        if not text[line.start : line.end].strip():  # Within code, too.
             continue
         goes_on = at == last + 1 and line.kind == "prose" and before.kind in {"item", "prose"}
         is_fenced = line.block == before.block and line.kind == "code"
