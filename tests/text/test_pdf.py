@@ -77,6 +77,8 @@ def test_what_most_pages_begin_or_end_with_is_no_text() -> None:
     short = [f"Page {n}" for n in numbers]
     assert without_running_heads(short) == short
     assert without_running_heads(pages[:2]) == pages[:2]
+    feet = [f"Paid by {'x' * n}.\nReport 2, page {n} of 9" for n in numbers]
+    assert without_running_heads(feet) == [f"Paid by {'x' * n}." for n in numbers]
 
 
 def test_words_that_are_only_set_apart_stay_apart() -> None:

@@ -11,7 +11,8 @@ import logging
 import re
 import threading
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from crag.errors import ContentError
@@ -65,10 +66,12 @@ def read_pdf(body: bytes) -> PdfText:
 
 def without_running_heads(pages: Sequence[str]) -> list[str]:
     """Leave out the lines that most pages begin or end with, the number of the page apart."""
-    keys = [
-        [_without_number(line, at) for line in page.split("\n")] for at, page in enumerate(pages)
-    ]
-    edges = Counter(key for page in keys for key in {*page[:_MOST_HEADS], *page[-_MOST_HEADS:]})
+    keys = [[_keys(line, at) for line in page.split("\n")] for at, page in enumerate(pages)]
+    edges = Counter(
+        key
+        for page in keys
+        for key in frozenset[str]().union(*page[:_MOST_HEADS], *page[-_MOST_HEADS:])
+    )
     fewest = max(_FEWEST_HEADS, len(pages) // 2 + 1)
     running = {key for key, count in edges.items() if key and count >= fewest}
     return [
@@ -76,22 +79,25 @@ def without_running_heads(pages: Sequence[str]) -> list[str]:
     ]
 
 
-def _without_number(line: str, page: int) -> str:
-    """Replace the number of a page by how far it is from that of the sheet."""
-
-    def replaced(number: re.Match[str]) -> str:
+def _keys(line: str, page: int) -> set[str]:
+    """Return a line, and for each of its numbers how far that is from the number of the sheet."""
+    line = line.strip()
+    keys = {line}
+    for number in _NUMBER.finditer(line):
         distance = int(number[0]) - page
-        return f"#{distance}" if abs(distance) <= _MOST_BEFORE else number[0]
+        if abs(distance) <= _MOST_BEFORE:
+            keys.add(f"{line[: number.start()]}#{distance}{line[number.end() :]}")
+    return keys
 
-    return _NUMBER.sub(replaced, line.strip())
 
-
-def _edges(pages: Iterable[Sequence[str]], running: Container[str]) -> Iterator[tuple[int, int]]:
+def _edges(
+    pages: Iterable[Sequence[set[str]]], running: AbstractSet[str]
+) -> Iterator[tuple[int, int]]:
     """Yield how many running heads stand at the top and at the bottom of each page."""
     for keys in pages:
         top, bottom = keys[:_MOST_HEADS], keys[::-1][:_MOST_HEADS]
         first, last = (
-            next((at for at, key in enumerate(ones) if key not in running), len(ones))
+            next((at for at, key in enumerate(ones) if running.isdisjoint(key)), len(ones))
             for ones in (top, bottom)
         )
         yield first, last
