@@ -204,7 +204,7 @@ def test_markdown_without_what_is_no_text(folder: Path) -> None:
     loaded = read(
         folder,
         "a.md",
-        '---\ntitle: "On mills"\ntags: [a]\n---\n\n<!-- Secret -->\n\n'
+        '---\ntitle: "On <em>mills</em>"\ntags: [a]\n---\n\n<!-- Secret -->\n\n'
         '<font color="red">Beware</font> of `<font>`, {class}`~a.B` and <string>.\n\n'
         "{* ../src/a.py hl[1] *}\n"
         '--8<-- "a.md"\n\n```{toctree}\na\nb\n```\n\n![A picture](a.png)\n\n'
@@ -334,9 +334,10 @@ def test_restructured_text_without_what_is_no_text(folder: Path) -> None:
         ".. [[[cog\n   show()\n.. ]]]\n\n.. rst-class:: wide\n\n"
         "See :ref:`the water\nwheel <wheel>`, :pep:`8` and ``:pep:`7```.\n\n"
         ".. unknown:: argument\n   :option: 1\n\n   Its content.\n\n"
-        "Parts\n-----\n\n* mill\n* store\n",
+        "Parts\n-----\n\n* .. _mill:\n\n  mill\n* store\n",
     )
     assert loaded.title == "Mills"
+    assert "Parts\n-----\n\n\n\n* mill\n* store" in loaded.text
     (chunk,) = split(loaded, "/")
     assert "See the water\nwheel, PEP 8 and ``:pep:`7```." in chunk.page_content
     assert "Its content." in chunk.page_content

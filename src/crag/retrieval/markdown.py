@@ -148,7 +148,7 @@ def readable_markdown(text: str) -> tuple[str, str]:
     title = ""
     if match := _FRONT_MATTER.match(text):
         named = _TITLE.search(match[0])
-        title = named[1].strip().strip("\"'") if named else ""
+        title = _TAGS.sub("", named[1]).strip().strip("\"'") if named else ""
         text = _blank(match) + text[match.end() :]
     text = _outside_code(text, _COMMENT)
     text = _outside_code(text, _LINK_DEFINITION)

@@ -26,6 +26,11 @@ _TARGET = re.compile(
 """Targets, definitions, and what a file says of itself."""
 _BADGES = re.compile(r"(?:[ \t]*\|(?! )[^|\n]+(?<! )\|_{0,2})+[ \t]*$")
 _NAMED_TARGET = re.compile(r"[ \t]*\.\. _([^:`\n]+):")
+_TARGET_OF_ITEM = re.compile(
+    r"^([ \t]*(?:[*+-]|#\.|\d{1,3}\.)[ \t]+)\.\. _[^\n]*:[ \t]*\n((?:[ \t]*\n)?)[ \t]+(?=\S)",
+    re.MULTILINE,
+)
+"""An item that begins with a target, up to its text."""
 _COMMENT = re.compile(
     r"[ \t]*\.\.(?:\s|$)(?!\s*(?:\|[^|\n]+\| )?[\w:.+-]+::|\s*(?:[_|]|\[[^\[\]\n]+\]))"
 )
@@ -74,7 +79,7 @@ def readable_rst(text: str) -> str:
 
     Roles and links keep what readers see of them; every line keeps its number.
     """
-    lines = text.split("\n")
+    lines = _TARGET_OF_ITEM.sub(r"\n\2\1", text).split("\n")
     literal = set(_literal(lines))
     targets = {name[1].casefold() for name in map(_NAMED_TARGET.match, lines) if name}
     for first, last in list(_unseen(lines, literal)):
