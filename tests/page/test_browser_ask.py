@@ -191,7 +191,7 @@ def thread_of(site: str) -> str:
 
 def until_ended(site: str, thread: str) -> str:
     """Wait until the last run of a thread has ended, and return how."""
-    for _ in range(50):
+    for _ in range(300):
         status = httpx.get(f"{site}/threads/{thread}/runs").json()[0]["status"]
         if status not in {"pending", "running"}:
             return str(status)
