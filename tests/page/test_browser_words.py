@@ -136,6 +136,7 @@ def test_conditional_edges_carry_their_action(visit: Visit, site: str) -> None:
     assert set(labels) == {
         "correct, ambiguous",
         "incorrect, ambiguous",
+        "nothing asked",
         "follow-up",
         "first question",
     }
