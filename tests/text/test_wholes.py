@@ -1,5 +1,7 @@
 """The smallest part of a text that can be read alone."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -78,6 +80,10 @@ Next.
 )  # fmt: skip
 def test_a_place_is_read_with_what_it_needs(text: str, word: str, whole: list[str]) -> None:
     assert [text[start:end] for start, end in whole_at(text, text.index(word))] == whole
+
+
+def contexts(text: str, starts: Sequence[int]) -> list[str]:
+    return contexts_of(text, list(pieces_of(text)), starts)
 
 
 def test_a_short_text_is_quoted_whole_and_a_longer_one_as_far_as_it_fits() -> None:
@@ -243,7 +249,7 @@ Some kinds are these:
     ],
 )
 def test_what_is_to_be_read_before_a_cut(begins: str, context: str) -> None:
-    assert contexts_of(CUT, [0, CUT.index(begins)]) == ["", context]
+    assert contexts(CUT, [0, CUT.index(begins)]) == ["", context]
 
 
 SETTINGS = """``wait``
@@ -289,12 +295,12 @@ It says this:
 def test_what_goes_on_below_a_term_or_in_code_is_read_with_what_opens_it(
     begins: str, context: str
 ) -> None:
-    assert contexts_of(SETTINGS, [0, SETTINGS.index(begins)]) == ["", context]
+    assert contexts(SETTINGS, [0, SETTINGS.index(begins)]) == ["", context]
 
 
 def test_code_is_read_with_the_sentence_before_it() -> None:
     text = "Use the tool.\n\n```sh\nx\n```\n\nOther.\n\n| a | b |\n"
-    assert contexts_of(text, [text.index("```sh"), text.index("| a")]) == ["Use the tool.\n\n", ""]
+    assert contexts(text, [text.index("```sh"), text.index("| a")]) == ["Use the tool.\n\n", ""]
 
 
 def test_code_below_the_second_line_of_an_item_belongs_to_it() -> None:
@@ -331,7 +337,7 @@ def test_a_simple_table_is_one_block_and_its_rows_are_read_with_their_head() -> 
     assert [text[piece.start : piece.end] for piece in pieces_of(text)][1:] == [table, "After it."]
     head, row = whole_at(text, text.index("two"))
     assert (text[slice(*head)], text[slice(*row)]) == (SIMPLE.strip(), "b     two.  Or so")
-    assert contexts_of(text, [0, text.index("b     two")]) == ["", SIMPLE]
+    assert contexts(text, [0, text.index("b     two")]) == ["", SIMPLE]
 
 
 def test_tables_without_an_end_and_many_options_are_read_once() -> None:
@@ -340,7 +346,7 @@ def test_tables_without_an_end_and_many_options_are_read_once() -> None:
     for opens, line in (("====  ====", "a     one"), (".. code::", "   :a: b")):
         text = f"{opens}\n" + f"{line}\n" * 100_000
         starts = range(len(opens) + 1, len(text), 500 * (len(line) + 1))
-        assert not any(contexts_of(text, starts))
+        assert not any(contexts(text, starts))
 
 
 def test_a_title_with_a_rule_above_may_be_indented() -> None:
@@ -420,4 +426,4 @@ def test_a_heading_of_a_word_is_read_with_the_empty_one_above_it() -> None:
     text = "# Changes\n\n## 3.2\n\n### Added\n\n- a\n\n### Fixed\n\n- b\n\n"
     text += "## 3.1\n\nOld.\n\n### Removed\n\n- c"
     starts = [text.index(begins) for begins in ("# Changes", "### Fixed", "## 3.1", "### Removed")]
-    assert contexts_of(text, starts) == ["", "## 3.2\n\n", "", ""]
+    assert contexts(text, starts) == ["", "## 3.2\n\n", "", ""]

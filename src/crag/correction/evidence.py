@@ -13,11 +13,11 @@ from typing import Final
 from langchain_core.documents import Document
 
 from crag.correction.provenance import source_of, source_within, unscored
-from crag.correction.strips import choose, decompose, located, score_of
+from crag.correction.strips import choose, decompose, located, score_of, units_of
 from crag.reading import Reading, evidence_in, sliced
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
-from crag.text.wholes import contexts_of
+from crag.text.wholes import contexts_of, pieces_of
 
 STRIPS_KEPT_IN_CONTEXT: Final = 8
 """Strips kept of the documents unless `Settings.strips_kept` says otherwise. They hold the
@@ -53,11 +53,14 @@ def parts_in_context(
 ) -> Iterator[tuple[int, Strip]]:
     """Decompose a text that was read, and yield the offset of each strip with the strip, scored."""
     text, standing = whole["text"], _standing(reading, rank)
-    places = located(text, decompose(text, mode))
-    contexts = contexts_of(text, [start for start, _ in places])
-    for (start, end), context in zip(places, contexts, strict=True):
+    pieces = list(pieces_of(text))
+    places = units_of(text, pieces) if mode == "sentences" else located(text, decompose(text, mode))
+    contexts = contexts_of(text, pieces, [start for start, _ in places])
+    for (start, last), context in zip(places, contexts, strict=True):
+        own = text[start:last].rstrip()
+        end = start + len(own)
         source = source_within(whole["source"], text, start, end)
-        strip: Strip = {**whole, "text": text[start:end], "source": source}
+        strip: Strip = {**whole, "text": own, "source": source}
         if context:
             strip["before"] = context
         yield start, _scored(strip, sliced(reading, start, end, standing))

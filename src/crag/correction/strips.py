@@ -3,12 +3,12 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from crag.settings import Decomposition, Settings
 from crag.state import Strip
 from crag.text.untrusted import neutral
-from crag.text.wholes import TextPiece, pieces_of
+from crag.text.wholes import Range, TextPiece, pieces_of
 
 SENTENCES_PER_STRIP = 3
 """The paper says a few sentences; the official excerption joins three."""
@@ -39,7 +39,7 @@ def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
         return []
     match mode:
         case "sentences":
-            return _units_of_sentences(text)
+            return [text[start:end] for start, end in units_of(text, list(pieces_of(text)))]
         case "selection":
             return [_BREAKS.sub(" ", text).strip()]
         case "excerption":
@@ -50,13 +50,13 @@ def decompose(text: str, mode: Decomposition = "sentences") -> list[str]:
             return _fixed_windows(_BREAKS.sub(" ", text))
 
 
-def located(text: str, strips: Sequence[str]) -> list[tuple[int, int]]:
+def located(text: str, strips: Sequence[str]) -> list[Range]:
     """Return where each strip starts and ends in the text it was cut from, with its indentation.
 
     The strips must hold all of the text except white space, in order: see `decompose`.
     """
     solid = [place for place, character in enumerate(text) if not character.isspace()]
-    places: list[tuple[int, int]] = []
+    places: list[Range] = []
     used = 0
     for strip in strips:
         size = sum(not character.isspace() for character in strip)
@@ -129,22 +129,23 @@ def neutral_knowledge(text: str) -> str:
     return neutral(text)
 
 
-def _units_of_sentences(text: str) -> list[str]:
+def units_of(text: str, pieces: Iterable[TextPiece]) -> list[Range]:
     """Join up to three sentences, with their line breaks; a heading or a term starts a new unit.
 
     A list, a table, a block of code or an admonition is never cut, and stays with the sentence that
     leads it in; a sentence that refers to the one before it stays with that, if both are short.
+    Returned is where each unit starts and ends in the text, from which the pieces were cut.
     """
-    units: list[tuple[int, int]] = []
+    units: list[Range] = []
     unit: list[TextPiece] = []
-    for piece in [part for whole in list(pieces_of(text)) for part in _cut_long(text, whole)]:
+    for piece in [part for whole in pieces for part in _cut_long(text, whole)]:
         if unit and _starts_unit(text, unit, piece):
             units.append((unit[0].start, unit[-1].end))
             unit = []
         unit.append(piece)
     if unit:
         units.append((unit[0].start, unit[-1].end))
-    return [text[start:end] for start, end in units]
+    return units
 
 
 def _starts_unit(text: str, unit: Sequence[TextPiece], piece: TextPiece) -> bool:

@@ -187,15 +187,15 @@ def _leans(sentence: str) -> bool:
     return leans is not None
 
 
-def contexts_of(text: str, starts: Sequence[int]) -> list[str]:
+def contexts_of(text: str, pieces: Sequence[TextPiece], starts: Sequence[int]) -> list[str]:
     """Return for each place that a text is cut at, in order, what is to be read before it.
 
-    That is the head of the table, what opens the code, or the sentence that leads in the list, that
-    is cut; the sentence before code, or the one that what begins there refers to; or the term that
-    the indented text which goes on there explains; or the heading, without a text of its own, above
-    one of a word, such as "Fixed". It is empty where nothing is needed.
+    `pieces` are those of the whole text. To be read is the head of the table, what opens the code,
+    or the sentence that leads in the list, that is cut; the sentence before code, or the one that
+    what begins there refers to; or the term that the indented text which goes on there explains;
+    or the heading, without a text of its own, above one of a word, such as "Fixed". It is empty
+    where nothing is needed.
     """
-    pieces = list(pieces_of(text))
     holders, headings = _holders(text, pieces), _headings_above(text, pieces)
     contexts, at = [], 0
     for start in starts:
