@@ -36,6 +36,7 @@ STATEMENTS = [
 ]
 """Run one after the other in one interpreter; the help comes first, as it loads least."""
 PAGE = "import crag.page.app"
+ASKING = "import crag.cli.ask, crag.factory.parts"
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +77,11 @@ def test_the_page_does_not_load_the_package_of_its_tools(loaded: dict[str, list[
 def test_indexing_does_not_load_langgraph(loaded: dict[str, list[str]]) -> None:
     assert "langchain_core" in loaded[INDEXING]
     assert "langgraph" not in loaded[INDEXING]
+
+
+def test_asking_loads_no_document_loader() -> None:
+    code = f"{ASKING}; import sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = done.stdout.split()
+    assert "crag.retrieval.store" in names
+    assert not {"crag.retrieval.loaders", "crag.retrieval.splitting"} & set(names)

@@ -1,12 +1,16 @@
 """Choose what reads and embeds documents: all that `crag index` needs of the factory."""
 
+from typing import TYPE_CHECKING
+
 from langchain_core.embeddings import Embeddings
 
 from crag.models.embeddings import load_embeddings
 from crag.models.encoder import packaged_encoder
 from crag.models.inference import use_runtime
-from crag.retrieval import Limits
 from crag.runtime.environment import Environment
+
+if TYPE_CHECKING:
+    from crag.retrieval import Limits
 
 
 def choose_encoder(environment: Environment) -> Embeddings:
@@ -26,6 +30,8 @@ def choose_encoder(environment: Environment) -> Embeddings:
     )
 
 
-def choose_limits(environment: Environment) -> Limits:
+def choose_limits(environment: Environment) -> "Limits":
     """Return what reading one file may take."""
+    from crag.retrieval import Limits  # With the loaders, which no question needs.
+
     return Limits(environment.read_seconds, environment.read_megabytes)
