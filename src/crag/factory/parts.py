@@ -130,7 +130,7 @@ def choose_parts(environment: Environment, *, index_must_exist: bool = False) ->
     encoder = choose_encoder(environment)
     index = DocumentIndex(environment.index, encoder)
     if index_must_exist:
-        index.count()
+        index.open()
     model, prompts = choose_model(environment), choose_prompts(environment)
     evaluator = choose_evaluator(environment, encoder, model, prompts)
     searcher, quoter = choose_searcher(environment), ExtractiveAnswerer(evaluator)
