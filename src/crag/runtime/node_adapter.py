@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.runtime import Runtime, get_runtime
@@ -13,6 +13,7 @@ from crag.settings import Settings, settings_from
 
 State = Any
 Update = Any
+_DEFAULTS: Final = Settings()
 
 
 class Node(Protocol):
@@ -33,24 +34,26 @@ class WaitingNode(Protocol):
 
 def computing(node: Node) -> Runnable[State, Update]:
     """Turn a node that computes into a LangGraph node."""
+    name = _name(node)
 
     def called(state: State) -> Update:
         settings = current_settings()
-        with noting(_name(node)) as noted:
+        with noting(name) as noted:
             update = node.run(state, settings)
-        return _priced(_told(update, noted), settings)
+        return _completed(update, noted, settings)
 
     return RunnableLambda(called, name=type(node).__name__)
 
 
 def waiting(node: WaitingNode) -> Runnable[State, Update]:
     """Turn a node that waits into a LangGraph node, which blocks neither a loop nor needs one."""
+    name = _name(node)
 
     async def awaited(state: State) -> Update:
         settings = current_settings()
-        with noting(_name(node)) as noted:
+        with noting(name) as noted:
             update = await node.run(state, settings)
-        return _priced(_told(update, noted), settings)
+        return _completed(update, noted, settings)
 
     def called(state: State) -> Update:
         return blocking(awaited(state))
@@ -74,7 +77,7 @@ def current_settings() -> Settings:
         return context
     if isinstance(context, Mapping) and context.keys() <= Settings.model_fields.keys():
         return settings_from(context)
-    return Settings()
+    return _DEFAULTS
 
 
 def _name(node: Node | WaitingNode) -> str:
@@ -82,15 +85,10 @@ def _name(node: Node | WaitingNode) -> str:
     return re.sub(r"(?<=.)(?=[A-Z])", "_", type(node).__name__).lower()
 
 
-def _told(update: Update, noted: list[Event]) -> Update:
-    """Add to the events of an update what parts noted."""
-    if not noted:
-        return update
-    return {**update, "events": [*noted, *(update.get("events") or [])]}
-
-
-def _priced(update: Update, settings: Settings) -> Update:
-    """Add to the usage of an update what its tokens cost, where there are prices."""
+def _completed(update: Update, noted: list[Event], settings: Settings) -> Update:
+    """Add to an update the events that parts noted, and what its tokens cost, if that is known."""
+    if noted:
+        update = {**update, "events": [*noted, *(update.get("events") or [])]}
     usage = update.get("usage")
     cost = settings.cost_of(usage) if usage else 0
     return {**update, "usage": {**usage, "cost": cost}} if cost else update
