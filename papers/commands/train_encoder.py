@@ -44,7 +44,7 @@ def encoder(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """Train the sentence encoder on questions and what answers them; run it again to resume."""
     from crag.models.minilm import MODEL, WEIGHTS_SHA256
     from crag.models.model_card import DataFile, EncoderCard
-    from crag.models.weight_delta import DELTA
+    from crag.models.weights import DELTA
     from crag.papers.training.artefacts import write_card
     from crag.papers.training.asked_questions import AskedRow
     from crag.papers.training.encoder import (

@@ -34,8 +34,7 @@ from crag.evaluators.t5 import MAX_LENGTH
 from crag.evaluators.torch_pairs import TorchPairs
 from crag.models.lexical import LEXICAL
 from crag.models.minilm import official_weights, packaged_model
-from crag.models.tensors import read_tensors
-from crag.models.weight_delta import DELTA, restored
+from crag.models.weights import DELTA, read_tensors, restored
 from crag.papers.experiments.report import table
 from crag.papers.training.records import read_objects
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crag.models.lexical import Blend
 from crag.models.model_card import CARD, EncoderCard, EvaluatorCard
-from crag.models.weight_delta import Weights
+from crag.models.weights import Weights
 
 STEPS = 127
 """The largest 8-bit integer, which stands for the largest change of a row."""

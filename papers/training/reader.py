@@ -19,8 +19,7 @@ from crag.models.lexical import FEATURES
 from crag.models.minilm import official_weights, packaged_model
 from crag.models.model_card import identity_of
 from crag.models.reading_model import GRADE, SIGNALS
-from crag.models.tensors import read_tensors
-from crag.models.weight_delta import DELTA, restored
+from crag.models.weights import DELTA, read_tensors, restored
 from crag.papers.training.artefacts import STEPS, difference, rarity_of, write_tensors
 from crag.papers.training.asked_questions import AskedRow
 from crag.papers.training.contested_rows import ContestedExamples, batch_of

@@ -14,7 +14,7 @@ from crag.errors import TrainingError
 from crag.models.lexical import LEXICAL, Blend
 from crag.models.minilm import official_weights
 from crag.models.model_card import CARD, EvaluatorCard
-from crag.models.weight_delta import DELTA
+from crag.models.weights import DELTA
 from crag.papers.training.artefacts import difference, write_blend, write_card, write_tensors
 from crag.papers.training.models import Trainee, is_packaged, merged
 from crag.papers.training.recipe import Recipe
@@ -65,7 +65,7 @@ def save(
 ) -> None:
     """Write the weights, then the card; files are renamed only when all weights are complete.
 
-    A model fine-tuned from the packaged encoder is stored as a delta (`crag.models.weight_delta`),
+    A model fine-tuned from the packaged encoder is stored as a delta (`crag.models.weights`),
     any other one as the whole model and its tokenizer, as transformers saves them. Files of an
     earlier evaluator in the folder that this one does not have are removed.
 

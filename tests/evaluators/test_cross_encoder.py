@@ -15,8 +15,7 @@ from crag.evaluators import CrossEncoderEvaluator, load_evaluator
 from crag.models.lexical import FEATURES, LEXICAL, Blend, bare_title
 from crag.models.minilm import MODEL, WEIGHTS_SHA256, packaged_model
 from crag.models.model_card import Calibration, DataFile, EvaluatorCard, read_card
-from crag.models.tensors import read_tensors
-from crag.models.weight_delta import DELTA
+from crag.models.weights import DELTA, read_tensors
 from crag.papers.training.artefacts import write_card
 from crag.papers.training.models import Trainee
 from crag.papers.training.recipe import Recipe

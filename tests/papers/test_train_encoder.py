@@ -12,7 +12,7 @@ from crag.models.embeddings import load_embeddings
 from crag.models.encoder import SentenceEncoder, official_encoder
 from crag.models.minilm import MODEL, WEIGHTS_SHA256
 from crag.models.model_card import CARD, EncoderCard
-from crag.models.weight_delta import DELTA
+from crag.models.weights import DELTA
 from crag.papers.commands import app
 from crag.papers.training.records import file_digest, write_records
 from tests.papers.training.test_encoder import RECIPE, ROWS

@@ -16,8 +16,7 @@ from crag.models.lexical import LEXICAL, Blend, bare_title
 from crag.models.minilm import WEIGHTS_SHA256, MiniLM, official_weights
 from crag.models.model_card import EvaluatorCard, read_card
 from crag.models.reading_model import SHORTEST_INPUT
-from crag.models.tensors import read_tensors
-from crag.models.weight_delta import DELTA, restored
+from crag.models.weights import DELTA, read_tensors, restored
 from crag.parts import Passage
 from crag.state import Thresholds
 

@@ -18,7 +18,7 @@ from crag.evaluators.t5 import T5Evaluator
 from crag.evaluators.torch_pairs import TorchPairs
 from crag.models.encoder import DEFAULT_MODEL, official_encoder
 from crag.models.model_card import CARD, read_card
-from crag.models.weight_delta import DELTA
+from crag.models.weights import DELTA
 from crag.parts import ChatModel, Evaluator
 from crag.prompts import PACKAGED, Prompts
 from crag.runtime import entry_points

@@ -23,8 +23,7 @@ from crag.models.minilm import (
     verify_files,
 )
 from crag.models.model_card import CARD, EncoderCard
-from crag.models.tensors import read_tensors
-from crag.models.weight_delta import DELTA, restored
+from crag.models.weights import DELTA, read_tensors, restored
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crag.errors import EvaluatorError
-from crag.models.tensors import read_tensors
+from crag.models.weights import read_tensors
 
 if TYPE_CHECKING:
     from tokenizers import Encoding

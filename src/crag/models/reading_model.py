@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from crag.errors import EvaluatorError
 from crag.models.lexical import FEATURES, features
 from crag.models.minilm import MiniLM, States, official_weights
-from crag.models.tensors import read_tensors
-from crag.models.weight_delta import DELTA, restored
+from crag.models.weights import DELTA, read_tensors, restored
 from crag.parts import Passage
 
 GRADE = "grade.safetensors"

@@ -11,8 +11,7 @@ import pytest
 from crag.errors import DataError, TrainingError
 from crag.models.inference import Weights
 from crag.models.minilm import official_weights, packaged_model
-from crag.models.tensors import read_tensors
-from crag.models.weight_delta import DELTA, restored
+from crag.models.weights import DELTA, read_tensors, restored
 from crag.papers.training.asked_questions import AskedQuestion, AskedRow, Rival
 from crag.papers.training.encoder import (
     Contrasted,

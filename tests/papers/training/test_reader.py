@@ -13,8 +13,7 @@ from crag.evaluators.reader import ReaderEvaluator
 from crag.models.minilm import MODEL, WEIGHTS_SHA256, official_weights, packaged_model
 from crag.models.model_card import EvaluatorCard
 from crag.models.reading_model import SIGNALS, ReaderModel
-from crag.models.tensors import read_tensors
-from crag.models.weight_delta import DELTA, restored
+from crag.models.weights import DELTA, read_tensors, restored
 from crag.papers.training.artefacts import write_card, write_tensors
 from crag.papers.training.grading import RIGHT_THING, fit_grade, grade_of
 from crag.papers.training.reader import (
